@@ -1,0 +1,150 @@
+// Package apply carries a plan out on a cluster and tells, as one stream of
+// events, what happens.
+package apply
+
+import (
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+)
+
+// Type says what an Event is about.
+type Type string
+
+// The types of events, in about the order they come in.
+const (
+	Started   Type = "started"   // a run begins: Total objects are planned
+	Acting    Type = "acting"    // a request for the object is about to be sent
+	Retrying  Type = "retrying"  // a transient answer; Error says which, Attempt counts
+	Acted     Type = "acted"     // the server answered: Action says what came of it
+	Waiting   Type = "waiting"   // not ready yet; Reason changed since the last event
+	BecameOK  Type = "ready"     // the object is ready (or, for a deletion, gone)
+	NotReady  Type = "not-ready" // it failed, or time ran out; Reason says why
+	Heartbeat Type = "heartbeat" // nothing happened for a while; Pending names what is waited for
+	Warning   Type = "warning"   // Message is for people
+	Finished  Type = "finished"  // the run is over; Result holds everything
+)
+
+// Event is one thing that happened. Fields that do not belong to its type are
+// zero.
+type Event struct {
+	Type    Type
+	Time    time.Time
+	Elapsed time.Duration // since the run began
+	Object  *ObjectResult // the object's state as of now
+	Reason  string
+	Error   string
+	Message string
+	Attempt int
+	Total   int       // objects in the plan
+	Done    int       // of which nothing more is to be done
+	Pending []Pending // what is being waited for, longest first
+	Result  *Result
+}
+
+// Pending is an object that somebody waits for.
+type Pending struct {
+	ID     bundle.ID
+	Reason string
+	Since  time.Time
+}
+
+// Need is an edge as shown to users: the object that is needed, whether it
+// has to be applied or ready, and why.
+type Need struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Want      string `json:"want"`
+	Reason    string `json:"reason"`
+}
+
+// ObjectResult is one object in a Result.
+type ObjectResult struct {
+	Group     string        `json:"group"`
+	Version   string        `json:"version"`
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Source    bundle.Source `json:"source"`
+	Action    plan.Action   `json:"action"`
+	// Ready is "ready", "not-ready", "failed", or "" where readiness was not
+	// looked at (dry runs, --wait=applied, skipped objects).
+	Ready string `json:"ready"`
+	// Reason says why: why it is not ready, was skipped, is pruned.
+	Reason string `json:"reason"`
+	Needs  []Need `json:"needs"`
+	// Diff is what changes, a unified diff of YAML; Secrets' values are masked.
+	Diff string `json:"diff"`
+	// Changes is the same field by field, for machines.
+	Changes []Change `json:"changes,omitempty"`
+	Error   string   `json:"error,omitempty"`
+	// Verified says who vouches for a dry run's answer: "server",
+	// "server (stand-in namespace)", "bundle CRD", "not verified: why".
+	Verified string `json:"verified,omitempty"`
+	// Why is the chain down to the cause of an object that is not ready.
+	Why []string `json:"why,omitempty"`
+	// Seconds since the run began: when the request was sent, when the server
+	// had answered, when the object was ready. Zero where it did not happen.
+	StartedAt float64 `json:"startedAt,omitempty"`
+	ActedAt   float64 `json:"actedAt,omitempty"`
+	ReadyAt   float64 `json:"readyAt,omitempty"`
+}
+
+// ID names the object.
+func (o *ObjectResult) ID() bundle.ID {
+	id := bundle.ID{Namespace: o.Namespace, Name: o.Name}
+	id.GroupKind.Group, id.GroupKind.Kind = o.Group, o.Kind
+	return id
+}
+
+// Change is one field that changes; Old or New is nil where the field is not
+// there. Values of Secrets are masked.
+type Change struct {
+	Path string `json:"path"`
+	Old  any    `json:"old,omitempty"`
+	New  any    `json:"new,omitempty"`
+}
+
+// Inventory names the inventory of a run.
+type Inventory struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	ID        string `json:"id"`
+}
+
+// Summary counts the objects of a run.
+type Summary struct {
+	Created    int            `json:"created"`
+	Configured int            `json:"configured"`
+	Unchanged  int            `json:"unchanged"`
+	Recreated  int            `json:"recreated"`
+	Pruned     int            `json:"pruned"`
+	Detached   int            `json:"detached"`
+	Skipped    int            `json:"skipped"`
+	Failed     int            `json:"failed"`
+	Ready      int            `json:"ready"`
+	NotReady   int            `json:"notReady"`
+	Requests   map[string]int `json:"requests"` // API requests sent, by verb
+	Seconds    float64        `json:"seconds"`
+}
+
+// Result is what a run came to: the document of -o json, in apiVersion
+// brine.dev/v1. Fields are added to it, never renamed.
+type Result struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Command    string          `json:"command,omitempty"` // apply, preview, destroy, …
+	Inventory  Inventory       `json:"inventory"`
+	DryRun     string          `json:"dryRun"` // none, client, server
+	Summary    Summary         `json:"summary"`
+	Objects    []*ObjectResult `json:"objects"`
+	Errors     []string        `json:"errors"`
+	Warnings   []string        `json:"warnings"`
+	// ExitCode is the process's, Interrupted the signal's name that ended it.
+	ExitCode    int    `json:"exitCode"`
+	Interrupted string `json:"interrupted,omitempty"`
+	Revision    int    `json:"revision,omitempty"`
+}

@@ -1,0 +1,49 @@
+// Package order finds out who waits for whom in a bundle, why, and how
+// strongly. It knows nothing of a cluster: bundle in, graph out.
+package order
+
+import "brine/bundle"
+
+// Want is what an edge asks of its target.
+type Want int
+
+// Applied: the server has accepted the target. Ready: it works.
+const (
+	Applied Want = iota
+	Ready
+)
+
+func (w Want) String() string {
+	if w == Ready {
+		return "ready"
+	}
+	return "applied"
+}
+
+// Edge says that object From needs object To first; both are indices into
+// Graph.Objects. Weak edges are derived ones: they are dropped when they close
+// a cycle. Reason reads on its own: "namespace metalk8s-auth",
+// "depends-on annotation", "mounts ConfigMap settings".
+type Edge struct {
+	From, To int
+	Want     Want
+	Reason   string
+	Weak     bool
+}
+
+// Graph is the objects and their edges, free of cycles.
+type Graph struct {
+	Objects []*bundle.Object
+	// Needs and Dependents list, for each object, the edges that leave it and
+	// those that reach it.
+	Needs      [][]Edge
+	Dependents [][]Edge
+	// Sorted is one topological order (what is needed first), stable: ties keep
+	// the order of the text.
+	Sorted []int
+	// Dropped are the weak edges that would have closed a cycle.
+	Dropped []Edge
+	// External are explicit dependencies on objects that are not in the bundle
+	// but that Options.External vouched for.
+	External map[int][]bundle.ID
+}

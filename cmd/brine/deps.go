@@ -1,0 +1,35 @@
+//go:build deps
+
+package main
+
+import (
+	_ "github.com/aymanbagabas/go-udiff"
+	_ "github.com/google/cel-go/cel"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/spf13/cobra"
+	_ "github.com/spf13/pflag"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/term"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	_ "k8s.io/apiserver/pkg/cel/environment"
+	_ "k8s.io/cli-runtime/pkg/genericclioptions"
+	_ "k8s.io/client-go/dynamic"
+	_ "k8s.io/client-go/kubernetes/scheme"
+	_ "k8s.io/client-go/tools/cache"
+	_ "k8s.io/client-go/util/csaupgrade"
+	_ "k8s.io/kube-openapi/pkg/validation/validate"
+	_ "k8s.io/kubectl/pkg/cmd/apply"
+	_ "sigs.k8s.io/cli-utils/pkg/apply/mutator"
+	_ "sigs.k8s.io/cli-utils/pkg/flowcontrol"
+	_ "sigs.k8s.io/cli-utils/pkg/inventory"
+	_ "sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	_ "sigs.k8s.io/cli-utils/pkg/object/dependson"
+	_ "sigs.k8s.io/kustomize/kyaml/openapi"
+	_ "sigs.k8s.io/kustomize/kyaml/yaml"
+	_ "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	_ "sigs.k8s.io/yaml"
+)
