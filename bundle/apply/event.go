@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"brine/bundle"
+	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
 
@@ -79,8 +80,8 @@ type ObjectResult struct {
 	// Diff is what changes, a unified diff of YAML; Secrets' values are masked.
 	Diff string `json:"diff"`
 	// Changes is the same field by field, for machines.
-	Changes []Change `json:"changes,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	Changes []diff.Change `json:"changes,omitempty"`
+	Error   string        `json:"error,omitempty"`
 	// Verified says who vouches for a dry run's answer: "server",
 	// "server (stand-in namespace)", "bundle CRD", "not verified: why".
 	Verified string `json:"verified,omitempty"`
@@ -98,14 +99,6 @@ func (o *ObjectResult) ID() bundle.ID {
 	id := bundle.ID{Namespace: o.Namespace, Name: o.Name}
 	id.GroupKind.Group, id.GroupKind.Kind = o.Group, o.Kind
 	return id
-}
-
-// Change is one field that changes; Old or New is nil where the field is not
-// there. Values of Secrets are masked.
-type Change struct {
-	Path string `json:"path"`
-	Old  any    `json:"old,omitempty"`
-	New  any    `json:"new,omitempty"`
 }
 
 // Inventory names the inventory of a run.

@@ -1,0 +1,150 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// changes appends what differs between a and b, which are at path.
+func changes(out []Change, path string, a, b any) []Change {
+	if equal(a, b) {
+		return out
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			return mapChanges(out, path, x, y)
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			return listChanges(out, path, x, y)
+		}
+	}
+	return append(out, Change{Path: path, Old: a, New: b})
+}
+
+func mapChanges(out []Change, path string, a, b map[string]any) []Change {
+	keys := slices.Collect(maps.Keys(a))
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		out = changes(out, field(path, k), a[k], b[k])
+	}
+	return out
+}
+
+func listChanges(out []Change, path string, a, b []any) []Change {
+	if id := identity(a, b); id != nil {
+		return keyedChanges(out, path, a, b, id)
+	}
+	// Without identities the lists are compared by place, except that what is
+	// the same at both ends stays where it is.
+	head := 0
+	for head < min(len(a), len(b)) && equal(a[head], b[head]) {
+		head++
+	}
+	tail := 0
+	for tail < min(len(a), len(b))-head && equal(a[len(a)-1-tail], b[len(b)-1-tail]) {
+		tail++
+	}
+	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
+	for i := range max(len(x), len(y)) {
+		at := fmt.Sprintf("%s[%d]", path, head+i)
+		switch {
+		case i >= len(x):
+			out = append(out, Change{Path: at, New: y[i]})
+		case i >= len(y):
+			out = append(out, Change{Path: at, Old: x[i]})
+		default:
+			out = changes(out, at, x[i], y[i])
+		}
+	}
+	return out
+}
+
+func keyedChanges(out []Change, path string, a, b []any, id []string) []Change {
+	after := make(map[string]any, len(b))
+	for _, item := range b {
+		after[key(item, id)] = item
+	}
+	before := make(map[string]bool, len(a))
+	var stayed, now []any
+	for _, item := range a {
+		k := key(item, id)
+		before[k] = true
+		if _, ok := after[k]; ok {
+			stayed = append(stayed, k)
+		}
+		out = changes(out, path+"["+k+"]", item, after[k])
+	}
+	for _, item := range b {
+		k := key(item, id)
+		if before[k] {
+			now = append(now, k)
+			continue
+		}
+		out = append(out, Change{Path: path + "[" + k + "]", New: item})
+	}
+	if !equal(stayed, now) { // env and initContainers depend on their order
+		out = append(out, Change{Path: path, Old: stayed, New: now})
+	}
+	return out
+}
+
+// identities are what tells the items of Kubernetes' lists apart, most telling
+// first: the merge keys of its built-in types (x-kubernetes-patch-merge-key and
+// x-kubernetes-list-map-keys in kube's OpenAPI). They serve custom resources
+// too, where they are nearly always named the same.
+var identities = [][]string{
+	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"},
+	{"mountPath"}, {"devicePath"}, {"topologyKey", "whenUnsatisfiable"},
+	{"type"}, {"key"}, {"ip"}, {"uid"}, {"host"}, {"id"},
+}
+
+// identity finds fields that tell all items of a, and all of b, apart; nil
+// where there are none.
+func identity(a, b []any) []string {
+	for _, id := range identities {
+		if tellsApart(a, id) && tellsApart(b, id) {
+			return id
+		}
+	}
+	return nil
+}
+
+func tellsApart(list []any, id []string) bool {
+	seen := make(map[string]bool, len(list))
+	for _, item := range list {
+		k := key(item, id)
+		if k == "" || seen[k] {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
+}
+
+// key is "name=app", or "containerPort=80,protocol=TCP"; "" for an item that
+// does not have these fields.
+func key(item any, id []string) string {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return ""
+	}
+	parts := make([]string, len(id))
+	for i, f := range id {
+		switch v := m[f].(type) {
+		case string, int64, int, float64:
+			parts[i] = fmt.Sprintf("%s=%v", f, v)
+		default:
+			return ""
+		}
+	}
+	return strings.Join(parts, ",")
+}

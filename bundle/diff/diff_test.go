@@ -1,0 +1,194 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aymanbagabas/go-udiff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	j, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(j); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  resourceVersion: "1"
+  generation: 1
+  uid: a
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  managedFields: [{manager: x}]
+  labels: {app.kubernetes.io/name: web}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+      - name: app
+        image: web:1
+        args: [a, b, c]
+        ports:
+        - {containerPort: 80, protocol: TCP}
+        - {containerPort: 80, protocol: UDP}
+      - name: log
+        image: log:1
+status: {replicas: 1}
+`
+
+func TestChanges(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		edit [][2]string // replaced in deployment
+		want []string
+	}{
+		{"nothing", nil, nil},
+		{"what the server sets", [][2]string{{`resourceVersion: "1"`, `resourceVersion: "2"`}, {"generation: 1", "generation: 2"}, {"uid: a", "uid: b"}, {"{manager: x}", "{manager: y}"}, {"status: {replicas: 1}", ""}}, nil},
+		{"1.0 is 1", [][2]string{{"replicas: 1\n", "replicas: 1.0\n"}}, nil},
+		{"a scalar", [][2]string{{"replicas: 1\n", "replicas: 2\n"}}, []string{"spec.replicas: 1 -> 2"}},
+		{"a label with dots", [][2]string{{"name: web}", "name: shop}"}}, []string{`metadata.labels["app.kubernetes.io/name"]: web -> shop`}},
+		{"in a named item", [][2]string{{"log:1", "log:2"}}, []string{"spec.template.spec.containers[name=log].image: log:1 -> log:2"}},
+		{"an item that is new", [][2]string{{"      - name: log", "      - name: side\n      - name: log"}}, []string{"spec.template.spec.containers[name=side]: <nil> -> map[name:side]"}},
+		{"an item that goes", [][2]string{{"      - name: log\n        image: log:1\n", ""}}, []string{"spec.template.spec.containers[name=log]: map[image:log:1 name:log] -> <nil>"}},
+		{"two keys", [][2]string{{"containerPort: 80, protocol: UDP", "containerPort: 80, protocol: UDP, hostPort: 1"}}, []string{"spec.template.spec.containers[name=app].ports[containerPort=80,protocol=UDP].hostPort: <nil> -> 1"}},
+		{"inserted in a plain list", [][2]string{{"[a, b, c]", "[a, x, b, c]"}}, []string{"spec.template.spec.containers[name=app].args[1]: <nil> -> x"}},
+		{"a plain list's item", [][2]string{{"[a, b, c]", "[a, x, c]"}}, []string{"spec.template.spec.containers[name=app].args[1]: b -> x"}},
+		{"order", [][2]string{{"name: app", "name: tmp"}, {"name: log", "name: app"}, {"name: tmp", "name: log"}, {"image: log:1", "image: web:1"}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text := deployment
+			for _, e := range test.edit {
+				if !strings.Contains(text, e[0]) {
+					t.Fatalf("%q is not in the object", e[0])
+				}
+				text = strings.Replace(text, e[0], e[1], 1)
+			}
+			a, b := object(t, deployment), object(t, text)
+			d := Objects(a, b, Options{})
+			if test.name == "order" {
+				last := d.Changes[len(d.Changes)-1]
+				if fmt.Sprint(last) != "{spec.template.spec.containers [name=app name=log] [name=log name=app]}" {
+					t.Fatalf("order is not told: %v", d.Changes)
+				}
+				return
+			}
+			var got []string
+			for _, c := range d.Changes {
+				got = append(got, fmt.Sprintf("%s: %v -> %v", c.Path, c.Old, c.New))
+			}
+			if fmt.Sprint(got) != fmt.Sprint(test.want) {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+			if Equal(a, b) != (len(test.want) == 0) || (d.Unified == "") != (len(test.want) == 0) {
+				t.Errorf("Equal = %v, unified %q", Equal(a, b), d.Unified)
+			}
+		})
+	}
+}
+
+func TestUnified(t *testing.T) {
+	b := object(t, strings.Replace(deployment, "replicas: 1\n", "replicas: 3\n", 1))
+	want := `--- live
++++ applied
+@@ -6,7 +6,7 @@
+   name: web
+   namespace: shop
+ spec:
+-  replicas: 1
++  replicas: 3
+   template:
+     spec:
+       containers:
+`
+	if got := Objects(object(t, deployment), b, Options{}).Unified; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	made := Objects(nil, b, Options{})
+	if !strings.HasPrefix(made.Unified, "--- /dev/null\n+++ applied\n@@ -0,0 +1,") || len(made.Changes) != 0 {
+		t.Errorf("created:\n%s%v", made.Unified, made.Changes)
+	}
+	gone := Objects(b, nil, Options{})
+	if !strings.HasPrefix(gone.Unified, "--- live\n+++ /dev/null\n") {
+		t.Errorf("deleted:\n%s", gone.Unified)
+	}
+	if got := Objects(object(t, deployment), object(t, strings.Replace(deployment, "status: {replicas: 1}", "status: {replicas: 2}", 1)), Options{ShowStatus: true}); fmt.Sprint(got.Changes) != "[{status.replicas 1 2}]" {
+		t.Errorf("status: %v", got.Changes)
+	}
+}
+
+// crd is an object of about 700 KB of YAML in which every nth description is
+// told to be of that version.
+func crd(version, nth int) *unstructured.Unstructured {
+	props := map[string]any{}
+	for i := range 400 {
+		inner := map[string]any{}
+		for j := range 10 {
+			v := 0
+			if (i*10+j)%nth == 0 {
+				v = version
+			}
+			inner[fmt.Sprintf("field%d", j)] = map[string]any{
+				"type":        "string",
+				"description": fmt.Sprintf("field %d of %d, version %d: %s", j, i, v, strings.Repeat("text ", 15)),
+			}
+		}
+		props[fmt.Sprintf("group%03d", i)] = map[string]any{"type": "object", "properties": inner}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "things.example.com"},
+		"spec":     map[string]any{"properties": props},
+	}}
+}
+
+// Only the lines that differ may be shown as different, however many there are.
+func TestUnifiedStaysExactWhenMuchChanges(t *testing.T) {
+	a, b := crd(1, 4), crd(2, 4)
+	d := Objects(a, b, Options{})
+	if len(d.Changes) != 1000 {
+		t.Fatalf("%d changes", len(d.Changes))
+	}
+	removed := 0
+	for line := range strings.SplitSeq(d.Unified, "\n") {
+		if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---") {
+			removed++
+		}
+	}
+	if removed > 1000 {
+		t.Errorf("%d lines removed for 1000 changes", removed)
+	}
+	x, y := render(a.Object), render(b.Object)
+	got, err := udiff.Apply(x, edits(x, y, 0))
+	if err != nil || got != y {
+		t.Errorf("the edits do not lead from one to the other: %v", err)
+	}
+}
+
+func BenchmarkLargeObject(b *testing.B) {
+	for _, nth := range []int{4000, 40, 4, 1} {
+		x, y := crd(1, nth), crd(2, nth)
+		b.Run(fmt.Sprintf("%d_changes", 4000/nth), func(b *testing.B) {
+			for b.Loop() {
+				Objects(x, y, Options{})
+			}
+		})
+	}
+}

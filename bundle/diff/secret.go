@@ -1,0 +1,266 @@
+package diff
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What stands for a Secret's value. Nothing that is derived from the value (its
+// length, a hash) may: short values can be guessed from either.
+const (
+	mask        = "***"
+	maskChanged = "*** (changed)"
+)
+
+// Mask is a copy of u in which the values of Secrets are masked: those of u
+// itself, of the items of a List, and of Secrets that stand whole inside a
+// custom resource. Everything else is as it was.
+func Mask(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	m, _ := masked(u.Object, nil)
+	object, _ := m.(map[string]any)
+	return &unstructured.Unstructured{Object: object}
+}
+
+// masked masks the Secrets in a and b, two versions of one value, so that a
+// value that differs still does. It copies only where there is a Secret.
+func masked(a, b any) (any, any) {
+	if !holdsSecret(a) && !holdsSecret(b) {
+		return a, b
+	}
+	a, b = deepCopy(a), deepCopy(b)
+	maskPair(a, b)
+	return a, b
+}
+
+// isSecret goes by apiVersion and kind; a template inside a custom resource may
+// leave the version out. A SealedSecret is encrypted, and a reference to a
+// Secret holds no data.
+func isSecret(m map[string]any) bool {
+	if m["kind"] != "Secret" {
+		return false
+	}
+	return m["apiVersion"] == "v1" || m["apiVersion"] == nil && (m["data"] != nil || m["stringData"] != nil)
+}
+
+// holdsSecret looks for a Secret at any depth.
+func holdsSecret(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if isSecret(v) {
+			return true
+		}
+		for _, w := range v {
+			if holdsSecret(w) {
+				return true
+			}
+		}
+	case []any:
+		for _, w := range v {
+			if holdsSecret(w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// foldStringData moves stringData into data, as the server does when it stores
+// a Secret. The maps that it changes are fresh ones.
+func foldStringData(m map[string]any) {
+	text, ok := m["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data := map[string]any{}
+	if d, ok := m["data"].(map[string]any); ok {
+		for k, v := range d {
+			data[k] = v
+		}
+	}
+	for k, v := range text {
+		if s, ok := v.(string); ok {
+			v = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+		data[k] = v
+	}
+	delete(m, "stringData")
+	m["data"] = data
+}
+
+// maskPair masks a and b in place, walking both at once; either may be missing.
+func maskPair(a, b any) {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	if (x != nil && isSecret(x)) || (y != nil && isSecret(y)) {
+		maskSecret(x, y)
+		return
+	}
+	for k, v := range x {
+		maskPair(v, y[k])
+	}
+	for k, v := range y {
+		if _, both := x[k]; !both {
+			maskPair(nil, v)
+		}
+	}
+	maskAnnotations(x, y)
+	maskLists(a, b)
+}
+
+func maskLists(a, b any) {
+	x, _ := a.([]any)
+	y, _ := b.([]any)
+	for i := range max(len(x), len(y)) {
+		switch {
+		case i >= len(x):
+			maskPair(nil, y[i])
+		case i >= len(y):
+			maskPair(x[i], nil)
+		default:
+			maskPair(x[i], y[i])
+		}
+	}
+}
+
+func maskSecret(a, b map[string]any) {
+	for _, f := range []string{"data", "stringData"} {
+		maskField(a, b, f)
+	}
+	maskAnnotations(a, b)
+}
+
+// maskField masks what is at f, in whatever shape: a bad Secret may hold a
+// string where there should be a map.
+func maskField(a, b map[string]any, f string) {
+	x, isMap := a[f].(map[string]any)
+	y, isMap2 := b[f].(map[string]any)
+	if (isMap || a[f] == nil) && (isMap2 || b[f] == nil) {
+		for k := range x {
+			if _, both := y[k]; !both {
+				x[k] = mask
+			}
+		}
+		for k := range y {
+			maskValue(x, y, k)
+		}
+		return
+	}
+	if a[f] == nil || b[f] == nil {
+		replace(a, f, mask)
+		replace(b, f, mask)
+		return
+	}
+	maskValue(a, b, f)
+}
+
+// maskValue masks b[k], and a[k] where it is there.
+func maskValue(a, b map[string]any, k string) {
+	old, both := a[k]
+	if !both {
+		b[k] = mask
+		return
+	}
+	same := equal(old, b[k])
+	a[k], b[k] = mask, mask
+	if !same {
+		b[k] = maskChanged
+	}
+}
+
+func replace(m map[string]any, k string, v any) {
+	if m[k] != nil {
+		m[k] = v
+	}
+}
+
+// wholeObject are annotations in which a tool keeps the object it applied.
+var wholeObject = []string{
+	"kubectl.kubernetes.io/last-applied-configuration",
+	"kapp.k14s.io/original",
+	"kapp.k14s.io/original-diff",
+	"kapp.k14s.io/original-diff-full",
+	"objectset.rio.cattle.io/applied",
+}
+
+// maskAnnotations masks the annotations that hold a Secret's values. It is
+// asked only about objects that are, or hold, a Secret.
+func maskAnnotations(a, b map[string]any) {
+	x, y := annotations(a), annotations(b)
+	for _, k := range wholeObject {
+		_, old := x[k]
+		_, now := y[k]
+		switch {
+		case now:
+			maskValue(x, y, k)
+		case old:
+			x[k] = mask
+		}
+	}
+}
+
+func annotations(m map[string]any) map[string]any {
+	meta, _ := m["metadata"].(map[string]any)
+	a, _ := meta["annotations"].(map[string]any)
+	return a
+}
+
+// lastApplied is the object in kubectl's annotation, nil where there is none.
+func lastApplied(m map[string]any) map[string]any {
+	text, ok := annotations(m)[wholeObject[0]].(string)
+	if !ok {
+		return nil
+	}
+	var object map[string]any
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		return nil
+	}
+	return object
+}
+
+// secretValues are the values in a Secret's data and stringData as text: as
+// written, decoded, encoded. Values that should be text and are not count too:
+// a server quotes them when it refuses them.
+func secretValues(m map[string]any) []string {
+	var out []string
+	for _, f := range []string{"data", "stringData"} {
+		values, ok := m[f].(map[string]any)
+		if !ok {
+			out = append(out, scalars(m[f])...)
+			continue
+		}
+		for _, v := range values {
+			out = append(out, scalars(v)...)
+		}
+	}
+	return out
+}
+
+// scalars are the texts of all scalars in v.
+func scalars(v any) []string {
+	var out []string
+	switch v := v.(type) {
+	case nil:
+	case map[string]any:
+		for _, w := range v {
+			out = append(out, scalars(w)...)
+		}
+	case []any:
+		for _, w := range v {
+			out = append(out, scalars(w)...)
+		}
+	case string:
+		out = append(out, strings.TrimSpace(v), v)
+	case float64:
+		out = append(out, fmt.Sprint(v), fmt.Sprintf("%f", v), fmt.Sprintf("%.0f", v))
+	default:
+		out = append(out, fmt.Sprint(v), fmt.Sprintf("%e", v))
+	}
+	return out
+}
