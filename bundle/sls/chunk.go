@@ -1,0 +1,153 @@
+package sls
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// chunk is one call of a state function: Salt's low data.
+type chunk struct {
+	place
+	module, fun string
+	id, name    string
+	args        []pair // a later one of the same name wins
+	requisites  []requisite
+	order       float64
+	nameOrder   int
+	docs        []int // the documents that came of it
+}
+
+// requisite is one entry of a requisite list: target's state (or "sls", or
+// "id" for any) and the name or id it matches, both as Salt writes them.
+type requisite struct {
+	kind, module, target string
+	line                 int
+}
+
+func (c *chunk) present() bool { return presentFuns[c.fun] }
+func (c *chunk) absent() bool  { return absentFuns[c.fun] }
+func (c *chunk) ours() bool    { return c.present() || c.absent() }
+
+func (c *chunk) arg(key string) *yaml.Node {
+	for _, a := range slices.Backward(c.args) {
+		if a.key == key {
+			return a.value
+		}
+	}
+	return nil
+}
+
+func (c *chunk) argPair(key string) (pair, bool) {
+	for _, a := range slices.Backward(c.args) {
+		if a.key == key {
+			return a, true
+		}
+	}
+	return pair{}, false
+}
+
+func (d *decoder) problem(at place, format string, args ...any) {
+	d.problems = append(d.problems, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) warn(at place, format string, args ...any) {
+	d.warnings = append(d.warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+}
+
+// saltErrors tells the errors that Salt printed in place of states. Salt puts
+// the rendered text around the place behind a line of dashes: that may hold
+// anything, Secrets too, and is left out.
+func (d *decoder) saltErrors(root *yaml.Node) {
+	entries := items(root)
+	if isString(root) {
+		entries = []*yaml.Node{root}
+	}
+	for _, e := range entries {
+		message, _, cut := strings.Cut(strings.TrimSpace(e.Value), "\n---\n")
+		message = strings.Join(strings.Fields(message), " ")
+		if cut {
+			message += " (the text around it is left out)"
+		}
+		d.problem(place{line: line(e)}, "Salt did not render this: %s", message)
+	}
+}
+
+func (d *decoder) low(root *yaml.Node) {
+	if !isSequence(root) {
+		d.problem(place{line: line(root)}, "low data is a list of states (state.show_low_sls prints it); this is none")
+		return
+	}
+	d.resolved = true
+	for _, item := range items(root) {
+		c := &chunk{
+			module: text(field(item, "state")), fun: text(field(item, "fun")),
+			id: text(field(item, "__id__")), name: text(field(item, "name")), args: pairs(item),
+		}
+		c.place = place{line: line(item), state: c.id, sls: text(field(item, "__sls__"))}
+		if c.module == "" || c.fun == "" {
+			d.problem(c.place, "a state in low data needs `state` and `fun`")
+			continue
+		}
+		if c.id == "" {
+			c.id, c.state = c.name, c.name
+		}
+		d.add(c)
+	}
+	d.sort()
+}
+
+// add takes a chunk whose arguments are complete.
+func (d *decoder) add(c *chunk) {
+	if c.name == "" {
+		c.name = c.id
+	}
+	d.readRequisites(c)
+	d.chunks = append(d.chunks, c)
+}
+
+// sort is Salt's order_chunks, but ties keep the order of the text.
+func (d *decoder) sort() {
+	top := 1.0
+	for _, c := range d.chunks {
+		if n, err := strconv.Atoi(text(c.arg("order"))); err == nil && n > 0 && float64(n) > top-1 {
+			top = float64(n) + 100
+		}
+	}
+	for _, c := range d.chunks {
+		c.order = order(text(c.arg("order")), top)
+		if c.nameOrder > 0 && c.arg("order") != nil {
+			c.order += float64(c.nameOrder) / 10000
+		}
+	}
+	slices.SortStableFunc(d.chunks, func(a, b *chunk) int {
+		switch {
+		case a.order < b.order:
+			return -1
+		case a.order > b.order:
+			return 1
+		}
+		return 0
+	})
+}
+
+// order is a state's place by Salt's rules: a number, first, last, a negative
+// number counted from the end; top for everything else.
+func order(s string, top float64) float64 {
+	const end = 1000000
+	n, err := strconv.ParseFloat(s, 64)
+	switch {
+	case s == "first":
+		return 0
+	case s == "last":
+		return top + end
+	case err != nil:
+		return top
+	case n < 0:
+		return top + end + n
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package sls
+
+import (
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Detect says what a document is, under {"local": …} or a minion's id or not.
+// What is none of Salt's shapes is Manifests, for the reader of those to judge.
+func Detect(doc *yaml.Node) Shape {
+	n := resolve(doc)
+	if isNull(n) {
+		// A document of nothing but comments: usual between manifests.
+		return Manifests
+	}
+	if s, ok := classify(n); ok {
+		return s
+	}
+	root, minions := unwrap(n)
+	if len(minions) == 0 {
+		return Manifests
+	}
+	s, ok := classify(root)
+	if ok {
+		return s
+	}
+	if holdsBundle(root) {
+		return Rendered
+	}
+	if root.Kind == yaml.ScalarNode {
+		return Errors // "'state.show_sls' is not available."
+	}
+	return High // and Decode says what is wrong with it
+}
+
+// Unwrap takes {"local": X} or {"minion-id": X} off, where X is one of the
+// shapes; every other document comes back as it is.
+func Unwrap(doc *yaml.Node) *yaml.Node {
+	if root, minions := unwrap(resolve(doc)); len(minions) == 1 {
+		return root
+	}
+	return doc
+}
+
+// Text returns the bundle's text of the shape Rendered.
+func Text(doc *yaml.Node) (string, bool) {
+	root, minions := unwrap(resolve(doc))
+	if len(minions) != 1 {
+		return "", false
+	}
+	return root.Value, holdsBundle(root)
+}
+
+func holdsBundle(n *yaml.Node) bool {
+	return isString(n) && (strings.HasPrefix(n.Value, "apiVersion:") || strings.Contains(n.Value, "\napiVersion:") ||
+		strings.HasPrefix(n.Value, "kind:") || strings.Contains(n.Value, "\nkind:"))
+}
+
+// classify looks at a document as it stands, nothing taken off.
+func classify(n *yaml.Node) (Shape, bool) {
+	switch {
+	case isMapping(n) && (field(n, "apiVersion") != nil || field(n, "kind") != nil):
+		return Manifests, true
+	case isEmpty(n):
+		return Empty, true
+	case isMapping(n) && looksHigh(n):
+		return High, true
+	case isSequence(n):
+		return classifyList(n)
+	}
+	return Manifests, false
+}
+
+func classifyList(n *yaml.Node) (Shape, bool) {
+	strs := 0
+	for _, item := range items(n) {
+		if isString(item) && item.Tag == yaml.NodeTagString {
+			strs++
+		}
+		if field(item, "state") != nil && field(item, "fun") != nil {
+			return Low, true
+		}
+	}
+	if strs == len(n.Content) {
+		return Errors, true
+	}
+	return Manifests, false
+}
+
+// looksHigh: at least one state declaration among the fields, or nothing but
+// include, extend, exclude and Salt's own keys.
+func looksHigh(n *yaml.Node) bool {
+	other := false
+	for _, p := range pairs(n) {
+		if !reserved(p.key) {
+			other = true
+		}
+		if !reserved(p.key) && isBody(p.value) {
+			return true
+		}
+	}
+	return !other
+}
+
+// isBody: {module.function: […]}, {module: [function, …]} or "module.function".
+func isBody(n *yaml.Node) bool {
+	if isString(n) {
+		module, fun, ok := strings.Cut(n.Value, ".")
+		return ok && module != "" && fun != "" && !strings.ContainsAny(n.Value, " /:\n")
+	}
+	for _, p := range pairs(n) {
+		if p.key == "__sls__" {
+			return true
+		}
+		if reserved(p.key) || strings.ContainsAny(p.key, " /") {
+			continue
+		}
+		if strings.Contains(p.key, ".") && (isSequence(p.value) || isNull(p.value)) {
+			return true
+		}
+		if !isSequence(p.value) {
+			continue
+		}
+		for _, item := range items(p.value) {
+			if isString(item) && (presentFuns[item.Value] || absentFuns[item.Value]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unwrap takes {"local": X} or {"minion-id": X} off and returns X and the
+// minions named; none when the document is not wrapped. The document itself
+// comes back when it holds the answers of several.
+func unwrap(n *yaml.Node) (*yaml.Node, []string) {
+	if !isMapping(n) {
+		return n, nil
+	}
+	if _, ok := classify(n); ok {
+		return n, nil
+	}
+	fields := pairs(n)
+	var ids []string
+	several := false // answers; every field has to be one
+	for _, p := range fields {
+		ids = append(ids, p.key)
+		s, ok := classify(p.value)
+		if !ok && !holdsBundle(p.value) && len(fields) > 1 {
+			return n, nil
+		}
+		several = several || s != Empty
+	}
+	if len(fields) == 1 {
+		_, ok := classify(fields[0].value)
+		if ok || holdsBundle(fields[0].value) || fields[0].key == "local" {
+			return fields[0].value, ids
+		}
+		return n, nil
+	}
+	if !several {
+		return n, nil
+	}
+	return n, ids
+}

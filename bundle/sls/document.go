@@ -1,0 +1,151 @@
+package sls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// conditions decide in Salt whether a state runs at all.
+var conditions = []string{"unless", "onlyif", "creates", "onfail", "onfail_any", "onfail_all", "use"}
+
+// documents turns the chunks, which are in order, into documents.
+func (d *decoder) documents() {
+	targets := map[string]int{}
+	for _, c := range d.chunks {
+		if !c.ours() {
+			d.foreign(c)
+			continue
+		}
+		d.conditions(c)
+		for _, key := range []string{"kubeconfig", "context"} {
+			if v := text(c.arg(key)); v != "" {
+				targets[key+" "+v]++
+			}
+		}
+		for _, n := range d.manifests(c) {
+			c.docs = append(c.docs, len(d.docs))
+			d.docs = append(d.docs, Document{Node: n, State: c.id, SLS: c.sls, Absent: c.absent(), Line: line(n)})
+		}
+	}
+	for target, n := range targets {
+		d.warn(place{line: 1}, "%d states name the %s: brine takes its own --kubeconfig and --context for all of them", n, target)
+	}
+	slices.SortFunc(d.warnings, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	edges := d.edges()
+	for _, c := range d.chunks {
+		requires := require(c, edges)
+		for _, i := range c.docs {
+			d.docs[i].Requires = requires
+		}
+	}
+	if len(d.docs) == 0 && len(d.problems) == 0 {
+		d.problem(place{line: d.chunks[0].line}, "none of the %d states is an object (object_present, manifest_present, object_absent, manifest_absent)%s",
+			len(d.chunks), d.includeHint())
+	}
+}
+
+func (d *decoder) foreign(c *chunk) {
+	if d.options.IgnoreForeignStates {
+		return
+	}
+	what := "is not an object brine can apply"
+	if c.fun == "object_updated" {
+		what = "patches a live object, which is not part of a bundle"
+	}
+	d.problem(c.place, "%s.%s %s: leave it to Salt and out of the bundle, or pass over it with --ignore-foreign-states", c.module, c.fun, what)
+}
+
+func (d *decoder) conditions(c *chunk) {
+	for _, key := range conditions {
+		a, ok := c.argPair(key)
+		if !ok || isNull(a.value) || key == "use" && d.resolved {
+			continue
+		}
+		d.problem(place{a.line, c.state, c.sls}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
+	}
+	if a, ok := c.argPair("check_cmd"); ok && !isNull(a.value) {
+		d.warn(place{a.line, c.state, c.sls}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when says when that is)")
+	}
+}
+
+// manifests are the manifest nodes of one chunk.
+func (d *decoder) manifests(c *chunk) []*yaml.Node {
+	a, ok := c.argPair("manifest")
+	if !ok || isNull(a.value) {
+		if c.absent() {
+			return d.named(c)
+		}
+		from := text(c.arg("source"))
+		if from == "" && strings.Contains(c.name, "/") {
+			from = c.name
+		}
+		if from != "" {
+			d.problem(c.place, "%s.%s reads its manifest from %s when it runs: render that file into the bundle instead", c.module, c.fun, from)
+			return nil
+		}
+		d.problem(c.place, "%s.%s needs its manifest inline", c.module, c.fun)
+		return nil
+	}
+	all := []*yaml.Node{a.value}
+	if isSequence(a.value) {
+		all = items(a.value)
+	}
+	for _, n := range all {
+		if isMapping(n) && len(n.Content) > 0 {
+			continue
+		}
+		d.problem(place{a.line, c.state, c.sls}, "manifest: an object is a mapping with apiVersion, kind and metadata; this is none")
+		return nil
+	}
+	return all
+}
+
+// named makes the manifest that object_absent's name, kind, apiVersion and
+// namespace stand for.
+func (d *decoder) named(c *chunk) []*yaml.Node {
+	version := text(c.arg("apiVersion"))
+	if version == "" {
+		version = text(c.arg("api_version"))
+	}
+	kind, namespace := text(c.arg("kind")), text(c.arg("namespace"))
+	if version == "" || kind == "" {
+		d.problem(c.place, "%s.%s needs apiVersion and kind beside the name, or a manifest", c.module, c.fun)
+		return nil
+	}
+	metadata := mapping(c.line, "name", c.name)
+	if namespace != "" {
+		metadata.Content = append(metadata.Content, scalar(c.line, "namespace"), scalar(c.line, namespace))
+	}
+	n := mapping(c.line, "apiVersion", version, "kind", kind)
+	n.Content = append(n.Content, scalar(c.line, "metadata"), metadata)
+	return []*yaml.Node{n}
+}
+
+func mapping(line int, fields ...string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: yaml.NodeTagMap, Line: line, Column: 1}
+	for _, f := range fields {
+		n.Content = append(n.Content, scalar(line, f))
+	}
+	return n
+}
+
+func scalar(line int, s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: yaml.NodeTagString, Value: s, Line: line, Column: 1, Style: yaml.DoubleQuotedStyle}
+}
+
+// String is "file-less" place of a problem, for messages and tests.
+func (p Problem) String() string {
+	at := fmt.Sprintf("line %d", p.Line)
+	if p.State != "" {
+		at += fmt.Sprintf(" (state %q, sls %s)", p.State, p.SLS)
+	}
+	return at + ": " + p.Message
+}

@@ -1,0 +1,233 @@
+package sls
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// declaration is one module's block under a state id. An argument of high data
+// is a mapping of one field; the function is a string among them or behind the
+// module's dot.
+type declaration struct {
+	place
+	module string
+	funs   []string
+	args   []pair
+}
+
+func (d *decoder) high(root *yaml.Node) {
+	if !isMapping(root) {
+		d.problem(place{line: line(root)}, "high data is a mapping of states by their id (state.show_sls prints it); this is none")
+		return
+	}
+	var declared []*declaration
+	var extends, excludes []*yaml.Node
+	for _, p := range pairs(root) {
+		switch {
+		case p.key == "include":
+			d.readIncludes(p.value)
+		case p.key == "extend":
+			extends = append(extends, p.value)
+		case p.key == "__extend__":
+			extends = append(extends, items(p.value)...)
+		case p.key == "exclude" || p.key == "__exclude__":
+			excludes = append(excludes, items(p.value)...)
+		case reserved(p.key):
+		default:
+			declared = append(declared, d.declarations(p)...)
+		}
+	}
+	declared = exclude(declared, excludes)
+	for _, e := range extends {
+		for _, p := range pairs(e) {
+			for _, by := range d.declarations(p) {
+				declared = d.extend(declared, by)
+			}
+		}
+	}
+	for _, decl := range declared {
+		d.expand(decl)
+	}
+	d.sort()
+	if len(d.chunks) == 0 && len(d.problems) == 0 {
+		d.problem(place{line: line(root)}, "Salt rendered no states%s", d.includeHint())
+	}
+}
+
+func (d *decoder) readIncludes(n *yaml.Node) {
+	for _, item := range items(n) {
+		name := text(item)
+		if isMapping(item) { // {saltenv: name} or {name: {defaults: …}}
+			if f := pairs(item); len(f) > 0 {
+				name = f[0].key
+				if isString(f[0].value) {
+					name = f[0].value.Value
+				}
+			}
+		}
+		if name == "" {
+			continue
+		}
+		d.includes = append(d.includes, name)
+		d.warn(place{line: line(item)}, "include of %q is not followed: slsutil.renderer prints one file; what it holds is not part of this bundle (state.show_sls prints all)", name)
+	}
+}
+
+func (d *decoder) includeHint() string {
+	if len(d.includes) == 0 {
+		return ""
+	}
+	return ", only includes, which slsutil.renderer does not follow: use state.show_sls"
+}
+
+// declarations reads what stands under one state id.
+func (d *decoder) declarations(p pair) []*declaration {
+	at := place{line: p.line, state: p.key, sls: text(field(p.value, "__sls__"))}
+	if isString(p.value) { // ID: module.function
+		module, fun, ok := strings.Cut(p.value.Value, ".")
+		if !ok {
+			d.problem(at, "a state's body is a mapping of module.function to its arguments; this is %q", p.value.Value)
+			return nil
+		}
+		return []*declaration{{place: at, module: module, funs: []string{fun}}}
+	}
+	if !isMapping(p.value) {
+		d.problem(at, "a state's body is a mapping of module.function to its arguments; this is none")
+		return nil
+	}
+	var all []*declaration
+	for _, f := range pairs(p.value) {
+		if strings.HasPrefix(f.key, "__") {
+			continue
+		}
+		decl := &declaration{place: at}
+		module, fun, dotted := strings.Cut(f.key, ".")
+		decl.module = module
+		if dotted {
+			decl.funs = append(decl.funs, fun)
+		}
+		switch {
+		case isString(f.value): // module: function
+			decl.funs = append(decl.funs, f.value.Value)
+		case isNull(f.value):
+		case !isSequence(f.value):
+			d.problem(place{line: f.line, state: at.state, sls: at.sls}, "the arguments of %s are a list of one-field mappings; this is none", f.key)
+			continue
+		}
+		for _, item := range items(f.value) {
+			if isString(item) {
+				decl.funs = append(decl.funs, item.Value)
+			}
+			decl.args = append(decl.args, pairs(item)...)
+		}
+		all = append(all, decl)
+	}
+	return all
+}
+
+// exclude drops the declarations that exclude lists by SLS or by id.
+func exclude(declared []*declaration, excludes []*yaml.Node) []*declaration {
+	return slices.DeleteFunc(declared, func(decl *declaration) bool {
+		return slices.ContainsFunc(excludes, func(e *yaml.Node) bool {
+			if isString(e) {
+				return decl.sls != "" && match(e.Value, decl.sls)
+			}
+			if id := text(field(e, "id")); id != "" {
+				return id == decl.state
+			}
+			sls := text(field(e, "sls"))
+			return sls != "" && decl.sls != "" && match(sls, decl.sls)
+		})
+	})
+}
+
+// extend is Salt's reconcile_extend: requisites are added to, the function and
+// every other argument is replaced.
+func (d *decoder) extend(declared []*declaration, by *declaration) []*declaration {
+	known := false
+	for _, decl := range declared {
+		if decl.state != by.state && text(declArg(decl, "name")) != by.state {
+			continue
+		}
+		known = true
+		if decl.module != by.module {
+			continue
+		}
+		if len(by.funs) > 0 {
+			decl.funs = by.funs
+		}
+		for _, a := range by.args {
+			if isRequisite(a.key) {
+				decl.args = append(decl.args, a)
+				continue
+			}
+			decl.args = slices.DeleteFunc(decl.args, func(old pair) bool {
+				return old.key == a.key || a.key == "name" && old.key == "names"
+			})
+			decl.args = append(decl.args, a)
+		}
+		return declared
+	}
+	if known {
+		return append(declared, by)
+	}
+	d.problem(by.place, "extend of %q: there is no state of that id in this rendering%s", by.state, d.includeHint())
+	return declared
+}
+
+func declArg(decl *declaration, key string) *yaml.Node {
+	for _, a := range decl.args {
+		if a.key == key {
+			return a.value
+		}
+	}
+	return nil
+}
+
+// expand makes one chunk of a declaration, or one for each of its names.
+func (d *decoder) expand(decl *declaration) {
+	if len(decl.funs) != 1 {
+		if decl.module == "require" || decl.module == "watch" {
+			return // Salt passes over these, too
+		}
+		d.problem(decl.place, "state module %s needs exactly one function, this has %d (%s)", decl.module, len(decl.funs), list(decl.funs))
+		return
+	}
+	base := chunk{place: decl.place, module: decl.module, fun: decl.funs[0], id: decl.state}
+	var names []*yaml.Node
+	for _, a := range decl.args {
+		switch {
+		case a.key == "names":
+			names = append(names, items(a.value)...)
+		case a.key == "state":
+		case a.key == "name" && !isString(a.value):
+		default:
+			base.args = append(base.args, a)
+		}
+	}
+	if len(names) == 0 {
+		base.name = text(base.arg("name"))
+		d.add(&base)
+		return
+	}
+	seen := map[string]bool{}
+	for i, n := range names {
+		c := base
+		c.args = slices.Clone(base.args)
+		c.nameOrder = i + 1
+		c.name = text(n)
+		if own := pairs(n); len(own) == 1 { // {name: [its own arguments]}
+			c.name = own[0].key
+			for _, item := range items(own[0].value) {
+				c.args = append(c.args, pairs(item)...)
+			}
+		}
+		if seen[c.name] {
+			continue
+		}
+		seen[c.name] = true
+		d.add(&c)
+	}
+}

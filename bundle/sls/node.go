@@ -1,0 +1,165 @@
+package sls
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// resolve follows document and alias nodes to what they hold; nil where there
+// is nothing.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n != nil {
+		switch {
+		case n.Kind == yaml.DocumentNode && len(n.Content) > 0:
+			n = n.Content[0]
+		case n.Kind == yaml.DocumentNode || n.Kind == 0:
+			return nil
+		case n.Kind == yaml.AliasNode:
+			n = n.Alias
+		default:
+			return n
+		}
+	}
+	return nil
+}
+
+func isMapping(n *yaml.Node) bool  { return n != nil && n.Kind == yaml.MappingNode }
+func isSequence(n *yaml.Node) bool { return n != nil && n.Kind == yaml.SequenceNode }
+func isNull(n *yaml.Node) bool {
+	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == yaml.NodeTagNull
+}
+
+func isString(n *yaml.Node) bool {
+	return n != nil && n.Kind == yaml.ScalarNode && !isNull(n)
+}
+
+// isEmpty: null, {}, [] or "".
+func isEmpty(n *yaml.Node) bool {
+	switch {
+	case isNull(n):
+		return true
+	case n.Kind == yaml.ScalarNode:
+		return strings.TrimSpace(n.Value) == ""
+	}
+	return len(n.Content) == 0
+}
+
+func describe(n *yaml.Node) string {
+	switch {
+	case isMapping(n):
+		return "{}"
+	case isSequence(n):
+		return "[]"
+	}
+	return "null"
+}
+
+func line(n *yaml.Node) int {
+	if n == nil || n.Line == 0 {
+		return 1
+	}
+	return n.Line
+}
+
+// pair is one field of a mapping.
+type pair struct {
+	key   string
+	line  int
+	value *yaml.Node // resolved
+}
+
+func pairs(n *yaml.Node) []pair {
+	if !isMapping(n) {
+		return nil
+	}
+	var all []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := resolve(n.Content[i])
+		if k == nil {
+			continue
+		}
+		all = append(all, pair{key: k.Value, line: line(n.Content[i]), value: resolve(n.Content[i+1])})
+	}
+	return all
+}
+
+func items(n *yaml.Node) []*yaml.Node {
+	if !isSequence(n) {
+		return nil
+	}
+	all := make([]*yaml.Node, 0, len(n.Content))
+	for _, c := range n.Content {
+		all = append(all, resolve(c))
+	}
+	return all
+}
+
+func field(n *yaml.Node, key string) *yaml.Node {
+	for _, p := range pairs(n) {
+		if p.key == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// text is a scalar's text, "" for everything else.
+func text(n *yaml.Node) string {
+	if !isString(n) {
+		return ""
+	}
+	return n.Value
+}
+
+// reserved keys of a mapping of states are not state ids.
+func reserved(key string) bool {
+	return key == "include" || key == "extend" || key == "exclude" || strings.HasPrefix(key, "__")
+}
+
+// list joins names for a message, the first few of many.
+func list(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// match is Python's fnmatch, which Salt matches requisites with.
+func match(pattern, s string) bool {
+	if pattern == s {
+		return true
+	}
+	if !strings.ContainsAny(pattern, "*?[") {
+		return false
+	}
+	var re strings.Builder
+	re.WriteString(`(?s)\A`)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '*':
+			re.WriteString(`.*`)
+		case '?':
+			re.WriteString(`.`)
+		case '[':
+			end := strings.IndexByte(pattern[i+1:], ']')
+			if end < 1 {
+				re.WriteString(`\[`)
+				continue
+			}
+			class := pattern[i+1 : i+1+end]
+			if class[0] == '!' {
+				class = "^" + class[1:]
+			}
+			re.WriteString("[" + strings.ReplaceAll(class, `\`, `\\`) + "]")
+			i += end + 1
+		default:
+			re.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	compiled, err := regexp.Compile(re.String() + `\z`)
+	return err == nil && compiled.MatchString(s)
+}

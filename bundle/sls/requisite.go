@@ -1,0 +1,181 @@
+package sls
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// needing are the requisites that make a state wait for its targets; inverse
+// are those that make the targets wait for it.
+var (
+	needing = []string{"require", "require_any", "watch", "watch_any", "onchanges", "onchanges_any", "prerequired"}
+	inverse = []string{"require_in", "watch_in", "onchanges_in", "prereq", "onfail_in"}
+	// without are those that no order follows from.
+	without = []string{
+		"listen", "listen_in", "onfail", "onfail_any", "onfail_all", "onfail_stop", "prereq_in", "use", "use_in",
+	}
+)
+
+func isRequisite(key string) bool {
+	return slices.Contains(needing, key) || slices.Contains(inverse, key) || slices.Contains(without, key)
+}
+
+// readRequisites takes the requisites out of a chunk's arguments.
+func (d *decoder) readRequisites(c *chunk) {
+	for _, a := range c.args {
+		if !slices.Contains(needing, a.key) && !slices.Contains(inverse, a.key) && a.key != "prereq_in" || isNull(a.value) {
+			continue
+		}
+		kind := a.key
+		if kind == "prereq_in" { // A prereq_in B: B runs before A, like A requires B
+			kind = "prerequired"
+		}
+		entries := []*yaml.Node{a.value}
+		if isSequence(a.value) {
+			entries = items(a.value)
+		}
+		for _, e := range entries {
+			if isString(e) {
+				c.requisites = append(c.requisites, requisite{kind, "id", e.Value, line(e)})
+				continue
+			}
+			if !isMapping(e) || len(e.Content) == 0 {
+				d.problem(place{line(e), c.state, c.sls}, "an entry of %s is an id or {module: id}; this is neither", a.key)
+				continue
+			}
+			for _, p := range pairs(e) {
+				if !isString(p.value) {
+					d.problem(place{p.line, c.state, c.sls}, "%s: %s needs the id or name of a state", a.key, p.key)
+					continue
+				}
+				module, _, _ := strings.Cut(p.key, ".")
+				c.requisites = append(c.requisites, requisite{kind, module, p.value.Value, p.line})
+			}
+		}
+	}
+}
+
+// edge is one resolved requisite: the chunk it leads to and its reason.
+type edge struct {
+	to  *chunk
+	why string
+}
+
+// edges resolves every requisite; one that matches nothing is a problem.
+func (d *decoder) edges() map[*chunk][]edge {
+	all := map[*chunk][]edge{}
+	known := d.index()
+	for _, c := range d.chunks {
+		for _, r := range c.requisites {
+			d.resolve(c, r, known, all)
+		}
+	}
+	return all
+}
+
+// index finds chunks by what a requisite may call them.
+type index struct {
+	byName, bySLS map[string][]*chunk
+	all           []*chunk
+}
+
+func (d *decoder) index() index {
+	known := index{byName: map[string][]*chunk{}, bySLS: map[string][]*chunk{}, all: d.chunks}
+	for _, c := range d.chunks {
+		known.byName[c.id] = append(known.byName[c.id], c)
+		if c.name != c.id {
+			known.byName[c.name] = append(known.byName[c.name], c)
+		}
+		known.bySLS[c.sls] = append(known.bySLS[c.sls], c)
+	}
+	return known
+}
+
+// candidates are the chunks that r may match: few for a plain name.
+func (known index) candidates(r requisite) []*chunk {
+	switch {
+	case strings.ContainsAny(r.target, "*?["):
+		return known.all
+	case r.module == "sls":
+		return known.bySLS[r.target]
+	}
+	return known.byName[r.target]
+}
+
+func (d *decoder) resolve(c *chunk, r requisite, known index, all map[*chunk][]edge) {
+	found := false
+	for _, t := range known.candidates(r) {
+		if !r.matches(t) {
+			continue
+		}
+		found = true
+		if t == c {
+			continue
+		}
+		if r.kind == "onfail_in" {
+			d.onFail(t, c)
+			continue
+		}
+		if slices.Contains(inverse, r.kind) {
+			all[t] = append(all[t], edge{c, r.kind + ": " + c.id})
+			continue
+		}
+		why := r.kind + ": " + t.id
+		if r.module == "sls" {
+			why = r.kind + ": sls " + r.target
+		}
+		all[c] = append(all[c], edge{t, why})
+	}
+	if found || r.module == "sls" && slices.ContainsFunc(d.includes, func(name string) bool {
+		return match(r.target, strings.TrimLeft(name, ".")) // said already that it is not part of this
+	}) {
+		return
+	}
+	d.problem(place{r.line, c.state, c.sls}, "%s: no state in this rendering matches {%s: %s}", r.kind, r.module, r.target)
+}
+
+func (d *decoder) onFail(target, by *chunk) {
+	if target.ours() {
+		d.problem(target.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", by.id)
+	}
+}
+
+func (r requisite) matches(t *chunk) bool {
+	switch {
+	case r.module == "sls":
+		return t.sls != "" && match(r.target, t.sls)
+	case r.module != "id" && r.module != t.module:
+		return false
+	}
+	return match(r.target, t.name) || match(r.target, t.id)
+}
+
+// require finds the documents a chunk's requisites lead to, straight or
+// through states that are no objects.
+func require(c *chunk, all map[*chunk][]edge) []Require {
+	var found []Require
+	seen := map[*chunk]bool{c: true}
+	var walk func(from *chunk, why string)
+	walk = func(from *chunk, why string) {
+		for _, e := range all[from] {
+			if seen[e.to] {
+				continue
+			}
+			seen[e.to] = true
+			reason := e.why
+			if why != "" {
+				reason = why + ", " + e.why
+			}
+			for _, i := range e.to.docs {
+				found = append(found, Require{Index: i, Why: reason})
+			}
+			if !e.to.ours() {
+				walk(e.to, reason)
+			}
+		}
+	}
+	walk(c, "")
+	return found
+}

@@ -1,0 +1,118 @@
+// Package sls reads what Salt prints of its states (high data, low data, what
+// its renderers return) as the Kubernetes manifests in them. It knows Salt's
+// shapes and nothing of Kubernetes: nodes in, manifest nodes out.
+//
+// The shapes and rules come from Salt's salt/state.py (verify_high,
+// compile_high_data, requisite_in, order_chunks, check_requisite).
+package sls
+
+import "sigs.k8s.io/kustomize/kyaml/yaml"
+
+// Shape is what a YAML or JSON document turns out to be.
+type Shape int
+
+const (
+	// Manifests is a document of its own, and whatever is none of the others.
+	Manifests Shape = iota
+	// High is {ID: {module.function: [arguments]}}, as state.show_sls and
+	// slsutil.renderer print it.
+	High
+	// Low is a list of {state, fun, name, __id__, …}, as state.show_low_sls
+	// prints it.
+	Low
+	// Errors is what Salt prints in place of states when it could not render.
+	Errors
+	// Empty is {}, [] or null: nothing rendered, or not serialisable.
+	Empty
+	// Rendered is a bundle's text inside {"local": "…"}, as slsutil.renderer
+	// prints a file that only jinja renders; Text returns it.
+	Rendered
+)
+
+func (s Shape) String() string {
+	return [...]string{"manifests", "high", "low", "errors", "empty", "rendered"}[s]
+}
+
+// Options is how to treat states.
+type Options struct {
+	// IgnoreForeignStates passes over states that are no objects; requisites
+	// still lead through them.
+	IgnoreForeignStates bool
+}
+
+// Document is one manifest and the state it came from.
+type Document struct {
+	Node   *yaml.Node // the manifest, a mapping
+	State  string     // Salt's __id__
+	SLS    string     // Salt's __sls__, "" in what slsutil.renderer prints
+	Absent bool       // the object is to be gone
+	Line   int        // of the manifest's first field, counted from 1
+	// Requires are the documents that the state's requisites lead to, each once.
+	Requires []Require
+}
+
+// Require says that a document needs another one first.
+type Require struct {
+	Index int    // into the documents that Decode returned
+	Why   string // "require: Create settings"
+}
+
+// Problem is one thing wrong (or, as a warning, odd) with a state.
+type Problem struct {
+	Line       int
+	State, SLS string
+	Message    string
+}
+
+// The functions that stand for objects, whatever the module is called.
+var (
+	presentFuns = map[string]bool{"object_present": true, "manifest_present": true}
+	absentFuns  = map[string]bool{"object_absent": true, "manifest_absent": true}
+)
+
+// Decode takes a document of the given shape apart (a wrapping in "local" or
+// one minion id comes off first) and returns its manifests in the order Salt
+// would run them: by order, ties in the order of the text. A document without
+// a single manifest is a problem, never an empty result.
+func Decode(doc *yaml.Node, shape Shape, o Options) (docs []Document, problems, warnings []Problem) {
+	root, minions := unwrap(resolve(doc))
+	d := &decoder{options: o}
+	switch {
+	case len(minions) > 1:
+		d.problem(place{line: line(root)}, "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
+			len(minions), list(minions))
+	case shape == Errors && !isEmpty(root) && !isMapping(root):
+		d.saltErrors(root)
+	case shape == Empty || isEmpty(root):
+		d.problem(place{line: line(root)}, "Salt rendered nothing (%s): an empty rendering is an error, not an empty bundle; "+
+			"the Salt command's own log says why", describe(root))
+	case shape == High:
+		d.high(root)
+	case shape == Low:
+		d.low(root)
+	case shape == Manifests && isMapping(root):
+		d.docs = []Document{{Node: root, Line: line(root)}}
+	default:
+		d.problem(place{line: line(root)}, "this is not Salt's high or low data")
+	}
+	if len(d.chunks) > 0 {
+		d.documents()
+	}
+	return d.docs, d.problems, d.warnings
+}
+
+// place is where a problem stands.
+type place struct {
+	line       int
+	state, sls string
+}
+
+type decoder struct {
+	options  Options
+	chunks   []*chunk
+	resolved bool     // low data: Salt has resolved extend, use and the like
+	includes []string // SLS named by include, which this rendering does not hold
+	docs     []Document
+	problems []Problem
+	warnings []Problem
+}
