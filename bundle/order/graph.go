@@ -2,7 +2,11 @@
 // strongly. It knows nothing of a cluster: bundle in, graph out.
 package order
 
-import "brine/bundle"
+import (
+	"slices"
+
+	"brine/bundle"
+)
 
 // Want is what an edge asks of its target.
 type Want int
@@ -46,4 +50,23 @@ type Graph struct {
 	// External are explicit dependencies on objects that are not in the bundle
 	// but that Options.External vouched for.
 	External map[int][]bundle.ID
+	// Invalid are the objects whose explicit dependencies are wrong: the ones
+	// to leave out where invalid objects are skipped. Ascending.
+	Invalid []int
+	// Notices are for people: live annotations that lead nowhere, a rule that
+	// was given up because it would have made too many edges.
+	Notices []bundle.Problem
+}
+
+// CriticalPath gives for each object how many edges the longest chain of
+// dependents below it has. Whoever has free hands takes the object with the
+// largest number first: the most is waiting for it.
+func (g *Graph) CriticalPath() []int {
+	length := make([]int, len(g.Objects))
+	for _, i := range slices.Backward(g.Sorted) {
+		for _, e := range g.Dependents[i] {
+			length[i] = max(length[i], length[e.From]+1)
+		}
+	}
+	return length
 }

@@ -1,0 +1,216 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+)
+
+// maxRounds bounds how many circles of explicit edges are told that share
+// objects; people rarely write more than one.
+const maxRounds = 20
+
+// breakCycles says which links have to go so that no cycle is left. Links are
+// sorted by From.
+//
+// Explicit cycles come first: each is a problem. Then tier after tier joins,
+// the strongest first, and the links of a tier that lie on a cycle with each
+// other or with what is kept already are dropped. So a weaker link never costs
+// a stronger one, and what is dropped does not depend on the order of the text.
+// Each tier costs one pass over those parts of the graph that have cycles at
+// all; most bundles have none.
+func (b *builder) breakCycles(links []link) []bool {
+	out := make([]bool, len(links))
+	net := b.net(links)
+	part, cyclic := net.components(func(int) bool { return true })
+	if !cyclic {
+		return out
+	}
+	inside := func(l int) bool { return part[links[l].From] == part[links[l].To] }
+	b.explicitCycles(net, out, inside)
+	for t := explicit + 1; t < tiers; t++ {
+		comp, cyclic := net.components(func(l int) bool {
+			return links[l].tier <= t && !out[l] && inside(l)
+		})
+		if !cyclic {
+			continue
+		}
+		for i, l := range links {
+			if l.tier == t && comp[l.From] == comp[l.To] {
+				out[i] = true
+			}
+		}
+	}
+	return out
+}
+
+// explicitCycles tells of all circles of explicit links and takes one link of
+// each out, so that the rest can still be ordered.
+func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
+	use := func(l int) bool { return n.links[l].tier == explicit && !out[l] && inside(l) }
+	for range maxRounds {
+		comp, cyclic := n.components(use)
+		if !cyclic {
+			return
+		}
+		told := map[int]bool{}
+		for l := range n.links {
+			from, to := n.links[l].From, n.links[l].To
+			if !use(l) || comp[from] != comp[to] || told[comp[from]] {
+				continue
+			}
+			told[comp[from]] = true
+			cycle := n.cycle(from, func(l int) bool { return use(l) && comp[n.links[l].To] == comp[from] })
+			b.tellCycle(n.links, cycle)
+			out[cycle[len(cycle)-1]] = true
+		}
+	}
+	comp, cyclic := n.components(use)
+	if !cyclic {
+		return
+	}
+	left := 0
+	for l := range n.links {
+		if use(l) && comp[n.links[l].From] == comp[n.links[l].To] {
+			b.invalidate(n.links[l].From)
+			out[l] = true
+			left++
+		}
+	}
+	b.cyclic(bundle.Problem{Message: fmt.Sprintf(
+		"%d more dependencies go round in circles with those named; take these out first", left)})
+}
+
+// tellCycle names every object of a circle with its place, in order; none of
+// them can be applied.
+func (b *builder) tellCycle(links []link, cycle []int) {
+	var msg strings.Builder
+	start := links[cycle[0]].From
+	fmt.Fprintf(&msg, "dependencies go round in a circle: %s", b.place(start))
+	for _, l := range cycle {
+		b.invalidate(links[l].From)
+		fmt.Fprintf(&msg, " needs %s (%s)", b.place(links[l].To), links[l].Reason)
+	}
+	msg.WriteString("; take one of them out")
+	o := b.objs[start]
+	b.cyclic(bundle.Problem{Source: o.Source, ID: o.ID, Message: msg.String()})
+}
+
+func (b *builder) place(i int) string {
+	o := b.objs[i]
+	if o.Source.File == "" {
+		return bundle.Name(o.ID)
+	}
+	return fmt.Sprintf("%s at %s", bundle.Name(o.ID), o.Source)
+}
+
+func (b *builder) cyclic(p bundle.Problem) {
+	if b.opts.Live {
+		p.Message += " (not heeded while deleting)"
+		b.notices = append(b.notices, p)
+		return
+	}
+	b.problems = append(b.problems, p)
+}
+
+func (b *builder) invalidate(i int) {
+	if !b.opts.Live {
+		b.invalid[i] = true
+	}
+}
+
+// net finds the links that leave an object.
+type net struct {
+	links []link
+	start []int // links[start[i]:start[i+1]] leave object i
+	steps *int
+}
+
+func (b *builder) net(links []link) *net {
+	start := make([]int, len(b.objs)+1)
+	for _, l := range links {
+		start[l.From+1]++
+	}
+	for i := range b.objs {
+		start[i+1] += start[i]
+	}
+	return &net{links: links, start: start, steps: &b.steps}
+}
+
+// components numbers the strongly connected components over the links that are
+// in use (Tarjan 1972), and says whether any has more than one object.
+func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
+	size := len(n.start) - 1
+	comp = make([]int, size)
+	seen := make([]int, size) // order of discovery, from 1
+	low := make([]int, size)
+	var stack []int
+	count, found := 0, 0
+	var visit func(v int)
+	visit = func(v int) {
+		count++
+		seen[v], low[v] = count, count
+		stack = append(stack, v)
+		for l := n.start[v]; l < n.start[v+1]; l++ {
+			*n.steps++
+			if !use(l) {
+				continue
+			}
+			switch w := n.links[l].To; {
+			case seen[w] == 0:
+				visit(w)
+				low[v] = min(low[v], low[w])
+			case comp[w] == 0: // still on the stack
+				low[v] = min(low[v], seen[w])
+			}
+		}
+		if low[v] != seen[v] {
+			return
+		}
+		found++
+		cyclic = cyclic || stack[len(stack)-1] != v
+		for done := false; !done; {
+			w := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			comp[w] = found
+			done = w == v
+		}
+	}
+	for v := range size {
+		*n.steps++
+		if seen[v] == 0 {
+			visit(v)
+		}
+	}
+	return comp, cyclic
+}
+
+// cycle is a shortest way from an object back to itself, as links. There has
+// to be one.
+func (n *net) cycle(start int, use func(link int) bool) []int {
+	by := map[int]int{} // object -> link that reached it first
+	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
+		v := queue[0]
+		for l := n.start[v]; l < n.start[v+1]; l++ {
+			*n.steps++
+			w := n.links[l].To
+			if _, been := by[w]; been || !use(l) {
+				continue
+			}
+			by[w] = l
+			if w != start {
+				queue = append(queue, w)
+				continue
+			}
+			way := []int{l}
+			for at := v; at != start; at = n.links[by[at]].From {
+				way = append(way, by[at])
+			}
+			slices.Reverse(way)
+			return way
+		}
+	}
+	return nil
+}

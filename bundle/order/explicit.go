@@ -1,0 +1,144 @@
+package order
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/cli-utils/pkg/object"
+	"sigs.k8s.io/cli-utils/pkg/object/dependson"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
+
+	"brine/bundle"
+)
+
+const (
+	dependsOn = dependson.Annotation
+	mutations = mutation.Annotation
+)
+
+// explicit adds the edges that people wrote: annotations (whose syntax and
+// meaning are cli-utils' own) and Salt's requisites. All of them want their
+// target ready.
+func (b *builder) explicit() {
+	for i, o := range b.objs {
+		b.dependsOn(i, o)
+		b.mutations(i, o)
+		for _, r := range o.Requisites {
+			b.require(i, r.On, "", r.Why)
+		}
+	}
+}
+
+func (b *builder) dependsOn(i int, o *bundle.Object) {
+	value, ok := annotation(o, dependsOn)
+	if !ok {
+		return
+	}
+	seen := map[bundle.ID]bool{}
+	for _, ref := range strings.Split(value, ",") {
+		on, err := dependson.ParseObjMetadata(ref)
+		switch {
+		case err != nil:
+			b.wrong(i, dependsOn, fmt.Sprintf(
+				"%v; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)", err))
+		case seen[on]:
+			b.wrong(i, dependsOn, fmt.Sprintf("%s is named twice; take one out", bundle.Name(on)))
+		default:
+			seen[on] = true
+			b.require(i, on, dependsOn, "depends-on annotation")
+		}
+	}
+}
+
+func (b *builder) mutations(i int, o *bundle.Object) {
+	if _, ok := annotation(o, mutations); !ok {
+		return
+	}
+	subs, err := mutation.ReadAnnotation(o.Content)
+	if err != nil {
+		var invalid object.InvalidAnnotationError
+		if errors.As(err, &invalid) {
+			err = invalid.Cause
+		}
+		b.wrong(i, mutations, fmt.Sprintf(
+			"%v; write a YAML list of sourceRef, sourcePath, targetPath and token", err))
+		return
+	}
+	seen := map[bundle.ID]bool{}
+	for _, s := range subs {
+		on := s.SourceRef.ToObjMetadata()
+		// Its namespace is optional, "defaults to the namespace of the target".
+		if _, found := b.byID[on]; !found && on.Namespace == "" && b.find(on.GroupKind, "", on.Name) < 0 {
+			on.Namespace = o.ID.Namespace
+		}
+		if !seen[on] {
+			seen[on] = true
+			b.require(i, on, mutations, "apply-time mutation of "+s.TargetPath)
+		}
+	}
+}
+
+// require adds one explicit edge, or tells what is wrong with it. from is the
+// annotation it comes from, "" for a requisite.
+func (b *builder) require(i int, on bundle.ID, from, why string) {
+	if on == b.objs[i].ID {
+		b.wrong(i, from, "the object depends on itself; take that out")
+		return
+	}
+	to, ok := b.byID[on]
+	if !ok && on.Namespace == "" {
+		to = b.find(on.GroupKind, "", on.Name)
+		ok = to >= 0
+	}
+	switch {
+	case ok && to == i:
+		b.wrong(i, from, "the object depends on itself; take that out")
+	case ok:
+		b.need(i, to, Ready, explicit, why)
+	case b.opts.External != nil && b.opts.External(on):
+		b.external[i] = append(b.external[i], on)
+	default:
+		b.wrong(i, from, b.missing(on))
+	}
+}
+
+// missing says what is not there, and what was perhaps meant.
+func (b *builder) missing(on bundle.ID) string {
+	msg := fmt.Sprintf("depends on %s, which is neither in the bundle nor in the inventory", bundle.Name(on))
+	if b.byName == nil {
+		b.byName = make(map[kindName]int, len(b.objs))
+		for i, o := range b.objs {
+			name := kindName{strings.ToLower(o.ID.GroupKind.Kind), o.ID.Name}
+			if _, twice := b.byName[name]; !twice {
+				b.byName[name] = i
+			}
+		}
+	}
+	if i, ok := b.byName[kindName{strings.ToLower(on.GroupKind.Kind), on.Name}]; ok {
+		if ref, err := dependson.FormatObjMetadata(b.objs[i].ID); err == nil {
+			return fmt.Sprintf("%s; is %q meant (%s)?", msg, ref, b.objs[i].Source)
+		}
+	}
+	return msg + "; add it or take the dependency out"
+}
+
+type kindName struct{ kind, name string }
+
+// wrong records a problem with the explicit dependencies of an object: from is
+// the annotation it stands in, "" for a requisite. For live objects, which
+// nobody can edit now, it is a notice.
+func (b *builder) wrong(i int, from, msg string) {
+	o := b.objs[i]
+	p := bundle.Problem{Source: o.Source, ID: o.ID, Message: msg}
+	if from != "" {
+		p.Path = fmt.Sprintf("metadata.annotations[%q]", from)
+	}
+	if b.opts.Live {
+		p.Message += " (not heeded while deleting)"
+		b.notices = append(b.notices, p)
+		return
+	}
+	b.problems = append(b.problems, p)
+	b.invalid[i] = true
+}

@@ -1,0 +1,260 @@
+package order
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// index finds objects by what others say of them.
+type index struct {
+	objs []*bundle.Object
+	byID map[bundle.ID]int
+	// byKind are the objects of each kind, in the order of the text.
+	byKind map[schema.GroupKind][]int
+	// loose finds objects of cluster-scoped kinds by kind and name: a bundle
+	// that no server has seen yet may still give them a namespace.
+	loose map[bundle.ID]int
+	// crds is by the kind that a CRD defines.
+	crds      map[schema.GroupKind]crd
+	defined   map[string][]crd // by group
+	workloads []workload
+	// byLabel and byNamespace find workloads by what their pods carry.
+	byLabel     map[podLabel][]int
+	byNamespace map[string][]int
+}
+
+type crd struct {
+	object int
+	plural string
+}
+
+// workload is an object that makes pods, or a pod.
+type workload struct {
+	object    int
+	namespace string
+	pod       map[string]any // the pod's spec
+	labels    labels.Set     // the pod's
+}
+
+type podLabel struct{ namespace, key, value string }
+
+func newIndex(objs []*bundle.Object) index {
+	x := index{
+		objs:        objs,
+		byID:        make(map[bundle.ID]int, len(objs)),
+		byKind:      map[schema.GroupKind][]int{},
+		loose:       map[bundle.ID]int{},
+		crds:        map[schema.GroupKind]crd{},
+		defined:     map[string][]crd{},
+		byLabel:     map[podLabel][]int{},
+		byNamespace: map[string][]int{},
+	}
+	for i, o := range objs {
+		x.add(i, o)
+	}
+	return x
+}
+
+func (x *index) add(i int, o *bundle.Object) {
+	if _, twice := x.byID[o.ID]; twice {
+		return // the reader has told of it
+	}
+	gk := o.ID.GroupKind
+	x.byID[o.ID] = i
+	x.byKind[gk] = append(x.byKind[gk], i)
+	if clusterScoped[gk] {
+		x.loose[bundle.ID{GroupKind: gk, Name: o.ID.Name}] = i
+	}
+	if gk == crdKind {
+		spec := mapAt(content(o), "spec")
+		names := mapAt(spec, "names")
+		defines := schema.GroupKind{Group: str(spec["group"]), Kind: str(names["kind"])}
+		c := crd{object: i, plural: str(names["plural"])}
+		x.crds[defines] = c
+		x.defined[defines.Group] = append(x.defined[defines.Group], c)
+		return
+	}
+	x.addWorkload(i, o)
+}
+
+func (x *index) addWorkload(i int, o *bundle.Object) {
+	pod, meta := podTemplate(o)
+	if pod == nil {
+		return
+	}
+	w := len(x.workloads)
+	set := stringMap(meta["labels"])
+	ns := o.ID.Namespace
+	x.workloads = append(x.workloads, workload{object: i, namespace: ns, pod: pod, labels: set})
+	x.byNamespace[ns] = append(x.byNamespace[ns], w)
+	for k, v := range set {
+		at := podLabel{ns, k, v}
+		x.byLabel[at] = append(x.byLabel[at], w)
+	}
+}
+
+// podTemplate gives the pod's spec and metadata of an object that makes pods,
+// be it a built-in kind or a custom resource of the usual shape
+// (spec.template.spec.containers); nil for all others.
+func podTemplate(o *bundle.Object) (spec, metadata map[string]any) {
+	c := content(o)
+	switch o.ID.GroupKind {
+	case schema.GroupKind{Kind: "Pod"}:
+		return mapAt(c, "spec"), mapAt(c, "metadata")
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+		c = mapAt(c, "spec", "jobTemplate")
+	}
+	template := mapAt(c, "spec", "template")
+	spec = mapAt(template, "spec")
+	if len(list(spec["containers"])) == 0 {
+		return nil, nil
+	}
+	return spec, mapAt(template, "metadata")
+}
+
+// find is the index of an object, -1 when the bundle does not have it.
+func (x *index) find(gk schema.GroupKind, namespace, name string) int {
+	if i, ok := x.byID[bundle.ID{GroupKind: gk, Namespace: namespace, Name: name}]; ok {
+		return i
+	}
+	if i, ok := x.loose[bundle.ID{GroupKind: gk, Name: name}]; ok {
+		return i
+	}
+	return -1
+}
+
+// selected are the workloads of a namespace whose pods carry the labels that
+// want asks for and, where rest is given, match it too. It looks only at those
+// that have the rarest of the labels.
+func (b *builder) selected(rule, namespace string, want map[string]string, rest labels.Selector) []int {
+	candidates := b.byNamespace[namespace]
+	for k, v := range want {
+		if with := b.byLabel[podLabel{namespace, k, v}]; len(with) < len(candidates) {
+			candidates = with
+		}
+	}
+	all := labels.SelectorFromSet(want)
+	var found []int
+	for _, w := range candidates {
+		if !b.pair(rule) {
+			break
+		}
+		set := b.workloads[w].labels
+		if all.Matches(set) && (rest == nil || rest.Matches(set)) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// plural is the resource of a kind: what its CRD says, or else the usual
+// lower-case plural, which holds for all built-in kinds.
+func (x *index) plural(gk schema.GroupKind) string {
+	if c, ok := x.crds[gk]; ok && c.plural != "" {
+		return c.plural
+	}
+	kind := strings.ToLower(gk.Kind)
+	if n := len(kind); n > 1 && kind[n-1] == 'y' && strings.IndexByte("aeiou", kind[n-2]) >= 0 {
+		return kind + "s" // Gateway
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion(""))
+	return plural.Resource
+}
+
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// clusterScoped are the kinds that are found by name alone.
+var clusterScoped = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}:        true,
+	{Kind: "PersistentVolume"}: true,
+	crdKind:                    true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               true,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                      true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   true,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
+}
+
+func (x *index) labels(i int) labels.Set {
+	return stringMap(mapAt(content(x.objs[i]), "metadata")["labels"])
+}
+
+// What follows reads fields of any shape: what is not as expected is nil, and
+// the server will say what is wrong with it.
+
+func content(o *bundle.Object) map[string]any {
+	if o.Content == nil {
+		return nil
+	}
+	return o.Content.Object
+}
+
+func mapAt(m map[string]any, path ...string) map[string]any {
+	for _, p := range path {
+		m, _ = m[p].(map[string]any)
+	}
+	return m
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// maps are those elements of a list that are maps.
+func maps(v any) []map[string]any {
+	var all []map[string]any
+	for _, e := range list(v) {
+		if m, ok := e.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func strs(v any) []string {
+	var all []string
+	for _, e := range list(v) {
+		if s, ok := e.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func stringMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	if len(m) == 0 {
+		return nil
+	}
+	set := make(map[string]string, len(m))
+	for k, v := range m {
+		if s, ok := v.(string); ok {
+			set[k] = s
+		}
+	}
+	return set
+}
+
+func annotation(o *bundle.Object, key string) (string, bool) {
+	v, ok := mapAt(content(o), "metadata", "annotations")[key].(string)
+	return v, ok
+}
