@@ -15,7 +15,7 @@ type Type string
 
 // The types of events, in about the order they come in.
 const (
-	Started   Type = "started"   // a run begins: Total objects are planned
+	Started   Type = "started"   // a run begins: Total objects are planned; Result says which run
 	Acting    Type = "acting"    // a request for the object is about to be sent
 	Retrying  Type = "retrying"  // a transient answer; Error says which, Attempt counts
 	Acted     Type = "acted"     // the server answered: Action says what came of it
@@ -41,7 +41,11 @@ type Event struct {
 	Total   int       // objects in the plan
 	Done    int       // of which nothing more is to be done
 	Pending []Pending // what is being waited for, longest first
-	Result  *Result
+	// Result holds everything when the run is Finished. When it has Started it
+	// holds Command, Inventory and DryRun, by which a printer tells a preview
+	// from an apply, and where they are known Objects with their Needs, by which
+	// the live view tells who waits for whom.
+	Result *Result
 }
 
 // Pending is an object that somebody waits for.

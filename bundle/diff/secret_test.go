@@ -143,7 +143,7 @@ stringData:
 			got := Redact(test.text, object(t, test.object))
 			leak(t, "the text", got)
 			if got != test.want {
-				t.Errorf("got %q", got)
+				t.Errorf("it is not %q", test.want)
 			}
 		})
 	}

@@ -1,0 +1,275 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+)
+
+// closing is what a run came to. What went wrong stands last, so that the tail
+// of a log tells all of it.
+func (t *text) closing(r *apply.Result) string {
+	var b strings.Builder
+	bad := t.problems(r)
+	if !t.o.Quiet {
+		b.WriteString("\n" + t.counts(r))
+	}
+	if bad != "" {
+		b.WriteString(bad)
+	}
+	if !t.o.Quiet || bad != "" || r.ExitCode != 0 {
+		text, color := outcome(r)
+		b.WriteString("\n" + t.out.paint.in(color, text) + "\n")
+	}
+	return b.String()
+}
+
+// counts is the summary in a few lines.
+func (t *text) counts(r *apply.Result) string {
+	var b strings.Builder
+	head := count(len(r.Objects), "object")
+	if r.Inventory.Name != "" {
+		head = "inventory " + inventory(r.Inventory) + ": " + head
+	}
+	if r.Revision > 0 {
+		head += fmt.Sprintf(", revision %d", r.Revision)
+	}
+	b.WriteString(t.out.paint.in(bold, head) + "\n")
+	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return fmt.Sprintf("%s %d", a, n) }) + "\n")
+	if s := r.Summary; s.Ready+s.NotReady > 0 {
+		fmt.Fprintf(&b, "  ready %d", s.Ready)
+		if s.NotReady > 0 {
+			b.WriteString(", " + t.out.paint.in(red, fmt.Sprintf("not ready %d", s.NotReady)))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("  " + requests(r.Summary) + "\n")
+	return b.String()
+}
+
+// tally is the actions and how often each was done, as form puts it. What was
+// done to nothing is not listed.
+func (t *text) tally(s apply.Summary, form func(int, plan.Action) string) string {
+	var parts []string
+	for _, a := range []struct {
+		action plan.Action
+		n      int
+	}{
+		{plan.Created, s.Created}, {plan.Configured, s.Configured}, {plan.Recreated, s.Recreated},
+		{plan.Pruned, s.Pruned}, {plan.Detached, s.Detached}, {plan.Unchanged, s.Unchanged},
+		{plan.Skipped, s.Skipped}, {plan.Failed, s.Failed},
+	} {
+		if a.n == 0 {
+			continue
+		}
+		color := ""
+		if a.action == plan.Failed {
+			color = red
+		}
+		parts = append(parts, t.out.paint.in(color, form(a.n, a.action)))
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// requests is "43 requests (patch 20, list 12, watch 11) in 31.40 s".
+func requests(s apply.Summary) string {
+	total := 0
+	verbs := slices.SortedFunc(maps.Keys(s.Requests), func(a, b string) int {
+		return cmp.Or(s.Requests[b]-s.Requests[a], strings.Compare(a, b))
+	})
+	parts := make([]string, 0, len(verbs))
+	for _, v := range verbs {
+		if s.Requests[v] > 0 {
+			total += s.Requests[v]
+			parts = append(parts, fmt.Sprintf("%s %d", v, s.Requests[v]))
+		}
+	}
+	text := count(total, "request")
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return fmt.Sprintf("%s in %.2f s", text, s.Seconds)
+}
+
+// problems lists warnings that were not told yet, then what was skipped, is not
+// ready and failed, then the errors that belong to no object.
+func (t *text) problems(r *apply.Result) string {
+	var skipped, waiting, failed []*apply.ObjectResult
+	for _, o := range r.Objects {
+		switch {
+		case o.Action == plan.Failed:
+			failed = append(failed, o)
+		case o.Action == plan.Skipped:
+			skipped = append(skipped, o)
+		case o.Ready == "failed" || o.Ready == "not-ready":
+			waiting = append(waiting, o)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(t.warnings(r.Warnings))
+	t.section(&b, "Skipped", len(skipped), func() { t.skipped(&b, skipped) })
+	t.section(&b, "Not ready", len(waiting), func() {
+		for _, o := range waiting {
+			t.unready(&b, o)
+		}
+	})
+	t.section(&b, "Failed", len(failed), func() {
+		for _, o := range failed {
+			b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Error, o.Reason, "no reason was given"), "    "))
+			chain(&b, o.Why)
+		}
+	})
+	others := unattached(r.Errors, append(failed, waiting...))
+	t.section(&b, "Errors", len(others), func() {
+		for _, e := range others {
+			b.WriteString("  " + strings.TrimLeft(indent(e, "    "), " "))
+		}
+	})
+	return b.String()
+}
+
+func (t *text) warnings(all []string) string {
+	fresh := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return t.warned[w] })
+	var b strings.Builder
+	t.section(&b, "Warnings", len(fresh), func() {
+		for _, w := range fresh {
+			t.warned[w] = true
+			b.WriteString("  " + strings.TrimLeft(indent(w, "    "), " "))
+		}
+	})
+	return b.String()
+}
+
+func (t *text) section(b *strings.Builder, title string, n int, body func()) {
+	if n == 0 {
+		return
+	}
+	color := yellow
+	if title == "Failed" || title == "Errors" || title == "Not ready" {
+		color = red
+	}
+	fmt.Fprintf(b, "\n%s\n", t.out.paint.in(color, fmt.Sprintf("%s (%d):", title, n)))
+	body()
+}
+
+// named is "Deployment.apps ns/name  (a.yaml:1)".
+func (t *text) named(o *apply.ObjectResult) string {
+	name := clean(bundle.Name(o.ID()))
+	if s := o.Source.String(); s != "" {
+		name += "  " + t.out.paint.in(dim, "("+clean(s)+")")
+	}
+	return name
+}
+
+// unready tells why an object is not ready, down to the cause, and where to look.
+func (t *text) unready(b *strings.Builder, o *apply.ObjectResult) {
+	b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Reason, o.Error, "no reason is known"), "    "))
+	chain(b, o.Why)
+	look := "kubectl describe " + strings.ToLower(o.Kind)
+	if o.Group != "" {
+		look += "." + o.Group
+	}
+	look += " " + o.Name
+	if o.Namespace != "" {
+		look += " --namespace " + o.Namespace
+	}
+	b.WriteString("    see: " + clean(look) + "\n")
+}
+
+func chain(b *strings.Builder, why []string) {
+	for _, w := range why {
+		b.WriteString("    because " + strings.TrimLeft(indent(w, "      "), " "))
+	}
+}
+
+// skipped puts objects together that were skipped for one reason.
+func (t *text) skipped(b *strings.Builder, objects []*apply.ObjectResult) {
+	var reasons []string
+	by := map[string][]*apply.ObjectResult{}
+	for _, o := range objects {
+		why := oneLine(first(o.Reason, o.Error, "no reason was given"))
+		if by[why] == nil {
+			reasons = append(reasons, why)
+		}
+		by[why] = append(by[why], o)
+	}
+	const most = 10
+	for _, why := range reasons {
+		b.WriteString("  " + why + "\n")
+		for i, o := range by[why] {
+			if i == most && !t.o.Verbose {
+				fmt.Fprintf(b, "    and %d more\n", len(by[why])-i)
+				break
+			}
+			b.WriteString("    " + t.named(o) + "\n")
+		}
+	}
+}
+
+// unattached are the errors that no listed object has told already.
+func unattached(errors []string, objects []*apply.ObjectResult) []string {
+	var out []string
+	for _, e := range errors {
+		told := slices.ContainsFunc(objects, func(o *apply.ObjectResult) bool {
+			own := first(o.Error, o.Reason)
+			return own != "" && (e == own || strings.Contains(e, own) && strings.Contains(e, bundle.Name(o.ID())))
+		})
+		if !told {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// outcome is the last line of all, and its colour.
+func outcome(r *apply.Result) (string, string) {
+	s := r.Summary
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(s.Failed, "failed")
+	add(s.Skipped, "skipped")
+	add(s.NotReady, "not ready")
+	if n := len(r.Errors); n > 0 && s.Failed == 0 {
+		parts = append(parts, count(n, "error"))
+	}
+	detail := strings.Join(parts, ", ")
+	if detail == "" {
+		detail = fmt.Sprintf("exit code %d", r.ExitCode)
+	} else {
+		detail += fmt.Sprintf(" (exit code %d)", r.ExitCode)
+	}
+	switch {
+	case r.Interrupted != "":
+		return fmt.Sprintf("interrupted by %s: %s; run it again to go on from here", r.Interrupted, detail), red
+	case r.ExitCode == 0 && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
+		isPreview(r) && len(r.Errors) == 0 && s.Failed == 0:
+		return done(r), green
+	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
+		return "not ready in time: " + detail + "; run it again to wait on", red
+	}
+	return "failed: " + detail, red
+}
+
+func done(r *apply.Result) string {
+	took := fmt.Sprintf(" in %.2f s", r.Summary.Seconds)
+	switch {
+	case isPreview(r):
+		return "previewed" + took + ": nothing was changed"
+	case r.Summary.Ready > 0:
+		return fmt.Sprintf("done%s: %d ready", took, r.Summary.Ready)
+	}
+	return "done" + took
+}

@@ -1,0 +1,113 @@
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+)
+
+// groups are a preview's parts, what takes something away first.
+var groups = []struct {
+	action plan.Action
+	title  string
+}{
+	{plan.Pruned, "To prune"},
+	{plan.Recreated, "To recreate"},
+	{plan.Detached, "To detach"},
+	{plan.Configured, "To configure"},
+	{plan.Created, "To create"},
+}
+
+// previewed is a preview for people: the summary, warnings, then the objects by
+// what would be done to them, then what went wrong.
+func (t *text) previewed(r *apply.Result) string {
+	var b strings.Builder
+	head := "Preview"
+	if r.DryRun == "client" {
+		head += " without a server"
+	}
+	if r.Inventory.Name != "" {
+		head += " of inventory " + inventory(r.Inventory)
+	}
+	b.WriteString(t.out.paint.in(bold, head) + "\n")
+	b.WriteString("  " + t.tally(r.Summary, toDo) + "\n")
+	b.WriteString(t.unverified(r) + "  " + requests(r.Summary) + "\n")
+	clear(t.warned) // who reads the result elsewhere has not seen the progress
+	b.WriteString(t.warnings(r.Warnings))
+	for _, g := range groups {
+		t.group(&b, g.action, g.title, r.Objects)
+	}
+	b.WriteString(t.problems(r))
+	text, color := outcome(r)
+	b.WriteString("\n" + t.out.paint.in(color, text) + "\n")
+	return b.String()
+}
+
+// toDo names an action in a preview's tally, where nothing has been done yet.
+func toDo(n int, a plan.Action) string {
+	for _, g := range groups {
+		if g.action == a {
+			return fmt.Sprintf("%d %s", n, strings.ToLower(g.title))
+		}
+	}
+	return fmt.Sprintf("%d %s", n, a)
+}
+
+// unverified counts the objects that the server has not answered for.
+func (t *text) unverified(r *apply.Result) string {
+	n := 0
+	for _, o := range r.Objects {
+		if strings.HasPrefix(o.Verified, "not verified") {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return "  " + t.out.paint.in(yellow, fmt.Sprintf("not verified by anyone: %d", n)) + "\n"
+}
+
+func (t *text) group(b *strings.Builder, action plan.Action, title string, objects []*apply.ObjectResult) {
+	var of []*apply.ObjectResult
+	for _, o := range objects {
+		if o.Action == action {
+			of = append(of, o)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", t.out.paint.in(bold, fmt.Sprintf("%s (%d):", title, len(of))))
+	for _, o := range of {
+		line := t.named(o)
+		if o.Verified != "" && o.Verified != "server" {
+			line += "  " + t.out.paint.in(yellow, "["+oneLine(o.Verified)+"]")
+		}
+		b.WriteString("  " + line + "\n")
+		if o.Reason != "" {
+			b.WriteString(indent(o.Reason, "    "))
+		}
+		if t.o.Diff && o.Diff != "" {
+			b.WriteString(t.out.paint.diff(t.shorten(o), "    "))
+		}
+	}
+}
+
+// wholeObject is how many lines are shown of an object that is all new, or goes.
+const wholeObject = 60
+
+// shorten cuts the diff of an object that is created or pruned: there it is the
+// whole object, and that of a CRD has thousands of lines. What changes in an
+// object is always shown whole.
+func (t *text) shorten(o *apply.ObjectResult) string {
+	if t.o.Verbose || (o.Action != plan.Created && o.Action != plan.Pruned) {
+		return o.Diff
+	}
+	lines := strings.SplitAfter(o.Diff, "\n")
+	if len(lines) <= wholeObject+10 {
+		return o.Diff
+	}
+	return strings.Join(lines[:wholeObject], "") + fmt.Sprintf("… %d more lines: -v or -o json show them\n", len(lines)-wholeObject)
+}

@@ -1,0 +1,305 @@
+package output
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+)
+
+// text shows a run line by line. Every line stands alone: when, what, which
+// object, why, where from. Nothing is told twice.
+type text struct {
+	mu       sync.Mutex
+	o        Options
+	out, err *stream
+	live     *live // nil where there is none
+	brief    bool  // the result itself is shown elsewhere: no preview, only its counts
+
+	header   apply.Result                // what Started said of the run
+	acted    map[bundle.ID]time.Duration // when the server answered
+	waited   map[bundle.ID]time.Duration // since when it is waited for
+	told     map[bundle.ID]string        // the last reason or error told
+	warned   map[string]bool
+	lastBeat time.Duration // of the last line
+	over     bool
+}
+
+func newText(o Options) *text {
+	t := &text{
+		o:      o,
+		out:    &stream{w: o.Out, paint: paint(o.Color)},
+		err:    &stream{w: o.Err, paint: paint(o.ErrColor)},
+		acted:  map[bundle.ID]time.Duration{},
+		waited: map[bundle.ID]time.Duration{},
+		told:   map[bundle.ID]string{},
+		warned: map[string]bool{},
+	}
+	return t
+}
+
+func (t *text) Event(e apply.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live != nil {
+		t.live.update(e)
+	}
+	switch e.Type {
+	case apply.Started:
+		t.started(e)
+	case apply.Retrying:
+		t.retrying(e)
+	case apply.Acted:
+		t.actedOn(e)
+	case apply.Waiting:
+		t.waiting(e)
+	case apply.BecameOK:
+		t.ready(e)
+	case apply.NotReady:
+		t.notReady(e)
+	case apply.Heartbeat:
+		t.heartbeat(e)
+	case apply.Warning:
+		t.warning(e.Elapsed, e.Message)
+	case apply.Finished:
+		t.finished(e)
+	}
+}
+
+func (t *text) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live != nil {
+		t.live.stop()
+	}
+	return t.out.err
+}
+
+// line writes "   0.42s  created     Deployment.apps ns/name: reason  (a.yaml:1)".
+func (t *text) line(s *stream, at time.Duration, verb, what, reason, source string) {
+	if reason = oneLine(reason); reason != "" {
+		what += ": " + reason
+	}
+	if source != "" {
+		source = "  " + s.paint.in(dim, "("+source+")")
+	}
+	s.print(fmt.Sprintf("%s  %s  %s%s\n", s.paint.in(dim, clock(at)),
+		s.paint.in(verbColor(verb), fmt.Sprintf("%-10s", verb)), clean(what), source))
+	t.lastBeat = at
+}
+
+func clock(d time.Duration) string { return fmt.Sprintf("%7.2fs", d.Seconds()) }
+
+func (t *text) preview() bool { return isPreview(&t.header) }
+
+func isPreview(r *apply.Result) bool { return r.DryRun != "" && r.DryRun != "none" }
+
+// results are not shown line by line in a preview, nor where that was asked for.
+func (t *text) silent() bool { return t.o.Quiet || t.preview() }
+
+func (t *text) started(e apply.Event) {
+	if e.Result != nil {
+		t.header = *e.Result
+	}
+	if t.o.Quiet {
+		return
+	}
+	what := t.header.Command
+	if what == "" {
+		what = "apply"
+	}
+	if t.preview() && what != "preview" {
+		what += " (dry run)"
+	}
+	what += fmt.Sprintf(" of %s", count(e.Total, "object"))
+	if t.header.Inventory.Name != "" {
+		what += ", inventory " + inventory(t.header.Inventory)
+	}
+	t.line(t.err, e.Elapsed, "started", what, e.Message, "")
+}
+
+func inventory(i apply.Inventory) string {
+	if i.Namespace == "" {
+		return i.Name
+	}
+	return i.Namespace + "/" + i.Name
+}
+
+func (t *text) retrying(e apply.Event) {
+	id, why := idOf(e), oneLine(e.Error)
+	if t.o.Quiet || (t.told[id] == why && !t.o.Verbose) {
+		return
+	}
+	t.told[id] = why
+	if e.Attempt > 1 {
+		why += fmt.Sprintf(" (attempt %d)", e.Attempt)
+	}
+	t.line(t.err, e.Elapsed, "retrying", bundle.Name(id), why, "")
+}
+
+func (t *text) actedOn(e apply.Event) {
+	o := e.Object
+	if o == nil {
+		return
+	}
+	id := o.ID()
+	t.acted[id] = e.Elapsed
+	delete(t.told, id)
+	if t.silent() || (o.Action == plan.Unchanged && !t.o.Verbose) {
+		return
+	}
+	why := o.Reason
+	if o.Action == plan.Failed {
+		why = first(o.Error, e.Error, o.Reason)
+	}
+	t.line(t.out, e.Elapsed, string(o.Action), bundle.Name(id), why, o.Source.String())
+	if t.o.Diff && o.Diff != "" && !t.brief && o.Action != plan.Failed {
+		t.out.print(t.out.paint.diff(t.shorten(o), "            "))
+	}
+}
+
+// waiting tells a reason only of an object that takes long: what is on its way
+// as usual is no news.
+func (t *text) waiting(e apply.Event) {
+	id := idOf(e)
+	since, ok := t.waited[id]
+	if !ok {
+		since = e.Elapsed
+		t.waited[id] = since
+	}
+	why := reasonOf(e)
+	late := e.Elapsed-since >= t.o.Heartbeat && t.live == nil
+	if t.silent() || t.told[id] == why || (!late && !t.o.Verbose) {
+		return
+	}
+	t.told[id] = why
+	t.line(t.err, e.Elapsed, "waiting", bundle.Name(id), why, "")
+}
+
+// ready is told where it came later than the server's answer: what has nothing
+// to wait for is ready at once, and its line said so.
+func (t *text) ready(e apply.Event) {
+	if e.Object == nil {
+		return
+	}
+	id := e.Object.ID()
+	_, waited := t.waited[id]
+	at, acted := t.acted[id]
+	t.forget(id)
+	if t.silent() || (!waited && (!acted || e.Elapsed-at < 100*time.Millisecond)) {
+		return
+	}
+	verb := "ready"
+	if e.Object.Action == plan.Pruned {
+		verb = "gone"
+	}
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), "", e.Object.Source.String())
+}
+
+func (t *text) notReady(e apply.Event) {
+	if e.Object == nil {
+		return
+	}
+	id := e.Object.ID()
+	t.forget(id)
+	if t.silent() {
+		return
+	}
+	verb := "not ready"
+	if e.Object.Ready == "failed" {
+		verb = "failed"
+	}
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), first(reasonOf(e), e.Error), e.Object.Source.String())
+}
+
+func (t *text) forget(id bundle.ID) {
+	delete(t.waited, id)
+	delete(t.told, id)
+}
+
+// shownPending is how many objects a heartbeat names.
+const shownPending = 5
+
+func (t *text) heartbeat(e apply.Event) {
+	if t.o.Quiet || t.live != nil || e.Elapsed-t.lastBeat < t.o.Heartbeat/2 {
+		return
+	}
+	what := fmt.Sprintf("%d of %d done", e.Done, e.Total)
+	if n := len(e.Pending); n > 0 {
+		what += fmt.Sprintf(", still waiting for %d", n)
+	}
+	t.line(t.err, e.Elapsed, "working", what, "", "")
+	for i, p := range e.Pending {
+		if i == shownPending {
+			t.line(t.err, e.Elapsed, "waiting", fmt.Sprintf("and %d more", len(e.Pending)-i), "", "")
+			break
+		}
+		name := bundle.Name(p.ID)
+		if !p.Since.IsZero() && !e.Time.IsZero() {
+			name += fmt.Sprintf(" for %.0fs", e.Time.Sub(p.Since).Seconds())
+		}
+		t.told[p.ID] = oneLine(p.Reason)
+		t.line(t.err, e.Elapsed, "waiting", name, p.Reason, "")
+	}
+}
+
+func (t *text) warning(at time.Duration, message string) {
+	if t.warned[message] {
+		return
+	}
+	t.warned[message] = true
+	t.line(t.err, at, "warning", oneLine(message), "", "")
+}
+
+func (t *text) finished(e apply.Event) {
+	if t.live != nil {
+		t.live.stop()
+	}
+	if e.Result == nil || t.over {
+		return
+	}
+	t.over = true
+	if isPreview(e.Result) && !t.brief {
+		t.out.print(t.previewed(e.Result))
+		return
+	}
+	t.out.print(t.closing(e.Result))
+}
+
+func idOf(e apply.Event) bundle.ID {
+	if e.Object == nil {
+		return bundle.ID{}
+	}
+	return e.Object.ID()
+}
+
+func reasonOf(e apply.Event) string {
+	if e.Reason == "" && e.Object != nil {
+		return oneLine(e.Object.Reason)
+	}
+	return oneLine(e.Reason)
+}
+
+// first is the first that is not empty.
+func first(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "y") {
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
