@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// marker is an environment variable that names the directory of the cluster a
+// process belongs to. Pid files go stale and pids are used again; what a
+// process was started with stays true, so /proc is the only register there is.
+const marker = "BRINE_DEVCLUSTER_DIR"
+
+// process is a running program of one cluster.
+type process struct {
+	pid  int
+	name string // its program, as in programs
+}
+
+// processes finds the programs that run for the cluster in dir.
+func processes(dir string) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err == nil && belongs(pid, dir) {
+			found = append(found, process{pid, programOf(pid)})
+		}
+	}
+	return found, nil
+}
+
+// belongs reports false for what has ended, too: a zombie has no environment.
+func belongs(pid int, dir string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+marker+"="+dir+"\x00"))
+}
+
+func programOf(pid int) string {
+	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	for _, arg := range strings.Split(string(args), "\x00") {
+		if _, ok := programs[arg]; ok {
+			return arg
+		}
+	}
+	return "unknown"
+}
+
+// killAll ends every process of the cluster in dir and returns when they are
+// gone. It does not ask them: nothing they hold outlives a reset, and a restart
+// recovers as from a power cut.
+func killAll(dir string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		found, err := processes(dir)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d (%s) does not end", found[0].pid, found[0].name)
+		}
+		for _, p := range found {
+			kill(p.pid, dir)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// kill looks again after it has a handle on the process: from there on the pid
+// cannot come to mean another one.
+func kill(pid int, dir string) {
+	handle, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	defer handle.Release()
+	if belongs(pid, dir) {
+		_ = handle.Signal(syscall.SIGKILL)
+	}
+}
+
+// start runs a program of this binary in a session of its own, so that it
+// outlives the terminal and the script that asked for it. The channel is closed
+// when it ends.
+func start(c *cluster, name string, args []string) (ended <-chan struct{}, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(c.log(name))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, append([]string{name}, args...)...)
+	cmd.Dir = c.Dir
+	cmd.Env = append(os.Environ(), marker+"="+c.Dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	return done, nil
+}
+
+// keepDescriptors stops what the caller left open (a lock, a pipe that someone
+// waits on) from passing to processes that outlive it.
+func keepDescriptors() {
+	entries, _ := filepath.Glob("/proc/self/fd/*")
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(filepath.Base(e)); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}

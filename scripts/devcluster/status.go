@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/component-base/version"
+)
+
+var errNotUp = errors.New("not up")
+
+// status prints what runs; it changes nothing, so it takes no lock.
+func status(dir string, out io.Writer) error {
+	c, err := load(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: no cluster in %s", errNotUp, dir)
+	} else if err != nil {
+		return err
+	}
+	found, err := processes(dir)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintf(w, "kubeconfig\t%s\n", c.path("kubeconfig"))
+	fmt.Fprintf(w, "server\t%s\n", c.server())
+	fmt.Fprintf(w, "version\t%s\n", version.Get().GitVersion)
+	fmt.Fprintf(w, "nodes\t%d\n", c.Nodes)
+	if c.Audit {
+		fmt.Fprintf(w, "audit log\t%s\n", c.path("audit.log"))
+	}
+	for _, name := range programOrder {
+		fmt.Fprintln(w, describe(name, c.port(name), found))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if !c.running() {
+		return fmt.Errorf("%w: a process is missing", errNotUp)
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNotUp, err)
+	}
+	return nil
+}
+
+func (c *cluster) port(program string) int {
+	return map[string]int{
+		"etcd":           c.Ports.Etcd,
+		"kube-apiserver": c.Ports.APIServer,
+		"kwok":           c.Ports.Kwok,
+	}[program]
+}
+
+func describe(name string, port int, found []process) string {
+	for _, p := range found {
+		if p.name != name {
+			continue
+		}
+		line := fmt.Sprintf("%s\tpid %d\t%s", name, p.pid, residentSize(p.pid))
+		if port != 0 {
+			line += fmt.Sprintf("\tport %d", port)
+		}
+		return line
+	}
+	return name + "\tdoes not run"
+}
+
+// residentSize is as /proc says it, with its unit.
+func residentSize(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if size, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			return strings.TrimSpace(size)
+		}
+	}
+	return "gone"
+}
