@@ -1,0 +1,268 @@
+package output
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/order"
+)
+
+// Check shows the order of a bundle and the reasons for it, in one of the
+// formats text, json (one document) and dot (Graphviz). b and g may be nil when
+// reading failed: then only the problems are there to be told.
+func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) error {
+	if b == nil {
+		b = &bundle.Bundle{}
+	}
+	if g == nil {
+		g = &order.Graph{}
+	}
+	out := bufio.NewWriter(w)
+	switch format {
+	case "text", "":
+		checkText(out, b, g, problems)
+	case "json":
+		if err := checkJSON(out, b, g, problems); err != nil {
+			return fmt.Errorf("write the check as JSON: %w", err)
+		}
+	case "dot":
+		checkDot(out, g)
+	default:
+		return fmt.Errorf("unknown output format %q: use text, json or dot", format)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write the check: %w", err)
+	}
+	return nil
+}
+
+func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) {
+	width := len(strconv.Itoa(len(g.Sorted)))
+	edges, explicit := 0, 0
+	for n, i := range g.Sorted {
+		o := g.Objects[i]
+		fmt.Fprintf(w, "%*d  %s\n", width, n+1, checkPlace(o.ID, o.Source, "  "))
+		for _, e := range g.Needs[i] {
+			edges++
+			if !e.Weak {
+				explicit++
+			}
+			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", bundle.Name(g.Objects[e.To].ID), e.Want, oneLine(e.Reason), checkStrength(e))
+		}
+		for _, id := range g.External[i] {
+			explicit++
+			edges++
+			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle (explicit)\n", width, "", bundle.Name(id), order.Ready)
+		}
+	}
+	for _, a := range b.Absent {
+		fmt.Fprintf(w, "absent: %s, to be deleted\n", checkPlace(a.ID, a.Source, " at "))
+	}
+	for _, e := range g.Dropped {
+		from, to := g.Objects[e.From], g.Objects[e.To]
+		fmt.Fprintf(w, "dropped: %s does not wait for %s, as that would close a cycle: %s\n",
+			checkPlace(from.ID, from.Source, " at "), checkPlace(to.ID, to.Source, " at "), oneLine(e.Reason))
+	}
+	warnings := checkWarnings(b, g)
+	for _, p := range warnings {
+		fmt.Fprintf(w, "warning: %s\n", oneLine(p.Error()))
+	}
+	for _, p := range problems {
+		fmt.Fprintf(w, "error: %s\n", oneLine(p.Error()))
+	}
+	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
+		count(len(g.Sorted), "object"), count(edges, "dependency"), explicit, len(g.Dropped),
+		count(len(warnings), "warning"), count(len(problems), "error"))
+}
+
+// checkWarnings are the bundle's and those of the order.
+func checkWarnings(b *bundle.Bundle, g *order.Graph) []bundle.Problem {
+	all := append([]bundle.Problem{}, b.Warnings...)
+	return append(all, g.Notices...)
+}
+
+func checkPlace(id bundle.ID, s bundle.Source, between string) string {
+	if s.File == "" {
+		return bundle.Name(id)
+	}
+	return bundle.Name(id) + between + oneLine(s.String())
+}
+
+func checkStrength(e order.Edge) string {
+	if e.Weak {
+		return ""
+	}
+	return " (explicit)"
+}
+
+// checkDocument is the JSON form. Lists are never null.
+type checkDocument struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Objects    []checkObject  `json:"objects"`
+	Absent     []checkObject  `json:"absent"`
+	Dropped    []checkDropped `json:"dropped"`
+	Errors     []checkProblem `json:"errors"`
+	Warnings   []checkProblem `json:"warnings"`
+}
+
+// checkID names an object; the namespace is "" for cluster-scoped ones.
+type checkID struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+type checkObject struct {
+	checkID
+	Version string        `json:"version"`
+	Source  bundle.Source `json:"source"`
+	Needs   []checkNeed   `json:"needs"`
+}
+
+type checkNeed struct {
+	checkID
+	Want   string `json:"want"` // applied or ready
+	Reason string `json:"reason"`
+	Weak   bool   `json:"weak"`
+	// External says that the object is not in the bundle.
+	External bool `json:"external,omitempty"`
+}
+
+type checkDropped struct {
+	From   checkID `json:"from"`
+	To     checkID `json:"to"`
+	Want   string  `json:"want"`
+	Reason string  `json:"reason"`
+}
+
+type checkProblem struct {
+	Source  bundle.Source `json:"source"`
+	Object  *checkID      `json:"object,omitempty"`
+	Path    string        `json:"path,omitempty"`
+	Message string        `json:"message"`
+}
+
+func checkJSON(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) error {
+	doc := checkDocument{
+		APIVersion: "brine.dev/v1",
+		Kind:       "Check",
+		Objects:    make([]checkObject, 0, len(g.Sorted)),
+		Absent:     make([]checkObject, 0, len(b.Absent)),
+		Dropped:    make([]checkDropped, 0, len(g.Dropped)),
+		Errors:     checkProblems(problems),
+		Warnings:   checkProblems(checkWarnings(b, g)),
+	}
+	for _, i := range g.Sorted {
+		o := g.Objects[i]
+		doc.Objects = append(doc.Objects, checkObject{checkIDOf(o.ID), o.GVK.Version, o.Source, checkNeeds(g, i)})
+	}
+	for _, a := range b.Absent {
+		doc.Absent = append(doc.Absent, checkObject{checkIDOf(a.ID), a.GVK.Version, a.Source, []checkNeed{}})
+	}
+	for _, e := range g.Dropped {
+		doc.Dropped = append(doc.Dropped, checkDropped{
+			checkIDOf(g.Objects[e.From].ID), checkIDOf(g.Objects[e.To].ID), e.Want.String(), e.Reason,
+		})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(doc)
+}
+
+func checkNeeds(g *order.Graph, i int) []checkNeed {
+	needs := make([]checkNeed, 0, len(g.Needs[i])+len(g.External[i]))
+	for _, e := range g.Needs[i] {
+		needs = append(needs, checkNeed{
+			checkID: checkIDOf(g.Objects[e.To].ID), Want: e.Want.String(), Reason: e.Reason, Weak: e.Weak,
+		})
+	}
+	for _, id := range g.External[i] {
+		needs = append(needs, checkNeed{
+			checkID: checkIDOf(id), Want: order.Ready.String(), Reason: "not in the bundle", External: true,
+		})
+	}
+	return needs
+}
+
+func checkProblems(problems []bundle.Problem) []checkProblem {
+	all := make([]checkProblem, 0, len(problems))
+	for _, p := range problems {
+		c := checkProblem{Source: p.Source, Path: p.Path, Message: p.Message}
+		if p.ID != (bundle.ID{}) {
+			id := checkIDOf(p.ID)
+			c.Object = &id
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func checkIDOf(id bundle.ID) checkID {
+	return checkID{id.GroupKind.Group, id.GroupKind.Kind, id.Namespace, id.Name}
+}
+
+// checkDot draws an arrow from each object to what it needs: dashed when it is
+// weak, bold when it waits until the other is ready.
+func checkDot(w io.Writer, g *order.Graph) {
+	fmt.Fprintln(w, "digraph brine {\n  rankdir=LR;\n  node [shape=box];")
+	outside := map[bundle.ID]bool{}
+	for _, i := range g.Sorted {
+		dotNode(w, g.Objects[i].ID, "")
+		for _, id := range g.External[i] {
+			if !outside[id] {
+				outside[id] = true
+				dotNode(w, id, ", style=dotted")
+			}
+		}
+	}
+	for _, i := range g.Sorted {
+		from := g.Objects[i].ID
+		for _, e := range g.Needs[i] {
+			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n",
+				dotID(from), dotID(g.Objects[e.To].ID), dotQuote(e.Reason), dotStyle(e))
+		}
+		for _, id := range g.External[i] {
+			fmt.Fprintf(w, "  %s -> %s [style=bold];\n", dotID(from), dotID(id))
+		}
+	}
+	fmt.Fprintln(w, "}")
+}
+
+func dotNode(w io.Writer, id bundle.ID, more string) {
+	name := id.Name
+	if id.Namespace != "" {
+		name = id.Namespace + "/" + name
+	}
+	label := strings.TrimSuffix(dotQuote(id.GroupKind.Kind), `"`) + `\n` + strings.TrimPrefix(dotQuote(name), `"`)
+	fmt.Fprintf(w, "  %s [label=%s%s];\n", dotID(id), label, more)
+}
+
+func dotStyle(e order.Edge) string {
+	var styles []string
+	if e.Weak {
+		styles = append(styles, "dashed")
+	}
+	if e.Want == order.Ready {
+		styles = append(styles, "bold")
+	}
+	if len(styles) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", style=%q", strings.Join(styles, ","))
+}
+
+func dotID(id bundle.ID) string { return dotQuote(bundle.Name(id)) }
+
+// dotQuote writes a string as DOT quotes it: \" is the one escape of the
+// language itself, a backslash would be one of its labels'.
+func dotQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneLine(s)) + `"`
+}
