@@ -16,7 +16,7 @@ import (
 )
 
 // Formats are what -o takes, the default first.
-var Formats = []string{"text", "json", "events"}
+var Formats = []string{"text", "json", "events", Salt, SaltCmd}
 
 // Options say how and where to show a run.
 type Options struct {
@@ -70,6 +70,8 @@ func New(o Options) (Printer, error) {
 		return newJSON(o), nil
 	case "events":
 		return newEvents(o), nil
+	case Salt, SaltCmd:
+		return newSalt(o), nil
 	}
 	return nil, fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))
 }

@@ -1,0 +1,378 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+)
+
+// The formats for Salt: a state's whole return, and what cmd.run with
+// `stateful: True` reads.
+const (
+	Salt    = "salt"
+	SaltCmd = "salt-cmd"
+)
+
+// SaltState is r as a Salt state returns it: name, result (true, false, or nil
+// in a dry run that would change something), changes, comment, warnings and
+// sub_state_run, one entry an object. started is when the run began. The keys
+// are those that salt/state.py and salt/utils/decorators/state.py ask for.
+func SaltState(r *apply.Result, name string, started time.Time) map[string]any {
+	if name == "" {
+		name = r.Inventory.Name
+	}
+	subs := make([]any, 0, len(r.Objects))
+	for _, o := range r.Objects {
+		subs = append(subs, saltSub(r, o, started))
+	}
+	return map[string]any{
+		"name":          name,
+		"result":        saltResult(r),
+		"changes":       saltChanges(r),
+		"comment":       saltComment(r),
+		"warnings":      orEmpty(r.Warnings),
+		"sub_state_run": subs,
+	}
+}
+
+// SaltCommand is r for cmd.run with `stateful: True`: changed and comment
+// always, and what becomes the state's changes when changed is true. Salt adds
+// pid, retcode, stdout and stderr to those, so none may be called that.
+func SaltCommand(r *apply.Result) map[string]any {
+	comment := saltComment(r)
+	for _, w := range r.Warnings {
+		comment += "\nWarning: " + w
+	}
+	objects := saltChanges(r)
+	return map[string]any{
+		"changed": len(objects) > 0,
+		"comment": comment,
+		"summary": r.Summary,
+		"objects": objects,
+	}
+}
+
+// SaltError is the one JSON object, a line, for a run that never began: bad
+// input, bad usage, a cluster that does not answer.
+func SaltError(format, name string, exitCode int, errs, warnings []string) []byte {
+	comment := strings.Join(errs, "\n")
+	if comment == "" {
+		comment = "brine failed and gave no reason"
+	}
+	comment = clean(fmt.Sprintf("Nothing was changed (exit code %d):\n%s", exitCode, comment))
+	if format == SaltCmd {
+		for _, w := range warnings {
+			comment += "\nWarning: " + w
+		}
+		return saltJSON(map[string]any{"changed": false, "comment": comment})
+	}
+	return saltJSON(saltNothing(name, comment, warnings))
+}
+
+// saltNothing is the return of a state that failed and knows of no changes.
+func saltNothing(name, comment string, warnings []string) map[string]any {
+	return map[string]any{
+		"name": name, "result": false, "changes": map[string]any{}, "comment": comment,
+		"warnings": orEmpty(warnings), "sub_state_run": []any{},
+	}
+}
+
+func saltJSON(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		b.Reset()
+		_ = enc.Encode(map[string]any{
+			"name": "brine", "result": false, "changed": false, "changes": map[string]any{},
+			"comment": "brine could not write its result as JSON: " + err.Error(),
+		})
+	}
+	return b.Bytes()
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// saltFailed: anything but "done" and "a dry run that found changes".
+func saltFailed(r *apply.Result) bool {
+	if len(r.Errors) > 0 || r.Summary.Failed > 0 || r.Interrupted != "" {
+		return true
+	}
+	return r.ExitCode != 0 && (r.ExitCode != 2 || !isPreview(r))
+}
+
+func saltResult(r *apply.Result) any {
+	switch {
+	case saltFailed(r):
+		return false
+	case isPreview(r) && len(saltChanges(r)) > 0:
+		return nil
+	}
+	return true
+}
+
+// saltChanges are the objects that a run changed (or would change), by name.
+func saltChanges(r *apply.Result) map[string]any {
+	changes := map[string]any{}
+	for _, o := range r.Objects {
+		if c := saltChange(o); c != nil {
+			changes[saltKey(o)] = c
+		}
+	}
+	return changes
+}
+
+// saltKey is "apps/v1/Deployment ns/name".
+func saltKey(o *apply.ObjectResult) string {
+	key := o.Version + "/" + o.Kind + " "
+	if o.Group != "" {
+		key = o.Group + "/" + key
+	}
+	if o.Namespace != "" {
+		key += o.Namespace + "/"
+	}
+	return key + o.Name
+}
+
+// saltChange is {old, new} for an object that changed, nil for every other. A
+// configured object has its fields by path; their values come masked where
+// they are a Secret's.
+func saltChange(o *apply.ObjectResult) map[string]any {
+	switch o.Action {
+	case plan.Created:
+		return map[string]any{"old": "absent", "new": "present"}
+	case plan.Pruned:
+		return map[string]any{"old": "present", "new": "absent"}
+	case plan.Detached:
+		return map[string]any{"old": "tracked", "new": "detached"}
+	case plan.Configured, plan.Recreated:
+	default:
+		return nil
+	}
+	if len(o.Changes) == 0 {
+		return map[string]any{"old": "present", "new": string(o.Action)}
+	}
+	before, after := map[string]any{}, map[string]any{}
+	for _, c := range o.Changes {
+		if c.Old != nil {
+			before[c.Path] = c.Old
+		}
+		if c.New != nil {
+			after[c.Path] = c.New
+		}
+	}
+	return map[string]any{"old": before, "new": after}
+}
+
+func saltSub(r *apply.Result, o *apply.ObjectResult, started time.Time) map[string]any {
+	key, fun := saltKey(o), "object_present"
+	if o.Action == plan.Pruned || o.Action == plan.Detached {
+		fun = "object_absent"
+	}
+	id := key
+	if o.Source.State != "" {
+		id = o.Source.State
+	}
+	changes := saltChange(o)
+	var result any = true
+	switch {
+	case saltObjectFailed(r, o):
+		result = false
+	case isPreview(r) && changes != nil:
+		result = nil
+	}
+	if changes == nil {
+		changes = map[string]any{}
+	}
+	end := max(o.ActedAt, o.ReadyAt, o.StartedAt)
+	return map[string]any{
+		"low":        map[string]any{"name": key, "state": "brine", "__id__": id, "fun": fun},
+		"changes":    changes,
+		"result":     result,
+		"comment":    clean(saltObjectComment(r, o)),
+		"duration":   (end - o.StartedAt) * 1000, // milliseconds
+		"start_time": started.Add(time.Duration(o.StartedAt * float64(time.Second))).Local().Format("15:04:05.000000"),
+	}
+}
+
+// saltObjectFailed: what was skipped in a run that failed was not done.
+func saltObjectFailed(r *apply.Result, o *apply.ObjectResult) bool {
+	return o.Action == plan.Failed || o.Ready == "failed" || o.Ready == "not-ready" ||
+		o.Action == plan.Skipped && (o.Error != "" || saltFailed(r))
+}
+
+func saltObjectComment(r *apply.Result, o *apply.ObjectResult) string {
+	text := string(o.Action)
+	if isPreview(r) && saltChange(o) != nil {
+		text = "would be " + text
+	}
+	if o.Ready != "" {
+		text += ", " + o.Ready
+	}
+	for _, more := range append([]string{o.Error, o.Reason}, o.Why...) {
+		if more != "" && !strings.Contains(text, more) {
+			text += ": " + more
+		}
+	}
+	if at := o.Source.String(); at != "" {
+		text += " (" + at + ")"
+	}
+	return text
+}
+
+// saltComment says what a run came to and, where it went wrong, each object
+// that did with its reason, and what to do.
+func saltComment(r *apply.Result) string {
+	lines := []string{saltHeadline(r)}
+	const most = 100
+	told := strings.Builder{}
+	bad := 0
+	for _, o := range r.Objects {
+		if !saltObjectFailed(r, o) {
+			continue
+		}
+		if bad++; bad > most {
+			continue
+		}
+		line := bundle.Name(o.ID()) + ": " + saltObjectComment(r, o)
+		told.WriteString(line + "\n")
+		lines = append(lines, line)
+	}
+	if bad > most {
+		lines = append(lines, fmt.Sprintf("and %d more objects", bad-most))
+	}
+	for _, e := range r.Errors {
+		if !strings.Contains(told.String(), e) {
+			lines = append(lines, e)
+		}
+	}
+	return clean(strings.Join(lines, "\n"))
+}
+
+func saltHeadline(r *apply.Result) string {
+	name := ""
+	if r.Inventory.Name != "" {
+		name = " inventory " + inventory(r.Inventory)
+	}
+	counts := saltCounts(r)
+	took := fmt.Sprintf(" in %.1f s", r.Summary.Seconds)
+	if r.Revision > 0 {
+		took += fmt.Sprintf(", revision %d", r.Revision)
+	}
+	again := " (exit code %d); run it again to go on from here"
+	switch {
+	case r.Interrupted != "":
+		return fmt.Sprintf("Interrupted by %s:%s has %s"+again, r.Interrupted, name, counts, r.ExitCode)
+	case saltFailed(r) && r.Summary.Failed == 0 && len(r.Errors) == 0 && r.Summary.NotReady > 0:
+		return fmt.Sprintf("Not ready in time:%s has %s"+again, name, counts, r.ExitCode)
+	case saltFailed(r):
+		return fmt.Sprintf("Failed:%s has %s (exit code %d)", name, counts, r.ExitCode)
+	case len(saltChanges(r)) == 0:
+		return fmt.Sprintf("Nothing to change:%s has %s%s", name, counts, took)
+	case isPreview(r):
+		return fmt.Sprintf("Would change%s: %s", name, counts)
+	}
+	return fmt.Sprintf("Changed%s: %s%s", name, counts, took)
+}
+
+func saltCounts(r *apply.Result) string {
+	s := r.Summary
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{s.Created, "created"}, {s.Configured, "configured"}, {s.Recreated, "recreated"}, {s.Pruned, "pruned"},
+		{s.Detached, "detached"}, {s.Unchanged, "unchanged"}, {s.Skipped, "skipped"}, {s.Failed, "failed"},
+		{s.Ready, "ready"}, {s.NotReady, "not ready"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "no objects"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// saltPrinter writes one JSON object to Out when the run is over. Salt keeps
+// what cmd.run's command writes to Err among the changes, so progress is shown
+// there only to a person at a terminal.
+type saltPrinter struct {
+	mu       sync.Mutex
+	out      *stream
+	format   string
+	progress Printer // nil where nobody watches
+	started  time.Time
+	begun    bool
+	over     bool
+}
+
+func newSalt(o Options) *saltPrinter {
+	p := &saltPrinter{out: &stream{w: o.Out}, format: o.Format}
+	if o.Terminal {
+		p.progress = newProgress(o)
+	}
+	return p
+}
+
+func (p *saltPrinter) Event(e apply.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if p.progress != nil {
+		p.progress.Event(e)
+	}
+	if !p.begun {
+		p.begun, p.started = true, e.Time.Add(-e.Elapsed)
+	}
+	if e.Type != apply.Finished || e.Result == nil {
+		return
+	}
+	p.over = true
+	r := complete(e.Result)
+	if p.format == SaltCmd {
+		p.out.print(string(saltJSON(SaltCommand(r))))
+		return
+	}
+	p.out.print(string(saltJSON(SaltState(r, "", p.started))))
+}
+
+// Close writes the object that has to be there even if a run that began never
+// came to its result.
+func (p *saltPrinter) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.progress != nil {
+		err = p.progress.Close()
+	}
+	if p.begun && !p.over {
+		p.over = true
+		lost := errors.New("the run ended without a result")
+		comment := lost.Error() + ": objects may have changed; run it again to go on from here"
+		if p.format == SaltCmd {
+			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
+		} else {
+			p.out.print(string(saltJSON(saltNothing("brine", comment, nil))))
+		}
+		err = errors.Join(lost, err)
+	}
+	return errors.Join(p.out.err, err)
+}

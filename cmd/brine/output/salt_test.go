@@ -1,0 +1,303 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// stateful is what Salt makes of a command's answer: cmd.run with
+// `stateful: True` (salt/states/cmd.py: run and _reinterpreted_state).
+func stateful(t *testing.T, stdout string, retcode int, test bool) (result any, changes map[string]any, comment string) {
+	t.Helper()
+	result = retcode == 0
+	var data map[string]any
+	dec := json.NewDecoder(strings.NewReader(stdout))
+	if err := dec.Decode(&data); err != nil {
+		t.Fatalf("Salt cannot read the whole output as one JSON object: %v\n%s", err, stdout)
+	}
+	if dec.More() {
+		t.Fatalf("there is more than one JSON object on stdout:\n%s", stdout)
+	}
+	changed, ok := data["changed"].(bool)
+	if !ok {
+		t.Fatalf("changed is %v", data["changed"])
+	}
+	comment, ok = data["comment"].(string)
+	if !ok || comment == "" {
+		t.Fatalf("comment is %v", data["comment"])
+	}
+	delete(data, "comment")
+	changes = map[string]any{}
+	if changed {
+		for _, key := range []string{"pid", "retcode", "stdout", "stderr"} {
+			if _, ours := data[key]; ours {
+				t.Errorf("key %s is Salt's", key)
+			}
+		}
+		changes = data
+	}
+	if test && retcode == 0 && len(changes) > 0 {
+		result = nil
+	}
+	return result, changes, comment
+}
+
+// unified is what Salt asks of a state's return (OutputUnifier.content_check)
+// and of the entries of sub_state_run (salt/state.py: call_chunk).
+func unified(t *testing.T, stdout string) map[string]any {
+	t.Helper()
+	var ret map[string]any
+	dec := json.NewDecoder(strings.NewReader(stdout))
+	if err := dec.Decode(&ret); err != nil || dec.More() {
+		t.Fatalf("not one JSON object: %v\n%s", err, stdout)
+	}
+	check := func(m map[string]any, keys ...string) {
+		for _, key := range keys {
+			if _, ok := m[key]; !ok {
+				t.Errorf("%s is missing in %v", key, m)
+			}
+		}
+		if _, ok := m["changes"].(map[string]any); !ok {
+			t.Errorf("changes is %T, must be a mapping", m["changes"])
+		}
+		if c, ok := m["comment"].(string); !ok || c == "" {
+			t.Errorf("comment is %v", m["comment"])
+		}
+	}
+	check(ret, "name", "result", "warnings", "sub_state_run")
+	if _, ok := ret["pchanges"]; ok {
+		t.Error("pchanges was given up by Salt")
+	}
+	tags := map[string]bool{}
+	for _, s := range ret["sub_state_run"].([]any) {
+		sub := s.(map[string]any)
+		check(sub, "result", "duration", "start_time")
+		low := sub["low"].(map[string]any)
+		tag := ""
+		for _, key := range []string{"state", "__id__", "name", "fun"} {
+			tag += low[key].(string) + "_|-"
+		}
+		if tags[tag] {
+			t.Errorf("two entries of sub_state_run are called %s: Salt would show one", tag)
+		}
+		tags[tag] = true
+	}
+	return ret
+}
+
+func finished(r *apply.Result) []apply.Event {
+	return []apply.Event{
+		{Type: apply.Started, Time: base, Result: &apply.Result{Command: r.Command, DryRun: r.DryRun, Inventory: r.Inventory}},
+		{Type: apply.Finished, Time: base.Add(12 * time.Second), Elapsed: 12 * time.Second, Result: r},
+	}
+}
+
+func object(kind, name string, a plan.Action) *apply.ObjectResult {
+	return &apply.ObjectResult{Version: "v1", Kind: kind, Namespace: "shop", Name: name, Action: a, StartedAt: 1, ActedAt: 1.5}
+}
+
+// saltRuns are the ways a run can end. Every one is shown in both formats.
+func saltRuns() map[string]*apply.Result {
+	inv := apply.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"}
+	created := object("ConfigMap", "new", plan.Created)
+	created.Source = bundle.Source{File: "-", Line: 3, State: "Create new", SLS: "shop"}
+	configured := object("ConfigMap", "settings", plan.Configured)
+	configured.Changes = []diff.Change{{Path: "data.a", Old: "1", New: "2"}, {Path: "data.b", New: "3"}}
+	configured.ReadyAt, configured.Ready = 4, "ready"
+	pruned := object("ConfigMap", "old", plan.Pruned)
+	late := object("Job", "late", plan.Created)
+	late.Group, late.Ready, late.Reason = "batch", "not-ready", "0 of 1 completed"
+	late.Why = []string{"Pod shop/late-x: image cannot be pulled"}
+	failed := object("Secret", "no", plan.Failed)
+	failed.Error = "apply patch: the server refused it"
+	skipped := object("ConfigMap", "after", plan.Skipped)
+	skipped.Reason = "needs Secret shop/no, which failed"
+	unchanged := object("ConfigMap", "same", plan.Unchanged)
+	changed := []*apply.ObjectResult{created, configured, pruned, unchanged}
+	return map[string]*apply.Result{
+		"success":                          {Command: "apply", DryRun: "none", Inventory: inv, Objects: changed, Revision: 7, Summary: apply.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1, Ready: 1, Seconds: 12}},
+		"no change":                        {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{unchanged}, Summary: apply.Summary{Unchanged: 1, Seconds: 1}},
+		"dry run":                          {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, Summary: apply.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1}},
+		"dry run with --detailed-exitcode": {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, ExitCode: 2},
+		"dry run of nothing":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*apply.ObjectResult{unchanged}},
+		"dry run that fails":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*apply.ObjectResult{created, failed}, ExitCode: 1, Summary: apply.Summary{Created: 1, Failed: 1}},
+		"partial failure": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created, failed, skipped, unchanged}, ExitCode: 1,
+			Errors: []string{"Secret shop/no: apply patch: the server refused it"}, Warnings: []string{"policy/v1beta1 is deprecated"},
+			Summary: apply.Summary{Created: 1, Failed: 1, Skipped: 1, Unchanged: 1}},
+		"time-out":    {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created, late}, ExitCode: 4, Summary: apply.Summary{Created: 2, NotReady: 1}},
+		"interrupted": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created}, ExitCode: 143, Interrupted: "SIGTERM", Summary: apply.Summary{Created: 1}},
+		"locked":      {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 6, Errors: []string{"inventory brine/shop is locked by host1 (pid 7) since 01:02:03: wait for it, or see who it is with brine status"}},
+		"cluster away": {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 5, Objects: []*apply.ObjectResult{created},
+			Errors: []string{"read the inventory: dial tcp 127.0.0.1:6443: connection refused"}, Summary: apply.Summary{Created: 1}},
+	}
+}
+
+func TestSaltFormatsInEveryOutcome(t *testing.T) {
+	wants := map[string]struct {
+		result  any
+		changes int
+		says    []string
+	}{
+		"success":                          {true, 3, []string{"Changed inventory brine/shop", "1 created", "revision 7"}},
+		"no change":                        {true, 0, []string{"Nothing to change", "1 unchanged"}},
+		"dry run":                          {nil, 3, []string{"Would change inventory brine/shop"}},
+		"dry run with --detailed-exitcode": {nil, 3, []string{"Would change"}},
+		"dry run of nothing":               {true, 0, []string{"Nothing to change"}},
+		"dry run that fails":               {false, 1, []string{"Failed", "Secret shop/no: failed: apply patch: the server refused it"}},
+		"partial failure":                  {false, 1, []string{"Failed", "1 created", "the server refused it", "needs Secret shop/no, which failed", "exit code 1"}},
+		"time-out":                         {false, 2, []string{"Not ready in time", "Job.batch shop/late", "0 of 1 completed", "image cannot be pulled", "run it again"}},
+		"interrupted":                      {false, 1, []string{"Interrupted by SIGTERM", "run it again"}},
+		"locked":                           {false, 0, []string{"locked by host1", "exit code 6"}},
+		"cluster away":                     {false, 1, []string{"connection refused", "exit code 5"}},
+	}
+	for name, r := range saltRuns() {
+		t.Run(name, func(t *testing.T) {
+			want := wants[name]
+			var fields map[string]any
+			for _, format := range []string{Salt, SaltCmd} {
+				out, err := show(t, Options{Format: format}, finished(r))
+				if err != "" {
+					t.Errorf("%s: Salt would keep this among the changes: %q", format, err)
+				}
+				var result any
+				var changes map[string]any
+				var comment string
+				if format == Salt {
+					ret := unified(t, out)
+					result, changes, comment = ret["result"], ret["changes"].(map[string]any), ret["comment"].(string)
+					fields = changes
+					if got := len(ret["sub_state_run"].([]any)); got != len(r.Objects) {
+						t.Errorf("%d entries in sub_state_run for %d objects", got, len(r.Objects))
+					}
+				} else {
+					code := r.ExitCode
+					if code == 2 {
+						return // --detailed-exitcode is not for cmd.run: Salt sees a failure
+					}
+					result, changes, comment = stateful(t, out, code, isPreview(r))
+					if len(changes) > 0 {
+						changes = changes["objects"].(map[string]any)
+					}
+					if !slices.Equal(slices.Sorted(maps.Keys(changes)), slices.Sorted(maps.Keys(fields))) {
+						t.Errorf("the formats tell of other changes: %v and %v", changes, fields)
+					}
+				}
+				if result != want.result {
+					t.Errorf("%s: result %v, want %v", format, result, want.result)
+				}
+				if len(changes) != want.changes {
+					t.Errorf("%s: %d changes, want %d: %v", format, len(changes), want.changes, changes)
+				}
+				for _, s := range want.says {
+					if !strings.Contains(comment, s) {
+						t.Errorf("%s: the comment does not say %q:\n%s", format, s, comment)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A run that never began has no events: bad input, bad usage, no cluster.
+func TestSaltErrorIsOneJSONObject(t *testing.T) {
+	errs := []string{`a.yaml:3: ConfigMap "x": a tab`, "a.yaml:9: no name"}
+	ret := unified(t, string(SaltError(Salt, "shop", 3, errs, []string{"odd"})))
+	if ret["result"] != false || !strings.Contains(ret["comment"].(string), "a.yaml:9: no name") || len(ret["changes"].(map[string]any)) != 0 {
+		t.Errorf("%v", ret)
+	}
+	result, changes, comment := stateful(t, string(SaltError(SaltCmd, "shop", 3, errs, []string{"odd"})), 3, false)
+	if result != false || len(changes) != 0 || !strings.Contains(comment, "a tab") || !strings.Contains(comment, "Warning: odd") {
+		t.Errorf("%v %v %v", result, changes, comment)
+	}
+	unified(t, string(SaltError(Salt, "", 5, nil, nil)))
+}
+
+// A run that begins and is cut off before its result still answers.
+func TestSaltFormatsAnswerWithoutAResult(t *testing.T) {
+	for _, format := range []string{Salt, SaltCmd} {
+		var out bytes.Buffer
+		p, err := New(Options{Format: format, Out: &out, Err: &bytes.Buffer{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Event(apply.Event{Type: apply.Started, Time: base})
+		if err := p.Close(); err == nil {
+			t.Errorf("%s: Close says nothing", format)
+		}
+		if err := p.Close(); err != nil {
+			t.Errorf("%s: the second Close says %v", format, err)
+		}
+		if format == Salt {
+			unified(t, out.String())
+			continue
+		}
+		if result, _, _ := stateful(t, out.String(), 1, false); result != false {
+			t.Errorf("%s", out.String())
+		}
+	}
+}
+
+// changes name each object with its old and new fields.
+func TestSaltChangesHaveOldAndNewByField(t *testing.T) {
+	got, err := json.Marshal(saltChanges(saltRuns()["success"]))
+	want := `{"v1/ConfigMap shop/new":{"new":"present","old":"absent"},` +
+		`"v1/ConfigMap shop/old":{"new":"absent","old":"present"},` +
+		`"v1/ConfigMap shop/settings":{"new":{"data.a":"2","data.b":"3"},"old":{"data.a":"1"}}}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// sub_state_run has each object's id, time and own result.
+func TestSaltSubStateRun(t *testing.T) {
+	state := SaltState(saltRuns()["time-out"], "platform", base)
+	if state["name"] != "platform" {
+		t.Errorf("name %v", state["name"])
+	}
+	subs := state["sub_state_run"].([]any)
+	first, second := subs[0].(map[string]any), subs[1].(map[string]any)
+	if low := first["low"].(map[string]any); low["__id__"] != "Create new" || low["name"] != "v1/ConfigMap shop/new" || low["state"] != "brine" {
+		t.Errorf("low %v", low)
+	}
+	if first["result"] != true || first["duration"] != 500.0 || first["start_time"] != base.Add(time.Second).Local().Format("15:04:05.000000") {
+		t.Errorf("%v", first)
+	}
+	if second["result"] != false || !strings.Contains(second["comment"].(string), "0 of 1 completed") {
+		t.Errorf("%v", second)
+	}
+}
+
+// The made-up run with a Secret in it, before and after, in both formats.
+func TestSaltFormatsShowNoSecret(t *testing.T) {
+	for _, format := range []string{Salt, SaltCmd} {
+		for _, dry := range []string{"none", "server"} {
+			out, err := show(t, Options{Format: format}, rich(dry))
+			leak(t, out+err)
+			if !strings.Contains(out, "v1/Secret shop/login") {
+				t.Errorf("%s: whether the Secret changed is not told", format)
+			}
+			if strings.ContainsRune(out, 0x1b) {
+				t.Errorf("%s: an escape sequence", format)
+			}
+		}
+	}
+}
+
+// A person who tries it at a terminal sees progress, on the other stream.
+func TestSaltFormatsShowProgressAtATerminalOnly(t *testing.T) {
+	out, err := show(t, Options{Format: SaltCmd, Terminal: true}, rich("none"))
+	if err == "" {
+		t.Error("no progress")
+	}
+	stateful(t, out, 1, false)
+}
