@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/object"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // ID names an object on a cluster, whatever version it is written in:
@@ -32,7 +31,10 @@ func (s Source) String() string {
 	if s.File == "" {
 		return ""
 	}
-	at := fmt.Sprintf("%s:%d", s.File, s.Line)
+	at := s.File
+	if s.Line > 0 { // 0: the file as a whole
+		at = fmt.Sprintf("%s:%d", s.File, s.Line)
+	}
 	if s.State != "" {
 		at += fmt.Sprintf(" (state %q, sls %s)", s.State, s.SLS)
 	}
@@ -51,7 +53,15 @@ type Object struct {
 	// Requisites are Salt's, resolved to objects of this bundle.
 	Requisites []Requisite
 
-	node *yaml.Node // the document (or the item of a list), for Line
+	doc      *document // where it was read, for Line
+	row, col int       // its position in doc
+	needs    []need    // Salt's requisites until Resolve has settled identities
+}
+
+// need is a Requisite whose object has no settled identity yet.
+type need struct {
+	on  *Object
+	why string
 }
 
 // Requisite is an explicit dependency that did not come from an annotation:

@@ -1,0 +1,188 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Stdin is the file name that stands for standard input.
+const Stdin = "-"
+
+// endings are the names of files that are read from a folder; a file that is
+// named itself may be called anything.
+var endings = []string{".yaml", ".yml", ".json", ".sls"}
+
+type file struct {
+	name string
+	data []byte
+}
+
+// readFiles finds and reads what -f names, files at once, in the order given
+// (a folder's files by name).
+func readFiles(ctx context.Context, o Options) ([]file, Problems) {
+	var names []string
+	var problems Problems
+	for _, name := range o.Files {
+		found, err := find(name, o.Recursive)
+		if err != nil {
+			problems = append(problems, fileProblem(name, err))
+			continue
+		}
+		for _, f := range found {
+			// The same file twice (a folder and a file in it) is one file.
+			if !slices.Contains(names, f) {
+				names = append(names, f)
+			}
+		}
+	}
+
+	files, errs := make([]file, len(names)), make([]error, len(names))
+	var g errgroup.Group
+	g.SetLimit(max(4, runtime.GOMAXPROCS(0)))
+	for i, name := range names {
+		g.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				files[i].name = name
+				files[i].data, errs[i] = readFile(name, o.Stdin)
+			}
+			if errs[i] == nil {
+				errs[i] = checkEncoding(name, files[i].data)
+			}
+			if errs[i] != nil {
+				files[i].data = nil
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // every error is in errs
+	for i, err := range errs {
+		if err != nil {
+			problems = append(problems, fileProblem(names[i], err))
+		}
+	}
+	return files, problems
+}
+
+func fileProblem(name string, err error) Problem {
+	var p Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) && pe.Path == name {
+		err = pe.Err // the path is told already
+	}
+	msg := err.Error()
+	if errors.Is(err, fs.ErrNotExist) {
+		msg = fmt.Sprintf("no such file or folder (looked for %s)", absolute(name))
+	}
+	return Problem{Source: Source{File: name}, Message: msg}
+}
+
+func absolute(name string) string {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	return abs
+}
+
+func find(name string, recursive bool) ([]string, error) {
+	if name == Stdin {
+		return []string{Stdin}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var found []string
+	folders := 0
+	// WalkDir goes in lexical order.
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path == name {
+				return nil
+			}
+			folders++
+			if !recursive {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !slices.Contains(endings, filepath.Ext(path)) {
+			return nil
+		}
+		// A link may lead to a folder (..data of a mounted ConfigMap).
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return nil
+		}
+		found = append(found, path)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		msg := fmt.Sprintf("no file in this folder ends in %s", strings.Join(endings, ", "))
+		if folders > 0 && !recursive {
+			msg += "; give -R to look into its folders too"
+		}
+		return nil, errors.New(msg)
+	}
+	return found, nil
+}
+
+func readFile(name string, stdin io.Reader) ([]byte, error) {
+	var data []byte
+	var err error
+	switch {
+	case name != Stdin:
+		data, err = os.ReadFile(name)
+	case stdin == nil:
+		return nil, errors.New("there is no standard input to read")
+	default:
+		data, err = io.ReadAll(stdin)
+	}
+	return data, err
+}
+
+// checkEncoding wants UTF-8, with or without a byte order mark.
+func checkEncoding(name string, data []byte) error {
+	head := data[:min(len(data), 4)]
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) || bytes.IndexByte(head, 0) >= 0 {
+		return errors.New("this is UTF-16 or UTF-32 (or not text at all); save it as UTF-8")
+	}
+	if utf8.Valid(data) {
+		return nil
+	}
+	line := 1
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		data = data[n:]
+	}
+	return Problem{Source: Source{File: name, Line: line}, Message: "not valid UTF-8; save the file as UTF-8"}
+}

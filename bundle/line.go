@@ -1,0 +1,200 @@
+package bundle
+
+import (
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Line is the line, in o's source, of the field at path as Kubernetes writes
+// it (spec.containers[0].image, metadata.annotations[foo.bar/x], also
+// spec.containers[name="x"].image), or of the nearest field around it.
+func (o *Object) Line(path string) int {
+	if o.doc == nil {
+		return o.Source.Line
+	}
+	n := o.doc.find(o.row, o.col)
+	if n == nil {
+		return o.Source.Line
+	}
+	return o.doc.line - 1 + follow(n, strings.TrimPrefix(path, "."), n.Line)
+}
+
+// find is the mapping at a position of the document. Line asks only where
+// something is wrong, so the document is parsed again rather than kept.
+func (d *document) find(row, col int) *yaml.Node {
+	d.once.Do(func() { d.roots, _ = d.parse() })
+	var look func(n *yaml.Node) *yaml.Node
+	look = func(n *yaml.Node) *yaml.Node {
+		if n.Kind == yaml.MappingNode && n.Line == row && n.Column == col {
+			return n
+		}
+		for _, c := range n.Content {
+			if found := look(c); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	for _, root := range d.roots {
+		if found := look(root); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// follow goes down path as far as it leads. Keys may hold dots, so of several
+// that fit the longest is taken.
+func follow(n *yaml.Node, path string, line int) int {
+	for depth := 0; path != "" && depth < maxDepth; depth++ {
+		for n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		key, rest := "", ""
+		if inner, after, ok := bracket(path); ok {
+			if n.Kind == yaml.SequenceNode {
+				item := element(n, inner)
+				if item == nil {
+					return line
+				}
+				n, line, path = item, item.Line, strings.TrimPrefix(after, ".")
+				continue
+			}
+			key, rest = strings.Trim(inner, `"'`), after
+		} else if n.Kind == yaml.MappingNode {
+			key, rest = longest(n, path)
+		}
+		at, value := field(n, key)
+		if at == nil {
+			return line
+		}
+		n, line, path = value, at.Line, strings.TrimPrefix(rest, ".")
+	}
+	return line
+}
+
+// bracket splits "[inner]rest".
+func bracket(path string) (inner, rest string, ok bool) {
+	if !strings.HasPrefix(path, "[") {
+		return "", "", false
+	}
+	return strings.Cut(path[1:], "]")
+}
+
+// element is the item at an index, or the one that a list-map key names.
+func element(n *yaml.Node, inner string) *yaml.Node {
+	if i, err := strconv.Atoi(inner); err == nil && i >= 0 && i < len(n.Content) {
+		return n.Content[i]
+	}
+	for _, item := range n.Content {
+		fits := true
+		for _, pair := range strings.Split(inner, ",") {
+			key, value, ok := strings.Cut(pair, "=")
+			fits = fits && ok && text(item, key) == strings.Trim(value, `"`)
+		}
+		if fits {
+			return item
+		}
+	}
+	return nil
+}
+
+// longest is the longest key of n that path begins with.
+func longest(n *yaml.Node, path string) (key, rest string) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i].Value
+		if after, ok := strings.CutPrefix(path, k); ok && len(k) > len(key) && (after == "" || after[0] == '.' || after[0] == '[') {
+			key, rest = k, after
+		}
+	}
+	if key == "" { // perhaps a merged one
+		i := strings.IndexAny(path, ".[")
+		if i < 0 {
+			i = len(path)
+		}
+		key, rest = path[:i], path[i:]
+	}
+	return key, rest
+}
+
+// field is a key of a mapping and its value, also when it comes by a merge.
+func field(n *yaml.Node, key string) (at, value *yaml.Node) {
+	return fieldIn(n, key, 0)
+}
+
+func fieldIn(n *yaml.Node, key string, depth int) (at, value *yaml.Node) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if depth > 10 || n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
+		return nil, nil
+	}
+	if n.Kind == yaml.SequenceNode { // of a merge
+		for _, item := range n.Content {
+			if at, value := fieldIn(item, key, depth+1); at != nil && depth > 0 {
+				return at, value
+			}
+		}
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i]; k.Kind == yaml.ScalarNode && k.Value == key && k.Tag != yaml.MergeTag {
+			return k, n.Content[i+1]
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == yaml.MergeTag {
+			if at, value := fieldIn(n.Content[i+1], key, depth+1); at != nil {
+				return at, value
+			}
+		}
+	}
+	return nil, nil
+}
+
+// child is the value of a key, aliases followed; nil when there is none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	_, v := field(n, key)
+	for v != nil && v.Kind == yaml.AliasNode {
+		v = v.Alias
+	}
+	return v
+}
+
+// text is the value of a key that holds text, or "".
+func text(n *yaml.Node, key string) string {
+	if v := child(n, key); v != nil && v.Kind == yaml.ScalarNode {
+		return v.Value
+	}
+	return ""
+}
+
+// locate is the node that a path leads to, and where it is written (its key, or
+// itself in a list); where the path ends early, the last one that was there.
+func locate(root *yaml.Node, p path) (at, value *yaml.Node) {
+	at, value = root, root
+	for _, s := range p {
+		for value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if s.index >= 0 {
+			if value.Kind != yaml.SequenceNode || s.index >= len(value.Content) {
+				return at, nil
+			}
+			at = value.Content[s.index]
+			value = at
+			continue
+		}
+		k, v := field(value, s.key)
+		if k == nil {
+			return at, nil
+		}
+		at, value = k, v
+	}
+	for value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	return at, value
+}

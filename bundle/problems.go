@@ -1,0 +1,77 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problems is the error of a bundle that cannot be used: everything that is
+// wrong with it, sorted by file and line.
+type Problems []Problem
+
+// Error is one line a problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the problems one by one, so that errors.As finds a Problem.
+func (ps Problems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errs
+}
+
+// err is ps as an error, sorted and without repetitions; nil when there is none.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps.sorted()
+}
+
+func (ps Problems) sorted() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Line, b.Source.Line))
+	})
+	return slices.Compact(ps)
+}
+
+// path is the way from a document (or an object) down to a field: a key or,
+// where key is "", an index counted from 0.
+type step struct {
+	key   string
+	index int // -1 for a key
+}
+
+type path []step
+
+func (p path) at(key string) path { return append(p, step{key: key, index: -1}) }
+func (p path) nth(i int) path     { return append(p, step{index: i}) }
+
+// String writes a path as kubernetes does: spec.containers[0].image,
+// metadata.annotations[foo.bar/x].
+func (p path) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		switch {
+		case s.index >= 0:
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case s.key == "" || strings.ContainsAny(s.key, "./[] "):
+			fmt.Fprintf(&b, "[%s]", s.key)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.key)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,126 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// The values of Options.InputFormat.
+const (
+	FormatAuto      = "auto"
+	FormatManifests = "manifests"
+	FormatHigh      = "high"
+	FormatLow       = "low"
+)
+
+// Options say what to read and what to let pass.
+type Options struct {
+	// Files are files, folders (their *.yaml, *.yml, *.json and *.sls by name)
+	// or "-" for Stdin.
+	Files     []string
+	Recursive bool // into the folders of folders
+	Stdin     io.Reader
+	// InputFormat is auto (or ""), manifests, high or low.
+	InputFormat string
+	// AllowGenerateName lets objects pass that have metadata.generateName and
+	// no name. Their ID has no name.
+	AllowGenerateName bool
+	// IgnoreForeignStates passes over Salt states that are not Kubernetes objects.
+	IgnoreForeignStates bool
+}
+
+// Read reads and cleans all documents, in parallel, and tells all problems at
+// once: the error is Problems (or the context's). Identities are not settled
+// before Resolve.
+func Read(ctx context.Context, o Options) (*Bundle, error) {
+	switch o.InputFormat {
+	case "", FormatAuto, FormatManifests, FormatHigh, FormatLow:
+	default:
+		return nil, fmt.Errorf("input format %q: there are auto, manifests, high and low", o.InputFormat)
+	}
+	files, problems := readFiles(ctx, o)
+	perFile := make([][]*document, len(files))
+	each(ctx, len(files), func(i int) { perFile[i] = split(files[i].name, files[i].data) })
+	var docs []*document
+	for _, d := range perFile {
+		docs = append(docs, d...)
+	}
+	results := make([]reading, len(docs))
+	each(ctx, len(docs), func(i int) { results[i] = readDocument(docs[i], o) })
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+
+	b := &Bundle{}
+	dropped := 0
+	for _, r := range results {
+		b.Objects = append(b.Objects, r.objects...)
+		b.Warnings = append(b.Warnings, r.warnings...)
+		problems = append(problems, r.problems...)
+		dropped += r.dropped
+	}
+	if dropped > 0 {
+		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", count(dropped, "object"))})
+	}
+	if err := problems.err(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// each calls do for 0..n-1 on all processors.
+func each(ctx context.Context, n int, do func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error { do(i); return nil })
+	}
+	_ = g.Wait() // do reports in its own place
+}
+
+// reading is what came of one document.
+type reading struct {
+	objects  []*Object
+	problems Problems
+	warnings []Problem
+	dropped  int // objects that carried server-set metadata
+	budget
+	expanding []*yaml.Node // aliases that the object being read came through
+}
+
+func readDocument(d *document, o Options) reading {
+	var r reading
+	roots, err := d.parse()
+	if err != nil {
+		r.problems = Problems{d.explain(err)}
+		return r
+	}
+	for _, root := range roots {
+		// Salt's shapes (high and low data) come in here: a root that is one
+		// of them is many objects.
+		r.root(d, root, o)
+	}
+	return r
+}
+
+func (r *reading) root(d *document, root *yaml.Node, o Options) {
+	if root.Kind == yaml.ScalarNode && root.Tag == yaml.NodeTagNull {
+		return // an empty document
+	}
+	r.object(d, root, o, listDefaults{})
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,271 @@
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Scope says whether a kind's objects live in namespaces.
+type Scope int
+
+const (
+	ScopeUnknown Scope = iota // nobody serves the kind
+	ScopeNamespaced
+	ScopeCluster
+	ScopeLater // may be served later in this run: cannot be known yet
+)
+
+// Resolver is what Resolve needs to know beyond the bundle.
+type Resolver struct {
+	// Namespace is for namespaced objects that name none; "default" if empty.
+	Namespace string
+	// Scope asks discovery. Without a server it is nil, and kyaml's table of
+	// built-in kinds is asked.
+	Scope func(schema.GroupVersionKind) Scope
+	// Hint says what is served instead of an unknown version, like
+	// "served: apps/v1". It may be nil.
+	Hint func(schema.GroupVersionKind) string
+	// Strict makes a kind that nobody serves a problem; it is a warning
+	// otherwise, and such an object keeps the namespace it is written with.
+	Strict bool
+}
+
+// Resolve settles namespaces and so identities. CRDs in the bundle speak
+// first, then its APIServices (what they will serve is ScopeLater), then r. It
+// drops the namespace of cluster-scoped objects with one warning, makes one of
+// identical documents, turns Salt's requisites into IDs and computes Digest.
+// The error is Problems. It may be called again with a resolver that knows more.
+func (b *Bundle) Resolve(r Resolver) error {
+	s := scopes{Resolver: r, crds: map[schema.GroupKind]crd{}, later: map[schema.GroupVersion]bool{}}
+	for _, o := range b.Objects {
+		s.learn(o)
+	}
+	var problems Problems
+	for _, o := range b.Objects {
+		scope, odd := s.of(o.GVK)
+		if odd != "" {
+			p := Problem{Source: o.Source, ID: o.ID, Message: odd}
+			if r.Strict {
+				problems = append(problems, p)
+			} else {
+				b.warn(p)
+			}
+		}
+		if s.place(&o.ID, o.Source, scope); o.Content.GetNamespace() != o.ID.Namespace {
+			o.Content.SetNamespace(o.ID.Namespace) // "" removes it
+		}
+	}
+	for _, a := range b.Absent {
+		// A kind that nobody serves (any more) has no objects: that is absent.
+		scope, _ := s.of(a.GVK)
+		s.place(&a.ID, a.Source, scope)
+	}
+	if s.dropped > 0 {
+		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", count(s.dropped, "cluster-scoped object"))})
+	}
+	problems = append(problems, b.unite()...)
+	b.requisites()
+	b.Digest = b.digest()
+	return problems.err()
+}
+
+// warn adds a warning, once.
+func (b *Bundle) warn(p Problem) {
+	if !slices.Contains(b.Warnings, p) {
+		b.Warnings = append(b.Warnings, p)
+	}
+}
+
+// crd is what a CustomResourceDefinition of the bundle says about its kind.
+type crd struct {
+	scope  Scope
+	served []string
+}
+
+type scopes struct {
+	Resolver
+	crds    map[schema.GroupKind]crd
+	later   map[schema.GroupVersion]bool
+	dropped int
+	first   Source // of a cluster-scoped object with a namespace
+}
+
+// learn takes note of a CRD or an APIService.
+func (s *scopes) learn(o *Object) {
+	content := o.Content.Object
+	switch o.ID.GroupKind {
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		group, _, _ := unstructured.NestedString(content, "spec", "group")
+		kind, _, _ := unstructured.NestedString(content, "spec", "names", "kind")
+		c := crd{scope: ScopeNamespaced}
+		if scope, _, _ := unstructured.NestedString(content, "spec", "scope"); scope == "Cluster" {
+			c.scope = ScopeCluster
+		}
+		versions, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "versions")
+		list, _ := versions.([]any)
+		for _, v := range list {
+			version, _ := v.(map[string]any)
+			if name, _ := version["name"].(string); version["served"] == true {
+				c.served = append(c.served, name)
+			}
+		}
+		s.crds[schema.GroupKind{Group: group, Kind: kind}] = c
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		group, _, _ := unstructured.NestedString(content, "spec", "group")
+		version, _, _ := unstructured.NestedString(content, "spec", "version")
+		// One without a service is served by the API server itself, now.
+		if service, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "service"); service != nil {
+			s.later[schema.GroupVersion{Group: group, Version: version}] = true
+		}
+	}
+}
+
+// of is a kind's scope, and what is odd about the kind.
+func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
+	if c, ok := s.crds[gvk.GroupKind()]; ok {
+		if !slices.Contains(c.served, gvk.Version) {
+			return c.scope, fmt.Sprintf("version %s is not one that the CustomResourceDefinition in this bundle serves (%v)", gvk.Version, c.served)
+		}
+		return c.scope, ""
+	}
+	if s.later[gvk.GroupVersion()] {
+		return ScopeLater, ""
+	}
+	ask := s.Scope
+	if ask == nil {
+		ask = builtIn
+	}
+	scope := ask(gvk)
+	if scope != ScopeUnknown {
+		return scope, ""
+	}
+	odd := fmt.Sprintf("nobody knows the kind %s in %s: no CustomResourceDefinition in the bundle", gvk.Kind, gvk.GroupVersion())
+	if s.Scope != nil {
+		odd += ", and the server does not serve it"
+	}
+	if s.Hint != nil {
+		if hint := s.Hint(gvk); hint != "" {
+			odd += " (" + hint + ")"
+		}
+	}
+	return ScopeUnknown, odd
+}
+
+// builtIn asks kyaml's table, for other versions of the kind too: a scope never
+// changed from one version to the next.
+func builtIn(gvk schema.GroupVersionKind) Scope {
+	for _, version := range []string{gvk.Version, "v1", "v2", "v1beta1", "v1beta2", "v1alpha1"} {
+		apiVersion := schema.GroupVersion{Group: gvk.Group, Version: version}.String()
+		namespaced, known := openapi.IsNamespaceScoped(yaml.TypeMeta{APIVersion: apiVersion, Kind: gvk.Kind})
+		switch {
+		case known && namespaced:
+			return ScopeNamespaced
+		case known:
+			return ScopeCluster
+		}
+	}
+	return ScopeUnknown
+}
+
+// place gives id the namespace that its scope asks for.
+func (s *scopes) place(id *ID, source Source, scope Scope) {
+	switch {
+	case scope == ScopeCluster && id.Namespace != "":
+		id.Namespace = ""
+		if s.dropped++; s.dropped == 1 {
+			s.first = source
+		}
+	case scope == ScopeNamespaced && id.Namespace == "":
+		id.Namespace = cmp.Or(s.Namespace, metav1.NamespaceDefault)
+	}
+}
+
+// unite finds what stands in the bundle twice: identical documents become one
+// object, different ones are a problem.
+func (b *Bundle) unite() Problems {
+	var problems Problems
+	first := make(map[ID]*Object, len(b.Objects))
+	kept := b.Objects[:0:0]
+	instead := map[*Object]*Object{}
+	for _, o := range b.Objects {
+		other, twice := first[o.ID]
+		switch {
+		case !twice || o.ID.Name == "": // of generateName there may be several
+			first[o.ID] = o
+			kept = append(kept, o)
+		case reflect.DeepEqual(o.Content.Object, other.Content.Object):
+			instead[o] = other
+			other.needs = append(other.needs, o.needs...)
+			b.warn(Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("the same document stands at %s: they are one object", other.Source)})
+		default:
+			problems = append(problems, Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("a different document for the same object stands at %s: keep one of them", other.Source)})
+		}
+	}
+	for _, a := range b.Absent {
+		if o, ok := first[a.ID]; ok {
+			problems = append(problems, Problem{Source: a.Source, ID: a.ID, Message: fmt.Sprintf("the object is to be absent here and present at %s: keep one of them", o.Source)})
+		}
+	}
+	for _, o := range b.Objects {
+		for i, n := range o.needs {
+			if other, ok := instead[n.on]; ok {
+				o.needs[i].on = other
+			}
+		}
+	}
+	b.Objects = kept
+	return problems
+}
+
+// requisites gives Salt's requisites the identities that are settled now.
+func (b *Bundle) requisites() {
+	for _, o := range b.Objects {
+		if len(o.needs) > 0 {
+			o.Requisites = nil
+		}
+		for _, n := range o.needs {
+			if r := (Requisite{On: n.on.ID, Why: n.why}); n.on != o && !slices.Contains(o.Requisites, r) {
+				o.Requisites = append(o.Requisites, r)
+			}
+		}
+	}
+}
+
+// digest is over the objects as canonical JSON, sorted by ID, and over the IDs
+// of what is to be absent.
+func (b *Bundle) digest() string {
+	objects := slices.SortedStableFunc(slices.Values(b.Objects), func(x, y *Object) int { return compareIDs(x.ID, y.ID) })
+	texts := make([][]byte, len(objects))
+	each(context.Background(), len(objects), func(i int) {
+		// Content is made of JSON values, which cannot fail; keys get sorted.
+		texts[i], _ = json.Marshal(objects[i].Content.Object)
+	})
+	h := sha256.New()
+	for _, text := range texts {
+		h.Write(text)
+		h.Write([]byte{'\n'})
+	}
+	absent := slices.SortedFunc(slices.Values(b.Absent), func(x, y *Absent) int { return compareIDs(x.ID, y.ID) })
+	for _, a := range absent {
+		fmt.Fprintf(h, "absent %s\n", Name(a.ID))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+func compareIDs(x, y ID) int {
+	return cmp.Or(
+		cmp.Compare(x.GroupKind.Group, y.GroupKind.Group), cmp.Compare(x.GroupKind.Kind, y.GroupKind.Kind),
+		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+}

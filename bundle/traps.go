@@ -1,0 +1,178 @@
+package bundle
+
+import (
+	"slices"
+	"strings"
+)
+
+// traps looks for values that are not what they look like. Whatever holds only
+// content (data, annotations, a custom resource's own fields) is left alone.
+func (k *checker) traps(obj *Object) {
+	k.group, k.kind = obj.GVK.Group, obj.GVK.Kind
+	k.crd = k.kind == "CustomResourceDefinition"
+	k.builtIn = !k.crd && (!strings.Contains(k.group, ".") || strings.HasSuffix(k.group, ".k8s.io"))
+	k.path = k.path[:0]
+	k.fields(obj.Content.Object)
+}
+
+func (k *checker) fields(m map[string]any) {
+	for key, v := range m {
+		k.path = k.path.at(key)
+		if !k.field(m, key, v) {
+			k.inside(v)
+		}
+		k.path = k.path[:len(k.path)-1]
+	}
+}
+
+// inside goes on with what a field holds.
+func (k *checker) inside(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		k.fields(v)
+	case []any:
+		for i, item := range v {
+			k.path = k.path.nth(i)
+			k.inside(item)
+			k.path = k.path[:len(k.path)-1]
+		}
+	}
+}
+
+// field checks one field and reports whether that was all there is to it.
+func (k *checker) field(m map[string]any, key string, v any) bool {
+	switch {
+	case k.ownMetadata():
+		return key == "name" || key == "namespace" || k.texts(v, k.textMap(key))
+	case k.textMap(key):
+		return k.texts(v, true)
+	case key == "creationTimestamp" && v == nil && k.parent(1) == "metadata":
+		delete(m, key) // what Go's encoders leave in every pod template
+		return true
+	case key == "image" && v == "None":
+		k.problem("%s", saysNone)
+		return true
+	case !k.builtIn:
+		return false
+	case key == "name", key == "namespace", key == "image", strings.HasSuffix(key, "Name"):
+		return k.reference(v)
+	case key == "value" && k.parent(1) == "env", key == "command", key == "args":
+		return k.texts(v, true)
+	}
+	return false
+}
+
+// ownMetadata: the field is one of the object's own metadata, whose name and
+// namespace are checked already.
+func (k *checker) ownMetadata() bool {
+	return len(k.path) == 2 && k.path[0].key == "metadata"
+}
+
+// parent is the key of the nth mapping around the field, passing over lists.
+func (k *checker) parent(n int) string {
+	for i := len(k.path) - 2; i >= 0; i-- {
+		if k.path[i].index >= 0 {
+			continue
+		}
+		if n--; n == 0 {
+			return k.path[i].key
+		}
+	}
+	return ""
+}
+
+// textMap: Kubernetes wants the values of this mapping to be text.
+func (k *checker) textMap(key string) bool {
+	switch key {
+	case "labels", "annotations":
+		return k.ownMetadata() || !k.crd && k.parent(1) == "metadata" && strings.Contains(strings.ToLower(k.parent(2)), "template")
+	case "matchLabels", "nodeSelector":
+		return !k.crd && k.parent(1) != "properties"
+	case "data", "binaryData", "stringData":
+		return k.group == "" && (k.kind == "ConfigMap" || k.kind == "Secret") && len(k.path) == 1
+	case "selector":
+		return k.group == "" && (k.kind == "Service" || k.kind == "ReplicationController") && len(k.path) == 2
+	case "parameters":
+		return k.group == "storage.k8s.io" && k.kind == "StorageClass" && len(k.path) == 1
+	}
+	return false
+}
+
+// texts wants v to be text, or its values to be, and reports whether it looked.
+func (k *checker) texts(v any, look bool) bool {
+	if !look {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			k.path = k.path.at(key)
+			k.text(value)
+			k.path = k.path[:len(k.path)-1]
+		}
+	case []any:
+		for i, value := range v {
+			k.path = k.path.nth(i)
+			k.text(value)
+			k.path = k.path[:len(k.path)-1]
+		}
+	default:
+		k.text(v)
+	}
+	return true
+}
+
+func (k *checker) text(v any) {
+	switch v.(type) {
+	case nil, string:
+		return
+	case map[string]any, []any:
+		if !k.builtIn && !slices.Contains([]string{"labels", "annotations"}, k.parent(1)) {
+			return // a custom resource's nodeSelector may be a selector
+		}
+	}
+	k.problem("%s", k.notText(v, k.path))
+}
+
+// reference checks a field of a built-in kind that names something.
+func (k *checker) reference(v any) bool {
+	switch v := v.(type) {
+	case map[string]any, []any:
+		return false
+	case string:
+		if hasJinja(v) {
+			k.problem("%s", leftOver)
+		} else if v == "None" {
+			k.problem("%s", saysNone)
+		}
+	case nil:
+	default:
+		k.problem("%s", k.notText(v, k.path))
+	}
+	return true
+}
+
+const (
+	leftOver = "Jinja is left over ({{ … }} or {% … %}): render the file before it gets here"
+	saysNone = "None is what Python makes of a value that is not set: set it in the pillar, or give the template a default"
+)
+
+func (k *checker) jinja(key, s string) bool {
+	if !hasJinja(s) {
+		return false
+	}
+	k.at(key, "%s", leftOver)
+	return true
+}
+
+func (k *checker) none(key, s string) bool {
+	if s != "None" {
+		return false
+	}
+	k.at(key, "%s", saysNone)
+	return true
+}
+
+func hasJinja(s string) bool {
+	return strings.Contains(s, "{{") || strings.Contains(s, "{%")
+}
