@@ -27,8 +27,8 @@ type eventLine struct {
 	Error          string           `json:"error,omitempty"`
 	Message        string           `json:"message,omitempty"`
 	Attempt        int              `json:"attempt,omitempty"`
-	Total          int              `json:"total,omitempty"`
-	Done           int              `json:"done,omitempty"`
+	Total          int              `json:"total"`
+	Done           int              `json:"done"`
 	Pending        []eventPending   `json:"pending,omitempty"`
 	Result         *apply.Result    `json:"result,omitempty"`
 }

@@ -39,6 +39,14 @@ func newText(o Options) *text {
 		told:   map[bundle.ID]string{},
 		warned: map[string]bool{},
 	}
+	if o.Terminal && !o.Quiet {
+		t.live = newLive(o)
+		go t.live.run()
+		t.err.w = t.live
+		if o.Shared {
+			t.out.w = t.live
+		}
+	}
 	return t
 }
 
@@ -131,7 +139,7 @@ func inventory(i apply.Inventory) string {
 
 func (t *text) retrying(e apply.Event) {
 	id, why := idOf(e), oneLine(e.Error)
-	if t.o.Quiet || (t.told[id] == why && !t.o.Verbose) {
+	if t.o.Quiet || t.live != nil || (t.told[id] == why && !t.o.Verbose) {
 		return
 	}
 	t.told[id] = why
@@ -172,8 +180,8 @@ func (t *text) waiting(e apply.Event) {
 		t.waited[id] = since
 	}
 	why := reasonOf(e)
-	late := e.Elapsed-since >= t.o.Heartbeat && t.live == nil
-	if t.silent() || t.told[id] == why || (!late && !t.o.Verbose) {
+	late := e.Elapsed-since >= t.o.Heartbeat
+	if t.silent() || t.live != nil || t.told[id] == why || (!late && !t.o.Verbose) {
 		return
 	}
 	t.told[id] = why

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package output
+
+import "os"
+
+// suspensions never tells anything: there is no job control here.
+func suspensions() (<-chan os.Signal, func()) { return nil, func() {} }
+
+func suspend() {}
