@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	_ "embed"
 
@@ -14,8 +15,8 @@ import (
 )
 
 const (
-	serviceRange = "10.96.0.0/16"
-	serviceIP    = "10.96.0.1" // the kubernetes Service always has the first one
+	serviceRange = "10.0.0.0/16" // bundles ask for addresses in kube-apiserver's default
+	serviceIP    = "10.0.0.1"    // the kubernetes Service always has the first one
 	podRange     = "10.244.0.0/16"
 
 	// The clients' own limits are for clusters whose API server must be spared;
@@ -134,8 +135,12 @@ rules:
 - level: Metadata
 `
 
-// containerLog is what every simulated container has logged.
-const containerLog = "simulated by kwok: no container runs, so it has nothing to say\n"
+// containerLog is what every simulated container has logged, in the format of
+// the container runtimes.
+func containerLog() string {
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	return now + " stderr F simulated by kwok: no container runs here\n"
+}
 
 func writeConfigs(c *cluster) error {
 	kwok := strings.Join([]string{
@@ -146,7 +151,7 @@ func writeConfigs(c *cluster) error {
 	}, "\n---\n")
 	return errors.Join(
 		os.WriteFile(c.path("audit.yaml"), []byte(auditPolicy), 0o600),
-		os.WriteFile(c.path("container.txt"), []byte(containerLog), 0o600),
+		os.WriteFile(c.path("container.txt"), []byte(containerLog()), 0o600),
 		os.WriteFile(c.path("kwok.yaml"), []byte(kwok), 0o600),
 	)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,36 +58,64 @@ func programOf(pid int) string {
 	return "unknown"
 }
 
+// endTimeout is how long the kernel may take to clear away a killed process.
+const endTimeout = 10 * time.Second
+
 // killAll ends every process of the cluster in dir and returns when they are
 // gone. It does not ask them: nothing they hold outlives a reset, and a restart
 // recovers as from a power cut.
 func killAll(dir string) error {
-	deadline := time.Now().Add(10 * time.Second)
 	for {
 		found, err := processes(dir)
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("process %d (%s) does not end", found[0].pid, found[0].name)
-		}
+		var handles []int
 		for _, p := range found {
-			kill(p.pid, dir)
+			if fd, ok := kill(p.pid, dir); ok {
+				handles = append(handles, fd)
+			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		for _, fd := range handles {
+			err = errors.Join(err, awaitEnd(fd))
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
-// kill looks again after it has a handle on the process: from there on the pid
+// kill looks again once it has a handle on the process: from there on the pid
 // cannot come to mean another one.
-func kill(pid int, dir string) {
-	handle, err := os.FindProcess(pid)
+func kill(pid int, dir string) (handle int, ok bool) {
+	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return
+		return 0, false
 	}
-	defer handle.Release()
-	if belongs(pid, dir) {
-		_ = handle.Signal(syscall.SIGKILL)
+	if !belongs(pid, dir) || unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != nil {
+		unix.Close(fd)
+		return 0, false
+	}
+	return fd, true
+}
+
+// awaitEnd waits for the process itself: its environment is gone from /proc
+// before its ports are free.
+func awaitEnd(handle int) error {
+	defer unix.Close(handle)
+	deadline := time.Now().Add(endTimeout)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return fmt.Errorf("a killed process is still there after %v", endTimeout)
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n > 0 {
+			return nil
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,7 +87,53 @@ func (c *cluster) seed(ctx context.Context) error {
 			return fmt.Errorf("create storage class: %w", err)
 		}
 	}
+	policy, binding := shortGracePeriod()
+	admission := client.AdmissionregistrationV1()
+	if _, err := admission.MutatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create admission policy: %w", err)
+	}
+	if _, err := admission.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create admission policy binding: %w", err)
+	}
 	return nil
+}
+
+// shortGracePeriod gives the pods that controllers make a second to end. kwok
+// ends them at once, but the namespace controller looks again only after half
+// the period that the pods may take. Pods that someone applied stay as asked.
+func shortGracePeriod() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
+	meta := metav1.ObjectMeta{Name: "short-grace-period.devcluster.brine.dev"}
+	ignore := admissionv1.Ignore
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: meta,
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			FailurePolicy:      &ignore,
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Create},
+						Rule: admissionv1.Rule{
+							APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+						},
+					},
+				}},
+			},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "made-by-a-controller", Expression: "has(object.metadata.ownerReferences)",
+			}},
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{
+					Expression: "Object{spec: Object.spec{terminationGracePeriodSeconds: 1}}",
+				},
+			}},
+		},
+	}
+	return policy, &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: meta,
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: meta.Name},
+	}
 }
 
 func node(i int) *corev1.Node {

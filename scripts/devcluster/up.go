@@ -108,7 +108,7 @@ func (c *cluster) boot(ctx context.Context) error {
 
 func (c *cluster) choosePorts() error {
 	for _, port := range []*int{&c.Ports.APIServer, &c.Ports.Etcd, &c.Ports.Kwok} {
-		if *port != 0 && isFree(*port) {
+		if *port != 0 && becomesFree(*port) {
 			continue
 		}
 		if port == &c.Ports.APIServer && c.Fixed {
@@ -125,6 +125,17 @@ func (c *cluster) choosePorts() error {
 
 func randomPort() int {
 	return lowestPort + rand.IntN(highestPort-lowestPort)
+}
+
+// becomesFree gives a process that someone else killed the time to end.
+func becomesFree(port int) bool {
+	for range 20 {
+		if isFree(port) {
+			return true
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return false
 }
 
 func isFree(port int) bool {

@@ -1,0 +1,171 @@
+// Package clustertest gives tests a real Kubernetes API server: the cluster in
+// BRINE_TEST_KUBECONFIG, or one that scripts/cluster runs. A proxy in front of
+// it counts what a client asks for and injects faults.
+package clustertest
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// kubeconfigEnv points tests at a cluster that exists already.
+	kubeconfigEnv = "BRINE_TEST_KUBECONFIG"
+	// requiredEnv makes a cluster that cannot be had a failure, not a skip.
+	requiredEnv = "BRINE_TEST_REQUIRED"
+)
+
+// Cluster is a running cluster, with an administrator's access to it.
+type Cluster struct {
+	// Kubeconfig is the path of a kubeconfig.
+	Kubeconfig string
+
+	dev *devcluster // nil if the cluster is not ours
+}
+
+var shared struct {
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Shared returns the cluster that all tests of the process use, starting it on
+// the first call. The package's TestMain has to call Main, which ends it.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.once.Do(func() {
+		if path := os.Getenv(kubeconfigEnv); path != "" {
+			shared.cluster = &Cluster{Kubeconfig: path}
+			return
+		}
+		shared.cluster, shared.err = boot()
+	})
+	if shared.err != nil {
+		missing(t, shared.err)
+	}
+	return shared.cluster
+}
+
+// Main runs a package's tests, ends the shared cluster, and exits.
+func Main(m *testing.M) {
+	code := m.Run()
+	if c := shared.cluster; c != nil && c.dev != nil {
+		if err := c.dev.down(); err != nil {
+			os.Stderr.WriteString("clustertest: " + err.Error() + "\n")
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// New starts a cluster for this test alone, whatever BRINE_TEST_KUBECONFIG
+// says, and ends it with the test. The arguments are scripts/cluster's, such as
+// "--audit".
+func New(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	c, err := boot(args...)
+	if err != nil {
+		missing(t, err)
+	}
+	t.Cleanup(func() {
+		if err := c.dev.down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func boot(args ...string) (*Cluster, error) {
+	dev, err := startDevcluster(args...)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Kubeconfig: dev.kubeconfig, dev: dev}, nil
+}
+
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv(requiredEnv) == "1" {
+		t.Fatalf("no cluster: %v", err)
+	}
+	t.Skipf("NO CLUSTER, NOTHING WAS TESTED (%s=1 makes this a failure): %v", requiredEnv, err)
+}
+
+// Reset empties a cluster by starting it anew, in a few seconds. Its address
+// and kubeconfig stay. A cluster that is not ours is left alone, and the test
+// skipped.
+func (c *Cluster) Reset(t testing.TB) {
+	t.Helper()
+	if c.dev == nil {
+		t.Skipf("the cluster in %s is not a test's to reset", kubeconfigEnv)
+	}
+	if _, err := c.dev.run("reset"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Config returns a client configuration without a limit of its own on requests.
+func (c *Cluster) Config(t testing.TB) *rest.Config {
+	t.Helper()
+	return loadConfig(t, c.Kubeconfig)
+}
+
+func loadConfig(t testing.TB, path string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
+// Dynamic returns a client for any kind.
+func (c *Cluster) Dynamic(t testing.TB) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// Namespace makes a namespace whose name tells the test's, and deletes it after
+// the test, without waiting for it to be gone.
+func (c *Cluster) Namespace(t testing.TB) string {
+	t.Helper()
+	client := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	prefix := notInNames.ReplaceAllString(strings.ToLower(t.Name()), "-")
+	prefix = strings.Trim(prefix[:min(len(prefix), 40)], "-") + "-"
+	created, err := client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Namespace",
+		"metadata":   map[string]any{"generateName": prefix},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := client.Delete(ctx, created.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Logf("delete namespace: %v", err)
+		}
+	})
+	return created.GetName()
+}
