@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle/sls"
 )
 
 // The values of Options.InputFormat.
@@ -60,6 +62,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 	dropped := 0
 	for _, r := range results {
 		b.Objects = append(b.Objects, r.objects...)
+		b.Absent = append(b.Absent, r.absent...)
 		b.Warnings = append(b.Warnings, r.warnings...)
 		problems = append(problems, r.problems...)
 		dropped += r.dropped
@@ -89,6 +92,7 @@ func each(ctx context.Context, n int, do func(i int)) {
 // reading is what came of one document.
 type reading struct {
 	objects  []*Object
+	absent   []*Absent
 	problems Problems
 	warnings []Problem
 	dropped  int // objects that carried server-set metadata
@@ -104,8 +108,6 @@ func readDocument(d *document, o Options) reading {
 		return r
 	}
 	for _, root := range roots {
-		// Salt's shapes (high and low data) come in here: a root that is one
-		// of them is many objects.
 		r.root(d, root, o)
 	}
 	return r
@@ -115,7 +117,16 @@ func (r *reading) root(d *document, root *yaml.Node, o Options) {
 	if root.Kind == yaml.ScalarNode && root.Tag == yaml.NodeTagNull {
 		return // an empty document
 	}
-	r.object(d, root, o, listDefaults{})
+	switch s := shape(root, o); {
+	case s == sls.Rendered:
+		r.rendered(d, root, o)
+	case s != sls.Manifests:
+		r.states(d, root, s, o)
+	case o.InputFormat == FormatManifests:
+		r.object(d, root, o, listDefaults{})
+	default:
+		r.object(d, sls.Unwrap(root), o, listDefaults{})
+	}
 }
 
 func count(n int, what string) string {

@@ -73,16 +73,17 @@ func classify(n *yaml.Node) (Shape, bool) {
 }
 
 func classifyList(n *yaml.Node) (Shape, bool) {
-	strs := 0
+	strs, sentence := 0, false // Salt's errors are sentences
 	for _, item := range items(n) {
 		if isString(item) && item.Tag == yaml.NodeTagString {
 			strs++
+			sentence = sentence || strings.Contains(item.Value, " ")
 		}
 		if field(item, "state") != nil && field(item, "fun") != nil {
 			return Low, true
 		}
 	}
-	if strs == len(n.Content) {
+	if sentence && strs == len(n.Content) {
 		return Errors, true
 	}
 	return Manifests, false

@@ -1,0 +1,161 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// readShared reads files of the real bundles, the slots in them filled.
+func readShared(t *testing.T, o Options, files ...string) *Bundle {
+	t.Helper()
+	dir := sharedBundles(t)
+	for i, name := range files {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), filepath.Base(name))
+		if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("__slot__:salt:"), []byte("filled ")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files[i] = file
+	}
+	o.Files = files
+	b, err := Read(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Resolve(Resolver{}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What a real Salt printed gives the same objects as the manifests it rendered.
+func TestReadSaltOutputOfRealBundles(t *testing.T) {
+	settings := mustRead(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: metalk8s-ingress}\ndata: {mode: \"on\"}\n").Objects
+	manifests := func(name string) []*Object {
+		return readShared(t, Options{}, filepath.Join("metalk8s-new", name+".yaml")).Objects
+	}
+	for sample, want := range map[string][]*Object{
+		"dex-chart":           manifests("dex-chart"),
+		"nginx-ingress-chart": manifests("nginx-ingress-chart"),
+		"deploy":              append(manifests("nginx-ingress-chart"), settings...),
+	} {
+		for _, format := range []string{"high", "low", "renderer"} {
+			t.Run(sample+"."+format, func(t *testing.T) {
+				o := Options{IgnoreForeignStates: true}
+				auto := readShared(t, o, filepath.Join("salt-output", sample+"."+format+".json"))
+				o.InputFormat = format
+				if format == "renderer" {
+					o.InputFormat = FormatHigh
+				}
+				forced := readShared(t, o, filepath.Join("salt-output", sample+"."+format+".json"))
+				want := want
+				if sample+format == "deployrenderer" { // one file, its include not followed
+					want = settings
+				}
+				for _, b := range []*Bundle{auto, forced} {
+					if len(b.Objects) != len(want) {
+						t.Fatalf("%d objects, want %d", len(b.Objects), len(want))
+					}
+					for i, obj := range b.Objects {
+						if obj.ID != want[i].ID || !reflect.DeepEqual(obj.Content.Object, want[i].Content.Object) {
+							t.Errorf("%s is not as in its manifest", Name(obj.ID))
+						}
+						if obj.Source.State == "" || obj.Source.Line == 0 || obj.Source.SLS == "" && format != "renderer" {
+							t.Errorf("%s: source %+v", Name(obj.ID), obj.Source)
+						}
+					}
+					if gone := len(b.Absent); (sample == "deploy") != (gone == 1) {
+						t.Fatalf("%d are to be absent", gone)
+					}
+				}
+				if sample != "deploy" {
+					return
+				}
+				if a := auto.Absent[0]; Name(a.ID) != "ConfigMap metalk8s-ingress/old-settings" || a.GVK.Version != "v1" || a.Source.State != "Remove old settings" {
+					t.Errorf("absent: %+v", a)
+				}
+				if format == "renderer" {
+					return
+				}
+				i := slices.IndexFunc(auto.Objects, func(o *Object) bool { return o.ID.Name == "settings" })
+				if got := auto.Objects[i].Requisites; len(got) != 10 || got[0].Why != "require: Wait for ingress, require: sls nginx-ingress-chart" {
+					t.Errorf("requisites of settings: %v", got)
+				}
+			})
+		}
+	}
+}
+
+const highOne = `{"local": {"A": {"k.object_present": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": DATA}}, MORE]}}}`
+
+func high(data, more string) string {
+	return strings.Replace(strings.Replace(highOne, "DATA", data, 1), "MORE", more, 1)
+}
+
+// Whatever Salt prints in place of states is an error, never an empty bundle.
+func TestReadRefusesWhatSaltPrintsInPlaceOfStates(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"errors":                 {`{"local": ["Rendering SLS 'base:x' failed: mapping values"]}`, "-:1: Salt did not render this: Rendering SLS 'base:x' failed"},
+		"errors, not wrapped":    {`["No matching sls found for 'x' in env 'base'"]`, "Salt did not render this: No matching sls"},
+		"one error":              {`{"local": "'state.show_sls' is not available."}`, "Salt did not render this: 'state.show_sls' is not available."},
+		"nothing":                {`{}`, "Salt rendered nothing ({})"},
+		"nothing, wrapped":       {`{"local": {}}`, "Salt rendered nothing ({})"},
+		"an empty list, wrapped": {`{"local": []}`, "Salt rendered nothing ([])"},
+		"null, wrapped":          {`{"local": null}`, "Salt rendered nothing (null)"},
+		"YAML":                   {"local: {}\n", "Salt rendered nothing ({})"},
+		"a foreign state":        {high("{}", `{"order": 1}`)[:len(high("{}", `{"order": 1}`))-2] + `, "B": {"pkg.installed": [{"name": "vim"}]}}}`, `(state "B", sls ): pkg.installed is not an object`},
+		"an object that is bad":  {high(`{"a": true}`, `{"order": 1}`), `(state "A", sls ): ConfigMap a: data.a`},
+		"an unknown requisite":   {high("{}", `{"require": [{"k": "gone"}]}`), `(state "A", sls ): require: no state`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := read(c.in)
+			if err == nil {
+				t.Fatalf("read as %d objects", len(b.Objects))
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// slsutil.renderer prints what only jinja renders as text.
+func TestReadTextThatSaltRendered(t *testing.T) {
+	b := mustRead(t, `{"local": "#!jinja\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"}`)
+	if len(b.Objects) != 2 || b.Objects[1].Source.String() != "- (the text in it):6" {
+		t.Errorf("%d objects, the last at %s", len(b.Objects), b.Objects[len(b.Objects)-1].Source)
+	}
+	b = mustRead(t, `{"local": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}}`)
+	if len(b.Objects) != 1 || b.Objects[0].ID.Name != "a" {
+		t.Errorf("a single manifest under local: %v", b.Objects)
+	}
+}
+
+// A forced format does not guess.
+func TestReadForcedInputFormat(t *testing.T) {
+	text := high("{}", `{"order": 1}`)
+	for format, ok := range map[string]bool{"": true, FormatAuto: true, FormatHigh: true, FormatManifests: false, FormatLow: false} {
+		_, err := Read(context.Background(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), InputFormat: format})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", format, err)
+		}
+	}
+}
+
+// An order that deletion cannot keep is said, and the rest goes on.
+func TestReadWarnsOfARequisiteOnAnAbsence(t *testing.T) {
+	b := mustRead(t, high("{}", `{"require": [{"k": "Gone"}]}`)[:len(high("{}", `{"require": [{"k": "Gone"}]}`))-2]+
+		`, "Gone": {"k.object_absent": [{"name": "old"}, {"kind": "ConfigMap"}, {"apiVersion": "v1"}]}}}`)
+	if len(b.Warnings) != 1 || !strings.Contains(b.Warnings[0].Error(), `require: Gone: state "Gone" removes its object`) {
+		t.Errorf("%v", b.Warnings)
+	}
+}
