@@ -1,0 +1,166 @@
+package ready
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// object reads an object's content whatever its shape: a custom resource's
+// status holds what its controller likes.
+type object struct{ content map[string]any }
+
+func (o object) field(path ...string) any {
+	var at any = o.content
+	for _, key := range path {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = m[key]
+	}
+	return at
+}
+
+func (o object) text(path ...string) string {
+	s, _ := o.field(path...).(string)
+	return s
+}
+
+func (o object) flag(path ...string) bool {
+	b, _ := o.field(path...).(bool)
+	return b
+}
+
+func (o object) list(path ...string) []any {
+	l, _ := o.field(path...).([]any)
+	return l
+}
+
+// objects are the items of a list that are objects.
+func (o object) objects(path ...string) []object {
+	var found []object
+	for _, item := range o.list(path...) {
+		if m, ok := item.(map[string]any); ok {
+			found = append(found, object{m})
+		}
+	}
+	return found
+}
+
+func (o object) number(path ...string) (int64, bool) {
+	switch n := o.field(path...).(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case float64:
+		return int64(n), n == float64(int64(n))
+	}
+	return 0, false
+}
+
+// count is a number that is left out when it is the fallback.
+func (o object) count(fallback int64, path ...string) int64 {
+	if n, ok := o.number(path...); ok {
+		return n
+	}
+	return fallback
+}
+
+// with is a copy of o in which one field of section (spec or status) differs.
+func (o object) with(section, key string, value any) object {
+	content := maps.Clone(o.content)
+	inner, _ := content[section].(map[string]any)
+	inner = maps.Clone(inner)
+	if inner == nil {
+		inner = map[string]any{}
+	}
+	inner[key] = value
+	content[section] = inner
+	return object{content}
+}
+
+func (o object) unstructured() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: o.content}
+}
+
+// plain is as much of the object as kstatus' general rules look at, in the
+// types that they expect.
+func (o object) plain() *unstructured.Unstructured {
+	metadata, state := map[string]any{}, map[string]any{}
+	if n, ok := o.number("metadata", "generation"); ok {
+		metadata["generation"] = n
+		if seen, ok := o.number("status", "observedGeneration"); ok {
+			state["observedGeneration"] = seen
+		}
+	}
+	var conditions []any
+	for _, c := range o.conditions() {
+		conditions = append(conditions, map[string]any{"type": c.kind, "status": c.status, "reason": c.reason, "message": c.message})
+	}
+	if conditions != nil {
+		state["conditions"] = conditions
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": o.text("apiVersion"), "kind": o.text("kind"), "metadata": metadata, "status": state,
+	}}
+}
+
+// condition is one of status.conditions.
+type condition struct {
+	kind, status, reason, message string
+
+	generation int64 // observedGeneration; 0 where it is not told
+}
+
+// String is "Type=Status Reason: message" in one line.
+func (c condition) String() string {
+	s := c.kind + "=" + c.status
+	if c.reason != "" {
+		s += " " + c.reason
+	}
+	if c.message != "" {
+		s += ": " + c.message
+	}
+	return oneLine(s)
+}
+
+func (o object) conditions() []condition {
+	var all []condition
+	for _, c := range o.objects("status", "conditions") {
+		if c.text("type") == "" {
+			continue
+		}
+		all = append(all, condition{
+			kind: c.text("type"), status: c.text("status"), reason: c.text("reason"), message: c.text("message"),
+			generation: c.count(0, "observedGeneration"),
+		})
+	}
+	return all
+}
+
+func (o object) condition(kind string) (condition, bool) {
+	for _, c := range o.conditions() {
+		if c.kind == kind {
+			return c, true
+		}
+	}
+	return condition{}, false
+}
+
+// telling is "; " and the first of the named conditions ("Available=False")
+// that holds, or nothing.
+func (o object) telling(which ...string) string {
+	all := o.conditions()
+	for _, w := range which {
+		kind, value, _ := strings.Cut(w, "=")
+		for _, c := range all {
+			if c.kind == kind && c.status == value {
+				return "; " + c.String()
+			}
+		}
+	}
+	return ""
+}

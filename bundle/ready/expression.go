@@ -1,0 +1,120 @@
+package ready
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// expression is a compiled CEL expression over `self`.
+type expression struct {
+	text    string // in one line
+	program cel.Program
+	// guarded: errors may quote values that nobody may see.
+	guarded bool
+}
+
+// language is CEL as Kubernetes has it (strings, lists, regex, quantities,
+// optional types, …, with its limits on cost), built when first needed: that
+// takes some milliseconds.
+var language = sync.OnceValues(func() (*cel.Env, error) {
+	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 37)).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("self", cel.DynType)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return set.StoredExpressionsEnv(), nil
+})
+
+// longest is the longest expression that is taken, in bytes. Kubernetes has no
+// such limit of its own: its annotations hold 256 KiB in all.
+const longest = 16 << 10
+
+func compile(text string, guarded bool) (*expression, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("the CEL expression is empty")
+	}
+	if len(text) > longest {
+		return nil, fmt.Errorf("the CEL expression has %d bytes, more than %d", len(text), longest)
+	}
+	env, err := language()
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, celError(text, issues.Errors())
+	}
+	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("the CEL expression gives %s, not bool", t)
+	}
+	program, err := env.Program(ast, cel.CostLimit(celconfig.PerCallLimit))
+	if err != nil {
+		return nil, fmt.Errorf("the CEL expression cannot be run: %w", err)
+	}
+	return &expression{text: oneLine(text), program: program, guarded: guarded}, nil
+}
+
+// celError tells the first error as "line 1, column 5: … at «rest of the line»",
+// for a message is one line and so has no place for a caret below.
+func celError(text string, all []*cel.Error) error {
+	first := all[0]
+	at := fmt.Sprintf("column %d", first.Location.Column()+1)
+	lines := strings.Split(text, "\n")
+	if len(lines) > 1 {
+		at = fmt.Sprintf("line %d, %s", first.Location.Line(), at)
+	}
+	message := fmt.Sprintf("CEL, %s: %s", at, oneLine(first.Message))
+	if rest := from(lines, first.Location); rest != "" {
+		message += ": see «" + rest + "»"
+	}
+	if more := len(all) - 1; more > 0 {
+		message += fmt.Sprintf(" (and %d more)", more)
+	}
+	return fmt.Errorf("%s", message)
+}
+
+// from is the expression from where an error is, as far as it helps to find it.
+func from(lines []string, l common.Location) string {
+	const enough = 40
+	if l.Line() < 1 || l.Line() > len(lines) {
+		return ""
+	}
+	line := []rune(lines[l.Line()-1])
+	if l.Column() < 0 || l.Column() >= len(line) {
+		return ""
+	}
+	line = line[l.Column():]
+	if len(line) > enough {
+		return string(line[:enough]) + "…"
+	}
+	return string(line)
+}
+
+// holds evaluates the expression. Where it cannot be, it does not hold, and why
+// says what is in the way: "no such key: status".
+func (e *expression) holds(live *unstructured.Unstructured) (holds bool, why string) {
+	value, _, err := e.program.Eval(map[string]any{"self": live.Object})
+	if err != nil {
+		why = oneLine(err.Error())
+		if e.guarded && !strings.HasPrefix(why, "no such key: ") {
+			why = "cannot be evaluated; the error is not shown, since it may quote the Secret"
+		}
+		return false, why
+	}
+	b, ok := value.(types.Bool)
+	if !ok {
+		return false, fmt.Sprintf("gives %s, not bool", value.Type().TypeName())
+	}
+	return bool(b), ""
+}

@@ -1,0 +1,66 @@
+package ready
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// job is ready when it is complete. kstatus is content when it has started.
+// One that is suspended has been told not to run, so nobody can wait for it.
+func job(o object) Status {
+	if s, ok := finished(o); ok {
+		return s
+	}
+	if c, ok := o.condition("FailureTarget"); ok && c.status == "True" {
+		return failed("%s", c.String()) // it ends its pods, and then says Failed
+	}
+	if o.flag("spec", "suspend") {
+		return Status{State: Ready, Reason: "suspended"}
+	}
+	if o.text("status", "startTime") == "" {
+		return notReady("not started")
+	}
+	wanted := o.count(o.count(1, "spec", "parallelism"), "spec", "completions")
+	return notReady("running: %d of %d succeeded, %d active, %d failed", o.count(0, "status", "succeeded"), wanted,
+		o.count(0, "status", "active"), o.count(0, "status", "failed"))
+}
+
+// finished is a Job's end, if it has come to it.
+func finished(o object) (Status, bool) {
+	if c, ok := o.condition("Failed"); ok && c.status == "True" {
+		return failed("%s", c.String()), true
+	}
+	if c, ok := o.condition("Complete"); ok && c.status == "True" {
+		return Status{State: Ready}, true
+	}
+	return Status{}, false
+}
+
+// expired is the end of a Job that is removed, or has been, because its
+// ttlSecondsAfterFinished is over.
+func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
+	if !hasTTL(u) {
+		return Status{}, false
+	}
+	s, ok := finished(object{u.Object})
+	if !ok {
+		return Status{}, false
+	}
+	if by, ok := rules.failed(u); ok {
+		return by, true
+	}
+	if by, ok := rules.ready(u, s); ok {
+		s = by
+	}
+	if s.State == Ready && s.Reason == "" {
+		s.Reason = "complete, removed after its ttlSecondsAfterFinished"
+	}
+	return s, true
+}
+
+func hasTTL(u *unstructured.Unstructured) bool {
+	_, ok := object{u.Object}.number("spec", "ttlSecondsAfterFinished")
+	return ok && u.GroupVersionKind().GroupKind() == jobKind
+}

@@ -1,0 +1,127 @@
+package ready
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Waits says whether objects of this kind, with these rules, have anything to
+// wait for; where they do not, nobody needs to watch them. Where they do, the
+// answer to the write may already be ready by Of, and needs no watch either.
+func Waits(gvk schema.GroupVersionKind, rules *Rules) bool {
+	if rules.expressions() {
+		return true
+	}
+	return !nothingToWaitFor(gvk.GroupKind())
+}
+
+// still are the groups of which all kinds work as soon as they are stored, or
+// have a status that nobody waits for (an Ingress' address, a
+// HorizontalPodAutoscaler's metrics, what a policy's type check says).
+var still = map[string]bool{
+	"admissionregistration.k8s.io": true,
+	"autoscaling":                  true,
+	"coordination.k8s.io":          true,
+	"discovery.k8s.io":             true,
+	"events.k8s.io":                true,
+	"flowcontrol.apiserver.k8s.io": true,
+	"networking.k8s.io":            true,
+	"node.k8s.io":                  true,
+	"rbac.authorization.k8s.io":    true,
+	"scheduling.k8s.io":            true,
+	"storage.k8s.io":               true,
+}
+
+var stillKinds = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:                                        true,
+	{Kind: "Endpoints"}:                                        true,
+	{Kind: "Event"}:                                            true,
+	{Kind: "LimitRange"}:                                       true,
+	{Kind: "PersistentVolume"}:                                 true, // a claim waits for it, it waits for nobody
+	{Kind: "PodTemplate"}:                                      true,
+	{Kind: "ResourceQuota"}:                                    true,
+	{Kind: "Secret"}:                                           true,
+	{Kind: "ServiceAccount"}:                                   true,
+	{Group: "apps", Kind: "ControllerRevision"}:                true,
+	{Group: "batch", Kind: "CronJob"}:                          true, // it is a schedule; its Jobs are not ours
+	{Group: "extensions", Kind: "Ingress"}:                     true,
+	{Group: "policy", Kind: "PodSecurityPolicy"}:               true,
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: true,
+}
+
+func nothingToWaitFor(gk schema.GroupKind) bool { return still[gk.Group] || stillKinds[gk] }
+
+// service follows Helm: a LoadBalancer is ready when it has an address, unless
+// it is given addresses by hand.
+func service(o object) Status {
+	if o.text("spec", "type") != "LoadBalancer" || len(o.list("spec", "externalIPs")) > 0 {
+		return Status{State: Ready}
+	}
+	if len(o.list("status", "loadBalancer", "ingress")) > 0 {
+		return Status{State: Ready}
+	}
+	return notReady("its load balancer has no address yet")
+}
+
+func namespace(o object) Status {
+	if phase := o.text("status", "phase"); phase != "" && phase != "Active" {
+		return notReady("phase is %s", phase)
+	}
+	return Status{State: Ready}
+}
+
+// claim is ready when it is bound. One that is bound only when a pod uses it
+// blocks nobody until a pod does (the scheduler then sets selected-node).
+func claim(o object, hints Hints) Status {
+	switch phase := o.text("status", "phase"); phase {
+	case "Bound":
+		return Status{State: Ready}
+	case "Lost":
+		return failed("Lost: its volume %s does not exist any more", o.text("spec", "volumeName"))
+	}
+	class := o.text("spec", "storageClassName")
+	annotations, _ := o.field("metadata", "annotations").(map[string]any)
+	node, _ := annotations["volume.kubernetes.io/selected-node"].(string)
+	switch {
+	case node != "":
+		return notReady("not bound: StorageClass %q is to provide its volume for node %s", class, node)
+	case o.text("spec", "volumeName") != "":
+		return notReady("not bound: it is meant for PersistentVolume %s", o.text("spec", "volumeName"))
+	case class == "":
+		return notReady("not bound: it names no StorageClass, so a PersistentVolume has to fit it")
+	case hints.WaitsForConsumer != nil && hints.WaitsForConsumer(class):
+		return Status{State: Ready, Reason: "waits for its first consumer"}
+	}
+	return notReady("not bound: StorageClass %q has to provide its volume", class)
+}
+
+// definition is a CRD: its names are accepted and it is established. Whether
+// the version that is asked for is served is for discovery to say.
+func definition(o object) Status {
+	names, known := o.condition("NamesAccepted")
+	if known && names.status == "False" {
+		return failed("%s", names.String())
+	}
+	established, ok := o.condition("Established")
+	switch {
+	case !ok:
+		return notReady("not yet established")
+	case established.status == "True" && known:
+		return Status{State: Ready}
+	case established.status == "True":
+		return notReady("its names are not yet accepted")
+	case established.status == "False" && established.reason != "Installing":
+		return failed("%s", established.String())
+	}
+	return notReady("%s", established.String())
+}
+
+func apiService(o object) Status {
+	c, ok := o.condition("Available")
+	switch {
+	case ok && c.status == "True", !ok && o.field("spec", "service") == nil:
+		return Status{State: Ready}
+	case !ok:
+		return notReady("nobody has tried to reach its service yet")
+	}
+	return notReady("%s", c.String())
+}

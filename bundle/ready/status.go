@@ -1,0 +1,208 @@
+// Package ready says whether a live object works, has failed or is still on
+// its way, and why. Of, Deleted and Waits are pure; a Diagnosis reads from a
+// cluster what led to it.
+package ready
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+)
+
+// State is how far an object is.
+type State string
+
+// The states, as a Result shows them.
+const (
+	Ready    State = "ready"
+	NotReady State = "not-ready" // on its way, as far as one can see
+	Failed   State = "failed"    // told at once; some objects do recover from it
+)
+
+// Status is a State and what led to it.
+type Status struct {
+	State State
+	// Reason is one line for people, never empty unless State is Ready:
+	// "Available: 0/3; Progressing=False ProgressDeadlineExceeded: …". Of a
+	// Ready object it is set where that is a surprise: "suspended".
+	Reason string
+	// Gone: the object is not on the cluster.
+	Gone bool
+}
+
+// Hints are facts about the cluster that an object does not hold itself.
+type Hints struct {
+	// WaitsForConsumer says whether a StorageClass binds its claims only when a
+	// pod uses them (volumeBindingMode WaitForFirstConsumer). It is asked
+	// whenever an unbound claim is looked at, so it must be quick. May be nil.
+	WaitsForConsumer func(storageClass string) bool
+}
+
+// Of says whether live, an object with its whole status, is ready. The rules
+// may be nil; a nil object is Gone.
+//
+// It follows cli-utils' kstatus, and differs where a deployment wants more: a
+// Job has to complete, a LoadBalancer to have an address, a failed Pod has
+// failed; and where kstatus would wait for what never comes: a claim's first
+// consumer, a paused rollout, pods that are replaced only when somebody deletes
+// them. An expression in brine.dev/ready-when stands instead of all that.
+func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
+	if live == nil {
+		return Status{State: NotReady, Reason: "does not exist", Gone: true}
+	}
+	o := object{live.Object}
+	if o.text("metadata", "deletionTimestamp") != "" {
+		if s, ok := expired(live, rules); ok {
+			return s
+		}
+		return notReady(deleting(o))
+	}
+	if observed, ok := o.number("status", "observedGeneration"); ok {
+		if wanted, ok := o.number("metadata", "generation"); ok && observed < wanted {
+			return notReady("its controller has not yet seen generation %d (its status is of %d)", wanted, observed)
+		}
+	}
+	if s, ok := rules.failed(live); ok {
+		return s
+	}
+	usual := builtIn(live, hints)
+	if s, ok := rules.ready(live, usual); ok {
+		return s
+	}
+	return usual
+}
+
+// Deleted is what became of an object that was deleted while it was waited
+// for, and last its final state. A finished Job that Kubernetes removed after
+// its ttlSecondsAfterFinished counts as what it was; everything else failed.
+func Deleted(last *unstructured.Unstructured, rules *Rules) Status {
+	if last == nil {
+		return Status{State: Failed, Reason: "was deleted while it was waited for", Gone: true}
+	}
+	s, ok := expired(last, rules)
+	switch {
+	case ok:
+	case hasTTL(last):
+		s = failed("was deleted before its end was seen; it has ttlSecondsAfterFinished, so it may have finished")
+	default:
+		s = failed("was deleted while it was waited for")
+	}
+	s.Gone = true
+	return s
+}
+
+// builtIn is the rule of the object's kind.
+func builtIn(live *unstructured.Unstructured, hints Hints) Status {
+	gk := live.GroupVersionKind().GroupKind()
+	if nothingToWaitFor(gk) {
+		return Status{State: Ready}
+	}
+	o := object{live.Object}
+	switch gk {
+	case schema.GroupKind{Kind: "Pod"}:
+		return pod(o)
+	case schema.GroupKind{Kind: "Service"}:
+		return service(o)
+	case schema.GroupKind{Kind: "Namespace"}:
+		return namespace(o)
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return claim(o, hints)
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		return job(o)
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		return deployment(o)
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		return statefulSet(o)
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		return daemonSet(o)
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
+		return replicaSet(o)
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return definition(o)
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return apiService(o)
+	}
+	return generic(o)
+}
+
+// generic is kstatus' rule for kinds it does not know: Reconciling, Stalled and
+// Ready. A condition may say which generation it is about (KEP-1623); one that
+// is about an older one says nothing yet.
+func generic(o object) Status {
+	res, err := status.Compute(o.plain())
+	if err != nil {
+		return Status{State: Ready, Reason: "its status cannot be understood: " + oneLine(err.Error())}
+	}
+	c, ok := o.condition("Ready")
+	if stalled, is := o.condition("Stalled"); is && res.Status == status.FailedStatus {
+		c, ok = stalled, true
+	}
+	if reconciling, is := o.condition("Reconciling"); is && reconciling.status == "True" {
+		c, ok = reconciling, true
+	}
+	wanted, _ := o.number("metadata", "generation")
+	if ok && c.generation > 0 && c.generation < wanted {
+		return notReady("its controller has not yet seen generation %d (condition %s is of %d)", wanted, c.kind, c.generation)
+	}
+	if res.Status == status.CurrentStatus {
+		return Status{State: Ready}
+	}
+	reason := oneLine(res.Message)
+	if ok {
+		reason = c.String()
+	}
+	if res.Status == status.FailedStatus {
+		return failed("%s", reason)
+	}
+	return notReady("%s", reason)
+}
+
+// deleting says what keeps an object that is being deleted.
+func deleting(o object) string {
+	s := "is being deleted"
+	var finalizers []string
+	for _, at := range [][]string{{"metadata", "finalizers"}, {"spec", "finalizers"}} {
+		for _, f := range o.list(at...) {
+			// A namespace always has this one; its conditions say more.
+			if name, ok := f.(string); ok && name != "kubernetes" {
+				finalizers = append(finalizers, name)
+			}
+		}
+	}
+	if len(finalizers) > 0 {
+		s += ", finalizers: " + strings.Join(finalizers, ", ")
+	}
+	if o.text("kind") != "Namespace" {
+		return s
+	}
+	for _, c := range o.conditions() {
+		if c.status == "True" {
+			s += "; " + c.String()
+		}
+	}
+	return s
+}
+
+func notReady(format string, args ...any) Status {
+	return Status{State: NotReady, Reason: because(format, args)}
+}
+
+func failed(format string, args ...any) Status {
+	return Status{State: Failed, Reason: because(format, args)}
+}
+
+func because(format string, args []any) string {
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	if format = oneLine(format); format == "" {
+		return "no reason given"
+	}
+	return format
+}
+
+// oneLine is s without line breaks and runs of blanks.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
