@@ -31,6 +31,7 @@ type eventLine struct {
 	Done           int              `json:"done"`
 	Pending        []eventPending   `json:"pending,omitempty"`
 	Result         *apply.Result    `json:"result,omitempty"`
+	Return         map[string]any   `json:"return,omitempty"` // of salt-events, in place of Result
 }
 
 type eventObject struct {

@@ -16,7 +16,7 @@ import (
 )
 
 // Formats are what -o takes, the default first.
-var Formats = []string{"text", "json", "events", Salt, SaltCmd}
+var Formats = []string{"text", "json", "events", Salt, SaltCmd, SaltEvents}
 
 // Options say how and where to show a run.
 type Options struct {
@@ -70,7 +70,7 @@ func New(o Options) (Printer, error) {
 		return newJSON(o), nil
 	case "events":
 		return newEvents(o), nil
-	case Salt, SaltCmd:
+	case Salt, SaltCmd, SaltEvents:
 		return newSalt(o), nil
 	}
 	return nil, fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))

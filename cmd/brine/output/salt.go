@@ -14,11 +14,13 @@ import (
 	"brine/bundle/plan"
 )
 
-// The formats for Salt: a state's whole return, and what cmd.run with
-// `stateful: True` reads.
+// The formats for Salt: a state's whole return, what cmd.run with
+// `stateful: True` reads, and, for scripts/salt, the lines of -o events of
+// which the last holds the state's return in place of the result.
 const (
-	Salt    = "salt"
-	SaltCmd = "salt-cmd"
+	Salt       = "salt"
+	SaltCmd    = "salt-cmd"
+	SaltEvents = "salt-events"
 )
 
 // SaltState is r as a Salt state returns it: name, result (true, false, or nil
@@ -74,7 +76,11 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 		}
 		return saltJSON(map[string]any{"changed": false, "comment": comment})
 	}
-	return saltJSON(saltNothing(name, comment, warnings))
+	ret := saltNothing(name, comment, warnings)
+	if format == SaltEvents {
+		return saltJSON(eventLine{Type: apply.Finished, Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
+	}
+	return saltJSON(ret)
 }
 
 // saltNothing is the return of a state that failed and knows of no changes.
@@ -263,7 +269,7 @@ func saltComment(r *apply.Result) string {
 }
 
 func saltHeadline(r *apply.Result) string {
-	name := ""
+	name := " the run"
 	if r.Inventory.Name != "" {
 		name = " inventory " + inventory(r.Inventory)
 	}
@@ -278,6 +284,8 @@ func saltHeadline(r *apply.Result) string {
 		return fmt.Sprintf("Interrupted by %s:%s has %s"+again, r.Interrupted, name, counts, r.ExitCode)
 	case saltFailed(r) && r.Summary.Failed == 0 && len(r.Errors) == 0 && r.Summary.NotReady > 0:
 		return fmt.Sprintf("Not ready in time:%s has %s"+again, name, counts, r.ExitCode)
+	case saltFailed(r) && len(saltChanges(r)) == 0:
+		return fmt.Sprintf("Failed, and nothing was changed:%s has %s (exit code %d)", name, counts, r.ExitCode)
 	case saltFailed(r):
 		return fmt.Sprintf("Failed:%s has %s (exit code %d)", name, counts, r.ExitCode)
 	case len(saltChanges(r)) == 0:
@@ -309,7 +317,8 @@ func saltCounts(r *apply.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// saltPrinter writes one JSON object to Out when the run is over. Salt keeps
+// saltPrinter writes one JSON object to Out when the run is over (of
+// salt-events: lines as things happen, that one last). Salt keeps
 // what cmd.run's command writes to Err among the changes, so progress is shown
 // there only to a person at a terminal.
 type saltPrinter struct {
@@ -343,15 +352,23 @@ func (p *saltPrinter) Event(e apply.Event) {
 		p.begun, p.started = true, e.Time.Add(-e.Elapsed)
 	}
 	if e.Type != apply.Finished || e.Result == nil {
+		if p.format == SaltEvents {
+			p.out.print(string(saltJSON(lineOf(e))))
+		}
 		return
 	}
 	p.over = true
 	r := complete(e.Result)
-	if p.format == SaltCmd {
+	switch p.format {
+	case SaltCmd:
 		p.out.print(string(saltJSON(SaltCommand(r))))
-		return
+	case SaltEvents:
+		l := lineOf(e)
+		l.Result, l.Inventory, l.Return = nil, &r.Inventory, SaltState(r, "", p.started)
+		p.out.print(string(saltJSON(l)))
+	default:
+		p.out.print(string(saltJSON(SaltState(r, "", p.started))))
 	}
-	p.out.print(string(saltJSON(SaltState(r, "", p.started))))
 }
 
 // Close writes the object that has to be there even if a run that began never
@@ -367,10 +384,13 @@ func (p *saltPrinter) Close() error {
 		p.over = true
 		lost := errors.New("the run ended without a result")
 		comment := lost.Error() + ": objects may have changed; run it again to go on from here"
-		if p.format == SaltCmd {
+		switch ret := saltNothing("brine", comment, nil); p.format {
+		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
-		} else {
-			p.out.print(string(saltJSON(saltNothing("brine", comment, nil))))
+		case SaltEvents:
+			p.out.print(string(saltJSON(eventLine{Type: apply.Finished, Return: ret})))
+		default:
+			p.out.print(string(saltJSON(ret)))
 		}
 		err = errors.Join(lost, err)
 	}

@@ -136,8 +136,9 @@ func saltRuns() map[string]*apply.Result {
 			Summary: apply.Summary{Created: 1, Failed: 1, Skipped: 1, Unchanged: 1}},
 		"time-out":    {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created, late}, ExitCode: 4, Summary: apply.Summary{Created: 2, NotReady: 1}},
 		"interrupted": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created}, ExitCode: 143, Interrupted: "SIGTERM", Summary: apply.Summary{Created: 1}},
-		"locked":      {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 6, Errors: []string{"inventory brine/shop is locked by host1 (pid 7) since 01:02:03: wait for it, or see who it is with brine status"}},
-		"cluster away": {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 5, Objects: []*apply.ObjectResult{created},
+		"locked":      {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 5, Errors: []string{"inventory brine/shop is locked by host1 (pid 7) since 01:02:03: wait for it, or see who it is with brine status"}},
+		"bad input":   {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 3, Errors: []string{"a.yaml:3: ConfigMap shop/x: data.a: must be text"}},
+		"cluster away": {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 6, Objects: []*apply.ObjectResult{created},
 			Errors: []string{"read the inventory: dial tcp 127.0.0.1:6443: connection refused"}, Summary: apply.Summary{Created: 1}},
 	}
 }
@@ -157,8 +158,9 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 		"partial failure":                  {false, 1, []string{"Failed", "1 created", "the server refused it", "needs Secret shop/no, which failed", "exit code 1"}},
 		"time-out":                         {false, 2, []string{"Not ready in time", "Job.batch shop/late", "0 of 1 completed", "image cannot be pulled", "run it again"}},
 		"interrupted":                      {false, 1, []string{"Interrupted by SIGTERM", "run it again"}},
-		"locked":                           {false, 0, []string{"locked by host1", "exit code 6"}},
-		"cluster away":                     {false, 1, []string{"connection refused", "exit code 5"}},
+		"bad input":                        {false, 0, []string{"nothing was changed", "a.yaml:3", "exit code 3"}},
+		"locked":                           {false, 0, []string{"locked by host1", "nothing was changed", "exit code 5"}},
+		"cluster away":                     {false, 1, []string{"connection refused", "exit code 6"}},
 	}
 	for name, r := range saltRuns() {
 		t.Run(name, func(t *testing.T) {
@@ -205,6 +207,43 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The lines of salt-events are those of events, but the last holds exactly
+// what -o salt prints.
+func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
+	for name, events := range map[string][]apply.Event{"a full run": rich("none"), "a preview": rich("server"), "locked": finished(saltRuns()["locked"])} {
+		plain, _ := show(t, Options{Format: "events"}, events)
+		state, _ := show(t, Options{Format: Salt}, events)
+		got, err := show(t, Options{Format: SaltEvents}, events)
+		leak(t, got+err)
+		if err != "" {
+			t.Errorf("%s: on stderr: %s", name, err)
+		}
+		lines, wants := strings.Split(got, "\n"), strings.Split(plain, "\n")
+		if len(lines) != len(wants) {
+			t.Fatalf("%s: %d lines, want %d", name, len(lines), len(wants))
+		}
+		last := len(lines) - 2
+		if !slices.Equal(lines[:last], wants[:last]) {
+			t.Errorf("%s: the lines before the last differ from those of events", name)
+		}
+		var end struct {
+			Type   string
+			Result any
+			Return json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(lines[last]), &end); err != nil || end.Type != "finished" || end.Result != nil {
+			t.Fatalf("%s: %v: %s", name, err, lines[last])
+		}
+		if string(end.Return)+"\n" != state {
+			t.Errorf("%s: the return is\n%s\nand -o salt prints\n%s", name, end.Return, state)
+		}
+	}
+	var line struct{ Return map[string]any }
+	if err := json.Unmarshal(SaltError(SaltEvents, "shop", 3, []string{"bad"}, nil), &line); err != nil || line.Return["result"] != false {
+		t.Errorf("%v %v", err, line)
 	}
 }
 
