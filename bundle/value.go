@@ -22,8 +22,8 @@ var (
 const (
 	maxAliased      = 200_000
 	maxAliasedBytes = 16 << 20
-	// maxTold is how many problems of one document are told.
-	maxTold = 50
+	// maxTold is how many problems of one object are told; the rest is counted.
+	maxTold = 100
 )
 
 // converter makes JSON values (map[string]any, []any, string, int64, float64,
@@ -34,6 +34,7 @@ type converter struct {
 	path     path
 	problems Problems
 	warnings []Problem
+	untold   int  // problems beyond maxTold
 	secret   bool // no values in messages
 
 	depth     int
@@ -60,7 +61,9 @@ func (c *converter) source(n *yaml.Node) Source {
 }
 
 func (c *converter) problem(n *yaml.Node, format string, args ...any) {
-	if len(c.problems) < maxTold {
+	if len(c.problems) >= maxTold {
+		c.untold++
+	} else {
 		c.problems = append(c.problems, Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }
