@@ -258,7 +258,7 @@ func typeName(v any) string {
 func (c *converter) scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case yaml.NodeTagString:
-		if strings.HasPrefix(n.Value, "__slot__:") {
+		if strings.HasPrefix(n.Value, "__slot__:") && !answerable(c.path, n.Value) {
 			c.problem(n, "Salt left a __slot__ in place, which only Salt can fill, at run time: for a checksum of a ConfigMap or Secret put the annotation brine.dev/digest-of on the workload, otherwise write the value")
 		}
 		if n.Style != 0 {
