@@ -305,4 +305,3 @@ func (e *execution) send(m any) {
 	case <-e.work.Done():
 	}
 }
-

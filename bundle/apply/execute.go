@@ -60,14 +60,14 @@ type execution struct {
 	byID       map[bundle.ID]*node
 	dependents [][]int // node -> nodes that need it
 	queue      queue
-	pruning    bool // applies are through: deletions may go
+	pruning    bool             // applies are through: deletions may go
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
 	mail       chan any
 	watches    *cluster.Watches
 	work       context.Context // of requests: lives a little longer than the run
 	deadline   time.Time
-	quiet      time.Time // last time anything was told
-	halted     error     // why no new writes are sent
+	quiet      time.Time         // last time anything was told
+	halted     error             // why no new writes are sent
 	scopes     map[string]string // kind -> the namespace to watch
 	stuck      []bundle.ID       // deletions that did not end
 	hints      ready.Hints

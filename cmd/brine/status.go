@@ -75,4 +75,3 @@ func printStatus(s streams, result *apply.Result) error {
 	}
 	return nil
 }
-
