@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 )
 
@@ -18,7 +20,7 @@ func runGraphs(t *testing.T, cases []graphCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			docs := strings.Join(strings.Split(strings.TrimSpace(c.in), "\n"), "\n---\n")
-			g, problems := Build(objects(t, "in.yaml", docs), c.options)
+			g, problems := Build(objects(t, docs), c.options)
 			sound(t, g)
 			if got, want := print(g, problems), trim(c.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -50,7 +52,7 @@ func TestDefinitions(t *testing.T) {
 		name: "a CRD is ready before its resources, in any version",
 		in: `
 {apiVersion: example.com/v2, kind: Thing, metadata: {name: t}}
-{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things}}}
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {scope: Cluster, group: example.com, names: {kind: Thing, plural: things}}}
 {apiVersion: other.com/v1, kind: Thing, metadata: {name: t}}`,
 		want: `
 			Thing.example.com t
@@ -162,7 +164,7 @@ func TestStorageAndDefaults(t *testing.T) {
 		name: "volumes and claims that name each other, and classes",
 		in: `
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: byname, namespace: ns}, spec: {storageClassName: slow, volumeName: v1}}
-{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: byref, namespace: ns}}
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: byref, namespace: ns}, spec: {storageClassName: null}}
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: static, namespace: ns}, spec: {storageClassName: ""}}
 {apiVersion: v1, kind: PersistentVolume, metadata: {name: v1}, spec: {storageClassName: slow}}
 {apiVersion: v1, kind: PersistentVolume, metadata: {name: v2}, spec: {claimRef: {namespace: ns, name: byref}}}
@@ -190,6 +192,16 @@ func TestStorageAndDefaults(t *testing.T) {
 			  applied PriorityClass.scheduling.k8s.io normal: default PriorityClass
 			ServiceAccount ns/default
 			  applied Secret ns/pull: pulls images with Secret pull`,
+	}, {
+		name: "what a digest is of",
+		in: `
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns, annotations: {brine.dev/digest-of: "configmaps/c, secrets/s"}}, spec: {template: {spec: {containers: [{name: c}]}}}}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}
+{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ns}}`,
+		want: `
+			Deployment.apps ns/d
+			  applied ConfigMap ns/c: digest of ConfigMap c
+			  applied Secret ns/s: digest of Secret s`,
 	}, {
 		name: "an Ingress and what it names",
 		in: `
@@ -273,7 +285,7 @@ func TestRightsAndOperators(t *testing.T) {
 		name: "the operator after its CRD and before its resources; who only reads or creates is none; * says nothing",
 		in: `
 {apiVersion: acme.example.com/v1, kind: Policy, metadata: {name: p}}
-{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: policies.acme.example.com}, spec: {group: acme.example.com, names: {kind: Policy, plural: policies}}}
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: policies.acme.example.com}, spec: {scope: Cluster, group: acme.example.com, names: {kind: Policy, plural: policies}}}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: operator, namespace: ns}, spec: {template: {spec: {serviceAccountName: op, containers: [{name: c}]}}}}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: reader, namespace: ns}, spec: {template: {spec: {serviceAccountName: reader, containers: [{name: c}]}}}}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: admin, namespace: ns}, spec: {template: {spec: {serviceAccountName: admin, containers: [{name: c}]}}}}
@@ -353,37 +365,37 @@ func TestExplicit(t *testing.T) {
 	}, {
 		name: "all that can be wrong, at once",
 		in: `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: syntax, annotations: {config.kubernetes.io/depends-on: "ConfigMap/x"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: itself, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/itself"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: twice, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/good,/ConfigMap/good"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: missing, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/nowhere,apps/namespaces/m/configmap/good"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: mutation, annotations: {config.kubernetes.io/apply-time-mutation: "{"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: good}}`,
+{apiVersion: v1, kind: Namespace, metadata: {name: syntax, annotations: {config.kubernetes.io/depends-on: "Namespace/x"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: itself, annotations: {config.kubernetes.io/depends-on: "/Namespace/itself"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: twice, annotations: {config.kubernetes.io/depends-on: "/Namespace/good,/Namespace/good"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: missing, annotations: {config.kubernetes.io/depends-on: "/Namespace/nowhere,apps/namespaces/m/namespace/good"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: mutation, annotations: {config.kubernetes.io/apply-time-mutation: "{"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: good}}`,
 		want: `
-			ConfigMap twice
-			  ready ConfigMap good !: depends-on annotation
-			problem: in.yaml:1: ConfigMap syntax: metadata.annotations["config.kubernetes.io/depends-on"]: expected 3 or 5 fields, found 2: "ConfigMap/x"; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)
-			problem: in.yaml:3: ConfigMap itself: metadata.annotations["config.kubernetes.io/depends-on"]: the object depends on itself; take that out
-			problem: in.yaml:5: ConfigMap twice: metadata.annotations["config.kubernetes.io/depends-on"]: ConfigMap good is named twice; take one out
-			problem: in.yaml:7: ConfigMap missing: metadata.annotations["config.kubernetes.io/depends-on"]: depends on ConfigMap nowhere, which is neither in the bundle nor in the inventory; add it or take the dependency out
-			problem: in.yaml:7: ConfigMap missing: metadata.annotations["config.kubernetes.io/depends-on"]: depends on configmap.apps m/good, which is neither in the bundle nor in the inventory; is "/ConfigMap/good" meant (in.yaml:11)?
-			problem: in.yaml:9: ConfigMap mutation: metadata.annotations["config.kubernetes.io/apply-time-mutation"]: error converting YAML to JSON: yaml: line 1: did not find expected node content; write a YAML list of sourceRef, sourcePath, targetPath and token`,
+			Namespace twice
+			  ready Namespace good !: depends-on annotation
+			problem: -:1: Namespace syntax: metadata.annotations[config.kubernetes.io/depends-on]: expected 3 or 5 fields, found 2: "Namespace/x"; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)
+			problem: -:3: Namespace itself: metadata.annotations[config.kubernetes.io/depends-on]: the object depends on itself; take that out
+			problem: -:5: Namespace twice: metadata.annotations[config.kubernetes.io/depends-on]: Namespace good is named twice; take one out
+			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is neither in the bundle nor in the inventory; add it or take the dependency out
+			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on namespace.apps m/good, which is neither in the bundle nor in the inventory; is "/Namespace/good" meant (-:11)?
+			problem: -:9: Namespace mutation: metadata.annotations[config.kubernetes.io/apply-time-mutation]: error converting YAML to JSON: yaml: line 1: did not find expected node content; write a YAML list of sourceRef, sourcePath, targetPath and token`,
 	}, {
 		name: "live objects: nothing stops, all is told",
 		in: `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/b,/ConfigMap/nowhere"}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: b, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/a"}}}`,
+{apiVersion: v1, kind: Namespace, metadata: {name: a, annotations: {config.kubernetes.io/depends-on: "/Namespace/b,/Namespace/nowhere"}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: b, annotations: {config.kubernetes.io/depends-on: "/Namespace/a"}}}`,
 		options: Options{Live: true},
 		want: `
-			ConfigMap a
-			  ready ConfigMap b !: depends-on annotation
-			notice: in.yaml:1: ConfigMap a: metadata.annotations["config.kubernetes.io/depends-on"]: depends on ConfigMap nowhere, which is not deleted with it (not heeded while deleting)
-			notice: in.yaml:1: ConfigMap a: dependencies go round in a circle: ConfigMap a at in.yaml:1 needs ConfigMap b at in.yaml:3 (depends-on annotation), which needs ConfigMap a at in.yaml:1 (depends-on annotation); take one of them out (not heeded while deleting)`,
+			Namespace a
+			  ready Namespace b !: depends-on annotation
+			notice: -:1: Namespace a: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is not deleted with it (not heeded while deleting)
+			notice: -:1: Namespace a: dependencies go round in a circle: Namespace a at -:1 needs Namespace b at -:3 (depends-on annotation), which needs Namespace a at -:1 (depends-on annotation); take one of them out (not heeded while deleting)`,
 	}})
 }
 
 func TestRequisites(t *testing.T) {
-	objs := objects(t, "in.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
+	objs := objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
 	objs[0].Requisites = []bundle.Requisite{
 		{On: objs[1].ID, Why: "require: Create b"},
 		{On: objs[1].ID, Why: "watch: Create b"},
@@ -393,11 +405,54 @@ func TestRequisites(t *testing.T) {
 	g, problems := Build(objs, Options{})
 	sound(t, g)
 	want := trim(`
-			ConfigMap a
-			  ready ConfigMap b !: require: Create b; watch: Create b
-			problem: in.yaml:1: ConfigMap a: depends on ConfigMap gone, which is neither in the bundle nor in the inventory; add it or take the dependency out
-			problem: in.yaml:1: ConfigMap a: the object depends on itself; take that out`)
+			ConfigMap default/a
+			  ready ConfigMap default/b !: require: Create b; watch: Create b
+			problem: -:1: ConfigMap default/a: depends on ConfigMap gone, which is neither in the bundle nor in the inventory; add it or take the dependency out
+			problem: -:1: ConfigMap default/a: the object depends on itself; take that out`)
 	if got := print(g, problems); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProblemsSayWhereTheyStand(t *testing.T) {
+	_, problems := Build(objects(t, `apiVersion: v1
+kind: Namespace
+metadata:
+  name: a
+  annotations:
+    other: thing
+    config.kubernetes.io/depends-on: nonsense
+`), Options{})
+	if len(problems) != 1 || problems[0].Source.Line != 7 {
+		t.Errorf("problems %v, want one at line 7, where the annotation stands", problems)
+	}
+}
+
+func TestOneEdgeOfTwoKeepsWhatIsStronger(t *testing.T) {
+	b := newBuilder(chained(nil, nil), Options{})
+	b.need(1, 0, Ready, judged, "second")
+	b.need(1, 0, Applied, definition, "first")
+	b.need(1, 0, Applied, operator, "first")
+	links := b.merge()
+	want := link{Edge{From: 1, To: 0, Want: Ready, Reason: "first; second", Weak: true}, definition}
+	if len(links) != 1 || links[0] != want {
+		t.Errorf("merged %+v, want %+v", links, want)
+	}
+}
+
+// Objects that have only a generateName share an ID, and each has needs.
+func TestGeneratedNames(t *testing.T) {
+	objs := []*bundle.Object{plain(configMapKind, "ns", "c")}
+	for range 2 {
+		job := plain(schema.GroupKind{Group: "batch", Kind: "Job"}, "ns", "")
+		job.Content.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "c"}}}},
+		}}}}
+		objs = append(objs, job)
+	}
+	g, _ := Build(objs, Options{})
+	sound(t, g)
+	if len(g.Needs[1]) != 1 || len(g.Needs[2]) != 1 {
+		t.Errorf("needs %v and %v, want the ConfigMap in both", g.Needs[1], g.Needs[2])
 	}
 }

@@ -135,7 +135,8 @@ func (b *builder) wrong(i int, from, msg string) {
 	o := b.objs[i]
 	p := bundle.Problem{Source: o.Source, ID: o.ID, Message: msg}
 	if from != "" {
-		p.Path = fmt.Sprintf("metadata.annotations[%q]", from)
+		p.Path = "metadata.annotations[" + from + "]"
+		p.Source.Line = o.Line(p.Path)
 	}
 	if b.opts.Live {
 		p.Message += " (not heeded while deleting)"

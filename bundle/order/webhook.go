@@ -71,7 +71,7 @@ func (b *builder) conversions() {
 type hook struct {
 	config     int
 	name       string // of the configuration, as reasons write it
-	exact      bool // matchPolicy
+	exact      bool   // matchPolicy
 	namespaces labels.Selector
 	objects    labels.Selector
 }

@@ -27,7 +27,7 @@ func TestWebhooks(t *testing.T) {
 {apiVersion: v1, kind: Namespace, metadata: {name: app, labels: {env: prod}}}
 {apiVersion: example.com/v1, kind: Gateway, metadata: {name: g, namespace: far}}
 {apiVersion: example.com/v1, kind: Ox, metadata: {name: o}}
-{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: oxen.example.com}, spec: {group: example.com, names: {kind: Ox, plural: oxen}}}`
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: oxen.example.com}, spec: {scope: Cluster, group: example.com, names: {kind: Ox, plural: oxen}}}`
 	judged := func(names ...string) string {
 		want := ""
 		for _, line := range []struct{ id, rest string }{
@@ -76,6 +76,7 @@ func TestWebhooks(t *testing.T) {
 		{"objects by label", "objectSelector: {matchLabels: {judge: me}}, " + rule("''", "v1", "configmaps", ""), []string{near}, false},
 		{"namespaces by label; of one outside the bundle any may be there", "namespaceSelector: {matchLabels: {env: test}}, " + rule("''", "v1", "configmaps, namespaces", ""), []string{far}, false},
 		{"namespaces by name", "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [far]}]}, " + rule("''", "v1", "configmaps, namespaces", ""), []string{near, ns}, false},
+		{"a namespace selector lets all cluster-scoped objects through", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: test}}, " + rule("example.com", "v1", "oxen", ""), []string{ox}, false},
 		{"deletion alone does not matter when applying", "rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [DELETE], resources: ['*']}]", nil, false},
 		{"deletion matters when deleting", "rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [DELETE], resources: ['*']}]", []string{gateway, ox}, true},
 	} {
@@ -119,7 +120,7 @@ func TestWebhooksAndPods(t *testing.T) {
 	}, {
 		name: "resources wait for what converts them, their CRD does not",
 		in: `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}
-{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things}, conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: hook, namespace: sys}}}}}}` + backed,
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {scope: Cluster, group: example.com, names: {kind: Thing, plural: things}, conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: hook, namespace: sys}}}}}}` + backed,
 		want: `
 			Thing.example.com t
 			  ready CustomResourceDefinition.apiextensions.k8s.io things.example.com: defined by CustomResourceDefinition things.example.com
