@@ -22,8 +22,8 @@ var (
 const (
 	maxAliased      = 200_000
 	maxAliasedBytes = 16 << 20
-	// maxTold is how many problems of one object are told; the rest is counted.
-	maxTold = 100
+	// maxTold is how many problems of one document are told.
+	maxTold = 50
 )
 
 // converter makes JSON values (map[string]any, []any, string, int64, float64,
@@ -34,7 +34,6 @@ type converter struct {
 	path     path
 	problems Problems
 	warnings []Problem
-	untold   int  // problems beyond maxTold
 	secret   bool // no values in messages
 
 	depth     int
@@ -61,9 +60,7 @@ func (c *converter) source(n *yaml.Node) Source {
 }
 
 func (c *converter) problem(n *yaml.Node, format string, args ...any) {
-	if len(c.problems) >= maxTold {
-		c.untold++
-	} else {
+	if len(c.problems) < maxTold {
 		c.problems = append(c.problems, Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }
@@ -258,7 +255,7 @@ func typeName(v any) string {
 func (c *converter) scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case yaml.NodeTagString:
-		if strings.HasPrefix(n.Value, "__slot__:") && !answerable(c.path, n.Value) {
+		if strings.HasPrefix(n.Value, "__slot__:") {
 			c.problem(n, "Salt left a __slot__ in place, which only Salt can fill, at run time: for a checksum of a ConfigMap or Secret put the annotation brine.dev/digest-of on the workload, otherwise write the value")
 		}
 		if n.Style != 0 {

@@ -89,11 +89,8 @@ func (b *builder) tellCycle(links []link, cycle []int) {
 	var msg strings.Builder
 	start := links[cycle[0]].From
 	fmt.Fprintf(&msg, "dependencies go round in a circle: %s", b.place(start))
-	for n, l := range cycle {
+	for _, l := range cycle {
 		b.invalidate(links[l].From)
-		if n > 0 {
-			msg.WriteString(", which")
-		}
 		fmt.Fprintf(&msg, " needs %s (%s)", b.place(links[l].To), links[l].Reason)
 	}
 	msg.WriteString("; take one of them out")

@@ -1,0 +1,313 @@
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/operation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+
+	"brine/bundle"
+)
+
+// fieldManager is whose fields Check takes the applied ones to be.
+const fieldManager = "brine"
+
+// Check is what the server would answer to a server-side apply, with force, of
+// content, which is obj's or what is sent in its place. old is the live object
+// with its managedFields, or nil: what comes out is the merge of the two, and
+// rules on changes (oldSelf) are judged.
+//
+// stored is content as the server would store it, defaulted and pruned, in the
+// version it was written in, without managedFields and resourceVersion; it is nil where that
+// cannot be told because of the problems. problems is all that the server would
+// refuse it for, with the line of each field where obj knows it. known is false
+// if no CRD of the bundle defines obj's kind; nothing was checked then.
+//
+// strict false forgives unknown fields, as a plain create does with
+// fieldValidation=Ignore. Server-side apply never does, whatever it is told.
+func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unstructured.Unstructured, strict bool) (stored *unstructured.Unstructured, problems []bundle.Problem, known bool) {
+	if !c.Has(obj.GVK.GroupKind()) {
+		return nil, nil, false
+	}
+	d := c.byKind[obj.GVK.GroupKind()]
+	if why := d.notServed(obj.GVK); why != "" {
+		return nil, []bundle.Problem{problem(obj, "apiVersion", why)}, true
+	}
+	if d.broken {
+		return nil, []bundle.Problem{problem(obj, "", fmt.Sprintf("cannot be checked: its CRD %s (%s) is wrong itself; mend that first", d.v1.Name, d.object.Source))}, true
+	}
+	v, err := d.version(obj.GVK.Version)
+	if err != nil {
+		return nil, []bundle.Problem{problem(obj, "", err.Error())}, true
+	}
+	sent, err := d.sent(obj, content)
+	if err != nil {
+		return nil, []bundle.Problem{problem(obj, "", err.Error())}, true
+	}
+
+	unknown, err := v.coerce(sent, d.v1.Spec.PreserveUnknownFields, false)
+	if err != nil {
+		return nil, []bundle.Problem{problem(obj, "metadata", err.Error())}, true
+	}
+	if strict {
+		for _, path := range unknown {
+			problems = append(problems, problem(obj, path, v.unknownField(path)))
+		}
+	}
+	live, err := d.live(v, obj, old)
+	if err != nil {
+		return nil, append(problems, problem(obj, "", err.Error())), true
+	}
+	merged, typed := d.apply(v, obj, live, sent)
+	if merged == nil {
+		return nil, append(problems, typed...), true
+	}
+	var errs field.ErrorList
+	if live == nil {
+		errs = v.validateCreate(ctx, d, merged)
+	} else {
+		errs = v.validateUpdate(ctx, d, merged, live)
+	}
+	var invalid []bundle.Problem
+	for _, err := range errs {
+		invalid = append(invalid, fieldProblem(obj, err))
+	}
+	problems = append(problems, uncovered(typed, invalid)...)
+	problems = append(problems, invalid...)
+	if err := d.store(v, merged); err != nil {
+		return nil, append(problems, problem(obj, "", err.Error())), true
+	}
+	merged.SetManagedFields(nil)
+	merged.SetResourceVersion("")
+	return merged, problems, true
+}
+
+// sent is content as it arrives: values as JSON has them, in the namespace of
+// the request.
+func (d *crd) sent(obj *bundle.Object, content *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	u, err := copied(content)
+	if err != nil {
+		return nil, fmt.Errorf("write it as JSON: %w", err)
+	}
+	u.SetGroupVersionKind(obj.GVK)
+	if !d.namespaced() {
+		unstructured.RemoveNestedField(u.Object, "metadata", "namespace")
+		return u, nil
+	}
+	meta, ok := u.Object["metadata"].(map[string]any)
+	if ns, _ := meta["namespace"].(string); ok && ns == "" {
+		meta["namespace"] = metav1.NamespaceDefault
+		if obj.ID.Namespace != "" {
+			meta["namespace"] = obj.ID.Namespace
+		}
+	}
+	return u, nil
+}
+
+// copied is a deep copy through JSON: DeepCopyJSON panics on an int.
+func copied(in *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	if in == nil {
+		return out, nil
+	}
+	data, err := json.Marshal(in.Object)
+	if err != nil {
+		return nil, err
+	}
+	out.Object, err = decode(data)
+	return out, err
+}
+
+// store makes u what it is after it was written to the storage, in the version
+// that is stored, and read again.
+func (d *crd) store(v *compiled, u *unstructured.Unstructured) error {
+	written := u.GetAPIVersion()
+	through := []*compiled{v}
+	if in := d.storage(); !d.webhook() && d.versions[in] != v {
+		inStore, err := d.version(in)
+		if err != nil {
+			return err
+		}
+		u.SetAPIVersion(d.kind.Group + "/" + in)
+		through = []*compiled{inStore, v}
+	}
+	for _, v := range through {
+		if _, err := v.coerce(u, d.v1.Spec.PreserveUnknownFields, true); err != nil {
+			return fmt.Errorf("store it: %w", err)
+		}
+		defaulting.Default(u.Object, v.structural)
+	}
+	u.SetAPIVersion(written)
+	return nil
+}
+
+// live is old as the server would read it in the version of obj; nil when there
+// is none, or only the conversion webhook could tell.
+func (d *crd) live(v *compiled, obj *bundle.Object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if old == nil || d.webhook() && !sameVersion(obj.GVK, old) {
+		return nil, nil
+	}
+	u, err := copied(old)
+	if err != nil {
+		return nil, fmt.Errorf("read the live object: %w", err)
+	}
+	u.SetGroupVersionKind(obj.GVK)
+	if _, err := v.coerce(u, d.v1.Spec.PreserveUnknownFields, true); err != nil {
+		return nil, fmt.Errorf("read the live object: %w", err)
+	}
+	defaulting.Default(u.Object, v.structural)
+	if u.GetResourceVersion() == "" {
+		u.SetResourceVersion("1") // an update has to have one
+	}
+	return u, nil
+}
+
+// apply merges sent into live as server-side apply does, and fills in the
+// defaults. It returns nil where there is nothing to merge with.
+func (d *crd) apply(v *compiled, obj *bundle.Object, live, sent *unstructured.Unstructured) (*unstructured.Unstructured, []bundle.Problem) {
+	if _, err := d.types.ObjectToTyped(sent); err != nil {
+		problems := typedProblems(obj, err)
+		if live != nil {
+			return nil, problems
+		}
+		// Go on with what was written, so that all is told at once.
+		defaulting.Default(sent.Object, v.structural)
+		return v.prepare(sent, nil), problems
+	}
+	onto := live
+	if onto == nil {
+		onto = &unstructured.Unstructured{}
+		onto.SetGroupVersionKind(obj.GVK)
+	}
+	merged, err := v.fields.Apply(onto.DeepCopy(), sent, fieldManager, true)
+	if err != nil {
+		return nil, []bundle.Problem{problem(obj, "", err.Error())}
+	}
+	u, ok := merged.(*unstructured.Unstructured)
+	if !ok { // nothing to change
+		u = onto.DeepCopy()
+	}
+	return v.prepare(u, live), nil
+}
+
+// prepare does what the server does before it validates: the status subresource
+// is not written through the object itself.
+func (v *compiled) prepare(u, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if v.status {
+		delete(u.Object, "status")
+		if live != nil && live.Object["status"] != nil {
+			u.Object["status"] = kruntime.DeepCopyJSONValue(live.Object["status"])
+		}
+	}
+	if live == nil {
+		u.SetGeneration(1)
+	} else if !equality.Semantic.DeepEqual(withoutMetadata(u), withoutMetadata(live)) {
+		u.SetGeneration(live.GetGeneration() + 1)
+	}
+	return u
+}
+
+func withoutMetadata(u *unstructured.Unstructured) map[string]any {
+	out := make(map[string]any, len(u.Object))
+	for k, v := range u.Object {
+		if k != "metadata" {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// validateCreate is apiextensions-apiserver's customResourceStrategy.Validate
+// (pkg/registry/customresource), whose package would bring in etcd's client,
+// and what the server's generic part asks of every new object.
+func (v *compiled) validateCreate(ctx context.Context, d *crd, u *unstructured.Unstructured) field.ErrorList {
+	meta, errs := metaOf(u)
+	if len(errs) == 0 {
+		errs = apivalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, d.namespaced(),
+			apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"), true)
+	}
+	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
+	errs = append(errs, v.validateScale(u)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if v.rules != nil {
+		if blocked(errs) {
+			return append(errs, rulesUnchecked())
+		}
+		broken, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, broken...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return apivalidation.ValidateObjectMetaAccessor(meta, d.namespaced(), path.ValidatePathSegmentName, field.NewPath("metadata"))
+}
+
+// validateUpdate is customResourceStrategy.ValidateUpdate: what was wrong
+// before and was not touched is let pass (ratcheting).
+func (v *compiled) validateUpdate(ctx context.Context, d *crd, u, live *unstructured.Unstructured) field.ErrorList {
+	meta, errs := metaOf(u)
+	liveMeta, liveErrs := metaOf(live)
+	if len(errs) == 0 && len(liveErrs) == 0 {
+		errs = apivalidation.ValidateObjectMetaDeclaratively(ctx, operation.Update, meta, liveMeta, d.namespaced(), nil, field.NewPath("metadata"), true)
+	}
+	both := common.NewCorrelatedObject(u.Object, live.Object, &model.Structural{Structural: v.structural})
+	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, live.Object, v.schema, validation.WithRatcheting(both))...)
+	errs = append(errs, v.validateScale(u)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
+	if old := listtype.ValidateListSetsAndMaps(nil, v.structural, live.Object); len(old) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	}
+	if v.rules == nil {
+		return errs
+	}
+	if blocked(errs) {
+		return append(errs, rulesUnchecked())
+	}
+	broken, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, live.Object, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(both))
+	return append(errs, broken...)
+}
+
+func metaOf(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorList) {
+	meta := &metav1.ObjectMeta{}
+	raw, ok := u.Object["metadata"].(map[string]any)
+	if !ok {
+		return meta, nil
+	}
+	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(raw, meta); err != nil {
+		return nil, field.ErrorList{field.Invalid(field.NewPath("metadata"), "", err.Error())}
+	}
+	return meta, nil
+}
+
+// blocked tells whether CEL rules cannot be asked: what they look at may be
+// missing or of another type.
+func blocked(errs field.ErrorList) bool {
+	for _, err := range errs {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+	}
+	return false
+}
+
+func rulesUnchecked() *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Detail: "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems; mend those first"}
+}

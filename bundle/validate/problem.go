@@ -1,0 +1,106 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"brine/bundle"
+)
+
+// decode reads a JSON object with numbers as int64 or float64.
+func decode(data []byte) (map[string]any, error) {
+	out := map[string]any{}
+	err := json.Unmarshal(data, &out)
+	return out, err
+}
+
+// problem is about the field of o at path, "" for all of it.
+func problem(o *bundle.Object, path, message string) bundle.Problem {
+	p := bundle.Problem{Source: o.Source, ID: o.ID, Path: path, Message: message}
+	if path != "" {
+		p.Source.Line = o.Line(path)
+	}
+	return p
+}
+
+// fieldProblem turns the server's own kind of error into ours.
+func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
+	path := strings.TrimPrefix(err.Field, ".")
+	if path == "<nil>" {
+		path = ""
+	}
+	if err.Type == field.ErrorTypeRequired && err.Detail == "" {
+		return problem(o, path, "is required, but not there")
+	}
+	if err.BadValue == nil && err.Type == field.ErrorTypeInvalid {
+		return problem(o, path, err.Detail)
+	}
+	// The schema's messages begin with the path once more.
+	detail := strings.TrimPrefix(strings.TrimPrefix(err.Detail, err.Field), " in body ")
+	detail = strings.Join(strings.Fields(detail), " ") // CEL draws on several lines
+	value := fmt.Sprintf("%q", err.BadValue)
+	if err.Type == field.ErrorTypeTypeInvalid && strings.HasSuffix(detail, ": "+value) {
+		detail = strings.TrimSuffix(detail, ": "+value)
+		if is, ok := err.BadValue.(string); ok && jsonTypes[is] {
+			return problem(o, path, fmt.Sprintf("%s, not %s", detail, err.BadValue))
+		}
+		return problem(o, path, fmt.Sprintf("%s, which %s is not", detail, value))
+	}
+	if inner, after, ok := quotedPath(detail); ok && path == "" {
+		return problem(o, inner, after)
+	}
+	if kind := reflect.Indirect(reflect.ValueOf(err.BadValue)).Kind(); kind == reflect.Struct {
+		return problem(o, path, detail) // of Go; it says nothing to people
+	}
+	short := *err
+	short.Detail = detail
+	return problem(o, path, short.ErrorBody())
+}
+
+// jsonTypes are what the schema validator gives as the bad value where it means
+// the value's type.
+var jsonTypes = map[string]bool{"null": true, "boolean": true, "integer": true, "number": true, "string": true, "array": true, "object": true}
+
+// quotedPath takes `"spec.x" must be so` apart.
+func quotedPath(detail string) (path, rest string, ok bool) {
+	if !strings.HasPrefix(detail, `"`) {
+		return "", "", false
+	}
+	return strings.Cut(detail[1:], `" `)
+}
+
+// gotValue is how structured-merge-diff shows a value: as a Go pointer.
+var gotValue = regexp.MustCompile(`^expected (\S+), got &value\..*$`)
+
+// typedProblems are those of an object that server-side apply cannot read.
+func typedProblems(o *bundle.Object, err error) []bundle.Problem {
+	var list typed.ValidationErrors
+	if !errors.As(err, &list) {
+		return []bundle.Problem{problem(o, "", err.Error())}
+	}
+	var problems []bundle.Problem
+	for _, e := range list {
+		message := gotValue.ReplaceAllString(e.ErrorMessage, "must be of type $1")
+		problems = append(problems, problem(o, strings.TrimPrefix(e.Path, "."), message))
+	}
+	return problems
+}
+
+// uncovered leaves out of coarse what fine says better: a problem of the same
+// field, or of one in it.
+func uncovered(coarse, fine []bundle.Problem) []bundle.Problem {
+	return slices.DeleteFunc(coarse, func(c bundle.Problem) bool {
+		return slices.ContainsFunc(fine, func(f bundle.Problem) bool {
+			rest, ok := strings.CutPrefix(f.Path, c.Path)
+			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	})
+}
