@@ -59,14 +59,14 @@ func split(name string, data []byte) []*document {
 			add(at)
 			start, startLine = end, line+1
 			directives, blank = false, true
-		case blank && text[0] == '%':
+		case blank && bytes.HasPrefix(text, []byte("%")):
 			directives, blank = true, false
 		case blank && !isBlank(text):
 			blank = false
 			// A shebang and comments are left out, so that a document's line
 			// is that of its first field.
 			start, startLine = at, line
-		case directives && !isBlank(text) && text[0] != '%':
+		case directives && !isBlank(text) && !bytes.HasPrefix(text, []byte("%")):
 			directives = false
 		}
 		at = end

@@ -39,19 +39,20 @@ func (ps Problems) err() error {
 
 func (ps Problems) sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Line, b.Source.Line))
+		return cmp.Or(
+			cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Line, b.Source.Line),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(ps)
 }
 
-// path is the way from a document (or an object) down to a field: a key or,
-// where key is "", an index counted from 0.
+// path is the way from an object down to a field.
+type path []step
+
 type step struct {
 	key   string
-	index int // -1 for a key
+	index int // in a list, counted from 0; -1 for a key
 }
-
-type path []step
 
 func (p path) at(key string) path { return append(p, step{key: key, index: -1}) }
 func (p path) nth(i int) path     { return append(p, step{index: i}) }

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a number as a pod's label", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    metadata:\n      labels:\n        v: 1\n", []string{"-:8:", "spec.template.metadata.labels.v", `write "1"`}},
 		{"a boolean in env", deployment("x", "        env:\n        - name: X\n          value: yes\n"), []string{"-:14:", "env[0].value", `write "yes"`}},
 		{"a number in args", deployment("x", "        args: [--x, 5]\n"), []string{"-:12:", "args[1]", `write "5"`}},
+		{"a boolean in a toleration", deployment("x", "      tolerations:\n      - {key: a, value: true}\n"), []string{"-:13:", "tolerations[0].value", `write "true"`}},
+		{"a boolean in matchExpressions", deployment("x", "  selector:\n    matchExpressions:\n    - {key: a, operator: In, values: [no]}\n"), []string{"-:14:", "matchExpressions[0].values[0]", `write "no"`}},
 		{"a boolean as a key", cm("data:\n  on: x\n"), []string{"-:6:", `write "on"`}},
 		{"an octal number as a key", cm("data:\n  0644: x\n"), []string{"-:6:", `write "0644"`}},
 		{"a number as a name", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: 123\n", []string{"-:4:", "metadata.name", `write "123"`}},
@@ -394,5 +397,17 @@ func TestReadConcatenatedJSON(t *testing.T) {
 	b := mustRead(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`+"\n"+`{"apiVersion":"v1","kind":"ConfigMap",`+"\n"+`"metadata":{"name":"b"}}`)
 	if len(b.Objects) != 2 || b.Objects[1].Source.Line != 2 || b.Objects[1].Line("metadata.name") != 3 {
 		t.Errorf("%d objects", len(b.Objects))
+	}
+}
+
+func TestReadCountsWhatItDoesNotTell(t *testing.T) {
+	text := cm("data:\n")
+	for i := range 150 {
+		text += fmt.Sprintf("  k%d: 1\n", i)
+	}
+	_, err := read(text)
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != maxTold+1 || !strings.Contains(err.Error(), "and 50 more problems") {
+		t.Errorf("%d problems: %v", len(problems), err)
 	}
 }

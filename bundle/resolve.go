@@ -52,7 +52,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 	for _, o := range b.Objects {
 		s.learn(o)
 	}
-	var problems Problems
+	var problems, unknown Problems
 	for _, o := range b.Objects {
 		scope, odd := s.of(o.GVK)
 		if odd != "" {
@@ -60,7 +60,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 			if r.Strict {
 				problems = append(problems, p)
 			} else {
-				b.warn(p)
+				unknown = append(unknown, p)
 			}
 		}
 		if s.place(&o.ID, o.Source, scope); o.Content.GetNamespace() != o.ID.Namespace {
@@ -72,6 +72,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 		scope, _ := s.of(a.GVK)
 		s.place(&a.ID, a.Source, scope)
 	}
+	b.warnOnce(unknown)
 	if s.dropped > 0 {
 		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", count(s.dropped, "cluster-scoped object"))})
 	}
@@ -85,6 +86,23 @@ func (b *Bundle) Resolve(r Resolver) error {
 func (b *Bundle) warn(p Problem) {
 	if !slices.Contains(b.Warnings, p) {
 		b.Warnings = append(b.Warnings, p)
+	}
+}
+
+// warnOnce adds one warning for all that say the same, and counts them.
+func (b *Bundle) warnOnce(same Problems) {
+	counts := map[string]int{}
+	for _, p := range same {
+		counts[p.Message]++
+	}
+	for _, p := range same {
+		if n := counts[p.Message]; n > 0 {
+			counts[p.Message] = 0
+			if n > 1 {
+				p.Message += fmt.Sprintf(" (%s; this is the first)", count(n, "object"))
+			}
+			b.warn(p)
+		}
 	}
 }
 
@@ -115,6 +133,9 @@ func (s *scopes) learn(o *Object) {
 		}
 		versions, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "versions")
 		list, _ := versions.([]any)
+		if version, _, _ := unstructured.NestedString(content, "spec", "version"); version != "" && len(list) == 0 { // v1beta1
+			c.served = []string{version}
+		}
 		for _, v := range list {
 			version, _ := v.(map[string]any)
 			if name, _ := version["name"].(string); version["served"] == true {

@@ -64,6 +64,7 @@ func TestResolve(t *testing.T) {
 		}}, "Thing.example.com ns/a, APIService.apiregistration.k8s.io v1.example.com", nil, nil},
 		{"a kind nobody serves", inN, Resolver{Strict: true, Scope: served(ScopeUnknown), Hint: hint}, "", nil, []string{"-:1: Thing.example.com ns/a: nobody knows the kind Thing in example.com/v1", "server", "served: example.com/v2"}},
 		{"a kind nobody knows, without a server", inN, Resolver{Namespace: "m"}, "Thing.example.com ns/a", []string{"nobody knows the kind"}, nil},
+		{"two objects of a kind nobody knows", inN + "---\n" + strings.Replace(inN, "name: a", "name: b", 1), Resolver{}, "Thing.example.com ns/a, Thing.example.com ns/b", []string{"(2 objects; this is the first)"}, nil},
 		{"the server decides", inN, Resolver{Strict: true, Scope: served(ScopeCluster)}, "Thing.example.com a", []string{"1 cluster-scoped object named"}, nil},
 		{"twice the same", cm("data: {a: x, b: z}\n") + "---\n" + cm("  namespace: default\ndata: {b: z, a: x}\n"), Resolver{}, "ConfigMap default/a", []string{"-:7: ConfigMap default/a: the same document stands at -:1"}, nil},
 		{"twice, different", cm("data: {a: x}\n") + "---\n" + cm(""), Resolver{}, "", nil, []string{"-:7: ConfigMap default/a: a different document", "-:1"}},

@@ -56,7 +56,9 @@ func (k *checker) field(m map[string]any, key string, v any) bool {
 		return false
 	case key == "name", key == "namespace", key == "image", strings.HasSuffix(key, "Name"):
 		return k.reference(v)
-	case key == "value" && k.parent(1) == "env", key == "command", key == "args":
+	case key == "value" && slices.Contains([]string{"env", "tolerations", "taints", "httpHeaders"}, k.parent(1)),
+		key == "values" && slices.Contains([]string{"matchExpressions", "matchFields"}, k.parent(1)),
+		key == "command", key == "args":
 		return k.texts(v, true)
 	}
 	return false

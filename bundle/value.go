@@ -22,8 +22,8 @@ var (
 const (
 	maxAliased      = 200_000
 	maxAliasedBytes = 16 << 20
-	// maxTold is how many problems of one document are told.
-	maxTold = 50
+	// maxTold is how many problems of one object are told; the rest is counted.
+	maxTold = 100
 )
 
 // converter makes JSON values (map[string]any, []any, string, int64, float64,
@@ -34,6 +34,7 @@ type converter struct {
 	path     path
 	problems Problems
 	warnings []Problem
+	untold   int  // problems beyond maxTold
 	secret   bool // no values in messages
 
 	depth     int
@@ -60,7 +61,9 @@ func (c *converter) source(n *yaml.Node) Source {
 }
 
 func (c *converter) problem(n *yaml.Node, format string, args ...any) {
-	if len(c.problems) < maxTold {
+	if len(c.problems) >= maxTold {
+		c.untold++
+	} else {
 		c.problems = append(c.problems, Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }
@@ -255,7 +258,7 @@ func typeName(v any) string {
 func (c *converter) scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case yaml.NodeTagString:
-		if strings.HasPrefix(n.Value, "__slot__:") {
+		if strings.HasPrefix(n.Value, "__slot__:") && !answerable(c.path, n.Value) {
 			c.problem(n, "Salt left a __slot__ in place, which only Salt can fill, at run time: for a checksum of a ConfigMap or Secret put the annotation brine.dev/digest-of on the workload, otherwise write the value")
 		}
 		if n.Style != 0 {

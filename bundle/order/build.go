@@ -1,7 +1,6 @@
 package order
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -67,6 +66,12 @@ type builder struct {
 // once; the graph is usable (and free of cycles) even when there are some, the
 // wrong edges are not in it.
 func Build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem) {
+	g, problems, _ := build(objs, o)
+	return g, problems
+}
+
+// build also counts its operations.
+func build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem, int) {
 	b := newBuilder(objs, o)
 	b.explicit()
 	b.definitions()
@@ -80,12 +85,13 @@ func Build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem) {
 
 	links := b.merge()
 	out := b.breakCycles(links)
-	return b.graph(links, out), b.problems
+	return b.graph(links, out), b.problems, b.steps
 }
 
 func newBuilder(objs []*bundle.Object, o Options) *builder {
 	return &builder{
 		index:    newIndex(objs),
+		links:    make([]link, 0, 4*len(objs)),
 		opts:     o,
 		invalid:  map[int]bool{},
 		external: map[int][]bundle.ID{},
@@ -130,8 +136,15 @@ func (b *builder) pair(rule string) bool {
 // common: the strongest tier and the stronger want hold, all reasons are kept.
 func (b *builder) merge() []link {
 	slices.SortFunc(b.links, func(x, y link) int {
-		return cmp.Or(cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To),
-			cmp.Compare(x.tier, y.tier), strings.Compare(x.Reason, y.Reason))
+		switch {
+		case x.From != y.From:
+			return x.From - y.From
+		case x.To != y.To:
+			return x.To - y.To
+		case x.tier != y.tier:
+			return int(x.tier - y.tier)
+		}
+		return strings.Compare(x.Reason, y.Reason)
 	})
 	merged := b.links[:0]
 	var reasons []string

@@ -89,8 +89,11 @@ func (b *builder) tellCycle(links []link, cycle []int) {
 	var msg strings.Builder
 	start := links[cycle[0]].From
 	fmt.Fprintf(&msg, "dependencies go round in a circle: %s", b.place(start))
-	for _, l := range cycle {
+	for n, l := range cycle {
 		b.invalidate(links[l].From)
+		if n > 0 {
+			msg.WriteString(", which")
+		}
 		fmt.Fprintf(&msg, " needs %s (%s)", b.place(links[l].To), links[l].Reason)
 	}
 	msg.WriteString("; take one of them out")

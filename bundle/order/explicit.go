@@ -105,6 +105,9 @@ func (b *builder) require(i int, on bundle.ID, from, why string) {
 
 // missing says what is not there, and what was perhaps meant.
 func (b *builder) missing(on bundle.ID) string {
+	if b.opts.Live {
+		return fmt.Sprintf("depends on %s, which is not deleted with it", bundle.Name(on))
+	}
 	msg := fmt.Sprintf("depends on %s, which is neither in the bundle nor in the inventory", bundle.Name(on))
 	if b.byName == nil {
 		b.byName = make(map[kindName]int, len(b.objs))
@@ -132,7 +135,8 @@ func (b *builder) wrong(i int, from, msg string) {
 	o := b.objs[i]
 	p := bundle.Problem{Source: o.Source, ID: o.ID, Message: msg}
 	if from != "" {
-		p.Path = fmt.Sprintf("metadata.annotations[%q]", from)
+		p.Path = "metadata.annotations[" + from + "]"
+		p.Source.Line = o.Line(p.Path)
 	}
 	if b.opts.Live {
 		p.Message += " (not heeded while deleting)"

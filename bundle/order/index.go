@@ -61,12 +61,12 @@ func newIndex(objs []*bundle.Object) index {
 }
 
 func (x *index) add(i int, o *bundle.Object) {
-	if _, twice := x.byID[o.ID]; twice {
-		return // the reader has told of it
-	}
 	gk := o.ID.GroupKind
-	x.byID[o.ID] = i
 	x.byKind[gk] = append(x.byKind[gk], i)
+	// Of those that have only a generateName none can be found by name.
+	if _, twice := x.byID[o.ID]; !twice && o.ID.Name != "" {
+		x.byID[o.ID] = i
+	}
 	if clusterScoped[gk] {
 		x.loose[bundle.ID{GroupKind: gk, Name: o.ID.Name}] = i
 	}

@@ -1,10 +1,14 @@
 package order
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 var (
@@ -26,6 +30,7 @@ func (b *builder) workloadNeeds() {
 	for _, w := range b.workloads {
 		p := podRefs{b, w.object, w.namespace, makers}
 		p.account(w.pod)
+		p.digests()
 		for _, v := range maps(w.pod["volumes"]) {
 			p.volume(v)
 		}
@@ -66,6 +71,21 @@ func (p podRefs) account(pod map[string]any) {
 		p.defaultPriority()
 	}
 	b.name(p.from, runtimeClassKind, "", str(pod["runtimeClassName"]), "runs in")
+}
+
+// digests are what brine.dev/digest-of names: pods are to start with what their
+// digest is of.
+func (p podRefs) digests() {
+	of, _ := annotation(p.b.objs[p.from], bundle.DigestOf)
+	for ref := range strings.SplitSeq(of, ",") {
+		resource, name, _ := strings.Cut(strings.TrimSpace(ref), "/")
+		switch resource {
+		case "configmaps", "configmap":
+			p.configMap(name, "digest of")
+		case "secrets", "secret":
+			p.secret(name, "digest of")
+		}
+	}
 }
 
 // accountName is the ServiceAccount that a pod runs as.

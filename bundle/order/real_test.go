@@ -88,17 +88,25 @@ func sound(t testing.TB, g *Graph) {
 	if len(at) != len(g.Objects) || len(g.Sorted) != len(g.Objects) {
 		t.Fatalf("sorted has %d of %d objects: there is a cycle", len(at), len(g.Objects))
 	}
-	needs, dependents := 0, 0
-	for i := range g.Objects {
-		needs += len(g.Needs[i])
-		dependents += len(g.Dependents[i])
-		for _, e := range g.Needs[i] {
-			if e.From != i || at[e.To] >= at[i] || !slices.Contains(g.Dependents[e.To], e) {
+	back := map[Edge]bool{}
+	for i, edges := range g.Dependents {
+		for _, e := range edges {
+			if e.To != i || back[e] {
+				t.Fatalf("edge %s is in the wrong place or there twice", line(g, e))
+			}
+			back[e] = true
+		}
+	}
+	needs := 0
+	for i, edges := range g.Needs {
+		needs += len(edges)
+		for _, e := range edges {
+			if e.From != i || at[e.To] >= at[i] || !back[e] {
 				t.Fatalf("edge %s is out of order or has no way back", line(g, e))
 			}
 		}
 	}
-	if needs != dependents {
-		t.Fatalf("%d edges one way, %d the other", needs, dependents)
+	if needs != len(back) {
+		t.Fatalf("%d edges one way, %d the other", needs, len(back))
 	}
 }

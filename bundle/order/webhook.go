@@ -70,7 +70,8 @@ func (b *builder) conversions() {
 // hook is what one webhook of a configuration judges.
 type hook struct {
 	config     int
-	exact      bool // matchPolicy
+	name       string // of the configuration, as reasons write it
+	exact      bool   // matchPolicy
 	namespaces labels.Selector
 	objects    labels.Selector
 }
@@ -122,6 +123,7 @@ func (b *builder) webhooks() {
 func (b *builder) hook(config int, w map[string]any, rules map[schema.GroupResource][]rule) {
 	h := &hook{
 		config:     config,
+		name:       b.named(config),
 		exact:      str(w["matchPolicy"]) == "Exact",
 		namespaces: labelSelector(mapAt(w, "namespaceSelector")),
 		objects:    labelSelector(mapAt(w, "objectSelector")),
@@ -163,7 +165,7 @@ func (b *builder) judge(s subject, rules map[schema.GroupResource][]rule, reason
 					return
 				}
 				if b.matches(r, s) {
-					b.need(s.object, r.config, Applied, judged, reason+b.named(r.config))
+					b.need(s.object, r.config, Applied, judged, reason+r.name)
 				}
 			}
 		}

@@ -1,0 +1,307 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle/cluster"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/inventory"
+)
+
+// lateKind bounds how long a kind that this run defined may take to be served.
+const lateKind = 30 * time.Second
+
+// act does a node's request. It runs on an applier's goroutine and touches no
+// state of the execution.
+func (e *execution) act(n *node) outcome {
+	ctx := context.WithValue(e.work, nodeKey{}, n)
+	switch n.Action {
+	case plan.Pruned:
+		return e.delete(ctx, n)
+	case plan.Detached:
+		return e.detach(ctx, n)
+	default:
+		return e.apply(ctx, n)
+	}
+}
+
+type nodeKey struct{}
+
+// apply sends one server-side apply, and what has to come before and after it.
+func (e *execution) apply(ctx context.Context, n *node) outcome {
+	resource, err := e.resourceOf(ctx, n)
+	if err != nil {
+		return outcome{node: n, action: plan.Failed, err: err}
+	}
+	n.resource = resource
+	stored, warnings, err := e.patch(ctx, n, cluster.Write{})
+	action := n.Action
+	if isImmutable(err) && n.Live != nil {
+		if !n.Recreate {
+			err = fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, plan.OnImmutable, n.ID.GroupKind)
+		} else {
+			action = plan.Recreated
+			if err = e.remove(ctx, n); err == nil {
+				stored, warnings, err = e.patch(ctx, n, cluster.Write{})
+			}
+		}
+	}
+	if err != nil {
+		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: warnings}
+	}
+	if action == plan.Configured && n.Live != nil && !plan.Changed(n.Live, stored) {
+		action = plan.Unchanged
+	}
+	return outcome{node: n, action: action, stored: stored, warnings: warnings}
+}
+
+// patch applies the body. A kind that this run has only just defined may not
+// be served everywhere yet.
+func (e *execution) patch(ctx context.Context, n *node, w cluster.Write) (*unstructured.Unstructured, []string, error) {
+	deadline := time.Now().Add(lateKind)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		stored, warnings, err := e.client.Apply(ctx, n.resource, n.ID, n.Body, w)
+		if !notServed(err) || !e.definedHere(n) || time.Now().After(deadline) || ctx.Err() != nil {
+			return stored, warnings, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notServed tells "there is no such resource" from "there is no such object".
+func notServed(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "the server could not find the requested resource")
+}
+
+// definedHere says whether the kind comes from a CRD or an APIService of this
+// bundle.
+func (e *execution) definedHere(n *node) bool {
+	return slices.ContainsFunc(n.Needs, func(need plan.Need) bool {
+		kind := e.plan.Steps[need.Step].ID.GroupKind.Kind
+		return kind == "CustomResourceDefinition" || kind == "APIService"
+	})
+}
+
+// resourceOf finds how a kind is served; where an APIService of this run is
+// to serve it, by asking the server again.
+func (e *execution) resourceOf(ctx context.Context, n *node) (cluster.Resource, error) {
+	deadline := time.Now().Add(lateKind)
+	for {
+		resource, err := e.client.Resource(n.GVK)
+		var unknown *meta.NoKindMatchError
+		if err == nil || !errors.As(err, &unknown) || !e.definedHere(n) || time.Now().After(deadline) || ctx.Err() != nil {
+			return resource, err
+		}
+		if err := e.client.Discover(ctx); err != nil {
+			return resource, err
+		}
+		if resource, err := e.client.Resource(n.GVK); err == nil {
+			return resource, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// isImmutable says whether the server refused because a field cannot change:
+// its own words, since there is no reason for it (as Flux' ssa and Helm do).
+func isImmutable(err error) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return false
+	}
+	text := err.Error()
+	for _, words := range []string{
+		"field is immutable", "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
+		"updates to statefulset spec for fields other than", "updates to parameters are forbidden", "is immutable after creation",
+		"pod updates may not change fields other than", "spec is immutable after creation",
+	} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// remove deletes an object that is to be recreated and waits until it is gone.
+func (e *execution) remove(ctx context.Context, n *node) error {
+	isGone, err := e.client.Delete(ctx, n.resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: metav1.DeletePropagationForeground})
+	if err != nil {
+		return fmt.Errorf("delete it, to create it anew: %w", err)
+	}
+	for pause := 50 * time.Millisecond; !isGone; pause = min(2*pause, 2*time.Second) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it is gone, to create it anew: %w", context.Cause(ctx))
+		case <-time.After(pause):
+		}
+		live, err := e.client.Get(ctx, n.resource, n.ID)
+		if err != nil {
+			return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
+		}
+		isGone = live == nil || live.GetUID() != n.Live.GetUID()
+		if !isGone && !e.deadline.IsZero() && time.Now().After(e.deadline) {
+			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; finalizers: %s", strings.Join(live.GetFinalizers(), ", "))
+		}
+	}
+	return nil
+}
+
+// delete deletes a member: the very object that was looked at, no other.
+func (e *execution) delete(ctx context.Context, n *node) outcome {
+	resource, err := e.client.Any(n.ID.GroupKind)
+	if err != nil {
+		// Its CRD went in this run, and it went with it.
+		return outcome{node: n, action: plan.Pruned, gone: true}
+	}
+	n.resource = resource
+	isGone, err := e.client.Delete(ctx, resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: e.Cascade})
+	switch {
+	case apierrors.IsConflict(err):
+		return outcome{node: n, action: plan.Skipped, err: fmt.Errorf("it was replaced by another object of its name while this run went on, and is not ours any more: %w", err)}
+	case err != nil:
+		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("delete: %w", err)}
+	}
+	return outcome{node: n, action: plan.Pruned, gone: isGone}
+}
+
+// detach takes our marks off an object that stays.
+func (e *execution) detach(ctx context.Context, n *node) outcome {
+	marks := map[string]any{}
+	if n.Live.GetAnnotations()[inventory.OwningInventory] == e.inv.ID {
+		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
+	}
+	if n.Live.GetLabels()[inventory.PartOf] == e.inv.ApplySetID() {
+		marks["labels"] = map[string]any{inventory.PartOf: nil}
+	}
+	done := outcome{node: n, action: plan.Detached, gone: true}
+	if len(marks) == 0 {
+		return done
+	}
+	marks["uid"] = n.Live.GetUID()
+	body, err := json.Marshal(map[string]any{"metadata": marks})
+	if err != nil {
+		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
+	}
+	resource, err := e.client.Any(n.ID.GroupKind)
+	if err != nil {
+		return done
+	}
+	if _, err = e.client.Patch(ctx, resource, n.ID, types.MergePatchType, body, cluster.Write{}); err != nil && !apierrors.IsNotFound(err) {
+		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
+	}
+	return done
+}
+
+// explain makes the server's answer something to act on.
+func (e *execution) explain(n *node, err error) error {
+	if conflicts := cluster.FieldConflicts(err); len(conflicts) > 0 {
+		byManager := map[string][]string{}
+		var managers []string
+		for _, c := range conflicts {
+			if byManager[c.Manager] == nil {
+				managers = append(managers, c.Manager)
+			}
+			byManager[c.Manager] = append(byManager[c.Manager], c.Field)
+		}
+		var parts []string
+		for _, m := range managers {
+			parts = append(parts, fmt.Sprintf("%s owns %s", m, strings.Join(byManager[m], ", ")))
+		}
+		return fmt.Errorf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))
+	}
+	text := diff.Redact(err.Error(), n.Object.Content)
+	if hint := n.lineOf(text); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return &answer{text: text, err: err}
+}
+
+// answer is a server's answer, safe to show; the error itself is kept for
+// errors.As.
+type answer struct {
+	text string
+	err  error
+}
+
+func (a *answer) Error() string { return a.text }
+func (a *answer) Unwrap() error { return a.err }
+
+// lineOf finds the line of a field that the server names: unknown field
+// "spec.foo", spec.replicas: Invalid value.
+func (n *node) lineOf(text string) string {
+	var paths []string
+	if _, rest, ok := strings.Cut(text, `unknown field "`); ok {
+		path, _, _ := strings.Cut(rest, `"`)
+		paths = append(paths, path)
+	}
+	for _, word := range strings.Fields(text) {
+		if path, ok := strings.CutSuffix(word, ":"); ok && strings.ContainsAny(path, ".[") {
+			paths = append(paths, path)
+		}
+	}
+	for _, path := range paths {
+		if line := n.Object.Line(path); line > n.Object.Source.Line {
+			return fmt.Sprintf("%s is at %s:%d", path, n.Object.Source.File, line)
+		}
+	}
+	return ""
+}
+
+// probe waits until the versions of a CRD are served: it is established a
+// little before.
+func (e *execution) probe(n *node) {
+	resources := definedBy(n.Object)
+	go func() {
+		deadline := time.Now().Add(lateKind)
+		for _, r := range resources {
+			for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+				ok, err := e.client.Serves(e.work, r.GVR)
+				if ok {
+					break
+				}
+				if time.Now().After(deadline) || e.work.Err() != nil {
+					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
+					return
+				}
+				select {
+				case <-e.work.Done():
+				case <-time.After(pause):
+				}
+			}
+		}
+		e.send(served{node: n})
+	}()
+}
+
+// look GETs an object that no watch told of.
+func (e *execution) look(n *node) {
+	go func() {
+		live, err := e.client.Get(e.work, n.resource, n.ID)
+		e.send(looked{node: n, live: live, err: err})
+	}()
+}
+
+func (e *execution) send(m any) {
+	select {
+	case e.mail <- m:
+	case <-e.work.Done():
+	}
+}

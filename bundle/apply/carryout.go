@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/inventory"
+)
+
+// carryOut executes the plan and leaves the inventory true.
+func (r *run) carryOut(ctx context.Context) error {
+	e := r.execute(ctx)
+	cause := context.Cause(ctx)
+	if errors.Is(cause, inventory.ErrLockLost) {
+		return cause // whoever took the lock writes the inventory now
+	}
+	if errors.Is(e.halted, errTimeout) {
+		r.timedOut()
+	}
+	// Also an interrupted run writes down what it did.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	return r.writeDown(ctx, e)
+}
+
+// timedOut makes objects that were never begun count as not ready: the run
+// failed for want of time, not because of them.
+func (r *run) timedOut() {
+	for _, o := range r.record.result.Objects {
+		if o.Action == plan.Skipped && o.Reason != "" && o.Ready == "" && o.ActedAt == 0 {
+			o.Ready = notReady
+		}
+	}
+}
+
+// writeDown writes the inventory and the fingerprints.
+func (r *run) writeDown(ctx context.Context, e *execution) error {
+	gone := append([]bundle.ID(nil), r.plan.Forget...)
+	statuses := map[bundle.ID]inventory.Status{}
+	prints := map[bundle.ID]inventory.Fingerprint{}
+	for _, n := range e.nodes {
+		switch {
+		case n.Deletes() && n.state == finished:
+			gone = append(gone, n.ID)
+		case n.Deletes():
+			if n.result.Action != plan.Skipped {
+				statuses[n.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
+			}
+		case n.Blocked != "":
+		default:
+			statuses[n.ID] = statusOf(n.result)
+			if n.Action == plan.Unchanged {
+				if known, ok := r.inv.Fingerprints[n.ID]; ok {
+					prints[n.ID] = known
+				}
+			} else if n.stored != nil {
+				if print, ok := plan.FingerprintOf(n.Asked, n.stored); ok {
+					prints[n.ID] = print
+				}
+			}
+		}
+	}
+	if r.Plan.Destroy && len(gone) == len(r.inv.Members) {
+		return r.inv.Delete(ctx)
+	}
+	if err := r.inv.Finish(ctx, gone, statuses); err != nil {
+		return err
+	}
+	return r.inv.SaveFingerprints(ctx, prints)
+}
+
+var errTimeout = errors.New("time ran out")
+
+// limitOf is an object's own time limit; 0 is none.
+func limitOf(rules *ready.Rules) time.Duration {
+	if rules == nil || rules.Timeout == nil {
+		return 0
+	}
+	return *rules.Timeout
+}

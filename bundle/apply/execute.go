@@ -1,0 +1,467 @@
+package apply
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+)
+
+// state of a node. From settled on nothing more happens to it, unless a
+// failed one recovers.
+type state int
+
+const (
+	blocked  state = iota // something it needs is not there yet
+	queued                // may go, waits for an applier
+	acting                // its request is under way
+	waiting               // the server has it; not ready (or gone) yet
+	failing               // its status says failed; it may recover while others go on
+	finished              // ready, gone, or whatever else was to be had
+	lost                  // failed, skipped or timed out: who needs it is skipped
+)
+
+// node is a step being carried out.
+type node struct {
+	*plan.Step
+	index  int
+	state  state
+	needs  int // unmet needs
+	result *ObjectResult
+
+	resource cluster.Resource
+	rules    *ready.Rules
+	applied  bool // needs that want it applied are met
+	stored   *unstructured.Unstructured
+	since    time.Time // when waiting began
+	reason   string    // the last one told
+	seen     bool      // a watch has seen it since
+	probing  bool      // a CRD whose versions are being asked for
+	polled   bool      // no watch can be had
+	why      string    // for those that are skipped because of it
+}
+
+// execution carries out a plan: one goroutine (loop) owns all state; appliers
+// and watches only send it messages. An object goes as soon as what it needs
+// is there; waiting never holds an applier.
+type execution struct {
+	*run
+	nodes      []*node
+	byID       map[bundle.ID]*node
+	dependents [][]int // node -> nodes that need it
+	queue      queue
+	pruning    bool             // applies are through: deletions may go
+	counts     [2][lost + 1]int // nodes by state: applies, deletions
+	mail       chan any
+	watches    *cluster.Watches
+	work       context.Context // of requests: lives a little longer than the run
+	deadline   time.Time
+	quiet      time.Time         // last time anything was told
+	halted     error             // why no new writes are sent
+	scopes     map[string]string // kind -> the namespace to watch
+	stuck      []bundle.ID       // deletions that did not end
+	hints      ready.Hints
+}
+
+// outcome is what an applier reports.
+type outcome struct {
+	node     *node
+	action   plan.Action
+	stored   *unstructured.Unstructured
+	gone     bool // a deletion that needs no waiting
+	warnings []string
+	err      error
+}
+
+// served is the answer to a CRD's probe.
+type served struct {
+	node *node
+	err  error
+}
+
+// looked is the answer of a GET for an object that no watch told of.
+type looked struct {
+	node *node
+	live *unstructured.Unstructured
+	err  error
+}
+
+type retried struct {
+	node    *node
+	err     error
+	attempt int
+}
+
+func (r *run) execute(ctx context.Context) *execution {
+	// Requests under way are let finish when the run is interrupted.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	e := &execution{
+		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]int, len(r.plan.Steps)),
+		mail: make(chan any, 1024), work: work, quiet: time.Now(),
+	}
+	if r.Timeout > 0 {
+		e.deadline = r.record.begin.Add(r.Timeout)
+	}
+	e.watches = r.client.Watches(r.inv.Selector(), func(m any) {
+		select {
+		case e.mail <- m:
+		case <-work.Done():
+		}
+	})
+	r.client.OnRetry(func(ctx context.Context, err error, attempt int) {
+		if n, ok := ctx.Value(nodeKey{}).(*node); ok {
+			e.send(retried{node: n, err: err, attempt: attempt})
+		}
+	})
+	results := r.record.start(r.plan)
+	for i, step := range r.plan.Steps {
+		n := &node{Step: step, index: i, result: results[i], needs: len(step.Needs), rules: r.rules[step.ID]}
+		e.nodes = append(e.nodes, n)
+		e.counts[kindOf(n)][blocked]++
+		e.byID[step.ID] = n
+		for _, need := range step.Needs {
+			e.dependents[need.Step] = append(e.dependents[need.Step], i)
+		}
+	}
+	e.hints = storageHints(ctx, r.client, slices.Collect(maps.Keys(e.byID)), r.bundle.Objects)
+	e.loop(ctx, cancel)
+	return e
+}
+
+// loop runs until every node is settled.
+func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
+	for _, n := range e.nodes {
+		if n.state == blocked {
+			e.consider(n)
+		}
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	interrupted := ctx.Done()
+	for e.advance() {
+		select {
+		case m := <-e.mail:
+			e.receive(m)
+		case <-tick.C:
+			e.clock()
+		case <-interrupted:
+			interrupted = nil
+			e.halt(context.Cause(ctx))
+			if e.acting() > 0 {
+				time.AfterFunc(lastWords/2, cancel)
+			}
+		}
+	}
+	cancel()
+	e.watches.Stop()
+}
+
+// advance starts what may go; false when all is settled.
+func (e *execution) advance() bool {
+	for e.acting() < e.Parallel && e.queue.Len() > 0 && e.halted == nil {
+		n, ok := heap.Pop(&e.queue).(*node)
+		if !ok || n.state != queued {
+			continue
+		}
+		e.set(n, acting)
+		n.result.StartedAt = e.record.seconds()
+		e.record.tell(Event{Type: Acting, Object: n.result})
+		go func() {
+			o := e.act(n)
+			e.mail <- o
+		}()
+	}
+	open, hanging := e.count()
+	if open > 0 {
+		return true
+	}
+	if hanging > 0 {
+		e.giveUp() // only failed ones, and those that need them, are left
+		return e.advance()
+	}
+	if !e.pruning && e.halted == nil {
+		e.startPruning()
+		return e.advance()
+	}
+	return false
+}
+
+// kindOf is 1 for deletions, 0 for applies.
+func kindOf(n *node) int {
+	if n.Deletes() {
+		return 1
+	}
+	return 0
+}
+
+// set moves a node to another state. Counting as it goes keeps every step of
+// the loop cheap, however many objects there are.
+func (e *execution) set(n *node, s state) {
+	e.counts[kindOf(n)][n.state]--
+	e.counts[kindOf(n)][s]++
+	n.state = s
+}
+
+func (e *execution) acting() int { return e.counts[0][acting] + e.counts[1][acting] }
+
+// count tells how many nodes something is still going on with, and how many
+// hang on a failed one.
+func (e *execution) count() (open, hanging int) {
+	open = e.acting()
+	for kind, by := range e.counts {
+		if kind == 1 && !e.pruning {
+			continue
+		}
+		open += by[queued] + by[waiting]
+		hanging += by[failing] + by[blocked]
+	}
+	if e.WaitApplied && open > 0 && open == e.counts[0][waiting] {
+		for _, n := range e.nodes {
+			if n.state == waiting && e.idle(n) {
+				open--
+			}
+		}
+	}
+	return open, hanging
+}
+
+// idle: with --wait=applied an object is waited for only where another needs
+// it ready.
+func (e *execution) idle(n *node) bool {
+	if !e.WaitApplied || n.Deletes() {
+		return false
+	}
+	for _, i := range e.dependents[n.index] {
+		if d := e.nodes[i]; d.state == blocked && !d.Deletes() {
+			for _, need := range d.Needs {
+				if need.Step == n.index && need.Want == order.Ready {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// consider queues a node whose needs are met, or settles one that has nothing
+// to be done.
+func (e *execution) consider(n *node) {
+	switch {
+	case n.Blocked != "":
+		e.lose(n, plan.Failed, n.Blocked)
+		e.record.fail(e.about(n, n.Blocked))
+	case n.Action == plan.Skipped:
+		if n.Stays {
+			e.record.fail(e.about(n, "not deleted: "+n.Reason))
+		}
+		e.lose(n, plan.Skipped, n.Reason)
+	case n.Action == plan.Unchanged:
+		e.settleUnchanged(n)
+	case n.needs > 0, n.Deletes() && !e.pruning:
+	default:
+		e.set(n, queued)
+		heap.Push(&e.queue, n)
+	}
+}
+
+// meet tells those who need n that it is applied, or ready.
+func (e *execution) meet(n *node, want order.Want) {
+	for _, i := range e.dependents[n.index] {
+		d := e.nodes[i]
+		for _, need := range d.Needs {
+			if need.Step == n.index && need.Want == want {
+				d.needs--
+			}
+		}
+		if d.state == blocked && d.needs == 0 {
+			e.consider(d)
+		}
+	}
+}
+
+// lose settles a node that came to nothing, and skips who needs it.
+func (e *execution) lose(n *node, action plan.Action, reason string) {
+	if n.state == lost {
+		return
+	}
+	wasApplied := n.applied
+	e.set(n, lost)
+	if action != "" {
+		n.result.Action = action
+	}
+	n.result.Reason = reason
+	e.record.done++
+	if action != "" {
+		e.record.tell(Event{Type: Acted, Object: n.result, Reason: reason, Error: n.result.Error})
+	} else {
+		e.record.tell(Event{Type: NotReady, Object: n.result, Reason: reason})
+	}
+	e.skipDependents(n, wasApplied)
+}
+
+func (e *execution) skipDependents(n *node, wasApplied bool) {
+	for _, i := range e.dependents[n.index] {
+		d := e.nodes[i]
+		if d.state != blocked || d.Action == plan.Unchanged {
+			continue
+		}
+		for _, need := range d.Needs {
+			if need.Step != n.index || (need.Want == order.Applied && wasApplied) {
+				continue
+			}
+			if d.Deletes() && n.Action == plan.Skipped && !n.Stays && need.Weak {
+				// The planner let what is deleted go though this one stays.
+				d.needs--
+				if d.needs == 0 {
+					e.consider(d)
+				}
+				continue
+			}
+			e.lose(d, plan.Skipped, e.because(d, n, need))
+			break
+		}
+	}
+}
+
+func (e *execution) because(d, n *node, need plan.Need) string {
+	why := n.why
+	if why == "" {
+		switch n.result.Action {
+		case plan.Failed:
+			why = "failed"
+		case plan.Skipped:
+			why = "was skipped"
+		default:
+			why = "is not ready: " + n.result.Reason
+		}
+	}
+	if d.Deletes() {
+		return fmt.Sprintf("%s has to be gone first (%s), and it %s", bundle.Name(n.ID), need.Reason, why)
+	}
+	return blockedBy(n.ID, need.Want, why, need.Reason)
+}
+
+// giveUp settles what hangs on failed objects: they did not recover while the
+// others went on.
+func (e *execution) giveUp() {
+	for _, n := range e.nodes {
+		if n.state == failing {
+			e.settleNotReady(n, isFailed, n.reason)
+		}
+	}
+	for _, n := range e.nodes {
+		if n.state == blocked && (!n.Deletes() || e.pruning) {
+			reason := "what it needs is not there"
+			for _, need := range n.Needs {
+				if on := e.nodes[need.Step]; on.state == waiting || on.state == lost {
+					reason = e.because(n, on, need)
+				}
+			}
+			e.lose(n, plan.Skipped, reason)
+		}
+	}
+}
+
+// startPruning lets deletions go, if everything was applied well.
+func (e *execution) startPruning() {
+	e.pruning = true
+	notApplied := 0
+	for _, n := range e.nodes {
+		if !n.Deletes() && (n.result.Action == plan.Failed || n.result.Action == plan.Skipped) {
+			notApplied++
+		}
+	}
+	for _, n := range e.nodes {
+		if !n.Deletes() || n.state != blocked {
+			continue
+		}
+		if notApplied > 0 && n.Action != plan.Skipped {
+			e.lose(n, plan.Skipped, fmt.Sprintf("not %s, because %d objects could not be applied", n.Action, notApplied))
+			continue
+		}
+		e.consider(n)
+	}
+}
+
+// halt stops all that has not been sent.
+func (e *execution) halt(cause error) {
+	e.halted = cause
+	reason := "interrupted"
+	if cause != nil {
+		reason += ": " + cause.Error()
+	}
+	e.settleAll(reason)
+}
+
+// settleAll ends the waiting and skips what was not begun.
+func (e *execution) settleAll(reason string) {
+	for _, n := range e.nodes {
+		switch n.state {
+		case blocked, queued:
+			if n.Action == plan.Unchanged {
+				continue
+			}
+			e.lose(n, plan.Skipped, reason)
+		case waiting, failing:
+			e.settleNotReady(n, notReady, reason+": "+n.reason)
+		}
+	}
+}
+
+// clock watches the time: the run's, each object's, and the heartbeat's.
+func (e *execution) clock() {
+	now := time.Now()
+	if !e.deadline.IsZero() && now.After(e.deadline) && e.halted == nil {
+		e.halted = fmt.Errorf("%w after %s", errTimeout, e.Timeout)
+		e.settleAll(e.halted.Error())
+		return
+	}
+	for _, n := range e.nodes {
+		if n.state != waiting && n.state != failing {
+			continue
+		}
+		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
+			e.settleNotReady(n, notReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
+		}
+	}
+	if e.Heartbeat > 0 && now.Sub(e.quiet) > e.Heartbeat {
+		e.quiet = now
+		if pending := e.pending(); len(pending) > 0 {
+			e.record.tell(Event{Type: Heartbeat, Pending: pending})
+		}
+	}
+}
+
+// pending is what is being waited for, longest first.
+func (e *execution) pending() []Pending {
+	var pending []Pending
+	for _, n := range e.nodes {
+		switch n.state {
+		case waiting, failing:
+			pending = append(pending, Pending{ID: n.ID, Reason: n.reason, Since: n.since})
+		case acting:
+			pending = append(pending, Pending{ID: n.ID, Reason: "waits for the server's answer", Since: e.record.begin.Add(time.Duration(n.result.StartedAt * float64(time.Second)))})
+		}
+	}
+	sortPending(pending)
+	return pending
+}
+
+func (e *execution) about(n *node, message string) string {
+	text := bundle.Name(n.ID) + ": " + message
+	if at := n.result.Source.String(); at != "" {
+		text = at + ": " + text
+	}
+	return text
+}

@@ -1,0 +1,324 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/diff"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+)
+
+// receive handles one message of an applier or a watch.
+func (e *execution) receive(m any) {
+	switch m := m.(type) {
+	case outcome:
+		e.acted(m)
+	case retried:
+		m.node.result.Reason = ""
+		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
+	case served:
+		e.probed(m)
+	case cluster.Seen:
+		if n := e.byID[m.ID]; n != nil {
+			n.seen = true
+			e.observe(n, m.Live, m.Gone)
+		}
+	case cluster.Synced:
+		// What the watch should have told of, and did not, is asked for.
+		for _, n := range e.nodes {
+			if (n.state == waiting || n.state == failing) && !n.seen && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace) {
+				e.look(n)
+			}
+		}
+	case cluster.Broken:
+		e.broken(m)
+	case looked:
+		e.lookedAt(m)
+	}
+}
+
+// acted settles what the server answered.
+func (e *execution) acted(o outcome) {
+	n := o.node
+	n.result.ActedAt = e.record.seconds()
+	e.quiet = time.Now()
+	for _, w := range o.warnings {
+		e.record.warn(bundle.Name(n.ID) + ": " + w)
+	}
+	if o.err != nil {
+		n.result.Error = o.err.Error()
+		e.record.fail(e.about(n, o.err.Error()))
+		e.lose(n, o.action, o.err.Error())
+		return
+	}
+	n.result.Action = o.action
+	n.stored = o.stored
+	if n.Deletes() {
+		e.record.tell(Event{Type: Acted, Object: n.result})
+		if o.gone {
+			e.settle(n)
+			return
+		}
+		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
+		return
+	}
+	if o.action != plan.Created && n.Live != nil {
+		d := diff.Objects(n.Live, n.stored, diff.Options{})
+		n.result.Diff, n.result.Changes = d.Unified, d.Changes
+	}
+	e.record.tell(Event{Type: Acted, Object: n.result})
+	n.applied = true
+	e.meet(n, order.Applied)
+	e.assess(n, n.stored)
+}
+
+// settleUnchanged settles an object that nothing has to be sent for; what is
+// not ready yet is waited for all the same.
+func (e *execution) settleUnchanged(n *node) {
+	n.applied, n.stored = true, n.Live
+	if r, err := e.client.Resource(n.GVK); err == nil {
+		n.resource = r
+	}
+	e.record.tell(Event{Type: Acted, Object: n.result})
+	e.meet(n, order.Applied)
+	e.assess(n, n.Live)
+}
+
+// assess judges an object just after it was applied.
+func (e *execution) assess(n *node, live *unstructured.Unstructured) {
+	if !ready.Waits(n.GVK, n.rules) {
+		e.settle(n)
+		return
+	}
+	status := ready.Of(live, n.rules, e.hints)
+	if status.State == ready.Ready {
+		e.becameReady(n)
+		return
+	}
+	e.wait(n, status)
+}
+
+// wait begins to wait for an object, through a watch of its kind.
+func (e *execution) wait(n *node, status ready.Status) {
+	e.set(n, waiting)
+	n.since = time.Now()
+	e.progress(n, status)
+	if n.Deletes() && !e.labelled(n.Live) {
+		e.pollGone(n)
+		return
+	}
+	e.watches.Start(e.work, n.resource, e.scopeOf(n))
+}
+
+func (e *execution) labelled(live *unstructured.Unstructured) bool {
+	key, value, _ := strings.Cut(e.inv.Selector(), "=")
+	return live.GetLabels()[key] == value
+}
+
+// scopeOf is the namespace to watch for a kind: the only one there is, or all.
+func (e *execution) scopeOf(n *node) string {
+	if e.scopes == nil {
+		e.scopes = map[string]string{}
+		for _, other := range e.nodes {
+			kind := other.ID.GroupKind.String()
+			if scope, ok := e.scopes[kind]; ok && scope != other.ID.Namespace {
+				e.scopes[kind] = ""
+			} else if !ok {
+				e.scopes[kind] = other.ID.Namespace
+			}
+		}
+	}
+	return e.scopes[n.ID.GroupKind.String()]
+}
+
+// progress tells why an object is not ready, when that changed.
+func (e *execution) progress(n *node, status ready.Status) {
+	if n.reason == status.Reason && n.reason != "" {
+		return
+	}
+	n.reason = status.Reason
+	n.result.Reason = status.Reason
+	e.quiet = time.Now()
+	e.record.tell(Event{Type: Waiting, Object: n.result, Reason: status.Reason})
+}
+
+// observe judges an object that a watch, or a GET, has seen.
+func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool) {
+	if n.state != waiting && n.state != failing {
+		return
+	}
+	if n.Deletes() {
+		switch {
+		case gone, live.GetUID() != n.Live.GetUID():
+			e.settle(n)
+		default:
+			e.progress(n, ready.Status{Reason: deleting(live)})
+		}
+		return
+	}
+	if gone {
+		status := ready.Deleted(live, n.rules)
+		if status.State == ready.Ready {
+			e.becameReady(n)
+			return
+		}
+		e.settleNotReady(n, isFailed, status.Reason)
+		return
+	}
+	if n.stored != nil && live.GetUID() == n.stored.GetUID() && live.GetGeneration() < n.stored.GetGeneration() {
+		return // older than what we applied
+	}
+	switch status := ready.Of(live, n.rules, e.hints); status.State {
+	case ready.Ready:
+		e.becameReady(n)
+	case ready.Failed:
+		if n.state == waiting {
+			e.set(n, failing)
+			n.result.Ready = isFailed
+			n.reason = status.Reason
+			n.result.Reason = status.Reason
+			e.quiet = time.Now()
+			e.record.tell(Event{Type: NotReady, Object: n.result, Reason: status.Reason})
+		}
+		n.reason = status.Reason
+	default:
+		if n.state == failing {
+			e.set(n, waiting)
+			n.result.Ready = ""
+		}
+		e.progress(n, status)
+	}
+}
+
+// deleting says what keeps a deleted object.
+func deleting(live *unstructured.Unstructured) string {
+	reason := "is being deleted"
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if ok && condition["status"] == "True" && live.GetKind() == "Namespace" {
+			reason += fmt.Sprintf("; %v: %v", condition["reason"], condition["message"])
+		}
+	}
+	finalizers := slices.Clone(live.GetFinalizers())
+	more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
+	if finalizers = append(finalizers, more...); len(finalizers) > 0 {
+		reason += "; held by finalizers: " + strings.Join(finalizers, ", ")
+	}
+	return reason
+}
+
+// becameReady settles a ready object; a CRD whose resources wait for it only
+// after its versions are served.
+func (e *execution) becameReady(n *node) {
+	if n.ID.GroupKind.Kind == "CustomResourceDefinition" && n.result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
+		if n.probing {
+			return
+		}
+		n.probing = true
+		if n.state != waiting {
+			e.set(n, waiting)
+			n.since, n.reason = time.Now(), "its versions are not served yet"
+		}
+		e.probe(n)
+		return
+	}
+	e.settle(n)
+}
+
+func (e *execution) probed(m served) {
+	if m.node.state != waiting && m.node.state != failing {
+		return
+	}
+	if m.err != nil {
+		e.settleNotReady(m.node, isFailed, m.err.Error())
+		return
+	}
+	e.settle(m.node)
+}
+
+// settle ends a node well: ready, or gone.
+func (e *execution) settle(n *node) {
+	waited := n.state == waiting || n.state == failing
+	e.set(n, finished)
+	e.record.done++
+	n.result.ReadyAt = e.record.seconds()
+	if !n.Deletes() {
+		n.result.Ready, n.result.Reason = isReady, n.Reason
+	} else if n.result.Action == plan.Pruned {
+		n.result.Reason = n.Reason
+	}
+	if waited {
+		e.quiet = time.Now()
+		e.record.tell(Event{Type: BecameOK, Object: n.result})
+	}
+	e.meet(n, order.Ready)
+}
+
+// settleNotReady ends the waiting for an object.
+func (e *execution) settleNotReady(n *node, how, reason string) {
+	n.result.Ready = how
+	if n.Deletes() {
+		n.result.Ready = notReady
+		e.stuck = append(e.stuck, n.ID)
+	}
+	e.lose(n, "", reason)
+}
+
+// broken: a kind cannot be watched everywhere. It is watched by namespace, and
+// where that is forbidden as well, asked for now and then.
+func (e *execution) broken(m cluster.Broken) {
+	for _, n := range e.nodes {
+		if n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
+			continue
+		}
+		if n.state != waiting && n.state != failing {
+			continue
+		}
+		if m.Namespace == "" && m.Resource.Namespaced && apierrors.IsForbidden(m.Err) {
+			e.scopes[n.ID.GroupKind.String()] = n.ID.Namespace
+			e.watches.Start(e.work, n.resource, n.ID.Namespace)
+			continue
+		}
+		e.poll(n)
+	}
+}
+
+const pollEvery = 2 * time.Second
+
+func (e *execution) poll(n *node) {
+	time.AfterFunc(pollEvery, func() { e.look(n) })
+	n.polled = true
+}
+
+// pollGone asks for an object that carries no label to watch by.
+func (e *execution) pollGone(n *node) {
+	n.polled = true
+	time.AfterFunc(pollEvery/20, func() { e.look(n) })
+}
+
+func (e *execution) lookedAt(m looked) {
+	n := m.node
+	if n.state != waiting && n.state != failing {
+		return
+	}
+	if m.err == nil {
+		live := m.live
+		if live == nil {
+			live = n.stored
+		}
+		e.observe(n, live, m.live == nil)
+	}
+	if n.polled && (n.state == waiting || n.state == failing) {
+		e.poll(n)
+	}
+}

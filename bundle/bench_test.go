@@ -1,0 +1,54 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// realSize is a bundle as large as the largest real one: 223 documents in
+// 4.8 MB, most of it dashboards and CRDs.
+func realSize() []byte {
+	var b bytes.Buffer
+	panel := `          {"title": "{{instance}}", "type": "graph", "targets": [{"expr": "sum(rate(x{job=\"y\"}[5m])) by (instance)"}]},` + "\n"
+	for i := range 223 {
+		switch {
+		case i%10 == 0: // a CRD
+			fmt.Fprintf(&b, "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: t%d.example.com\nspec:\n  group: example.com\n  names: {kind: T%d}\n  versions:\n  - name: v1\n    served: true\n    schema:\n      openAPIV3Schema:\n        properties:\n", i, i)
+			for j := range 700 {
+				fmt.Fprintf(&b, "          field%d:\n            description: What this field means, in a sentence that is\n              longer than one line can be.\n            type: string\n", j)
+			}
+		case i%10 < 4: // a dashboard
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: d%d\n  namespace: n\ndata:\n  dashboard.json: |\n    {\"panels\": [\n%s    ]}\n", i, strings.Repeat(panel, 300))
+		default:
+			fmt.Fprintf(&b, "---\n%s", strings.Replace(deployment("registry/x:1", ""), "name: a", fmt.Sprintf("name: a%d", i), 1))
+		}
+	}
+	return b.Bytes()
+}
+
+func BenchmarkRead(b *testing.B) {
+	text := realSize()
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		bundle, err := Read(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(text)})
+		if err != nil || len(bundle.Objects) != 223 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	bundle, err := Read(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(realSize())})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := bundle.Resolve(Resolver{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

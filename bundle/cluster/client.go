@@ -1,0 +1,144 @@
+// Package cluster is the only code that speaks to the API server: discovery,
+// server-side apply, reads, deletes, watches; each request counted, transient
+// answers retried.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// FieldManager owns the fields that brine applies.
+const FieldManager = "brine"
+
+// Options are what a run may change about how it speaks to the server.
+type Options struct {
+	UserAgent string
+	// RetryFor bounds how long one request's transient answers (429, 5xx,
+	// connection errors, a webhook that is not up yet) are retried. Zero: a
+	// minute.
+	RetryFor time.Duration
+	// ForceConflicts takes fields that other managers own.
+	ForceConflicts bool
+	// FieldValidation is Strict (the default), Warn or Ignore.
+	FieldValidation string
+}
+
+// Client speaks to one API server. It is safe for use by many goroutines.
+type Client struct {
+	Requests *Counter
+
+	host     string
+	onRetry  func(ctx context.Context, err error, attempt int)
+	options  Options
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	disco    *discovery.DiscoveryClient
+	raw      rest.Interface
+	kinds    kinds
+}
+
+// New makes a client for config; it sends nothing yet.
+func New(config *rest.Config, o Options) (*Client, error) {
+	if o.RetryFor == 0 {
+		o.RetryFor = time.Minute
+	}
+	if o.FieldValidation == "" {
+		o.FieldValidation = metav1.FieldValidationStrict
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = o.UserAgent
+	config.WarningHandlerWithContext = warnings{}
+	limiter := &courtesy{}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.RateLimiter = limiter
+	}
+	counter := &Counter{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &transport{next: next, counter: counter, limiter: limiter}
+	})
+	// One http.Client for all, so that they share connections.
+	shared, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
+	}
+	c := &Client{Requests: counter, host: config.Host, options: o}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
+		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, shared); err != nil {
+		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
+	}
+	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, shared); err != nil {
+		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
+	}
+	plain := rest.CopyConfig(config)
+	plain.APIPath, plain.GroupVersion = "/", nil
+	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	if c.raw, err = rest.UnversionedRESTClientForConfigAndClient(withAnyVersion(plain), shared); err != nil {
+		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// OnRetry sets who is told of every transient answer, before the pause that
+// follows it. ctx is that of the call.
+func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int)) { c.onRetry = tell }
+
+// Host is the API server's address, for messages.
+func (c *Client) Host() string { return c.host }
+
+func withAnyVersion(config *rest.Config) *rest.Config {
+	config.GroupVersion = &metav1.SchemeGroupVersion
+	return config
+}
+
+// courtesy limits the client's rate only where the server cannot look after
+// itself: one with priority and fairness says so in every answer.
+type courtesy struct {
+	limited flowcontrol.RateLimiter
+}
+
+const (
+	courtesyQPS   = 50 // as kubectl does
+	courtesyBurst = 300
+)
+
+// learn is called with the first answer's headers, before there is traffic
+// worth limiting.
+func (l *courtesy) learn(header http.Header) {
+	if header.Get("X-Kubernetes-PF-FlowSchema-UID") == "" {
+		l.limited = flowcontrol.NewTokenBucketRateLimiter(courtesyQPS, courtesyBurst)
+	}
+}
+
+func (l *courtesy) TryAccept() bool { return l.limited == nil || l.limited.TryAccept() }
+func (l *courtesy) Accept() {
+	if l.limited != nil {
+		l.limited.Accept()
+	}
+}
+func (l *courtesy) Stop() {}
+func (l *courtesy) QPS() float32 {
+	if l.limited == nil {
+		return 0
+	}
+	return l.limited.QPS()
+}
+
+func (l *courtesy) Wait(ctx context.Context) error {
+	if l.limited == nil {
+		return nil
+	}
+	return l.limited.Wait(ctx)
+}

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// Resource is how the server serves a kind.
+type Resource struct {
+	GVR        schema.GroupVersionResource
+	GVK        schema.GroupVersionKind
+	Namespaced bool
+	Verbs      []string
+}
+
+// Can says whether the resource has the verb.
+func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
+
+type kinds struct {
+	mu        sync.RWMutex
+	byKind    map[schema.GroupVersionKind]Resource
+	preferred map[schema.GroupKind]schema.GroupVersionKind
+	failed    map[schema.GroupVersion]error
+}
+
+// Discover asks the server what it serves: two requests where it has
+// aggregated discovery (Kubernetes 1.27 and newer). Groups that cannot be
+// discovered, because the server behind an APIService is away, are no error
+// here: see Failed.
+func (c *Client) Discover(ctx context.Context) error {
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	failed := map[schema.GroupVersion]error{}
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
+		var partly *discovery.ErrGroupDiscoveryFailed
+		if errors.As(err, &partly) {
+			failed, err = partly.Groups, nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ask %s what it serves: %w", c.host, err)
+	}
+	k := kinds{
+		byKind:    map[schema.GroupVersionKind]Resource{},
+		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
+		failed:    failed,
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") {
+				k.add(gv, r)
+			}
+		}
+	}
+	for _, group := range groups {
+		for _, v := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: v.Version}
+			for gvk := range k.byKind {
+				if gvk.GroupVersion() != gv {
+					continue
+				}
+				if _, ok := k.preferred[gvk.GroupKind()]; !ok {
+					k.preferred[gvk.GroupKind()] = gvk
+				}
+			}
+		}
+	}
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	c.kinds.byKind, c.kinds.preferred, c.kinds.failed = k.byKind, k.preferred, k.failed
+	return nil
+}
+
+func (k *kinds) add(gv schema.GroupVersion, r metav1.APIResource) {
+	gvk := gv.WithKind(r.Kind)
+	if _, ok := k.byKind[gvk]; ok {
+		return
+	}
+	k.byKind[gvk] = Resource{GVR: gv.WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs}
+}
+
+// Resource finds how a kind is served. Its error is a meta.NoKindMatchError
+// that names the versions that are served instead, if any.
+func (c *Client) Resource(gvk schema.GroupVersionKind) (Resource, error) {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	if r, ok := c.kinds.byKind[gvk]; ok {
+		return r, nil
+	}
+	return Resource{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// Any finds the version that the server prefers for a kind, for objects whose
+// version does not matter, as when one is to be deleted.
+func (c *Client) Any(gk schema.GroupKind) (Resource, error) {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	if gvk, ok := c.kinds.preferred[gk]; ok {
+		return c.kinds.byKind[gvk], nil
+	}
+	return Resource{}, &meta.NoKindMatchError{GroupKind: gk}
+}
+
+// Versions are those in which the server serves a kind, the preferred first.
+func (c *Client) Versions(gk schema.GroupKind) []string {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	var versions []string
+	for gvk := range c.kinds.byKind {
+		if gvk.GroupKind() == gk {
+			versions = append(versions, gvk.Version)
+		}
+	}
+	preferred := c.kinds.preferred[gk].Version
+	slices.SortFunc(versions, func(a, b string) int {
+		if (a == preferred) != (b == preferred) {
+			if a == preferred {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return versions
+}
+
+// Failed is the error that kept a group from being discovered, or nil. Whether
+// such a group serves a kind cannot be known.
+func (c *Client) Failed(group string) error {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	for gv, err := range c.kinds.failed {
+		if gv.Group == group {
+			return fmt.Errorf("%s: %w", gv, err)
+		}
+	}
+	return nil
+}
+
+// Learn makes a resource known that discovery cannot know yet: one that a
+// CustomResourceDefinition of the bundle is about to define.
+func (c *Client) Learn(r Resource) {
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	if _, ok := c.kinds.byKind[r.GVK]; ok {
+		return
+	}
+	c.kinds.byKind[r.GVK] = r
+	if _, ok := c.kinds.preferred[r.GVK.GroupKind()]; !ok {
+		c.kinds.preferred[r.GVK.GroupKind()] = r.GVK
+	}
+}
+
+// Prefer makes a served version the one that objects of its kind are read in,
+// so that what is live is compared with what a bundle writes in like terms.
+func (c *Client) Prefer(gvk schema.GroupVersionKind) {
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	if _, ok := c.kinds.byKind[gvk]; ok {
+		c.kinds.preferred[gvk.GroupKind()] = gvk
+	}
+}
+
+// Namespaced are all resources that live in namespaces and can be listed and
+// deleted, in the server's preferred versions.
+func (c *Client) Namespaced() []Resource {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	var all []Resource
+	for _, gvk := range c.kinds.preferred {
+		if r := c.kinds.byKind[gvk]; r.Namespaced && r.Can("list") && r.Can("delete") {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.GVR.String(), b.GVR.String()) })
+	return all
+}
+
+// Serves asks the server whether a group and version has the resource now: a
+// CRD is established a little before each of its versions can be used.
+func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvr.GroupVersion().String())
+	if err != nil {
+		if gone(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("ask whether %s is served: %w", gvr, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
+}

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"golang.org/x/sync/errgroup"
+
+	"brine/bundle"
+)
+
+// View is the live objects as they were looked at before anything was planned.
+type View struct {
+	Live map[bundle.ID]*unstructured.Unstructured
+	// Unsure are objects that may be there, but whose kind cannot be asked for:
+	// the server behind their APIService is away.
+	Unsure map[bundle.ID]error
+
+	mu sync.Mutex
+}
+
+const (
+	readers = 16 // parallel reads
+	fewGets = 4  // up to here, single GETs are cheaper than a LIST
+)
+
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// Look reads the live objects of members and others with as few requests as it
+// can: members by one LIST a kind through the selector of their label; what
+// that does not find by single GETs, or where there are many by a LIST of
+// metadata. Objects in namespaces that are not there are not asked for.
+func (c *Client) Look(ctx context.Context, members, others []bundle.ID, selector string) (*View, error) {
+	v := &View{Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{}}
+	wanted := map[bundle.ID]bool{}
+	for _, id := range slices.Concat(members, others) {
+		wanted[id] = true
+	}
+	if err := c.eachKind(ctx, members, func(ctx context.Context, r Resource, ids []bundle.ID) error {
+		if len(ids) == 1 {
+			return nil // a GET, below, is as cheap
+		}
+		items, err := c.listEverywhere(ctx, r, ids, selector)
+		if err != nil {
+			return err
+		}
+		for i := range items {
+			v.add(wanted, r, &items[i])
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var namespaces, rest []bundle.ID
+	for id := range wanted {
+		if _, ok := v.Live[id]; ok {
+			continue
+		}
+		if _, err := c.Any(id.GroupKind); err != nil {
+			if failed := c.Failed(id.GroupKind.Group); failed != nil {
+				v.Unsure[id] = failed
+			}
+			continue
+		}
+		if id.GroupKind == namespaceKind {
+			namespaces = append(namespaces, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	if err := c.eachKind(ctx, namespaces, v.fill(c, wanted)); err != nil {
+		return nil, err
+	}
+	rest = slices.DeleteFunc(rest, func(id bundle.ID) bool {
+		namespace := bundle.ID{GroupKind: namespaceKind, Name: id.Namespace}
+		return id.Namespace != "" && wanted[namespace] && v.Live[namespace] == nil
+	})
+	if err := c.eachKind(ctx, rest, v.fill(c, wanted)); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *View) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstructured) {
+	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: r.GVK.GroupKind()}
+	if !wanted[id] {
+		return
+	}
+	if u.GetKind() == "" { // items of some lists come without
+		u.SetGroupVersionKind(r.GVK)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.Live[id] = u
+}
+
+// fill reads the objects of one kind that no label found.
+func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
+	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
+		if len(ids) > fewGets && r.Can("list") {
+			found, err := c.existing(ctx, r, ids)
+			if err != nil && !apierrors.IsForbidden(err) {
+				return err
+			}
+			if err == nil {
+				ids = found
+			}
+		}
+		if len(ids) > 5*fewGets && r.Can("list") {
+			items, err := c.listEverywhere(ctx, r, ids, "")
+			if err == nil {
+				for i := range items {
+					v.add(wanted, r, &items[i])
+				}
+				return nil
+			}
+			if !apierrors.IsForbidden(err) {
+				return err
+			}
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(readers)
+		for _, id := range ids {
+			group.Go(func() error {
+				live, err := c.Get(ctx, r, id)
+				if err != nil {
+					return fmt.Errorf("read %s: %w", bundle.Name(id), err)
+				}
+				if live != nil {
+					v.add(wanted, r, live)
+				}
+				return nil
+			})
+		}
+		return group.Wait()
+	}
+}
+
+// existing are those of ids that are there, by a LIST of metadata.
+func (c *Client) existing(ctx context.Context, r Resource, ids []bundle.ID) ([]bundle.ID, error) {
+	there := map[bundle.ID]bool{}
+	for _, namespace := range scopes(r, ids) {
+		items, err := c.ListMetadata(ctx, r, namespace, "")
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", r.GVR.GroupResource(), err)
+		}
+		for i := range items {
+			there[bundle.ID{Namespace: items[i].Namespace, Name: items[i].Name, GroupKind: r.GVK.GroupKind()}] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id bundle.ID) bool { return !there[id] }), nil
+}
+
+// scopes is where to list for ids: their one namespace, or everywhere.
+func scopes(r Resource, ids []bundle.ID) []string {
+	if !r.Namespaced {
+		return []string{""}
+	}
+	one := ids[0].Namespace
+	for _, id := range ids {
+		if id.Namespace != one {
+			return []string{""}
+		}
+	}
+	return []string{one}
+}
+
+// listEverywhere lists with one request where rights allow it, otherwise with
+// one a namespace.
+func (c *Client) listEverywhere(ctx context.Context, r Resource, ids []bundle.ID, selector string) ([]unstructured.Unstructured, error) {
+	items, err := c.List(ctx, r, scopes(r, ids)[0], selector, "")
+	if err == nil {
+		return items, nil
+	}
+	if !apierrors.IsForbidden(err) || !r.Namespaced {
+		return nil, fmt.Errorf("list %s: %w", r.GVR.GroupResource(), err)
+	}
+	namespaces := map[string]bool{}
+	for _, id := range ids {
+		namespaces[id.Namespace] = true
+	}
+	items = nil
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		more, err := c.List(ctx, r, namespace, selector, "")
+		if err != nil {
+			return nil, fmt.Errorf("list %s in namespace %s: %w", r.GVR.GroupResource(), namespace, err)
+		}
+		items = append(items, more...)
+	}
+	return items, nil
+}
+
+// eachKind calls do for each served kind among ids, several at a time. Kinds
+// that the server does not serve are passed over: nothing of them is there.
+func (c *Client) eachKind(ctx context.Context, ids []bundle.ID, do func(context.Context, Resource, []bundle.ID) error) error {
+	byKind := map[schema.GroupKind][]bundle.ID{}
+	for _, id := range ids {
+		byKind[id.GroupKind] = append(byKind[id.GroupKind], id)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, gk := range slices.SortedFunc(maps.Keys(byKind), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+		r, err := c.Any(gk)
+		if err != nil {
+			continue
+		}
+		group.Go(func() error { return do(ctx, r, byKind[gk]) })
+	}
+	return group.Wait()
+}

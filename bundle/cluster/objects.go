@@ -1,0 +1,262 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"brine/bundle"
+)
+
+// pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
+const pageSize = 500
+
+// Write says how one write is done.
+type Write struct {
+	DryRun bool
+	// Force takes the fields in conflict, whatever the client's options say.
+	Force bool
+	// Manager is the field manager; FieldManager when empty.
+	Manager string
+}
+
+func (w Write) dryRun() []string {
+	if w.DryRun {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+func (c *Client) resource(r Resource, namespace string) dynamic.ResourceInterface {
+	if r.Namespaced && namespace != "" {
+		return c.dynamic.Resource(r.GVR).Namespace(namespace)
+	}
+	return c.dynamic.Resource(r.GVR)
+}
+
+// Apply sends one server-side apply of body, the object as JSON, and returns
+// the object as the server stored it and what it warned of. It asks again
+// after transient answers.
+func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byte, w Write) (*unstructured.Unstructured, []string, error) {
+	ctx, warned := collectWarnings(ctx)
+	force := c.options.ForceConflicts || w.Force
+	o := metav1.PatchOptions{
+		FieldManager:    manager(w),
+		FieldValidation: c.options.FieldValidation,
+		Force:           &force,
+		DryRun:          w.dryRun(),
+	}
+	var stored *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		*warned = (*warned)[:0]
+		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
+		return err
+	})
+	return stored, *warned, err
+}
+
+func manager(w Write) string {
+	if w.Manager != "" {
+		return w.Manager
+	}
+	return FieldManager
+}
+
+// Patch sends a JSON or merge patch, as for managedFields and for labels that
+// are taken off an object.
+func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types.PatchType, body []byte, w Write) (*unstructured.Unstructured, error) {
+	var stored *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
+			metav1.PatchOptions{FieldManager: manager(w), DryRun: w.dryRun()})
+		return err
+	})
+	return stored, err
+}
+
+// Create posts an object; AlreadyExists is returned as it is.
+func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstructured, w Write) (*unstructured.Unstructured, error) {
+	var stored *unstructured.Unstructured
+	sent := false
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		stored, err = c.resource(r, u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{FieldManager: manager(w), DryRun: w.dryRun()})
+		if sent && apierrors.IsAlreadyExists(err) && !w.DryRun {
+			// The answer to the first try may have been lost, not the request.
+			live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
+			if getErr == nil && sameContent(live, u) {
+				stored, err = live, nil
+			}
+		}
+		sent = true
+		return err
+	})
+	return stored, err
+}
+
+// Update puts an object; its resourceVersion makes it fail with a conflict
+// when somebody else was there first.
+func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var stored *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
+		if getErr == nil && sameContent(live, u) {
+			stored = live
+			return nil
+		}
+		return &lostRace{err}
+	})
+	return stored, err
+}
+
+// sameContent says whether the live object is what we meant to write.
+func sameContent(live, meant *unstructured.Unstructured) bool {
+	for _, field := range []string{"data", "binaryData", "spec", "stringData"} {
+		a, _ := json.Marshal(live.Object[field])
+		b, _ := json.Marshal(meant.Object[field])
+		if string(a) != string(b) {
+			return false
+		}
+	}
+	return fmt.Sprint(live.GetLabels(), live.GetAnnotations()) == fmt.Sprint(meant.GetLabels(), meant.GetAnnotations())
+}
+
+// lostRace is a conflict that no retry mends: the caller has to look again.
+type lostRace struct{ error }
+
+func (l *lostRace) Unwrap() error { return l.error }
+
+// Get reads one object; nil and no error when it is not there.
+func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructured.Unstructured, error) {
+	var live *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		live, err = c.resource(r, id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+		return err
+	})
+	if gone(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// List reads all objects of a resource that the label selector matches, page
+// by page; namespace "" reads all namespaces.
+func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
+	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
+	var items []unstructured.Unstructured
+	for {
+		var page *unstructured.UnstructuredList
+		err := c.retry(ctx, func(ctx context.Context) (err error) {
+			page, err = c.resource(r, namespace).List(ctx, o)
+			return err
+		})
+		if apierrors.IsResourceExpired(err) && o.Continue != "" {
+			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return items, nil
+		}
+	}
+}
+
+// ListMetadata is List for when names, labels, annotations and owners are
+// enough.
+func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelSelector string) ([]metav1.PartialObjectMetadata, error) {
+	o := metav1.ListOptions{LabelSelector: labelSelector, Limit: 2 * pageSize}
+	var items []metav1.PartialObjectMetadata
+	for {
+		var page *metav1.PartialObjectMetadataList
+		err := c.retry(ctx, func(ctx context.Context) (err error) {
+			if namespace != "" && r.Namespaced {
+				page, err = c.metadata.Resource(r.GVR).Namespace(namespace).List(ctx, o)
+			} else {
+				page, err = c.metadata.Resource(r.GVR).List(ctx, o)
+			}
+			return err
+		})
+		if apierrors.IsResourceExpired(err) && o.Continue != "" {
+			items, o.Continue = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if o.Continue = page.Continue; o.Continue == "" {
+			return items, nil
+		}
+	}
+}
+
+// Deletion is what is asked of a DELETE.
+type Deletion struct {
+	UID         types.UID // the object is deleted only if it is this one
+	Version     string    // and, unless empty, this resourceVersion
+	Propagation metav1.DeletionPropagation
+	DryRun      bool
+}
+
+// Delete deletes an object. It returns true if the object is gone with the
+// answer, false if it goes later (finalizers, grace periods, a namespace's
+// contents). An object that is not there is gone.
+func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletion) (bool, error) {
+	o := metav1.DeleteOptions{PropagationPolicy: &d.Propagation, Preconditions: &metav1.Preconditions{}}
+	if d.Propagation == "" {
+		o.PropagationPolicy = nil
+	}
+	if d.UID != "" {
+		o.Preconditions.UID = &d.UID
+	}
+	if d.Version != "" {
+		o.Preconditions.ResourceVersion = &d.Version
+	}
+	if d.DryRun {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	o.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return false, fmt.Errorf("encode the options of a delete: %w", err)
+	}
+	path := "/apis/" + r.GVR.Group + "/" + r.GVR.Version
+	if r.GVR.Group == "" {
+		path = "/api/" + r.GVR.Version
+	}
+	if r.Namespaced {
+		path += "/namespaces/" + id.Namespace
+	}
+	var answer []byte
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
+		answer, err = c.raw.Delete().AbsPath(path, r.GVR.Resource, id.Name).
+			SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+		return err
+	})
+	if gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var kind struct {
+		Kind     string            `json:"kind"`
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer, &kind); err != nil {
+		return false, nil // an aggregated server's own idea of an answer: look again later
+	}
+	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
+}

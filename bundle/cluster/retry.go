@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// retry calls try until it succeeds, fails for good, or the client's RetryFor
+// has passed; the last error is returned as it came.
+func (c *Client) retry(ctx context.Context, try func(context.Context) error) error {
+	deadline := time.Now().Add(c.options.RetryFor)
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		err := try(ctx)
+		if err == nil || ctx.Err() != nil || !Transient(err) {
+			return err
+		}
+		wait := pause/2 + rand.N(pause/2+1) // a crowd must not come back as a crowd
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			wait = time.Duration(seconds) * time.Second
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return err
+		}
+		if c.onRetry != nil {
+			c.onRetry(ctx, err, attempt)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+		pause = min(pause*2, lastPause)
+	}
+}
+
+// Transient says whether an answer may be another one soon: too many requests,
+// a server error (a webhook that is not up yet is one), a lost connection, a
+// race with another writer, a namespace that is still being deleted.
+func Transient(err error) bool {
+	var lost *lostRace
+	switch {
+	case errors.As(err, &lost):
+		return false
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsUnexpectedServerError(err):
+		return true
+	case apierrors.IsConflict(err):
+		return len(FieldConflicts(err)) == 0 && !preconditionFailed(err)
+	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return true
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code >= 500
+	}
+	return Unreachable(err)
+}
+
+// Unreachable says whether the server could not be spoken to at all.
+func Unreachable(err error) bool {
+	var netErr net.Error
+	var urlErr *url.Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsHTTP2ConnectionLost(err),
+		utilnet.IsProbableEOF(err), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netErr):
+		return true
+	case errors.As(err, &urlErr):
+		return !strings.Contains(err.Error(), "certificate") // those stay wrong
+	}
+	return false
+}
+
+// Conflict is a field that another manager owns.
+type Conflict struct {
+	Manager string // as the server says it: "kubectl" using apps/v1 at …
+	Field   string // .spec.replicas
+}
+
+// FieldConflicts are the fields for which a server-side apply was refused.
+func FieldConflicts(err error) []Conflict {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var conflicts []Conflict
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			conflicts = append(conflicts, Conflict{Manager: strings.TrimPrefix(cause.Message, "conflict with "), Field: cause.Field})
+		}
+	}
+	return conflicts
+}
+
+// preconditionFailed: a UID or resourceVersion that we insisted on is not the
+// live one. Asking again changes nothing.
+func preconditionFailed(err error) bool {
+	return strings.Contains(err.Error(), "Precondition failed") || strings.Contains(err.Error(), "uid mismatch")
+}
+
+// gone says that the object, or its kind, is not there.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsGone(err) }
+
+func setOf(s ...string) sets.String { return sets.NewString(s...) } //nolint:staticcheck // RequestInfoFactory's own type

@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"brine/bundle"
+)
+
+// Seen is one observation of an object: as it is now, or Gone.
+type Seen struct {
+	ID   bundle.ID
+	Live *unstructured.Unstructured
+	Gone bool
+}
+
+// Synced tells that all objects of a resource (in Namespace, unless it is
+// empty) that were there when the watch began have been Seen.
+type Synced struct {
+	Resource  Resource
+	Namespace string
+}
+
+// Broken tells that a watch cannot be had: the right to it is missing, or the
+// kind is no longer served. It is told once a watch.
+type Broken struct {
+	Resource  Resource
+	Namespace string
+	Err       error
+}
+
+// Watches are the watches of one run: one a resource and scope, begun when the
+// first object of the kind has something to wait for. What they see is told to
+// one function, which must be quick.
+type Watches struct {
+	client   *Client
+	selector string
+	tell     func(any) // Seen, Synced or Broken
+
+	mu      sync.Mutex
+	running map[watchKey]context.CancelFunc
+	done    sync.WaitGroup
+}
+
+type watchKey struct {
+	gvr       string
+	namespace string
+}
+
+// Watches makes the watches of a run over objects that match the label
+// selector.
+func (c *Client) Watches(labelSelector string, tell func(any)) *Watches {
+	return &Watches{client: c, selector: labelSelector, tell: tell, running: map[watchKey]context.CancelFunc{}}
+}
+
+// Start watches a resource, in one namespace or, with "", in all. It returns
+// false if that was being watched already.
+func (w *Watches) Start(ctx context.Context, r Resource, namespace string) bool {
+	if !r.Namespaced {
+		namespace = ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := watchKey{r.GVR.String(), namespace}
+	if _, ok := w.running[key]; ok {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w.running[key] = cancel
+
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client.dynamic, r.GVR, namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) { o.LabelSelector = w.selector }).Informer()
+	var broken sync.Once
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		// Anything else passes, and the informer tries again by itself.
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnauthorized(err) {
+			broken.Do(func() {
+				w.tell(Broken{Resource: r, Namespace: namespace, Err: err})
+				cancel()
+			})
+		}
+	})
+	// Only what the rules of readiness look at is kept in memory.
+	_ = informer.SetTransform(func(o any) (any, error) {
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			u.SetManagedFields(nil)
+		}
+		return o, nil
+	})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.seen(o, false) },
+		UpdateFunc: func(_, o any) { w.seen(o, false) },
+		DeleteFunc: func(o any) { w.seen(o, true) },
+	})
+	if err != nil {
+		w.tell(Broken{Resource: r, Namespace: namespace, Err: err})
+		return true
+	}
+	w.done.Go(func() { informer.RunWithContext(ctx) })
+	w.done.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			w.tell(Synced{Resource: r, Namespace: namespace})
+		}
+	})
+	return true
+}
+
+func (w *Watches) seen(o any, isGone bool) {
+	if missed, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = missed.Obj
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: u.GroupVersionKind().GroupKind()}
+	w.tell(Seen{ID: id, Live: u, Gone: isGone})
+}
+
+// Stop ends all watches and waits until nothing more is told.
+func (w *Watches) Stop() {
+	w.mu.Lock()
+	for _, cancel := range w.running {
+		cancel()
+	}
+	w.mu.Unlock()
+	w.done.Wait()
+}

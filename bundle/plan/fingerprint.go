@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+// Asked is the hash of what the bundle asks for: body as it is sent.
+func Asked(body []byte) string {
+	sum := sha256.Sum256(body)
+	return short(sum[:])
+}
+
+// short is enough of a hash for a cache that nobody attacks: 128 bits.
+func short(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum[:16]) }
+
+// FingerprintOf makes the fingerprint of a member from the body that was
+// applied and the live object; false when the object has no managedFields
+// entry of ours (as on a server without server-side apply, or when somebody
+// removed it).
+func FingerprintOf(asked string, live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
+	owned, ok := ownedHash(live)
+	if !ok {
+		return inventory.Fingerprint{}, false
+	}
+	return inventory.Fingerprint{Asked: asked, UID: string(live.GetUID()), Owned: owned}, true
+}
+
+// ownedHash hashes the live values of the fields that our managedFields entry
+// owns, and the entry without its time. Live is compared with live, so
+// defaulting and normalisation cannot fool it; a field that another manager
+// took, or a value that anybody changed, changes the hash.
+func ownedHash(live *unstructured.Unstructured) (string, bool) {
+	entries, _, _ := unstructured.NestedSlice(live.Object, "metadata", "managedFields")
+	for _, e := range entries {
+		entry, ok := e.(map[string]any)
+		if !ok || entry["manager"] != cluster.FieldManager || entry["operation"] != "Apply" || entry["subresource"] != nil {
+			continue
+		}
+		fields, ok := entry["fieldsV1"].(map[string]any)
+		if !ok {
+			return "", false
+		}
+		h := sha256.New()
+		fmt.Fprintf(h, "%v\n", entry["apiVersion"])
+		hashFields(h, fields, live.Object)
+		return short(h.Sum(nil)), true
+	}
+	return "", false
+}
+
+// hashFields walks fieldsV1 and the live value side by side (the format:
+// structured-merge-diff, fieldpath/serialize.go: f: a field, k: a list item by
+// its keys, v: a set's value, i: an index, ".": the thing itself).
+func hashFields(h hash.Hash, fields map[string]any, live any) {
+	if len(fields) == 0 {
+		hashValue(h, live)
+		return
+	}
+	var items func(key string) any
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(h, "%q{", key)
+		below, _ := fields[key].(map[string]any)
+		kind, name, _ := strings.Cut(key, ":")
+		switch kind {
+		case "f":
+			object, _ := live.(map[string]any)
+			value, ok := object[name]
+			if !ok {
+				fmt.Fprint(h, "absent")
+				break
+			}
+			hashFields(h, below, value)
+		case "k":
+			if items == nil {
+				items = itemsByKey(live)
+			}
+			item := items(name)
+			if item == nil {
+				fmt.Fprint(h, "absent")
+				break
+			}
+			hashFields(h, below, item)
+		case "v":
+			fmt.Fprint(h, contains(live, name))
+		case "i":
+			hashValue(h, live)
+		case ".":
+			fmt.Fprint(h, live != nil)
+		}
+		fmt.Fprint(h, "}")
+	}
+}
+
+func hashValue(h hash.Hash, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = fmt.Append(nil, v)
+	}
+	h.Write(text)
+}
+
+// itemsByKey finds items of a list by their keys, as JSON: {"name":"app"}.
+// Each set of key fields is indexed once, so long lists stay cheap.
+func itemsByKey(live any) func(string) any {
+	list, _ := live.([]any)
+	indices := map[string]map[string]any{}
+	return func(key string) any {
+		var wanted map[string]any
+		if json.Unmarshal([]byte(key), &wanted) != nil {
+			return nil
+		}
+		names := slices.Sorted(maps.Keys(wanted))
+		index, ok := indices[strings.Join(names, ",")]
+		if !ok {
+			index = map[string]any{}
+			for _, item := range list {
+				if object, ok := item.(map[string]any); ok {
+					index[keyOf(object, names)] = item
+				}
+			}
+			indices[strings.Join(names, ",")] = index
+		}
+		return index[keyOf(wanted, names)]
+	}
+}
+
+func keyOf(object map[string]any, names []string) string {
+	var key strings.Builder
+	for _, name := range names {
+		text, err := json.Marshal(object[name])
+		if err != nil {
+			return ""
+		}
+		key.Write(text)
+		key.WriteByte(',')
+	}
+	return key.String()
+}
+
+func contains(live any, value string) bool {
+	list, _ := live.([]any)
+	return slices.ContainsFunc(list, func(item any) bool {
+		text, err := json.Marshal(item)
+		return err == nil && string(text) == value
+	})
+}

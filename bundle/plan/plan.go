@@ -1,0 +1,250 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/common"
+	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/order"
+	"brine/inventory"
+)
+
+// Annotations that say what may be done to an object.
+const (
+	// LifecycleMutation with the value "ignore": create it if it is missing,
+	// never change it (newer than cli-utils 0.37.2; kpt and Config Sync have it).
+	LifecycleMutation = "client.lifecycle.config.k8s.io/mutation"
+	// OnImmutable with the value "recreate": delete and create the object when
+	// the server says that a field cannot be changed.
+	OnImmutable = "brine.dev/on-immutable"
+)
+
+// Policy says whose objects a run may take: cli-utils' inventory policies.
+type Policy = cliutils.Policy
+
+// Options are what a user may say about a plan.
+type Options struct {
+	Policy     Policy
+	NoPrune    bool
+	AllowEmpty bool
+	// MaxPrune is "" (no limit), a number of objects, or a share of the
+	// inventory's members like "10%".
+	MaxPrune string
+	// Recreate are the kinds (as kubectl names them: Job, Deployment.apps)
+	// that may be recreated.
+	Recreate []string
+	// ForceNamespaces: delete namespaces and CRDs even when what would go with
+	// them is not ours.
+	ForceNamespaces bool
+	// VerifyFull asks the server about every object, whatever its fingerprint.
+	VerifyFull bool
+	// Destroy: everything goes. Graph is empty then.
+	Destroy bool
+}
+
+// Input is all that a plan follows from.
+type Input struct {
+	Graph     *order.Graph
+	Absent    []*bundle.Absent
+	Inventory *inventory.Inventory // read only
+	Live      map[bundle.ID]*unstructured.Unstructured
+	// Unsure are objects of which nothing can be known, with the reason.
+	Unsure map[bundle.ID]error
+	// Foreign are, for a Namespace or CRD that might be deleted, what would go
+	// with it and is not ours, as messages name it.
+	Foreign map[bundle.ID][]string
+	// Served says whether the server serves a kind at all.
+	Served  func(schema.GroupKind) bool
+	Options Options
+}
+
+// Need is an edge of the plan: Step has to be applied or ready (or, between
+// deletions, gone).
+type Need struct {
+	Step   int
+	Want   order.Want
+	Reason string
+	Weak   bool
+}
+
+// Step is what is to be done with one object.
+type Step struct {
+	ID     bundle.ID
+	GVK    schema.GroupVersionKind
+	Object *bundle.Object             // nil for what is not in the bundle
+	Live   *unstructured.Unstructured // nil for what is not there
+	Action Action
+	Reason string
+	Needs  []Need
+	// Body is what is sent, Asked its hash. Only of objects in the bundle.
+	Body  []byte
+	Asked string
+	// Recreate: may be deleted and created anew.
+	Recreate bool
+	// Blocked says why an object of the bundle cannot be applied (policy).
+	Blocked string
+	// Stays: a skipped deletion that leaves the run incomplete.
+	Stays bool
+	// Priority is the length of the longest chain of objects that wait for this
+	// one: long chains go first.
+	Priority int
+}
+
+// Deletes says whether the step takes an object off the cluster or out of the
+// inventory.
+func (s *Step) Deletes() bool { return s.Object == nil }
+
+// Plan is what a run does. Steps are in an order in which they could be done
+// one after another: applies first, deletions after them.
+type Plan struct {
+	Steps []*Step
+	// Add are the ids that the inventory has to hold before the first write.
+	Add []bundle.ID
+	// Forget are members that are gone from the cluster, or were never ours.
+	Forget   []bundle.ID
+	Warnings []string
+}
+
+// Build plans. It returns problems that must stop the run before its first
+// write; the plan is nil then.
+func Build(in Input) (*Plan, []bundle.Problem) {
+	p := &Plan{}
+	var problems []bundle.Problem
+	if len(in.Graph.Objects) == 0 && len(in.Absent) == 0 && len(in.Inventory.Members) > 0 && !in.Options.AllowEmpty && !in.Options.Destroy {
+		return nil, []bundle.Problem{{Message: fmt.Sprintf(
+			"the bundle is empty, and the inventory %s/%s holds %d objects that would all be pruned: if that is meant, use --allow-empty or brine destroy",
+			in.Inventory.Namespace, in.Inventory.Name, len(in.Inventory.Members))}}
+	}
+	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
+	priority := in.Graph.CriticalPath()
+	for n, i := range in.Graph.Sorted {
+		at[i] = n
+		step, err := in.apply(in.Graph.Objects[i])
+		if err != nil {
+			problems = append(problems, bundle.Problem{Source: in.Graph.Objects[i].Source, ID: in.Graph.Objects[i].ID, Message: err.Error()})
+			continue
+		}
+		for _, e := range in.Graph.Needs[i] {
+			step.Needs = append(step.Needs, Need{Step: at[e.To], Want: e.Want, Reason: e.Reason, Weak: e.Weak})
+		}
+		step.Priority = priority[i]
+		p.Steps = append(p.Steps, step)
+		if step.Blocked == "" {
+			p.Add = append(p.Add, step.ID)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	if problem := in.prune(p); problem != nil {
+		return nil, []bundle.Problem{*problem}
+	}
+	return p, nil
+}
+
+// apply plans one object of the bundle.
+func (in *Input) apply(o *bundle.Object) (*Step, error) {
+	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
+	in.Inventory.Brand(content)
+	body, err := json.Marshal(content.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
+	s.Recreate = o.Content.GetAnnotations()[OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
+	switch {
+	case s.Live == nil:
+		s.Action = Created
+		if err := in.Unsure[o.ID]; err != nil {
+			s.Action, s.Reason = Configured, "whether it is there cannot be known: "+err.Error()
+		}
+		return s, nil
+	case !in.mayTake(s.Live):
+		s.Action, s.Blocked = Failed, in.whose(s.Live)
+		s.Reason = s.Blocked
+		return s, nil
+	case o.Content.GetAnnotations()[LifecycleMutation] == "ignore":
+		s.Action, s.Reason = Unchanged, LifecycleMutation+": ignore"
+		return s, nil
+	}
+	s.Action = Configured
+	if !in.Options.VerifyFull && s.Live.GetDeletionTimestamp() == nil {
+		known, ok := in.Inventory.Fingerprints[o.ID]
+		if now, fine := FingerprintOf(s.Asked, s.Live); ok && fine && now == known {
+			s.Action = Unchanged
+		}
+	}
+	return s, nil
+}
+
+// shallow copies an object as deep as Brand changes it.
+func shallow(object map[string]any) map[string]any {
+	out := make(map[string]any, len(object))
+	for k, v := range object {
+		out[k] = v
+	}
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		copied := make(map[string]any, len(meta)+2)
+		for k, v := range meta {
+			copied[k] = v
+		}
+		out["metadata"] = copied
+	}
+	return out
+}
+
+func (in *Input) mayRecreate(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(in.Options.Recreate, func(kind string) bool {
+		return kind == "*" || strings.EqualFold(kind, gk.Kind) || strings.EqualFold(kind, gk.String())
+	})
+}
+
+// mayTake is cli-utils' CanApply.
+func (in *Input) mayTake(live *unstructured.Unstructured) bool {
+	switch owner := live.GetAnnotations()[inventory.OwningInventory]; owner {
+	case in.Inventory.ID:
+		return true
+	case "":
+		return in.Options.Policy != cliutils.PolicyMustMatch
+	default:
+		return in.Options.Policy == cliutils.PolicyAdoptAll
+	}
+}
+
+func (in *Input) whose(live *unstructured.Unstructured) string {
+	owner := live.GetAnnotations()[inventory.OwningInventory]
+	if owner == "" {
+		return "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory would take it"
+	}
+	return fmt.Sprintf("it belongs to inventory %q: --inventory-policy=adopt-all would take it", owner)
+}
+
+// keeps says whether an annotation forbids to delete the object (cli-utils'
+// common.NoDeletion).
+func keeps(live *unstructured.Unstructured) (string, bool) {
+	for key, value := range live.GetAnnotations() {
+		if common.NoDeletion(key, value) {
+			return key + ": " + value, true
+		}
+	}
+	return "", false
+}
+
+// Changed says whether the stored object differs from the live one, or we own
+// other fields of it than before.
+func Changed(live, stored *unstructured.Unstructured) bool {
+	if !diff.Equal(live, stored) {
+		return true
+	}
+	before, _ := ownedHash(live)
+	after, _ := ownedHash(stored)
+	return before != after
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/cmd/brine/output"
+)
+
+// input is which bundle a command reads.
+type input struct {
+	files     []string
+	recursive bool
+	format    string
+	generate  bool
+	foreign   bool
+}
+
+func (in *input) flags(f *pflag.FlagSet) {
+	f.StringSliceVarP(&in.files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
+	f.BoolVarP(&in.recursive, "recursive", "R", false, "read folders with all that is below them")
+	f.StringVar(&in.format, "input-format", "auto", "auto, manifests, high (Salt's high data) or low (its low data)")
+	f.BoolVar(&in.generate, "allow-generate-name", false, "allow objects with generateName: each run makes new ones, which are not tracked")
+	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "pass over Salt states that are no Kubernetes objects")
+}
+
+func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
+	if len(in.files) == 0 {
+		return nil, errors.New("no bundle: give files or folders with -f, or - for standard input")
+	}
+	return bundle.Read(cmd.Context(), bundle.Options{
+		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
+		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign,
+	})
+}
+
+// runFlags are those of apply, preview and destroy.
+type runFlags struct {
+	input     input
+	inventory string
+	name      string
+	id        string
+	dryRun    string
+	format    string
+	report    string
+	wait      string
+	policy    string
+	cascade   string
+	detailed  bool
+	quiet     bool
+	verbose   bool
+	heartbeat time.Duration
+
+	cluster cluster.Options
+	options apply.Options
+}
+
+func (r *runFlags) add(f *pflag.FlagSet, command string) {
+	r.options.Command = command
+	if command != "destroy" {
+		r.input.flags(f)
+		f.StringVar(&r.wait, "wait", "ready", "ready, or applied: do not wait for readiness but where one object needs another ready")
+		f.BoolVar(&r.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
+		f.StringVar(&r.cluster.FieldValidation, "field-validation", metav1.FieldValidationStrict, "Strict, Warn or Ignore: what the server does about unknown and duplicate fields")
+		f.StringVar(&r.policy, "inventory-policy", "adopt-if-no-inventory", "whose objects may be taken: must-match, adopt-if-no-inventory or adopt-all")
+		f.BoolVar(&r.options.Plan.NoPrune, "no-prune", false, "delete nothing; what is not in the bundle stays in the inventory")
+		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "an empty bundle prunes everything")
+		f.StringVar(&r.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
+		f.StringSliceVar(&r.options.Plan.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) that may be deleted and created anew where a field is immutable")
+		f.BoolVar(&r.options.Plan.VerifyFull, "verify-full", false, "")
+		_ = f.MarkHidden("verify-full")
+	}
+	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: --name in the kubeconfig's namespace)")
+	f.StringVar(&r.name, "name", "", "name of the inventory (default: the bundle's file name)")
+	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
+	if command == "preview" {
+		r.dryRun = "server"
+	} else {
+		f.StringVar(&r.dryRun, "dry-run", "none", "none, client (no cluster) or server (ask the server what would happen)")
+	}
+	f.StringVarP(&r.format, "output", "o", "text", strings.Join(output.Formats, ", "))
+	f.StringVar(&r.report, "report", "", "also write the result to this file: .json or .html")
+	f.StringVar(&r.cascade, "cascade", "background", "how dependents of deleted objects go: background, foreground or orphan")
+	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete namespaces and CRDs even when what goes with them is not ours")
+	f.BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 when there are changes")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "show only warnings and what went wrong")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "list unchanged objects and every reason to wait, too")
+	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "of the whole run; 0 is none")
+	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long transient answers to one request are retried")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock")
+	f.DurationVar(&r.heartbeat, "heartbeat", 10*time.Second, "tell what is waited for at least this often")
+	f.IntVar(&r.options.Parallel, "parallel", 16, "requests under way at once")
+}
+
+func newApply(s streams) *cobra.Command   { return newRun(s, "apply") }
+func newPreview(s streams) *cobra.Command { return newRun(s, "preview") }
+func newDestroy(s streams) *cobra.Command { return newRun(s, "destroy") }
+
+func newRun(s streams, command string) *cobra.Command {
+	about := map[string]*cobra.Command{
+		"apply":   {Use: "apply -f BUNDLE", Short: "Make the cluster match a bundle"},
+		"preview": {Use: "preview -f BUNDLE", Short: "Show what apply would do, as the server itself answers; nothing is changed"},
+		"destroy": {Use: "destroy --inventory NAMESPACE/NAME", Short: "Delete all objects of an inventory, and the inventory"},
+	}
+	cmd := about[command]
+	cmd.Args = cobra.NoArgs
+	r := &runFlags{}
+	r.add(cmd.Flags(), command)
+	conn := newConnection(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return r.run(cmd, s, conn) }
+	return cmd
+}
+
+// run reads the bundle and runs it. Whatever happens, a document that was
+// asked for is printed.
+func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
+	printer, err := r.printer(s)
+	if err != nil {
+		return &coded{apply.ExitBadBundle, err}
+	}
+	ctx, stopped := context.WithCancel(cmd.Context())
+	defer stopped()
+	result := r.result(ctx, cmd, s, conn, printer)
+	if err := printer.Close(); err != nil {
+		return &coded{apply.ExitFailed, fmt.Errorf("print the result: %w", err)}
+	}
+	if err := r.writeReport(result); err != nil {
+		return &coded{apply.ExitFailed, err}
+	}
+	if result.ExitCode != apply.ExitOK {
+		return &exit{result.ExitCode}
+	}
+	return nil
+}
+
+func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, s streams, conn *connection, printer output.Printer) *apply.Result {
+	o, b, client, err := r.prepare(cmd, s, conn)
+	if err != nil {
+		code := apply.ExitBadBundle
+		var c *coded
+		if errors.As(err, &c) {
+			code = c.code
+		}
+		return apply.Refuse(o, code, err, printer.Event)
+	}
+	result := apply.Run(ctx, client, b, o, printer.Event)
+	return result
+}
+
+func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
+	o := r.options
+	o.DryRun, o.Version, o.Heartbeat = r.dryRun, version(), r.heartbeat
+	o.Detailed = r.detailed
+	o.Plan.Destroy = o.Command == "destroy"
+	var err error
+	if err := r.choices(&o); err != nil {
+		return o, nil, nil, err
+	}
+	if o.Inventory, err = r.where(conn); err != nil {
+		return o, nil, nil, err
+	}
+	o.Namespace = conn.namespace()
+	b := &bundle.Bundle{}
+	if o.Command != "destroy" {
+		if b, err = r.input.read(cmd, s); err != nil {
+			return o, nil, nil, err
+		}
+	}
+	client, err := conn.client(r.cluster)
+	return o, b, client, err
+}
+
+func (r *runFlags) choices(o *apply.Options) error {
+	policies := map[string]plan.Policy{
+		"must-match": cliutils.PolicyMustMatch, "adopt-if-no-inventory": cliutils.PolicyAdoptIfNoInventory, "adopt-all": cliutils.PolicyAdoptAll, "": cliutils.PolicyAdoptIfNoInventory,
+	}
+	policy, ok := policies[r.policy]
+	if !ok {
+		return fmt.Errorf("--inventory-policy=%s: it is must-match, adopt-if-no-inventory or adopt-all", r.policy)
+	}
+	o.Plan.Policy = policy
+	switch r.cascade {
+	case "background":
+		o.Cascade = metav1.DeletePropagationBackground
+	case "foreground":
+		o.Cascade = metav1.DeletePropagationForeground
+	case "orphan":
+		o.Cascade = metav1.DeletePropagationOrphan
+	default:
+		return fmt.Errorf("--cascade=%s: it is background, foreground or orphan", r.cascade)
+	}
+	switch r.wait {
+	case "ready", "":
+	case "applied":
+		o.WaitApplied = true
+	default:
+		return fmt.Errorf("--wait=%s: it is ready or applied", r.wait)
+	}
+	switch r.dryRun {
+	case "none", "client", "server":
+	default:
+		return fmt.Errorf("--dry-run=%s: it is none, client or server", r.dryRun)
+	}
+	if o.Parallel < 1 {
+		return fmt.Errorf("--parallel=%d: it has to be at least 1", o.Parallel)
+	}
+	return nil
+}
+
+var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// where is the inventory: --inventory, or --name or the bundle's file name in
+// the kubeconfig's namespace.
+func (r *runFlags) where(conn *connection) (apply.Inventory, error) {
+	inv := apply.Inventory{ID: r.id}
+	if r.inventory != "" {
+		namespace, name, ok := strings.Cut(r.inventory, "/")
+		if !ok {
+			namespace, name = conn.namespace(), r.inventory
+		}
+		if namespace == "" || name == "" || strings.Contains(name, "/") {
+			return inv, fmt.Errorf("--inventory=%s: it is NAMESPACE/NAME", r.inventory)
+		}
+		inv.Namespace, inv.Name = namespace, name
+		return inv, nil
+	}
+	inv.Namespace, inv.Name = conn.namespace(), r.name
+	if inv.Name == "" && len(r.input.files) > 0 && r.input.files[0] != "-" {
+		path, err := filepath.Abs(r.input.files[0])
+		if err != nil {
+			path = r.input.files[0]
+		}
+		base := filepath.Base(path)
+		inv.Name = strings.Trim(unnamable.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "-"), "-.")
+	}
+	if inv.Name == "" {
+		return inv, errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name")
+	}
+	return inv, nil
+}
+
+func (r *runFlags) printer(s streams) (output.Printer, error) {
+	o := output.Options{Format: r.format, Out: s.out, Err: s.err, Diff: r.dryRun == "server", Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.heartbeat}
+	out, isFile := s.out.(*os.File)
+	if err, ok := s.err.(*os.File); ok && isFile {
+		o.Streams(out, err)
+	}
+	return output.New(o)
+}
+
+// writeReport writes --report, in the format that its name says.
+func (r *runFlags) writeReport(result *apply.Result) error {
+	if r.report == "" {
+		return nil
+	}
+	format := strings.TrimPrefix(filepath.Ext(r.report), ".")
+	file, err := os.Create(r.report)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	printer, err := output.New(output.Options{Format: format, Out: file, Err: discard{}})
+	if err == nil {
+		printer.Event(apply.Event{Type: apply.Finished, Result: result})
+		err = printer.Close()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the report %s: %w", r.report, err)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+// Command brine makes a Kubernetes cluster match a bundle that Salt rendered.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
+	"brine/bundle/apply"
+)
+
+func main() {
+	// The libraries log to klog; what matters is in brine's own messages.
+	klog.SetOutput(discard{})
+	klog.LogToStderr(false)
+
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for sig := range signals {
+			if context.Cause(ctx) != nil { // the second one does not ask
+				os.Exit(128 + int(sig.(syscall.Signal)))
+			}
+			if sig == syscall.SIGTERM {
+				cancel(apply.ErrTerminated)
+			} else {
+				cancel(apply.ErrInterrupted)
+			}
+		}
+	}()
+	streams := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	os.Exit(execute(ctx, streams, os.Args[1:]))
+}
+
+// execute runs one command line and returns the process's exit code.
+func execute(ctx context.Context, s streams, args []string) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return apply.ExitOK
+	}
+	code, told := exitCodeOf(err)
+	if !told {
+		fmt.Fprintf(s.err, "brine: %v\n", err)
+	}
+	return code
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+
+	"brine/bundle/apply"
+	"brine/bundle/cluster"
+)
+
+// streams are the process's; tests give their own.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// exit ends the process with a code after everything was told.
+type exit struct{ code int }
+
+func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// coded is an error that stands for an exit code.
+type coded struct {
+	code int
+	err  error
+}
+
+func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Unwrap() error { return c.err }
+
+// exitCodeOf is an error's exit code; told says that its message was shown.
+func exitCodeOf(err error) (code int, told bool) {
+	var e *exit
+	var c *coded
+	switch {
+	case errors.As(err, &e):
+		return e.code, true
+	case errors.As(err, &c):
+		return c.code, false
+	}
+	return apply.ExitBadBundle, false // cobra's own errors are of usage
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "brine",
+		Short: "Make a Kubernetes cluster match a bundle that Salt rendered",
+		Long: `brine takes a whole bundle of Kubernetes objects and makes a cluster match it:
+applied in dependency order by server-side apply, tracked in a cli-utils
+inventory, pruned, and waited for until it is ready.
+
+Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
+Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode);
+3 bad bundle or usage; 4 applied but not ready in time, or failed; 5 locked by
+another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnvironment(cmd.Flags())
+		},
+	}
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetIn(s.in)
+	root.AddCommand(
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newCheck(s), newVersion(s),
+	)
+	return root
+}
+
+// fromEnvironment sets each flag that was not given from BRINE_…, if that is
+// set: a flag goes over the environment, that over the default.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "BRINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// connection is how a command reaches the cluster: kubectl's flags.
+type connection struct {
+	flags *genericclioptions.ConfigFlags
+}
+
+func newConnection(flags *pflag.FlagSet) *connection {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
+	c.flags.AddFlags(flags)
+	return c
+}
+
+// namespace is that of the kubeconfig's context, or of --namespace.
+func (c *connection) namespace() string {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil || namespace == "" {
+		return "default"
+	}
+	return namespace
+}
+
+func (c *connection) config() (*rest.Config, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, &coded{apply.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
+	}
+	return config, nil
+}
+
+func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	o.UserAgent = "brine/" + version()
+	client, err := cluster.New(config, o)
+	if err != nil {
+		return nil, &coded{apply.ExitUnreachable, err}
+	}
+	return client, nil
+}

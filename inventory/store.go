@@ -1,0 +1,329 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/common"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// configMaps is known without discovery.
+var configMaps = cluster.Resource{
+	GVR:        schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+	Namespaced: true,
+}
+
+func configMapID(namespace, name string) bundle.ID {
+	return bundle.ID{Namespace: namespace, Name: name, GroupKind: configMaps.GVK.GroupKind()}
+}
+
+const membersKey = "members.json.zst"
+
+// Load reads the inventory namespace/name: two requests. One that is not there
+// is empty. wantID, unless empty, has to be its ID. An inventory that cannot be
+// read, wholly and surely, is an error: a run without it would forget objects.
+func Load(ctx context.Context, c *cluster.Client, namespace, name, wantID, version string) (*Inventory, error) {
+	inv := &Inventory{Namespace: namespace, Name: name, ID: wantID, Version: version, client: c}
+	if err := inv.load(ctx); err != nil {
+		return nil, fmt.Errorf("read inventory %s/%s: %w", namespace, name, err)
+	}
+	return inv, nil
+}
+
+func (inv *Inventory) load(ctx context.Context) error {
+	inv.Members, inv.Fingerprints = map[bundle.ID]Status{}, map[bundle.ID]Fingerprint{}
+	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
+	inv.overflow, inv.prints = nil, nil
+
+	head, err := inv.client.Get(ctx, configMaps, configMapID(inv.Namespace, inv.Name))
+	if err != nil {
+		return err
+	}
+	inv.head = head
+	if err := inv.loadHead(); err != nil {
+		return err
+	}
+	sides, err := inv.client.List(ctx, configMaps, inv.Namespace, Side+"="+inv.ID, "")
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(sides, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for i := range sides {
+		side := &sides[i]
+		switch {
+		case !strings.HasPrefix(side.GetName(), inv.Name+"-"):
+			continue // another inventory's that has the same ID
+		case side.GetLabels()[Overflow] != "":
+			if err := inv.loadOverflow(side); err != nil {
+				return err
+			}
+		case side.GetLabels()[Prints] != "":
+			inv.prints = append(inv.prints, side)
+			inv.loadPrints(side)
+		}
+	}
+	return nil
+}
+
+func (inv *Inventory) loadHead() error {
+	if inv.head == nil {
+		if inv.ID == "" {
+			inv.ID = DefaultID(inv.Namespace, inv.Name)
+		}
+		return nil
+	}
+	id := inv.head.GetLabels()[common.InventoryLabel]
+	switch {
+	case id == "":
+		return fmt.Errorf("ConfigMap %s/%s is there but is no inventory: it has no label %s; choose another name for the inventory",
+			inv.Namespace, inv.Name, common.InventoryLabel)
+	case inv.ID != "" && inv.ID != id:
+		return fmt.Errorf("its id is %q, not the %q that was asked for: it belongs to something else", id, inv.ID)
+	}
+	inv.ID = id
+	data, _, err := unstructured.NestedStringMap(inv.head.Object, "data")
+	if err != nil {
+		return fmt.Errorf("data of the ConfigMap: %w", err)
+	}
+	for key, value := range data {
+		id, err := parseKey(key)
+		if err != nil {
+			return fmt.Errorf("%w: repair or remove that key of the ConfigMap, nothing was changed", err)
+		}
+		inv.Members[id] = decodeStatus(value)
+		inv.place[id] = inv.Name
+		if own, ok := headKey(id); !ok || own != key {
+			inv.spare[key] = value // written by another tool: we keep its spelling
+		}
+	}
+	return nil
+}
+
+func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
+	text, _, _ := unstructured.NestedString(side.Object, "binaryData", membersKey)
+	var records []record
+	if err := unpack(text, &records); err != nil {
+		return fmt.Errorf("overflow ConfigMap %s: %w: nothing was changed", side.GetName(), err)
+	}
+	for _, r := range records {
+		id := r.id()
+		if _, ok := inv.place[id]; ok {
+			continue
+		}
+		inv.Members[id], inv.place[id] = r.Status, side.GetName()
+	}
+	inv.overflow = append(inv.overflow, side)
+	return nil
+}
+
+// Add writes the union of the members and ids, before the first of ids is
+// applied. Members never move from one ConfigMap to another, so after every
+// single write the inventory holds all that it held before.
+func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
+	counts := map[string]int{}
+	size := 0
+	for id, place := range inv.place {
+		counts[place]++
+		if place == inv.Name {
+			size += len(id.String()) + statusBytes
+		}
+	}
+	dirty := map[string]bool{}
+	for _, id := range ids {
+		if _, ok := inv.Members[id]; ok {
+			continue
+		}
+		place := inv.Name
+		key, ok := headKey(id)
+		if size += len(key) + statusBytes; !ok || size > headBytes {
+			size -= len(key) + statusBytes
+			place = inv.roomyOverflow(counts)
+		}
+		inv.Members[id], inv.place[id] = Pending, place
+		counts[place]++
+		dirty[place] = true
+	}
+	if inv.head == nil {
+		dirty[inv.Name] = true
+	}
+	return inv.write(ctx, dirty)
+}
+
+func (inv *Inventory) roomyOverflow(counts map[string]int) string {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-overflow-%d", inv.Name, n)
+		if counts[name] < overflowMembers {
+			return name
+		}
+	}
+}
+
+// Finish writes how the run ended: gone leaves the inventory (each of them was
+// seen gone, detached, or never ours), statuses are stored.
+func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]Status) error {
+	dirty := map[string]bool{}
+	for _, id := range gone {
+		if place, ok := inv.place[id]; ok {
+			dirty[place] = true
+			delete(inv.Members, id)
+			delete(inv.place, id)
+			delete(inv.Fingerprints, id)
+		}
+	}
+	for id, status := range statuses {
+		if old, ok := inv.Members[id]; ok && old != status {
+			inv.Members[id] = status
+			dirty[inv.place[id]] = true
+		}
+	}
+	return inv.write(ctx, dirty)
+}
+
+func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(dirty)) {
+		if name == inv.Name {
+			continue
+		}
+		if err := inv.writeOverflow(ctx, name); err != nil {
+			return inv.failed("overflow ConfigMap "+name, err)
+		}
+	}
+	if err := inv.writeHead(ctx, dirty[inv.Name]); err != nil {
+		return inv.failed("ConfigMap", err)
+	}
+	return nil
+}
+
+func (inv *Inventory) failed(what string, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		err = errors.Join(ErrConflict, err)
+	}
+	return fmt.Errorf("write inventory %s/%s: %s: %w", inv.Namespace, inv.Name, what, err)
+}
+
+// writeHead writes the head if its members changed, or what it says of the
+// kinds and namespaces of all.
+func (inv *Inventory) writeHead(ctx context.Context, dirty bool) error {
+	head := &unstructured.Unstructured{Object: map[string]any{}}
+	if inv.head != nil {
+		head = inv.head.DeepCopy()
+	}
+	head.SetGroupVersionKind(configMaps.GVK)
+	head.SetNamespace(inv.Namespace)
+	head.SetName(inv.Name)
+	inv.brandHead(head)
+	if !dirty && inv.head != nil && maps.Equal(head.GetLabels(), inv.head.GetLabels()) && maps.Equal(head.GetAnnotations(), inv.head.GetAnnotations()) {
+		return nil
+	}
+	data := map[string]any{}
+	for id, place := range inv.place {
+		if place != inv.Name {
+			continue
+		}
+		if key, ok := headKey(id); ok {
+			data[key] = inv.Members[id].encode()
+		}
+	}
+	for key, value := range inv.spare {
+		if id, err := parseKey(key); err == nil {
+			if _, ok := inv.Members[id]; ok {
+				data[key] = value
+			}
+		}
+	}
+	head.Object["data"] = data
+	var err error
+	if inv.head == nil {
+		head, err = inv.client.Create(ctx, configMaps, head, cluster.Write{})
+	} else {
+		head, err = inv.client.Update(ctx, configMaps, head)
+	}
+	if err != nil {
+		return err
+	}
+	inv.head = head
+	return nil
+}
+
+func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
+	var records []record
+	for id, place := range inv.place {
+		if place == name {
+			records = append(records, recordOf(id, inv.Members[id]))
+		}
+	}
+	at := slices.IndexFunc(inv.overflow, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+	if len(records) == 0 {
+		if at < 0 {
+			return nil
+		}
+		if err := inv.remove(ctx, inv.overflow[at]); err != nil {
+			return err
+		}
+		inv.overflow = slices.Delete(inv.overflow, at, at+1)
+		return nil
+	}
+	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.id().String(), b.id().String()) })
+	packed, err := pack(records)
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		side, err := inv.client.Create(ctx, configMaps, inv.side(name, Overflow, membersKey, packed), cluster.Write{})
+		if err != nil {
+			return err
+		}
+		inv.overflow = append(inv.overflow, side)
+		return nil
+	}
+	side := inv.overflow[at].DeepCopy()
+	side.Object["binaryData"] = map[string]any{membersKey: packed}
+	if side, err = inv.client.Update(ctx, configMaps, side); err != nil {
+		return err
+	}
+	inv.overflow[at] = side
+	return nil
+}
+
+// side is a new ConfigMap beside the head.
+func (inv *Inventory) side(name, label, key, packed string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"binaryData": map[string]any{key: packed}}}
+	u.SetGroupVersionKind(configMaps.GVK)
+	u.SetNamespace(inv.Namespace)
+	u.SetName(name)
+	u.SetLabels(map[string]string{Side: inv.ID, label: inv.ID})
+	return u
+}
+
+func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) error {
+	_, err := inv.client.Delete(ctx, configMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()})
+	return err
+}
+
+// Delete removes the inventory itself, when it has no members left: the head
+// last, so that it can be found until all is gone.
+func (inv *Inventory) Delete(ctx context.Context) error {
+	for _, u := range slices.Concat(inv.overflow, inv.prints) {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("delete ConfigMap "+u.GetName(), err)
+		}
+	}
+	if inv.head != nil {
+		if err := inv.remove(ctx, inv.head); err != nil {
+			return inv.failed("delete ConfigMap", err)
+		}
+	}
+	inv.head, inv.overflow, inv.prints = nil, nil, nil
+	return nil
+}

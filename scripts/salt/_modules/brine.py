@@ -1,0 +1,729 @@
+"""
+Make Kubernetes clusters match whole bundles with brine.
+
+The bundle goes to brine over standard input, so that no Secret touches the
+disk; what happens is fired on Salt's event bus as it happens, under
+``brine/<inventory>/<object>``.
+
+Every argument that is not named in a signature is one of brine's flags:
+``force_conflicts: True`` is ``--force-conflicts``, a list repeats its flag.
+Defaults for all of them come from pillar or configuration, explicit arguments
+go over them:
+
+.. code-block:: yaml
+
+    brine:
+      binary: /usr/local/bin/brine
+      kubeconfig: /etc/kubernetes/admin.conf
+      timeout: 20m
+
+Works with Salt 3002 to 3007 (Python 3.6 on) and needs nothing but Salt.
+"""
+
+import collections
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from salt.exceptions import CommandExecutionError, SaltInvocationError
+
+try:
+    import contextvars
+except ImportError:  # Python 3.6; Salt has no use for it there
+    contextvars = None
+
+log = logging.getLogger(__name__)
+
+__virtualname__ = "brine"
+
+# Keys under brine: in pillar or configuration that are not flags.
+_SETTINGS = ("binary", "events", "sub_states", "template")
+# Flags that this module gives itself.
+_OWN_FLAGS = ("output", "o", "filename", "f", "input", "help")
+_ENDINGS = (".yaml", ".yml", ".json", ".sls")
+_QUIET = ("acting",)  # event types that are not worth a place on the bus
+_FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
+_STOP_SECONDS = 15  # how long brine may take to end once it was told to
+
+
+def __virtual__():
+    return __virtualname__
+
+
+# What is called from states, the command line, other modules
+
+
+def applied(name, source=None, bundle=None, sls=None, **kwargs):
+    """
+    Make the cluster match a bundle, and return what a state returns: name,
+    result, changes, comment, warnings, sub_state_run. ``test=True`` is a
+    server-side dry run.
+
+    name
+        Name of the inventory, unless ``inventory`` says otherwise.
+    source
+        File or files of the bundle (``salt://``, or a path on this machine),
+        a folder when it ends in ``/``. They go through Salt's renderers: what
+        their shebang says, ``template`` (jinja) where there is none;
+        ``template: none`` takes them as they are.
+    bundle
+        The bundle itself: text, an object, or a list of objects.
+    sls
+        SLS whose states are objects (object_present and the like), as
+        state.show_low_sls compiles them.
+    inventory
+        ``NAME`` or ``NAMESPACE/NAME``.
+    namespace, kubeconfig, context
+        As in kubectl.
+    wait
+        ``ready`` or ``applied`` (or True, False).
+    timeout
+        Of the whole run: seconds, or like ``10m``.
+    prune
+        False keeps what is no longer in the bundle.
+    saltenv, pillar, defaults
+        For rendering; defaults are variables for the templates.
+    events
+        False fires nothing on the bus.
+    sub_states
+        False leaves out sub_state_run, the entry an object.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.applied platform source=salt://platform/ test=True
+    """
+    return _state("apply", name, source, bundle, sls, kwargs)
+
+
+def absent(name, **kwargs):
+    """
+    Delete all objects of an inventory, and the inventory; return what a state
+    returns.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.absent platform
+    """
+    return _state("destroy", name, None, None, None, kwargs)
+
+
+def apply(name, source=None, bundle=None, sls=None, **kwargs):
+    """
+    Make the cluster match a bundle and return brine's result, the document of
+    ``brine apply -o json``. Arguments are those of brine.applied.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.apply platform source=salt://platform.yaml
+    """
+    return _result("apply", name, source, bundle, sls, kwargs)
+
+
+def preview(name, source=None, bundle=None, sls=None, **kwargs):
+    """
+    What brine.apply would do, as the server itself answers. Nothing changes.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.preview platform source=salt://platform.yaml
+    """
+    kwargs["test"] = True
+    return _result("apply", name, source, bundle, sls, kwargs)
+
+
+def destroy(name, **kwargs):
+    """
+    Delete all objects of an inventory, and return brine's result.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.destroy platform
+    """
+    return _result("destroy", name, None, None, None, kwargs)
+
+
+def rollback(name, revision=None, **kwargs):
+    """
+    Apply an earlier revision of an inventory's bundle (the one before the
+    present one unless ``revision`` names another) and return brine's result.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.rollback platform revision=4
+    """
+    if revision is not None:
+        kwargs["to_revision"] = revision
+    return _result("rollback", name, None, None, None, kwargs)
+
+
+def status(name, **kwargs):
+    """
+    The objects of an inventory as they are now.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.status platform
+    """
+    return _document("status", name, kwargs)
+
+
+def history(name, **kwargs):
+    """
+    The revisions of an inventory.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.history platform
+    """
+    return _document("history", name, kwargs)
+
+
+def version(binary=None):
+    """
+    brine's version and what this build of it can do.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.version
+    """
+    path = _binary(binary)
+    done = _simple([path, "version", "--output=json"], dict(os.environ))
+    try:
+        return json.loads(done["stdout"])
+    except ValueError:
+        raise CommandExecutionError(
+            "{} does not tell its version: {}".format(path, done["stderr"] or done["stdout"])
+        )
+
+
+# From arguments to a command line
+
+
+def _state(command, name, source, bundle, sls, kwargs):
+    """A run whose end is a state's return; whatever goes wrong is in it."""
+    try:
+        run = _prepare(command, name, kwargs)
+        run["stdin"] = _bundle(command, source, bundle, sls, run)
+        done = _stream(run, "salt-events" if _can(run, "output=salt-events") else "salt")
+    except (CommandExecutionError, SaltInvocationError) as exc:
+        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc), "warnings": []}
+    last = done["last"]
+    ret = last.get("return")
+    if ret is None:  # -o salt, from a build without salt-events, is the return itself
+        ret = last if "changes" in last and "comment" in last else _lost(done)
+    ret["name"] = name
+    ret.setdefault("changes", {})
+    if not run["settings"]["sub_states"]:
+        ret.pop("sub_state_run", None)
+    return ret
+
+
+def _result(command, name, source, bundle, sls, kwargs):
+    """A run whose end is brine's own result."""
+    run = _prepare(command, name, kwargs)
+    run["stdin"] = _bundle(command, source, bundle, sls, run)
+    done = _stream(run, "events")
+    if done["exit"]:
+        __context__["retcode"] = done["exit"]
+    result = done["last"].get("result")
+    if result is None:
+        raise CommandExecutionError(_lost(done)["comment"])
+    return result
+
+
+def _document(command, name, kwargs):
+    run = _prepare(command, name, kwargs)
+    done = _simple(run["argv"] + ["--output=json"], run["env"])
+    if done["exit"]:
+        __context__["retcode"] = done["exit"]
+    try:
+        return json.loads(done["stdout"])
+    except ValueError:
+        raise CommandExecutionError(
+            "brine {} failed (exit code {}): {}".format(command, done["exit"], done["stderr"].strip())
+        )
+
+
+def _prepare(command, name, kwargs):
+    """Sort arguments into settings, flags and environment."""
+    kwargs = {key: value for key, value in kwargs.items() if not key.startswith("__pub_")}
+    jid = kwargs.pop("jid", None) or __opts__.get("jid")
+    defaults = _defaults()
+    settings = {"binary": None, "events": True, "sub_states": True, "template": "jinja"}
+    for key in _SETTINGS:
+        if defaults.get(key) is not None:
+            settings[key] = defaults[key]
+        if key in kwargs and (kwargs[key] is not None or key == "template"):
+            settings[key] = kwargs[key]
+        kwargs.pop(key, None)
+    for key in ("saltenv", "pillar", "defaults"):
+        settings[key] = kwargs.pop(key, None)
+    test = kwargs.pop("test", None)
+    if test is None:
+        test = __opts__.get("test", False)
+
+    flags = {key: value for key, value in kwargs.items() if not key.startswith("__") and value is not None}
+    inventory = str(flags.pop("inventory", None) or defaults.get("inventory") or name)
+    _check_inventory(inventory)
+    argv = [_binary(settings["binary"]), command]
+    argv.append(("--inventory=" if "/" in inventory else "--name=") + inventory)
+    if command in ("apply", "destroy", "rollback") and "dry_run" not in flags:
+        flags["dry_run"] = "server" if test else "none"
+    argv += _flags(flags)
+
+    env = dict(os.environ)
+    for key, value in defaults.items():
+        if key not in _SETTINGS and key != "inventory" and value is not None:
+            env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
+    if jid:
+        env["BRINE_SALT_JOB_ID"] = str(jid)
+    return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None}
+
+
+def _check_inventory(inventory):
+    """The default is the state's name, which may be a sentence."""
+    if not re.match(r"^([a-z0-9][a-z0-9-]*/)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", inventory):
+        raise SaltInvocationError(
+            "{!r} cannot be the name of an inventory: give `inventory: NAME` or `inventory: NAMESPACE/NAME` "
+            "(lower case letters, digits, '-')".format(inventory)
+        )
+
+
+def _defaults():
+    """What stands under brine: in pillar, grains and configuration, the last over the first."""
+    found = {}
+    for where in (globals().get("__pillar__"), globals().get("__grains__"), __opts__):
+        values = where.get("brine") if where else None
+        if isinstance(values, dict):
+            found.update(values)
+    return found
+
+
+def _flags(flags):
+    argv = []
+    for key in sorted(flags):
+        flag = key.replace("_", "-")
+        value = flags[key]
+        if flag in _OWN_FLAGS:
+            raise SaltInvocationError("{} is not an argument: this module gives it to brine itself".format(key))
+        if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
+            raise SaltInvocationError("{} cannot be a flag of brine".format(key))
+        if flag == "prune":
+            flag, value = "no-prune", not _true(value)
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            argv.append("--{}={}".format(flag, _value(flag, one)))
+    return argv
+
+
+def _default(key, value):
+    if isinstance(value, (list, tuple)):
+        return ",".join(_value(key, one) for one in value)
+    return _value(key.replace("_", "-"), value)
+
+
+def _value(flag, value):
+    if flag == "wait" and isinstance(value, bool):
+        return "ready" if value else "applied"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if flag.endswith("timeout") and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+        return "{}s".format(value)
+    return str(value)
+
+
+def _true(value):
+    return str(value).lower() in ("true", "yes", "on", "1")
+
+
+def _binary(binary=None):
+    binary = binary or _defaults().get("binary") or "brine"
+    path = shutil.which(str(binary))
+    if path is None:
+        raise CommandExecutionError(
+            "{} is not an executable file here: install brine, or say where it is with "
+            "`brine: {{binary: PATH}}` in pillar or configuration".format(binary)
+        )
+    return path
+
+
+def _can(run, feature):
+    """Whether this build has a feature; one that cannot tell is taken to have it."""
+    path = run["argv"][0]
+    try:
+        key = "brine.features {} {}".format(path, os.stat(path).st_mtime)
+        if key not in __context__:
+            __context__[key] = version(path).get("features")
+        features = __context__[key]
+    except (CommandExecutionError, OSError):
+        return True
+    return not features or feature in features or not any(f.startswith("output=") for f in features)
+
+
+# The bundle
+
+
+def _bundle(command, source, bundle, sls, run):
+    """The bundle as bytes for standard input."""
+    given = [key for key, value in (("source", source), ("bundle", bundle), ("sls", sls)) if value]
+    if command != "apply":
+        return None
+    if len(given) != 1:
+        raise SaltInvocationError(
+            "give one of source, bundle and sls; this has {}".format(" and ".join(given) or "none")
+        )
+    run["argv"].append("--filename=-")
+    settings = run["settings"]
+    saltenv = settings["saltenv"] or __opts__.get("saltenv") or "base"
+    if sls:
+        parts = [_show(sls, saltenv, settings["pillar"])]
+    elif bundle:
+        parts = bundle if _are_objects(bundle) else [bundle]
+    else:
+        parts = [
+            _render(path, saltenv, settings)
+            for one in (source if isinstance(source, (list, tuple)) else [source])
+            for path in _files(str(one), saltenv)
+        ]
+    return "\n---\n".join(_text(part) for part in parts).encode("utf-8")
+
+
+def _are_objects(bundle):
+    return isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
+
+
+def _text(part):
+    if isinstance(part, bytes):
+        return part.decode("utf-8")
+    if isinstance(part, str):
+        return part
+    return json.dumps(part, default=str)
+
+
+def _files(source, saltenv):
+    """The files of a folder, which a source ending in "/" is."""
+    if not source.endswith("/"):
+        return [source]
+    if source.startswith("salt://"):
+        prefix = source[len("salt://"):]
+        names = [n[len(prefix):] for n in __salt__["cp.list_master"](saltenv=saltenv, prefix=prefix) if n.startswith(prefix)]
+    else:
+        names = os.listdir(source) if os.path.isdir(source) else []
+    names = sorted(n for n in names if n.endswith(_ENDINGS) and "/" not in n and not n.startswith("."))
+    if not names:
+        raise CommandExecutionError("no file in {} ends in {}".format(source, ", ".join(_ENDINGS)))
+    return [source + n for n in names]
+
+
+def _render(path, saltenv, settings):
+    template = settings["template"]
+    if template in (None, False, "", "none"):
+        text = None
+        if path.startswith("/"):
+            with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+                text = file.read()
+        else:
+            text = __salt__["cp.get_file_str"](path, saltenv=saltenv)
+    else:
+        try:
+            text = __salt__["slsutil.renderer"](
+                path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {})
+            )
+        except Exception as exc:  # pylint: disable=broad-except
+            raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
+    if not text:
+        raise CommandExecutionError("{} is not there (saltenv {}), or renders to nothing".format(path, saltenv))
+    return text
+
+
+def _show(sls, saltenv, pillar):
+    """Low data: includes, extends and requisites resolved by Salt itself."""
+    kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
+    if pillar:
+        kwargs["pillar"] = pillar
+    low = __salt__["state.show_low_sls"](sls, **kwargs)
+    if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
+        errors = low if isinstance(low, list) else [low]
+        raise CommandExecutionError(
+            "Salt did not render {}: {}".format(sls, "; ".join(_cut(e) for e in errors) or "no states")
+        )
+    return low
+
+
+def _cut(error):
+    """Salt puts the rendered text behind a line of dashes; that may hold Secrets."""
+    text = str(error)
+    head = text.split("\n---\n")[0]
+    return head if head == text else head + " (the text around it is left out)"
+
+
+# Running
+
+
+def _simple(argv, env):
+    try:
+        done = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **_child()
+        )
+    except OSError as exc:
+        raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
+    with _forwarding(done):
+        out, err = done.communicate()
+    return {
+        "exit": done.returncode,
+        "stdout": out.decode("utf-8", "replace"),
+        "stderr": err.decode("utf-8", "replace"),
+    }
+
+
+def _stream(run, output):
+    """
+    Run brine, fire its events as they come, and return its last line, its exit
+    code, the end of its standard error, and what its events said was changed.
+    """
+    argv = run["argv"] + ["--output=" + output]
+    log.debug("running %s", argv)
+    done = {"argv": argv, "exit": None, "last": {}, "stderr": collections.deque(maxlen=50), "acted": {}}
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=run["env"], **_child()
+        )
+    except OSError as exc:
+        raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
+    helpers = [
+        threading.Thread(target=_feed, args=(process.stdin, run["stdin"]), daemon=True),
+        threading.Thread(target=_drain, args=(process.stderr, done["stderr"]), daemon=True),
+    ]
+    with _forwarding(process), contextlib.closing(_Bus(run)) as bus, process.stdout:
+        for helper in helpers:
+            helper.start()
+        for line in process.stdout:
+            _line(line, done, bus)
+        done["exit"] = process.wait()
+        for helper in helpers:
+            helper.join(_STOP_SECONDS)
+    return done
+
+
+def _line(line, done, bus):
+    try:
+        event = json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
+        done["stderr"].append(line.decode("utf-8", "replace"))
+        return
+    if not isinstance(event, dict):
+        return
+    if event.get("type") in (None, "finished"):
+        done["last"] = event
+    if event.get("type") == "acted" and event.get("object"):
+        done["acted"][_object(event["object"])] = event.get("action")
+    bus.fire(event)
+
+
+def _feed(pipe, data):
+    # brine may end without reading it all; its exit code says why.
+    with contextlib.suppress(OSError), pipe:
+        if data:
+            pipe.write(data)
+
+
+def _drain(pipe, lines):
+    with contextlib.suppress(OSError, ValueError), pipe:
+        for line in pipe:
+            lines.append(line.decode("utf-8", "replace"))
+
+
+def _lost(done):
+    """A state's return for a run that never told its result."""
+    changes = {"created": ("absent", "present"), "pruned": ("present", "absent")}
+    ret = {"result": False, "changes": {}, "warnings": []}
+    for name, action in done["acted"].items():
+        if action in ("created", "configured", "recreated", "pruned", "detached"):
+            old, new = changes.get(action, ("present", action))
+            ret["changes"][name] = {"old": old, "new": new}
+    code = done["exit"]
+    how = "exit code {}".format(code)
+    if code is not None and code < 0:
+        how = "killed by signal {}".format(-code)
+    told = "".join(done["stderr"]).strip() or "it said nothing"
+    ret["comment"] = "brine ended without a result ({}): {}".format(how, told)
+    if ret["changes"] or (code is not None and code < 0):
+        ret["comment"] += "\nObjects may have changed: run it again to go on from here."
+    if "unknown flag" in told or "unknown command" in told:
+        try:
+            ret["comment"] += "\nThis is brine {}: it may be older than this state expects.".format(
+                version(done["argv"][0]).get("version")
+            )
+        except CommandExecutionError:
+            pass
+    return ret
+
+
+try:
+    _LIBC = ctypes.CDLL(None)
+    _PRCTL = _LIBC.prctl
+except (OSError, AttributeError, TypeError):
+    _PRCTL = None
+
+
+def _die_with_parent():
+    _PRCTL(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _child():
+    """A session of its own, so that each signal comes once, and SIGTERM if Salt is killed outright."""
+    how = {"start_new_session": True}
+    if _PRCTL is not None:
+        how["preexec_fn"] = _die_with_parent
+    return how
+
+
+@contextlib.contextmanager
+def _forwarding(process):
+    """
+    Pass SIGTERM and SIGINT on, wait for brine's own end (it still prints its
+    result), and then do to this process what the signal would have done.
+    """
+    received = []
+
+    def forward(number, _frame):
+        received.append(number)
+        with contextlib.suppress(OSError):
+            process.send_signal(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            handler = signal.getsignal(number)
+            if handler is not None and handler != signal.SIG_IGN:
+                before[number] = handler
+                signal.signal(number, forward)
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in received[:1]:
+            os.kill(os.getpid(), number)
+
+
+# Events
+
+
+def _object(o):
+    """Kind.group/namespace/name, of what is not empty."""
+    kind = ".".join(part for part in (o.get("kind"), o.get("group")) if part)
+    return "/".join(part for part in (kind, o.get("namespace"), o.get("name")) if part)
+
+
+class _Bus:
+    """
+    Fires events from a thread of its own: a slow master must not hold up brine,
+    and one that is not there is given up on.
+    """
+
+    def __init__(self, run):
+        self.run = run
+        self.failures = 0
+        self.queue = queue.Queue()
+        self.thread = None
+        self.send = _sender() if run["settings"]["events"] else None
+        if self.send is None:
+            return
+        target = self._work
+        if contextvars is not None:  # Salt keeps its dunders in the context
+            target = lambda context=contextvars.copy_context(): context.run(self._work)
+        self.thread = threading.Thread(target=target, daemon=True)
+        self.thread.start()
+
+    def fire(self, event):
+        if self.thread is None or event.get("type") in _QUIET + (None,):
+            return
+        data = {key: value for key, value in event.items() if key not in ("result", "return")}
+        for key in ("result", "return"):
+            end = event.get(key)
+            if isinstance(end, dict):
+                data.update({k: end[k] for k in ("exitCode", "summary", "comment", "revision") if k in end})
+                if key == "return":
+                    data["success"] = end.get("result")
+        data["inventory"] = self.run["inventory"]
+        if self.run["jid"]:
+            data["jid"] = self.run["jid"]
+        what = _object(event["object"]) if event.get("object") else event["type"]
+        self.queue.put(("brine/{}/{}".format(self.run["inventory"].replace("/", "."), what), data))
+
+    def close(self):
+        if self.thread is None:
+            return
+        self.queue.put(None)
+        self.thread.join(_FLUSH_SECONDS)
+        if self.thread.is_alive():
+            log.warning("brine: %s events were not sent in time", self.queue.qsize())
+
+    def _work(self):
+        while True:
+            item = self.queue.get()
+            if item is None:
+                return
+            if self.failures >= 3:
+                continue
+            started = time.time()
+            try:
+                sent = self.send(*item)
+            except Exception as exc:  # pylint: disable=broad-except
+                log.debug("brine: event %s was not sent: %s", item[0], exc)
+                sent = False
+            self.failures = 0 if sent is not False else self.failures + 1
+            if sent is False and time.time() - started > 2:
+                self.failures = 3  # every one of them would take that long
+
+
+def _sender():
+    """The function (tag, data) that puts an event on the bus of this process."""
+    if __opts__.get("__role") == "master":  # an orchestrate run
+        try:
+            import salt.utils.event  # pylint: disable=import-outside-toplevel
+
+            bus = salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=False)
+        except Exception as exc:  # pylint: disable=broad-except
+            log.debug("brine: no master's event bus: %s", exc)
+            return None
+        return lambda tag, data: bus.fire_event(data, tag)
+    if "event.send" not in __salt__:
+        return None
+    send = __salt__["event.send"]
+    return lambda tag, data: send(tag, data)

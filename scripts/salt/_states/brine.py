@@ -1,0 +1,68 @@
+"""
+Kubernetes clusters as states: a whole bundle is one state.
+
+.. code-block:: yaml
+
+    platform:
+      brine.applied:
+        - source: salt://platform/
+        - kubeconfig: /etc/kubernetes/admin.conf
+        - timeout: 20m
+
+    old-addon:
+      brine.absent:
+        - require:
+          - brine: platform
+
+Arguments are those of the execution module's functions of the same names.
+``test=True`` is brine's server-side dry run: the result is None and the changes
+are those that a run would make.
+"""
+
+__virtualname__ = "brine"
+
+
+def __virtual__():
+    if "brine.applied" in __salt__:
+        return __virtualname__
+    return False, "the execution module brine is not there: sync it with saltutil.sync_modules"
+
+
+def applied(name, source=None, bundle=None, sls=None, saltenv=None, **kwargs):
+    """
+    Make the cluster match a bundle: everything in it applied in order and
+    ready, everything that is no longer in it gone.
+
+    name
+        Name of the inventory, unless ``inventory`` says otherwise.
+    source, bundle, sls
+        The bundle: files, the objects themselves, or SLS whose states are
+        objects. One of them.
+    kwargs
+        ``inventory``, ``namespace``, ``kubeconfig``, ``context``, ``wait``,
+        ``timeout``, ``prune``, and every other flag of ``brine apply``.
+    """
+    return __salt__["brine.applied"](
+        name, source=source, bundle=bundle, sls=sls, saltenv=saltenv or _env(), test=__opts__["test"], **_more(kwargs)
+    )
+
+
+def absent(name, **kwargs):
+    """
+    Delete all objects of an inventory, and the inventory.
+    """
+    return __salt__["brine.absent"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def _env():
+    return globals().get("__env__") or __opts__.get("saltenv") or "base"
+
+
+def _more(kwargs):
+    """The job's id goes along, for brine's history and the events."""
+    low = globals().get("__low__") or {}
+    for key in ("__orchestration_jid__", "__pub_jid"):
+        jid = low.get(key)
+        if jid:
+            kwargs.setdefault("jid", jid)
+    return kwargs

@@ -1,0 +1,566 @@
+"""The Salt modules without Salt: its dunders and exceptions are given here, brine is a script."""
+
+import ast
+import importlib.util
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import types
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECRET = "hunter2-in-the-bundle"
+
+
+def stub_salt():
+    """salt.exceptions is all that the modules import of Salt."""
+    if "salt.exceptions" in sys.modules:
+        return
+    salt, exceptions = types.ModuleType("salt"), types.ModuleType("salt.exceptions")
+    for name in ("CommandExecutionError", "SaltInvocationError"):
+        setattr(exceptions, name, type(name, (Exception,), {}))
+    sys.modules.update({"salt": salt, "salt.exceptions": exceptions})
+
+
+def load(path, name):
+    stub_salt()
+    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# A brine that writes down how it was called and plays what the test wrote.
+FAKE = '''#!{python}
+import json, os, signal, sys, time
+home = {home!r}
+if sys.argv[1] == "version":
+    open(os.path.join(home, "versions"), "a").write("x")
+    print(open(os.path.join(home, "version.json")).read())
+    sys.exit(0)
+told = {{"argv": sys.argv[1:], "env": {{k: v for k, v in os.environ.items() if k.startswith("BRINE_")}}}}
+told["stdin"] = "" if sys.stdin.closed else sys.stdin.read()
+json.dump(told, open(os.path.join(home, "call.json"), "w"))
+exec(open(os.path.join(home, "play.py")).read())
+'''
+
+
+def event(kind, **more):
+    return dict({"type": kind, "time": "2026-07-01T01:02:03Z", "elapsedSeconds": 1}, **more)
+
+
+def of(kind, name, group="", namespace="shop"):
+    return {"group": group, "version": "v1", "kind": kind, "namespace": namespace, "name": name}
+
+
+RETURN = {
+    "name": "platform",
+    "result": True,
+    "changes": {"v1/ConfigMap shop/a": {"old": "absent", "new": "present"}},
+    "comment": "Changed inventory shop/platform: 1 created",
+    "warnings": [],
+    "sub_state_run": [{"low": {}, "changes": {}, "result": True, "comment": "created"}],
+    "a key of a later release": [1],
+}
+RESULT = {"apiVersion": "brine.dev/v1", "kind": "Result", "objects": [], "exitCode": 0, "new": {"field": 1}}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = folder.name
+        self.binary = os.path.join(self.home, "brine")
+        with open(self.binary, "w") as file:
+            file.write(FAKE.format(python=sys.executable, home=self.home))
+        os.chmod(self.binary, stat.S_IRWXU)
+        self.say_version({"version": "v0.1.0", "features": ["apply", "output=salt", "output=salt-events"]})
+        self.brine = load("_modules/brine.py", "brine_module")
+        self.sent = []
+        self.rendered = {}
+        self.asked = []
+        self.brine.__opts__ = {"test": False, "saltenv": None, "brine": {"binary": self.binary}}
+        self.brine.__pillar__ = {}
+        self.brine.__grains__ = {}
+        self.brine.__context__ = {}
+        self.brine.__salt__ = {
+            "event.send": lambda tag, data: self.sent.append((tag, data)) or True,
+            "slsutil.renderer": self.renderer,
+        }
+        self.play([event("finished", **{"return": RETURN})])
+
+    def renderer(self, path=None, default_renderer=None, saltenv=None, **kwargs):
+        self.asked.append((path, default_renderer, saltenv, kwargs))
+        return self.rendered.get(path, {})
+
+    def say_version(self, document):
+        with open(os.path.join(self.home, "version.json"), "w") as file:
+            json.dump(document, file)
+
+    def play(self, events=(), code=0, then=""):
+        """What the fake does: print events, run some Python, exit."""
+        lines = ["print({!r}, flush=True)".format(json.dumps(e)) for e in events]
+        with open(os.path.join(self.home, "play.py"), "w") as file:
+            file.write("\n".join(lines + [textwrap.dedent(then), "sys.exit({})".format(code)]))
+
+    def called(self):
+        with open(os.path.join(self.home, "call.json")) as file:
+            return json.load(file)
+
+
+class Arguments(Case):
+    def test_every_flag_by_name(self):
+        self.brine.applied(
+            "platform", bundle="x", namespace="ns", kubeconfig="/k", context="c", wait="applied", timeout=600,
+            prune=False, force_conflicts=True, recreate=["Job", "Deployment.apps"], max_prune="10%",
+            detailed_exitcode=False, parallel=8, inventory_id=None, __pub_fun="brine.applied",
+        )
+        self.assertEqual(
+            self.called()["argv"],
+            [
+                "apply", "--name=platform", "--context=c", "--detailed-exitcode=false", "--dry-run=none",
+                "--force-conflicts=true", "--kubeconfig=/k", "--max-prune=10%", "--namespace=ns", "--parallel=8",
+                "--no-prune=true", "--recreate=Job", "--recreate=Deployment.apps", "--timeout=600s",
+                "--wait=applied", "--filename=-", "--output=salt-events",
+            ],
+        )
+
+    def test_inventory_is_the_name_or_says_otherwise(self):
+        for given, flag in (
+            ({}, "--name=platform"), ({"inventory": "other"}, "--name=other"), ({"inventory": "ns/other"}, "--inventory=ns/other"),
+        ):
+            self.brine.applied("platform", bundle="x", **given)
+            self.assertIn(flag, self.called()["argv"])
+        ret = self.brine.applied("Deploy the platform", bundle="x")
+        self.assertIs(ret["result"], False)
+        self.assertIn("give `inventory: NAME`", ret["comment"])
+
+    def test_wait_and_prune_as_booleans(self):
+        for given, flag in (
+            ({"wait": True}, "--wait=ready"), ({"wait": False}, "--wait=applied"), ({"prune": True}, "--no-prune=false"),
+            ({"timeout": "10m"}, "--timeout=10m"), ({"lock_timeout": "30"}, "--lock-timeout=30s"),
+        ):
+            self.brine.applied("platform", bundle="x", **given)
+            self.assertIn(flag, self.called()["argv"])
+
+    def test_test_true_is_a_server_side_dry_run(self):
+        self.brine.applied("platform", bundle="x", test=True)
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.brine.__opts__["test"] = True
+        self.brine.applied("platform", bundle="x")
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.brine.applied("platform", bundle="x", test=False)
+        self.assertIn("--dry-run=none", self.called()["argv"])
+        self.brine.absent("platform")
+        self.assertEqual(self.called()["argv"][0], "destroy")
+        self.assertIn("--dry-run=server", self.called()["argv"])
+
+    def test_defaults_from_pillar_and_configuration(self):
+        self.brine.__pillar__ = {"brine": {"kubeconfig": "/pillar", "timeout": 60, "recreate": ["Job", "Pod"], "wait": False}}
+        self.brine.__opts__["brine"]["kubeconfig"] = "/config"
+        self.brine.applied("platform", bundle="x", timeout=5)
+        call = self.called()
+        # By the environment: a flag goes over it, and a command or an older
+        # build that has no such flag passes over it.
+        self.assertEqual(call["env"]["BRINE_KUBECONFIG"], "/config")
+        self.assertEqual(call["env"]["BRINE_RECREATE"], "Job,Pod")
+        self.assertEqual(call["env"]["BRINE_WAIT"], "applied")
+        self.assertNotIn("BRINE_BINARY", call["env"])
+        self.assertIn("--timeout=5s", call["argv"])
+
+    def test_inventory_default_from_pillar(self):
+        self.brine.__pillar__ = {"brine": {"inventory": "kube-system/all"}}
+        self.brine.absent("Remove it all")
+        self.assertIn("--inventory=kube-system/all", self.called()["argv"])
+
+    def test_job_id_goes_along(self):
+        self.brine.applied("platform", bundle="x", jid="20260701010203")
+        self.assertEqual(self.called()["env"]["BRINE_SALT_JOB_ID"], "20260701010203")
+
+    def test_what_is_not_a_flag(self):
+        for given in ({"output": "json"}, {"filename": "/etc/passwd"}, {"a b": 1}, {"values": {"a": 1}}):
+            ret = self.brine.applied("platform", bundle="x", **given)
+            self.assertIs(ret["result"], False, given)
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_no_binary(self):
+        self.brine.__opts__["brine"]["binary"] = os.path.join(self.home, "gone")
+        ret = self.brine.applied("platform", bundle="x")
+        self.assertIs(ret["result"], False)
+        self.assertIn("install brine", ret["comment"])
+
+
+class Bundle(Case):
+    def test_text_goes_over_standard_input_and_never_to_disk_or_arguments(self):
+        text = "kind: Secret\nstringData: {p: " + SECRET + "}\n"
+        before = set(os.listdir(tempfile.gettempdir()))
+        self.brine.applied("platform", bundle=text)
+        call = self.called()
+        self.assertEqual(call["stdin"], text)
+        self.assertNotIn(SECRET, " ".join(call["argv"]))
+        self.assertNotIn(SECRET, str(call["env"]))
+        self.assertEqual(set(os.listdir(tempfile.gettempdir())) - before, set())
+
+    def test_a_large_bundle_that_nobody_reads_does_not_hang(self):
+        with open(self.binary, "w") as file:
+            file.write("#!/bin/sh\necho 'brine: no cluster' >&2\nexit 6\n")
+        ret = self.brine.applied("platform", bundle="x" * (4 << 20))
+        self.assertIs(ret["result"], False)
+        self.assertIn("no cluster", ret["comment"])
+        self.assertIn("exit code 6", ret["comment"])
+
+    def test_objects(self):
+        objects = [{"apiVersion": "v1", "kind": "A"}, {"apiVersion": "v1", "kind": "B"}]
+        self.brine.applied("platform", bundle=objects)
+        self.assertEqual([json.loads(d) for d in self.called()["stdin"].split("\n---\n")], objects)
+        self.brine.applied("platform", bundle=objects[0])
+        self.assertEqual(json.loads(self.called()["stdin"]), objects[0])
+
+    def test_source_goes_through_salts_renderers(self):
+        self.rendered = {"salt://a.yaml": "kind: A\n", "salt://b.sls": {"B": {"k.object_present": []}}}
+        self.brine.applied("platform", source=["salt://a.yaml", "salt://b.sls"], saltenv="dev", defaults={"v": 1})
+        self.assertEqual(self.called()["stdin"], 'kind: A\n\n---\n{"B": {"k.object_present": []}}')
+        self.assertEqual(self.asked, [("salt://a.yaml", "jinja", "dev", {"v": 1}), ("salt://b.sls", "jinja", "dev", {"v": 1})])
+
+    def test_source_folder(self):
+        files = ["x/b.yaml", "x/a.yaml", "x/deep/c.yaml", "x/README.md", "x/.hidden.yaml", "xy/d.yaml"]
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: files
+        self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
+        self.brine.applied("platform", source="salt://x/")
+        self.assertEqual(self.called()["stdin"], "a\n---\nb")
+        ret = self.brine.applied("platform", source="salt://y/")
+        self.assertIn("no file in salt://y/", ret["comment"])
+
+    def test_source_as_it_is(self):
+        self.brine.__salt__["cp.get_file_str"] = lambda path, saltenv: "{{ $labels }} " + saltenv
+        self.brine.applied("platform", source="salt://rules.yaml", template="none", saltenv="dev")
+        self.assertEqual(self.called()["stdin"], "{{ $labels }} dev")
+        path = os.path.join(self.home, "local.yaml")
+        with open(path, "w") as file:
+            file.write("local")
+        self.brine.applied("platform", source=path, template=None)
+        self.assertEqual(self.called()["stdin"], "local")
+        self.assertEqual(self.asked, [])
+
+    def test_source_that_is_not_there(self):
+        ret = self.brine.applied("platform", source="salt://gone.yaml")
+        self.assertIs(ret["result"], False)
+        self.assertIn("salt://gone.yaml is not there (saltenv base)", ret["comment"])
+
+    def test_rendering_error_keeps_the_rendered_text_to_itself(self):
+        def fail(**_kwargs):
+            raise ValueError("Jinja syntax error: line 3\n\n---\npassword: " + SECRET + "\n---")
+
+        self.brine.__salt__["slsutil.renderer"] = fail
+        ret = self.brine.applied("platform", source="salt://a.yaml")
+        self.assertIn("Jinja syntax error: line 3", ret["comment"])
+        self.assertNotIn(SECRET, str(ret))
+
+    def test_sls_as_salt_compiles_it(self):
+        low = [{"state": "k", "fun": "object_present", "name": "a", "__id__": "a", "manifest": {}}]
+        asked = []
+        self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: asked.append((sls, kwargs)) or low
+        self.brine.applied("platform", sls=["one", "two"], saltenv="dev", pillar={"x": 1}, ignore_foreign_states=True)
+        self.assertEqual(json.loads(self.called()["stdin"]), low)
+        self.assertEqual(asked, [(["one", "two"], {"saltenv": "dev", "concurrent": True, "pillar": {"x": 1}})])
+        self.assertIn("--ignore-foreign-states=true", self.called()["argv"])
+
+    def test_sls_that_salt_cannot_render(self):
+        for bad in (["Rendering SLS 'base:one' failed: x"], [], {}, None, "text"):
+            self.brine.__salt__["state.show_low_sls"] = lambda sls, bad=bad, **kwargs: bad
+            ret = self.brine.applied("platform", sls="one")
+            self.assertIs(ret["result"], False)
+            self.assertIn("Salt did not render one", ret["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_exactly_one_bundle(self):
+        for given in ({}, {"bundle": "x", "source": "y"}, {"sls": "x", "source": "y"}):
+            self.assertIn("one of source, bundle and sls", self.brine.applied("platform", **given)["comment"])
+
+
+class Returns(Case):
+    def test_applied_returns_what_o_salt_prints(self):
+        self.assertEqual(self.brine.applied("Apply it", inventory="platform", bundle="x"), dict(RETURN, name="Apply it"))
+
+    def test_without_sub_states(self):
+        self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x", sub_states=False))
+
+    def test_a_failed_run_is_told_by_brine(self):
+        failed = dict(RETURN, result=False, comment="Failed: 1 failed")
+        self.play([event("finished", **{"return": failed})], code=1)
+        self.assertEqual(self.brine.applied("platform", bundle="x"), failed)
+
+    def test_a_run_without_a_result(self):
+        acted = [
+            event("acted", object=of("ConfigMap", "a"), action="created"),
+            event("acted", object=of("Deployment", "b", "apps"), action="unchanged"),
+        ]
+        self.play(acted, then="os.kill(os.getpid(), signal.SIGKILL)")
+        ret = self.brine.applied("platform", bundle="x")
+        self.assertIs(ret["result"], False)
+        self.assertEqual(ret["changes"], {"ConfigMap/shop/a": {"old": "absent", "new": "present"}})
+        self.assertIn("killed by signal 9", ret["comment"])
+        self.assertIn("run it again", ret["comment"])
+
+    def test_usage_errors_come_from_standard_error(self):
+        self.play(code=3, then="sys.stderr.write('brine: unknown flag: --shiny\\n')")
+        ret = self.brine.applied("platform", bundle="x", shiny=True)
+        self.assertIn("unknown flag: --shiny", ret["comment"])
+        self.assertIn("this is brine v0.1.0" .replace("this", "This"), ret["comment"])
+
+    def test_apply_and_preview_return_the_result(self):
+        self.play([event("started"), event("finished", result=RESULT)])
+        self.assertEqual(self.brine.apply("platform", bundle="x"), RESULT)
+        self.assertIn("--dry-run=none", self.called()["argv"])
+        self.assertEqual(self.brine.preview("platform", bundle="x"), RESULT)
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.assertEqual(self.brine.destroy("platform"), RESULT)
+        self.assertEqual(self.brine.rollback("platform", revision=3), RESULT)
+        self.assertIn("--to-revision=3", self.called()["argv"])
+        self.assertNotIn("retcode", self.brine.__context__)
+
+    def test_exit_code_becomes_the_functions_retcode(self):
+        self.play([event("finished", result=RESULT)], code=4)
+        self.brine.apply("platform", bundle="x")
+        self.assertEqual(self.brine.__context__["retcode"], 4)
+
+    def test_status_and_history(self):
+        self.play(then="print(json.dumps({'objects': []}))")
+        self.assertEqual(self.brine.status("platform", kubeconfig="/k"), {"objects": []})
+        self.assertEqual(self.called()["argv"], ["status", "--name=platform", "--kubeconfig=/k", "--output=json"])
+        self.brine.history("platform")
+        self.assertEqual(self.called()["argv"][0], "history")
+        self.play(code=6, then="sys.stderr.write('brine: no cluster\\n')")
+        with self.assertRaisesRegex(Exception, "no cluster"):
+            self.brine.status("platform")
+
+
+class VersionSkew(Case):
+    def test_unknown_keys_are_kept_or_ignored(self):
+        self.play([event("a type of a later release", what=1), "text", event("finished", more=1, **{"return": RETURN})])
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+
+    def test_an_older_build_without_salt_events(self):
+        self.say_version({"version": "v0.0.9", "features": ["apply", "output=salt"]})
+        self.play([RETURN])
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertIn("--output=salt", self.called()["argv"])
+        self.assertEqual(self.sent, [])
+
+    def test_a_build_that_does_not_tell_its_features(self):
+        for document in ({}, {"version": "v9", "features": ["one", "two"]}):
+            self.brine.__context__.clear()
+            self.say_version(document)
+            self.brine.applied("platform", bundle="x")
+            self.assertIn("--output=salt-events", self.called()["argv"])
+
+    def test_the_version_is_asked_once_for_a_build(self):
+        for _ in range(3):
+            self.brine.applied("platform", bundle="x")
+        with open(os.path.join(self.home, "versions")) as file:
+            self.assertEqual(file.read(), "x")
+
+    def test_version(self):
+        self.assertEqual(self.brine.version()["version"], "v0.1.0")
+
+    def test_syntax_of_python_3_6(self):
+        for path in ("_modules/brine.py", "_states/brine.py"):
+            with open(os.path.join(HERE, path)) as file:
+                source = file.read()
+            if sys.version_info >= (3, 8):
+                ast.parse(source, feature_version=(3, 6))
+            else:
+                ast.parse(source)
+
+
+class Events(Case):
+    def test_events_are_fired_as_they_happen(self):
+        first = threading.Event()
+        seen = []
+        gate = os.path.join(self.home, "go")
+
+        def send(tag, data):
+            seen.append((tag, data))
+            if tag == "brine/platform/ConfigMap/shop/a":
+                open(gate, "w").close()  # brine goes on only when this has been sent
+                first.set()
+            return True
+
+        self.brine.__salt__["event.send"] = send
+        self.play(
+            [event("started", total=2), event("acting", object=of("ConfigMap", "a")),
+             event("acted", object=of("ConfigMap", "a"), action="created", done=1, total=2)],
+            then="""
+            for _ in range(200):
+                if os.path.exists({!r}):
+                    break
+                time.sleep(0.05)
+            else:
+                sys.exit(9)
+            print({!r})
+            """.format(gate, json.dumps(event("finished", **{"return": RETURN}))),
+        )
+        ret = self.brine.applied("platform", bundle="x", jid="77")
+        self.assertTrue(first.is_set())
+        self.assertIs(ret["result"], True, ret)
+        tags = [tag for tag, _ in seen]
+        self.assertEqual(tags, ["brine/platform/started", "brine/platform/ConfigMap/shop/a", "brine/platform/finished"])
+        self.assertEqual(seen[1][1]["action"], "created")
+        self.assertEqual(seen[1][1]["jid"], "77")
+        self.assertEqual(seen[2][1]["success"], True)
+        self.assertNotIn("return", seen[2][1])
+
+    def test_tags_name_inventory_and_object(self):
+        self.play([event("ready", object=of("Deployment", "web", "apps")), event("ready", object=of("Namespace", "shop", "", "")),
+                   event("finished", **{"return": RETURN})])
+        self.brine.applied("platform", inventory="ns/platform", bundle="x")
+        self.assertEqual([t for t, _ in self.sent][:2], ["brine/ns.platform/Deployment.apps/shop/web", "brine/ns.platform/Namespace/shop"])
+
+    def test_events_can_be_turned_off(self):
+        self.brine.applied("platform", bundle="x", events=False)
+        self.brine.__pillar__ = {"brine": {"events": False}}
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual(self.sent, [])
+
+    def test_a_bus_that_is_not_there_does_not_stop_the_run(self):
+        calls = []
+
+        def broken(tag, data):
+            calls.append(tag)
+            raise OSError("no master")
+
+        self.brine.__salt__["event.send"] = broken
+        self.play([event("ready", object=of("ConfigMap", str(i))) for i in range(50)] + [event("finished", **{"return": RETURN})])
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertEqual(len(calls), 3)
+
+    def test_a_slow_bus_does_not_hold_up_brine(self):
+        self.brine._FLUSH_SECONDS = 0.2
+        sent = []
+        self.brine.__salt__["event.send"] = lambda tag, data: time.sleep(0.05) or sent.append(tag) or True
+        lines = [event("waiting", object=of("ConfigMap", "x" * 1000 + str(i))) for i in range(400)]  # more than a pipe holds
+        self.play(lines + [event("finished", **{"return": RETURN})])
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertLess(len(sent), 400)
+
+    def test_in_an_orchestrate_run_the_masters_bus(self):
+        fired = []
+        bus = types.SimpleNamespace(fire_event=lambda data, tag: fired.append(tag) or True)
+        utils = types.ModuleType("salt.utils")
+        events = types.ModuleType("salt.utils.event")
+        events.get_master_event = lambda opts, sock_dir, listen: bus
+        utils.event = events
+        sys.modules["salt"].utils = utils
+        sys.modules.update({"salt.utils": utils, "salt.utils.event": events})
+        self.brine.__opts__.update({"__role": "master", "sock_dir": "/x"})
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual(fired, ["brine/platform/finished"])
+        self.assertEqual(self.sent, [])
+
+
+class Signals(Case):
+    """A process of its own, which gets the signal as Salt's would."""
+
+    PARENT = '''
+import sys
+sys.path.insert(0, {here!r})
+import test_brine
+test_brine.stub_salt()
+brine = test_brine.load("_modules/brine.py", "brine_module")
+brine.__opts__ = {{"test": False, "brine": {{"binary": {binary!r}}}}}
+brine.__context__ = {{}}
+brine.__salt__ = {{"event.send": lambda tag, data: print(tag, flush=True) or True}}
+ret = brine.applied("platform", bundle="x")
+print("returned", flush=True)
+'''
+    CHILD = """
+        def end(number, frame):
+            open(os.path.join(home, "got"), "a").write(str(number) + " ")
+            print(json.dumps({"type": "finished", "return": {"changes": {}, "comment": "interrupted", "result": False}}), flush=True)
+            sys.exit(143)
+        signal.signal(signal.SIGTERM, end)
+        print(json.dumps({"type": "started"}), flush=True)
+        time.sleep(60)
+        """
+
+    def start(self):
+        self.play(then=self.CHILD)
+        parent = subprocess.Popen(
+            [sys.executable, "-c", self.PARENT.format(here=HERE, binary=self.binary)], stdout=subprocess.PIPE, universal_newlines=True,
+        )
+        self.addCleanup(parent.stdout.close)
+        self.assertEqual(parent.stdout.readline(), "brine/platform/started\n")
+        return parent
+
+    def got(self):
+        for _ in range(200):
+            if os.path.exists(os.path.join(self.home, "got")):
+                with open(os.path.join(self.home, "got")) as file:
+                    told = file.read()
+                if told:
+                    return told
+            time.sleep(0.05)
+        return ""
+
+    def test_sigterm_is_passed_on_and_the_end_still_told(self):
+        parent = self.start()
+        parent.terminate()
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\n")
+        self.assertEqual(parent.wait(20), -signal.SIGTERM)
+        self.assertEqual(self.got(), "15 ")
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "SKIPPED: only Linux tells a child of its parent's death")
+    def test_brine_ends_when_salt_is_killed_outright(self):
+        parent = self.start()
+        parent.kill()
+        parent.wait(20)
+        self.assertEqual(self.got(), "15 ")
+
+
+class States(Case):
+    def setUp(self):
+        super(States, self).setUp()
+        self.states = load("_states/brine.py", "brine_state")
+        self.states.__opts__ = {"test": False}
+        self.states.__env__ = "dev"
+        self.states.__salt__ = {"brine.applied": self.brine.applied, "brine.absent": self.brine.absent}
+
+    def test_loads_only_with_its_execution_module(self):
+        self.assertEqual(self.states.__virtual__(), "brine")
+        self.states.__salt__ = {}
+        self.assertIs(self.states.__virtual__()[0], False)
+
+    def test_applied(self):
+        self.rendered = {"salt://a.yaml": "kind: A"}
+        ret = self.states.applied("platform", source="salt://a.yaml", force_conflicts=True)
+        self.assertEqual(ret, RETURN)
+        self.assertEqual(self.asked[0][2], "dev")
+        self.assertIn("--force-conflicts=true", self.called()["argv"])
+
+    def test_absent(self):
+        self.assertEqual(self.states.absent("platform"), RETURN)
+        self.assertEqual(self.called()["argv"][0], "destroy")
+        self.assertEqual(self.called()["stdin"], "")
+
+    def test_test_mode(self):
+        self.states.__opts__["test"] = True
+        self.play([event("finished", **{"return": dict(RETURN, result=None)})])
+        self.assertIs(self.states.applied("platform", bundle="x")["result"], None)
+        self.assertIn("--dry-run=server", self.called()["argv"])
+
+    def test_job_id_of_the_run(self):
+        for low, jid in (({"__pub_jid": "1"}, "1"), ({"__pub_jid": "1", "__orchestration_jid__": "2"}, "2")):
+            self.states.__low__ = low
+            self.states.applied("platform", bundle="x")
+            self.assertEqual(self.called()["env"]["BRINE_SALT_JOB_ID"], jid)
+
+
+if __name__ == "__main__":
+    unittest.main()
