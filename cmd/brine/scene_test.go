@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+)
+
+func TestMain(m *testing.M) {
+	klog.SetOutput(discard{})
+	klog.LogToStderr(false)
+	clustertest.Main(m)
+}
+
+// said is what a command line did: its exit code, what it printed, and the
+// document on stdout where there is one.
+type said struct {
+	exit           int
+	stdout, stderr string
+	result         *apply.Result
+}
+
+// brine runs a command line against the cluster of a kubeconfig. Without -o it
+// asks for JSON and parses that.
+func brine(t testing.TB, kubeconfig string, args ...string) said {
+	t.Helper()
+	return brineWith(t.Context(), t, kubeconfig, args...)
+}
+
+func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...string) said {
+	t.Helper()
+	args = append(slices.Clone(args), "--kubeconfig", kubeconfig)
+	if !slices.ContainsFunc(args, func(a string) bool { return a == "-o" || strings.HasPrefix(a, "--output") }) {
+		args = append(args, "-o", "json")
+	}
+	var out, err bytes.Buffer
+	code := execute(ctx, streams{in: strings.NewReader(""), out: &out, err: &err}, args)
+	s := said{exit: code, stdout: out.String(), stderr: err.String()}
+	var result apply.Result
+	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
+		s.result = &result
+	}
+	return s
+}
+
+// want fails the test when the exit code is another one.
+func (s said) want(t testing.TB, exit int) said {
+	t.Helper()
+	if s.exit != exit {
+		t.Fatalf("exit code %d, want %d:\n%s\n%s", s.exit, exit, s.stderr, clip(s.stdout))
+	}
+	return s
+}
+
+// tells fails the test when the words are not in what was printed.
+func (s said) tells(t testing.TB, words ...string) said {
+	t.Helper()
+	for _, w := range words {
+		quoted, _ := json.Marshal(w)
+		if !strings.Contains(s.stdout+s.stderr, w) && !strings.Contains(s.stdout, strings.Trim(string(quoted), `"`)) {
+			t.Errorf("it does not say %q:\n%s\n%s", w, s.stderr, clip(s.stdout))
+		}
+	}
+	return s
+}
+
+func clip(text string) string { return text[:min(len(text), 8000)] }
+
+// object is the result of one object, named "Kind name", whatever its
+// namespace; the test fails if there is none.
+func (s said) object(t testing.TB, kind, name string) *apply.ObjectResult {
+	t.Helper()
+	if s.result != nil {
+		for _, o := range s.result.Objects {
+			if o.Kind == kind && o.Name == name {
+				return o
+			}
+		}
+	}
+	t.Fatalf("%s %s is not in the result:\n%s\n%s", kind, name, s.stderr, clip(s.stdout))
+	return nil
+}
+
+// did fails the test unless just that was done to the object.
+func (s said) did(t testing.TB, kind, name string, action plan.Action) *apply.ObjectResult {
+	t.Helper()
+	o := s.object(t, kind, name)
+	if o.Action != action {
+		t.Errorf("%s %s was %s (%s%s), want %s", kind, name, o.Action, o.Reason, o.Error, action)
+	}
+	return o
+}
+
+// scene is a namespace of the test's own on the shared cluster, and an
+// inventory in it.
+type scene struct {
+	testing.TB
+	cluster    *clustertest.Cluster
+	kubeconfig string // the cluster's, or a proxy's
+	ns         string // also good as a prefix of cluster-scoped names
+	inventory  string // NAMESPACE/NAME
+	api        dynamic.Interface
+}
+
+// newScene sets a scene on the shared cluster; the test runs beside others.
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	t.Parallel()
+	c := clustertest.Shared(t)
+	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
+	s.inventory = s.ns + "/inv"
+	return s
+}
+
+// other is the same scene with another inventory.
+func (s *scene) other(name string) *scene {
+	o := *s
+	o.inventory = s.ns + "/" + name
+	return &o
+}
+
+// proxied puts a proxy between brine and the server.
+func (s *scene) proxied() *clustertest.Proxy {
+	s.Helper()
+	p := s.cluster.Proxy(s.TB, clustertest.ProxyOptions{})
+	s.kubeconfig = p.Kubeconfig
+	return p
+}
+
+// file writes a bundle, with {ns} replaced by the scene's namespace.
+func (s *scene) file(text string) string {
+	s.Helper()
+	path := filepath.Join(s.TempDir(), "bundle.yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "{ns}", s.ns)), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// apply, preview and destroy run on the scene's inventory, for a minute at
+// most unless the flags say another time.
+func (s *scene) apply(text string, flags ...string) said {
+	s.Helper()
+	return s.run("apply", append([]string{"-f", s.file(text)}, flags...))
+}
+
+func (s *scene) preview(text string, flags ...string) said {
+	s.Helper()
+	return s.run("preview", append([]string{"-f", s.file(text)}, flags...))
+}
+
+func (s *scene) destroy(flags ...string) said {
+	s.Helper()
+	return s.run("destroy", flags)
+}
+
+func (s *scene) run(command string, flags []string) said {
+	s.Helper()
+	args := append([]string{command, "--inventory", s.inventory, "--timeout=60s", "--namespace", s.ns}, flags...)
+	return brine(s.TB, s.kubeconfig, args...)
+}
+
+// status reads the inventory.
+func (s *scene) status() said {
+	s.Helper()
+	return brine(s.TB, s.kubeconfig, "status", "--inventory", s.inventory)
+}
+
+// members are what the inventory holds, as messages name them, sorted.
+func (s *scene) members() []string {
+	s.Helper()
+	var names []string
+	st := s.status()
+	if st.result == nil {
+		return nil
+	}
+	for _, o := range st.result.Objects {
+		names = append(names, bundle.Name(o.ID()))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// resources gives the objects of "v1/configmaps", "apps/v1/deployments".
+func (s *scene) resources(resource string) dynamic.NamespaceableResourceInterface {
+	s.Helper()
+	at := strings.LastIndex(resource, "/")
+	gv, err := schema.ParseGroupVersion(resource[:at])
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.api.Resource(gv.WithResource(resource[at+1:]))
+}
+
+// live reads an object; nil if it is not there. namespace is "" for
+// cluster-scoped ones.
+func (s *scene) live(resource, namespace, name string) *unstructured.Unstructured {
+	s.Helper()
+	var r dynamic.ResourceInterface = s.resources(resource)
+	if namespace != "" {
+		r = s.resources(resource).Namespace(namespace)
+	}
+	u, err := r.Get(s.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return u
+}
+
+// exists and missing fail the test when the object of the scene's namespace
+// is not there, or is.
+func (s *scene) exists(resource string, names ...string) {
+	s.Helper()
+	for _, name := range names {
+		if u := s.live(resource, s.ns, name); u == nil || u.GetDeletionTimestamp() != nil {
+			s.Errorf("%s %s is not there", resource, name)
+		}
+	}
+}
+
+func (s *scene) missing(resource string, names ...string) {
+	s.Helper()
+	for _, name := range names {
+		if u := s.live(resource, s.ns, name); u != nil && u.GetDeletionTimestamp() == nil {
+			s.Errorf("%s %s is there", resource, name)
+		}
+	}
+}
+
+// create makes an object, written as YAML or JSON, past brine.
+func (s *scene) create(resource, text string) *unstructured.Unstructured {
+	s.Helper()
+	b, err := bundle.Read(s.Context(), bundle.Options{Files: []string{s.file(text)}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	u := b.Objects[0].Content
+	var r dynamic.ResourceInterface = s.resources(resource)
+	if namespace := u.GetNamespace(); namespace != "" {
+		r = s.resources(resource).Namespace(namespace)
+	}
+	created, err := r.Create(s.Context(), u, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return created
+}
+
+// gone deletes a cluster-scoped object when the test is over.
+func (s *scene) goneAfter(resource, name string) {
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := s.resources(resource).Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.Logf("delete %s %s: %v", resource, name, err)
+		}
+	})
+}
+
+// eventually waits, for as long as a slow machine may take.
+func (s *scene) eventually(what string, ok func() bool) {
+	s.Helper()
+	for range 600 {
+		if ok() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.Fatalf("never happened: %s", what)
+}
+
+// configMap is a ConfigMap of the scene's namespace, with more fields of its
+// metadata in flow style ("annotations: {a: b}").
+func configMap(name string, metadata ...string) string {
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
+	for _, m := range metadata {
+		text += "  " + m + "\n"
+	}
+	return text + "data: {key: value}\n"
+}
+
+// deployment is one of a single container that asks for the given CPU.
+func deployment(name string, replicas int, cpu string, metadata ...string) string {
+	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
+	for _, m := range metadata {
+		text += "  " + m + "\n"
+	}
+	return text + fmt.Sprintf(`spec:
+  replicas: %d
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata: {labels: {app: %s}}
+    spec:
+      containers:
+      - {name: c, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "%s"}}}
+`, replicas, name, name, cpu)
+}
+
+// documents are one bundle.
+func documents(texts ...string) string { return strings.Join(texts, "---\n") }
+
+func TestApplyAndDestroy(t *testing.T) {
+	s := newScene(t)
+	text := documents(configMap("settings"), deployment("web", 2, "1m"))
+	s.apply(text).want(t, 0).did(t, "Deployment", "web", plan.Created)
+	if got, want := s.members(), []string{"ConfigMap " + s.ns + "/settings", "Deployment.apps " + s.ns + "/web"}; !slices.Equal(got, want) {
+		t.Errorf("the inventory holds %v, want %v", got, want)
+	}
+	s.apply(text).want(t, 0).did(t, "Deployment", "web", plan.Unchanged)
+	s.destroy().want(t, 0).did(t, "Deployment", "web", plan.Pruned)
+	s.missing("v1/configmaps", "settings", "inv")
+	s.missing("apps/v1/deployments", "web")
+}
