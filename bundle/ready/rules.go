@@ -72,11 +72,10 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 }
 
 func problem(o *bundle.Object, annotation string, err error) bundle.Problem {
-	return bundle.Problem{
-		Source: o.Source, ID: o.ID,
-		Path:    "metadata.annotations[" + annotation + "]",
-		Message: err.Error(),
-	}
+	path := "metadata.annotations[" + annotation + "]"
+	at := o.Source
+	at.Line = o.Line(path)
+	return bundle.Problem{Source: at, ID: o.ID, Path: path, Message: err.Error()}
 }
 
 func duration(text string) (*time.Duration, error) {

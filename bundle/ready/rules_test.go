@@ -11,10 +11,10 @@ import (
 // annotated is a bundle's object with annotations.
 func annotated(t *testing.T, kind string, annotations map[string]string) *bundle.Object {
 	t.Helper()
-	u := live(t, `{apiVersion: example.com/v1, kind: `+kind+`, metadata: {name: a, namespace: n}}`)
+	u := live(t, `{apiVersion: example.com/v1, kind: `+kind+`, metadata: {name: a, namespace: prod}}`)
 	u.SetAnnotations(annotations)
 	o := &bundle.Object{GVK: u.GroupVersionKind(), Content: u, Source: bundle.Source{File: "all.yaml", Line: 7}}
-	o.ID = bundle.ID{GroupKind: o.GVK.GroupKind(), Namespace: "n", Name: "a"}
+	o.ID = bundle.ID{GroupKind: o.GVK.GroupKind(), Namespace: "prod", Name: "a"}
 	return o
 }
 

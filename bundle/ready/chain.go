@@ -1,0 +1,227 @@
+package ready
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// chain is the way from one object down to what keeps it.
+type chain struct {
+	ctx      context.Context
+	d        *Diagnosis
+	object   object
+	detailed bool
+	narrow   map[string]string // by namespace: the only selector whose pods are of interest
+
+	lines []string
+	// involved are the objects whose events may tell more.
+	involved []object
+	// logs are told last, for they are long.
+	logs []func()
+}
+
+// add adds a line, unless it, or one that says the same and more, is there.
+func (c *chain) add(format string, args ...any) {
+	line := oneLine(fmt.Sprintf(format, args...))
+	for _, said := range c.lines {
+		if strings.Contains(said, line) {
+			return
+		}
+	}
+	c.lines = append(c.lines, line)
+}
+
+// said reports whether a line has message in it already.
+func (c *chain) said(message string) bool {
+	message = oneLine(message)
+	return message == "" || slices.ContainsFunc(c.lines, func(line string) bool { return strings.Contains(line, message) })
+}
+
+func (c *chain) follow() {
+	o := c.object
+	kind := o.text("kind")
+	c.involved = append(c.involved, o)
+	switch kind {
+	case "Pod":
+		c.pods([]object{o}, true)
+	case "PersistentVolumeClaim":
+		c.claim(o, kind)
+	default:
+		c.tell(o, kind)
+	}
+	switch {
+	case kind == "Deployment":
+		c.deployment(o)
+	case ownsPods(o.unstructured().GroupVersionKind().GroupKind()):
+		c.pods(c.owned(c.podsOf(o), o), false)
+	case kind == "APIService":
+		c.service(o.text("spec", "service", "namespace"), o.text("spec", "service", "name"))
+	}
+	c.events()
+	for _, log := range c.logs {
+		log()
+	}
+}
+
+// tell tells an object's conditions that are not as they should be; where there
+// are none, the reason that is usual for its kind.
+func (c *chain) tell(o object, name string) {
+	before := len(c.lines)
+	c.conditions(o, name)
+	if len(c.lines) > before {
+		return
+	}
+	if s := Of(o.unstructured(), nil, Hints{}); s.Reason != "" {
+		c.add("%s: %s", name, s.Reason)
+	}
+}
+
+func (c *chain) conditions(o object, name string) {
+	for _, condition := range o.conditions() {
+		// A ReplicaSet's are often its Deployment's too.
+		if condition.abnormal() && (condition.message == "" || !c.said(condition.message)) {
+			c.add("%s: %s", name, condition)
+		}
+	}
+}
+
+// abnormal guesses a condition's polarity: most say True when all is well; those
+// named after what is wrong say False.
+func (c condition) abnormal() bool {
+	for _, word := range []string{"Fail", "Error", "Stalled", "Reconciling", "Degraded", "Pressure", "Unavailable", "Remaining"} {
+		if strings.Contains(c.kind, word) {
+			return c.status == "True"
+		}
+	}
+	return c.status != "True"
+}
+
+func (c *chain) podsOf(o object) []object {
+	namespace := o.text("metadata", "namespace")
+	// Pods that have done their work keep nobody.
+	return c.list(podGVK, namespace, c.narrow[namespace], "status.phase!=Succeeded")
+}
+
+// owned are those of all that o controls.
+func (c *chain) owned(all []object, o object) []object {
+	uid := o.text("metadata", "uid")
+	var mine []object
+	for _, item := range all {
+		for _, owner := range item.objects("metadata", "ownerReferences") {
+			if uid != "" && owner.text("uid") == uid {
+				mine = append(mine, item)
+			}
+		}
+	}
+	return mine
+}
+
+// deployment goes through its replica sets, newest first.
+func (c *chain) deployment(o object) {
+	namespace := o.text("metadata", "namespace")
+	sets := c.owned(c.list(replicaSetGVK, namespace, c.narrow[namespace], ""), o)
+	slices.SortStableFunc(sets, func(a, b object) int { return cmp.Compare(revision(b), revision(a)) })
+	all := c.podsOf(o)
+	var pods []object
+	for i, set := range sets {
+		if i == 0 {
+			c.involved = append(c.involved, set)
+			c.conditions(set, "ReplicaSet "+set.text("metadata", "name"))
+		}
+		pods = append(pods, c.owned(all, set)...)
+	}
+	c.pods(pods, false)
+}
+
+// revision is a replica set's place in its Deployment's history.
+func revision(set object) int {
+	annotations, _ := set.field("metadata", "annotations").(map[string]any)
+	text, _ := annotations["deployment.kubernetes.io/revision"].(string)
+	var n int
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+// claim tells why a claim is not bound; name is how the line begins.
+func (c *chain) claim(o object, name string) {
+	c.tell(o, name)
+	class := o.text("spec", "storageClassName")
+	if o.text("status", "phase") == "Bound" || class == "" || o.text("spec", "volumeName") != "" {
+		return
+	}
+	found, ok, known := c.get(storageClassGVK, "", class)
+	switch {
+	case !known:
+	case !ok:
+		c.add("StorageClass %s does not exist", class)
+	default:
+		mode := found.text("volumeBindingMode")
+		c.add("StorageClass %s: provisioner %s, volumeBindingMode %s", class, found.text("provisioner"), cmp.Or(mode, "Immediate"))
+	}
+}
+
+// service tells why nothing answers behind an APIService.
+func (c *chain) service(namespace, name string) {
+	if name == "" {
+		return
+	}
+	called := title("Service", namespace, name)
+	o, found, known := c.get(serviceGVK, namespace, name)
+	if !known {
+		return
+	}
+	if !found {
+		c.add("%s does not exist", called)
+		return
+	}
+	if o.text("spec", "type") == "ExternalName" {
+		c.add("%s leads to %s", called, o.text("spec", "externalName"))
+		return
+	}
+	c.involved = append(c.involved, o)
+	if c.d.reader.List == nil {
+		return
+	}
+	ready, all := 0, 0
+	for _, slice := range c.list(endpointSliceGVK, namespace, "kubernetes.io/service-name="+name, "") {
+		for _, endpoint := range slice.objects("endpoints") {
+			all++
+			if at, ok := endpoint.field("conditions", "ready").(bool); !ok || at {
+				ready++
+			}
+		}
+	}
+	c.add("%s: %d of %d endpoints ready", called, ready, all)
+	if ready > 0 {
+		return
+	}
+	query := plainSelector(o)
+	if query == "" {
+		c.add("%s has no selector, so its endpoints are made by hand", called)
+		return
+	}
+	pods := c.list(podGVK, namespace, query, "status.phase!=Succeeded")
+	if len(pods) == 0 {
+		c.add("%s: no Pod matches its selector %s", called, query)
+		return
+	}
+	c.pods(pods, false)
+}
+
+// plainSelector is a Service's, which is a plain mapping.
+func plainSelector(o object) string {
+	selector, _ := o.field("spec", "selector").(map[string]any)
+	var terms []string
+	for key, value := range selector {
+		if s, ok := value.(string); ok {
+			terms = append(terms, key+"="+s)
+		}
+	}
+	slices.Sort(terms)
+	return strings.Join(terms, ",")
+}
