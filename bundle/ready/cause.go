@@ -2,6 +2,7 @@ package ready
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 )
@@ -63,7 +64,7 @@ func signature(troubles []trouble) string {
 }
 
 // pods tells what keeps them, once for all that are kept by the same.
-func (c *chain) pods(all []object, isItself bool) {
+func (c *chain) pods(ctx context.Context, all []object, isItself bool) {
 	var causes []cause
 	for _, o := range all {
 		if found, ok := causeOf(o); ok {
@@ -92,7 +93,7 @@ func (c *chain) pods(all []object, isItself bool) {
 		case more > 1:
 			c.add("and %d more pods with the same cause as %s", more, found.pod.text("metadata", "name"))
 		}
-		c.beyond(found)
+		c.beyond(ctx, found)
 	}
 	if more := len(distinct) - maxCauses; more > 0 {
 		c.add("and pods with %d more causes", more)
@@ -100,25 +101,25 @@ func (c *chain) pods(all []object, isItself bool) {
 }
 
 // beyond goes on to what keeps the pod itself: its claims, its node, its program.
-func (c *chain) beyond(found cause) {
+func (c *chain) beyond(ctx context.Context, found cause) {
 	o := found.pod
 	c.involved = append(c.involved, o)
 	if found.unscheduled && strings.Contains(strings.ToLower(strings.Join(found.lines, " ")), "persistentvolumeclaim") {
-		c.claims(o)
+		c.claims(ctx, o)
 	}
 	if found.placed {
-		c.node(o.text("spec", "nodeName"))
+		c.node(ctx, o.text("spec", "nodeName"))
 	}
 	for _, t := range found.troubles {
 		if t.logged() {
-			c.logs = append(c.logs, func() { c.log(o, t) })
+			c.logs = append(c.logs, written{o, t})
 			return // one container's log is enough to read
 		}
 	}
 }
 
 // claims tells of the claims that a pod waits for.
-func (c *chain) claims(pod object) {
+func (c *chain) claims(ctx context.Context, pod object) {
 	namespace := pod.text("metadata", "namespace")
 	told := 0
 	for _, volume := range pod.objects("spec", "volumes") {
@@ -126,7 +127,7 @@ func (c *chain) claims(pod object) {
 		if name == "" && volume.field("ephemeral") != nil {
 			name = pod.text("metadata", "name") + "-" + volume.text("name")
 		}
-		o, found, known := c.get(claimGVK, namespace, name)
+		o, found, known := c.get(ctx, claimGVK, namespace, name)
 		if !known || found && o.text("status", "phase") == "Bound" {
 			continue
 		}
@@ -138,12 +139,12 @@ func (c *chain) claims(pod object) {
 			continue
 		}
 		c.involved = append(c.involved, o)
-		c.claim(o, "PersistentVolumeClaim "+name)
+		c.claim(ctx, o, "PersistentVolumeClaim "+name)
 	}
 }
 
-func (c *chain) node(name string) {
-	o, found, known := c.get(nodeGVK, "", name)
+func (c *chain) node(ctx context.Context, name string) {
+	o, found, known := c.get(ctx, nodeGVK, "", name)
 	if !known {
 		return
 	}

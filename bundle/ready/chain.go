@@ -10,7 +10,6 @@ import (
 
 // chain is the way from one object down to what keeps it.
 type chain struct {
-	ctx      context.Context
 	d        *Diagnosis
 	object   object
 	detailed bool
@@ -20,7 +19,13 @@ type chain struct {
 	// involved are the objects whose events may tell more.
 	involved []object
 	// logs are told last, for they are long.
-	logs []func()
+	logs []written
+}
+
+// written is what a container in trouble wrote.
+type written struct {
+	pod     object
+	trouble trouble
 }
 
 // add adds a line, unless it, or one that says the same and more, is there.
@@ -40,29 +45,30 @@ func (c *chain) said(message string) bool {
 	return message == "" || slices.ContainsFunc(c.lines, func(line string) bool { return strings.Contains(line, message) })
 }
 
-func (c *chain) follow() {
+func (c *chain) follow(ctx context.Context) {
 	o := c.object
-	kind := o.text("kind")
 	c.involved = append(c.involved, o)
-	switch kind {
-	case "Pod":
-		c.pods([]object{o}, true)
-	case "PersistentVolumeClaim":
-		c.claim(o, kind)
-	default:
-		c.tell(o, kind)
-	}
+	gk := o.unstructured().GroupVersionKind().GroupKind()
 	switch {
-	case kind == "Deployment":
-		c.deployment(o)
-	case ownsPods(o.unstructured().GroupVersionKind().GroupKind()):
-		c.pods(c.owned(c.podsOf(o), o), false)
-	case kind == "APIService":
-		c.service(o.text("spec", "service", "namespace"), o.text("spec", "service", "name"))
+	case gk == podKind:
+		c.pods(ctx, []object{o}, true)
+	case gk == claimKind:
+		c.claim(ctx, o, gk.Kind)
+	case gk == deploymentKind:
+		c.tell(o, gk.Kind)
+		c.deployment(ctx, o)
+	case gk == apiServiceKind:
+		c.tell(o, gk.Kind)
+		c.service(ctx, o.text("spec", "service", "namespace"), o.text("spec", "service", "name"))
+	case ownsPods(gk):
+		c.tell(o, gk.Kind)
+		c.pods(ctx, c.owned(c.podsOf(ctx, o), o), false)
+	default:
+		c.tell(o, gk.Kind)
 	}
-	c.events()
-	for _, log := range c.logs {
-		log()
+	c.events(ctx)
+	for _, w := range c.logs {
+		c.log(ctx, w.pod, w.trouble)
 	}
 }
 
@@ -99,10 +105,10 @@ func (c condition) abnormal() bool {
 	return c.status != "True"
 }
 
-func (c *chain) podsOf(o object) []object {
+func (c *chain) podsOf(ctx context.Context, o object) []object {
 	namespace := o.text("metadata", "namespace")
 	// Pods that have done their work keep nobody.
-	return c.list(podGVK, namespace, c.narrow[namespace], "status.phase!=Succeeded")
+	return c.list(ctx, podGVK, namespace, c.narrow[namespace], "status.phase!=Succeeded")
 }
 
 // owned are those of all that o controls.
@@ -120,11 +126,11 @@ func (c *chain) owned(all []object, o object) []object {
 }
 
 // deployment goes through its replica sets, newest first.
-func (c *chain) deployment(o object) {
+func (c *chain) deployment(ctx context.Context, o object) {
 	namespace := o.text("metadata", "namespace")
-	sets := c.owned(c.list(replicaSetGVK, namespace, c.narrow[namespace], ""), o)
+	sets := c.owned(c.list(ctx, replicaSetGVK, namespace, c.narrow[namespace], ""), o)
 	slices.SortStableFunc(sets, func(a, b object) int { return cmp.Compare(revision(b), revision(a)) })
-	all := c.podsOf(o)
+	all := c.podsOf(ctx, o)
 	var pods []object
 	for i, set := range sets {
 		if i == 0 {
@@ -133,7 +139,7 @@ func (c *chain) deployment(o object) {
 		}
 		pods = append(pods, c.owned(all, set)...)
 	}
-	c.pods(pods, false)
+	c.pods(ctx, pods, false)
 }
 
 // revision is a replica set's place in its Deployment's history.
@@ -148,13 +154,13 @@ func revision(set object) int {
 }
 
 // claim tells why a claim is not bound; name is how the line begins.
-func (c *chain) claim(o object, name string) {
+func (c *chain) claim(ctx context.Context, o object, name string) {
 	c.tell(o, name)
 	class := o.text("spec", "storageClassName")
 	if o.text("status", "phase") == "Bound" || class == "" || o.text("spec", "volumeName") != "" {
 		return
 	}
-	found, ok, known := c.get(storageClassGVK, "", class)
+	found, ok, known := c.get(ctx, storageClassGVK, "", class)
 	switch {
 	case !known:
 	case !ok:
@@ -166,12 +172,12 @@ func (c *chain) claim(o object, name string) {
 }
 
 // service tells why nothing answers behind an APIService.
-func (c *chain) service(namespace, name string) {
+func (c *chain) service(ctx context.Context, namespace, name string) {
 	if name == "" {
 		return
 	}
 	called := title("Service", namespace, name)
-	o, found, known := c.get(serviceGVK, namespace, name)
+	o, found, known := c.get(ctx, serviceGVK, namespace, name)
 	if !known {
 		return
 	}
@@ -188,7 +194,7 @@ func (c *chain) service(namespace, name string) {
 		return
 	}
 	ready, all := 0, 0
-	for _, slice := range c.list(endpointSliceGVK, namespace, "kubernetes.io/service-name="+name, "") {
+	for _, slice := range c.list(ctx, endpointSliceGVK, namespace, "kubernetes.io/service-name="+name, "") {
 		for _, endpoint := range slice.objects("endpoints") {
 			all++
 			if at, ok := endpoint.field("conditions", "ready").(bool); !ok || at {
@@ -205,12 +211,12 @@ func (c *chain) service(namespace, name string) {
 		c.add("%s has no selector, so its endpoints are made by hand", called)
 		return
 	}
-	pods := c.list(podGVK, namespace, query, "status.phase!=Succeeded")
+	pods := c.list(ctx, podGVK, namespace, query, "status.phase!=Succeeded")
 	if len(pods) == 0 {
 		c.add("%s: no Pod matches its selector %s", called, query)
 		return
 	}
-	c.pods(pods, false)
+	c.pods(ctx, pods, false)
 }
 
 // plainSelector is a Service's, which is a plain mapping.

@@ -6,12 +6,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 )
@@ -70,8 +69,8 @@ func (d *Diagnosis) Why(ctx context.Context, objs []*unstructured.Unstructured) 
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			c := &chain{ctx: ctx, d: d, object: object{u.Object}, detailed: i < detailed, narrow: only}
-			c.follow()
+			c := &chain{d: d, object: object{u.Object}, detailed: i < detailed, narrow: only}
+			c.follow(ctx)
 			lines[i] = c.lines
 		})
 	}
@@ -121,9 +120,9 @@ func selector(o object) string {
 
 func ownsPods(gk schema.GroupKind) bool {
 	switch gk {
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
-		schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"},
-		schema.GroupKind{Kind: "ReplicationController"}, jobKind:
+	case deploymentKind, statefulSetKind,
+		daemonSetKind, replicaSetKind,
+		controllerKind, jobKind:
 		return true
 	}
 	return false

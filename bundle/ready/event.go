@@ -2,6 +2,7 @@ package ready
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"slices"
@@ -18,18 +19,18 @@ type happened struct {
 
 // events tells the newest of what was reported of the objects of the chain:
 // warnings, or where there is none and time for it, ordinary ones.
-func (c *chain) events() {
+func (c *chain) events(ctx context.Context) {
 	namespace := cmp.Or(c.object.text("metadata", "namespace"), "default") // where those of cluster-scoped objects are
 	var found []happened
 	for _, in := range c.namespaces(namespace) {
 		// Ordinary events are many, so they are not among those listed.
-		found = append(found, c.about(c.list(eventGVK, in, "", "type!=Normal"))...)
+		found = append(found, c.about(c.list(ctx, eventGVK, in, "", "type!=Normal"))...)
 	}
 	if len(found) == 0 && c.detailed {
 		last := c.involved[len(c.involved)-1] // the innermost
 		if uid := last.text("metadata", "uid"); uid != "" {
 			in := cmp.Or(last.text("metadata", "namespace"), "default")
-			found = c.about(c.list(eventGVK, in, "", "involvedObject.uid="+uid))
+			found = c.about(c.list(ctx, eventGVK, in, "", "involvedObject.uid="+uid))
 		}
 	}
 	slices.SortStableFunc(found, func(a, b happened) int {

@@ -2,10 +2,7 @@ package ready
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 // job is ready when it is complete. kstatus is content when it has started.
 // One that is suspended has been told not to run, so nobody can wait for it.

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,7 +13,7 @@ func (t trouble) logged() bool { return t.state != "waiting" || t.last != "" }
 
 // log tells the last lines of what a container wrote before it ended, or up to
 // now if it runs.
-func (c *chain) log(pod object, t trouble) {
+func (c *chain) log(ctx context.Context, pod object, t trouble) {
 	namespace, name := pod.text("metadata", "namespace"), pod.text("metadata", "name")
 	previous := t.state == "waiting"
 	if c.d.reader.Logs == nil {
@@ -26,10 +27,10 @@ func (c *chain) log(pod object, t trouble) {
 		c.add("log %s: not read, since many objects are late; see %s", t.container, command)
 		return
 	}
-	text, err := c.d.reader.Logs(c.ctx, namespace, name, t.container, previous, maxLogTail)
+	text, err := c.d.reader.Logs(ctx, namespace, name, t.container, previous, maxLogTail)
 	if err != nil && previous {
 		// The previous run's may be gone already.
-		text, err = c.d.reader.Logs(c.ctx, namespace, name, t.container, false, maxLogTail)
+		text, err = c.d.reader.Logs(ctx, namespace, name, t.container, false, maxLogTail)
 	}
 	if err != nil {
 		c.add("log %s: cannot be read: %s", t.container, err)

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -45,7 +46,7 @@ type getting struct {
 }
 
 // list reads through the Diagnosis' memory; what cannot be read becomes a line.
-func (c *chain) list(gvk schema.GroupVersionKind, namespace, labels, field string) []object {
+func (c *chain) list(ctx context.Context, gvk schema.GroupVersionKind, namespace, labels, field string) []object {
 	if c.d.reader.List == nil {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (c *chain) list(gvk schema.GroupVersionKind, namespace, labels, field strin
 	c.d.mu.Unlock()
 	l.once.Do(func() {
 		var items []unstructured.Unstructured
-		items, l.err = c.d.reader.List(c.ctx, gvk, namespace, labels, field)
+		items, l.err = c.d.reader.List(ctx, gvk, namespace, labels, field)
 		for i := range items {
 			l.items = append(l.items, object{items[i].Object})
 		}
@@ -71,7 +72,7 @@ func (c *chain) list(gvk schema.GroupVersionKind, namespace, labels, field strin
 }
 
 // get reads one object; known is false where that was not possible.
-func (c *chain) get(gvk schema.GroupVersionKind, namespace, name string) (o object, found, known bool) {
+func (c *chain) get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (o object, found, known bool) {
 	if c.d.reader.Get == nil || !c.detailed || name == "" {
 		return object{}, false, false
 	}
@@ -84,7 +85,7 @@ func (c *chain) get(gvk schema.GroupVersionKind, namespace, name string) (o obje
 	}
 	c.d.mu.Unlock()
 	g.once.Do(func() {
-		u, err := c.d.reader.Get(c.ctx, gvk, namespace, name)
+		u, err := c.d.reader.Get(ctx, gvk, namespace, name)
 		if apierrors.IsNotFound(err) {
 			u, err = nil, nil
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
@@ -102,27 +101,27 @@ func builtIn(live *unstructured.Unstructured, hints Hints) Status {
 	}
 	o := object{live.Object}
 	switch gk {
-	case schema.GroupKind{Kind: "Pod"}:
+	case podKind:
 		return pod(o)
-	case schema.GroupKind{Kind: "Service"}:
+	case serviceKind:
 		return service(o)
-	case schema.GroupKind{Kind: "Namespace"}:
+	case namespaceKind:
 		return namespace(o)
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+	case claimKind:
 		return claim(o, hints)
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+	case jobKind:
 		return job(o)
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+	case deploymentKind:
 		return deployment(o)
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+	case statefulSetKind:
 		return statefulSet(o)
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+	case daemonSetKind:
 		return daemonSet(o)
-	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
+	case replicaSetKind, controllerKind:
 		return replicaSet(o)
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+	case definitionKind:
 		return definition(o)
-	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+	case apiServiceKind:
 		return apiService(o)
 	}
 	return generic(o)
