@@ -179,11 +179,17 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
+// Stop ends the renewal of the lock, for a run that is about to delete the
+// lock's namespace.
+func (l *Lock) Stop() {
+	l.stop()
+	<-l.done
+}
+
 // Release gives the lock back. It works on a context that is still alive, also
 // after the run's own was cancelled.
 func (l *Lock) Release(ctx context.Context) error {
-	l.stop()
-	<-l.done
+	l.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})

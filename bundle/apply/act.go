@@ -47,6 +47,13 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		return outcome{node: n, action: plan.Failed, err: err}
 	}
 	n.resource = resource
+	if n.ID.Name == "" { // generateName: a new one each run, which nobody tracks
+		stored, err := e.client.Create(ctx, resource, n.Object.Content, cluster.Write{})
+		if err != nil {
+			return outcome{node: n, action: plan.Failed, err: e.explain(n, err)}
+		}
+		return outcome{node: n, action: plan.Created, stored: stored}
+	}
 	stored, warnings, err := e.patch(ctx, n, cluster.Write{})
 	action := n.Action
 	if isImmutable(err) && n.Live != nil {
@@ -172,6 +179,9 @@ func (e *execution) delete(ctx context.Context, n *node) outcome {
 		return outcome{node: n, action: plan.Pruned, gone: true}
 	}
 	n.resource = resource
+	if n.ID.GroupKind == namespaces.GVK.GroupKind() && n.ID.Name == e.Inventory.Namespace {
+		e.lock.Stop() // the lock and the inventory go with their namespace, the last of all
+	}
 	isGone, err := e.client.Delete(ctx, resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: e.Cascade})
 	switch {
 	case apierrors.IsConflict(err):

@@ -50,7 +50,7 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 			if n.result.Action != plan.Skipped {
 				statuses[n.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
 			}
-		case n.Blocked != "":
+		case n.Blocked != "", n.ID.Name == "":
 		default:
 			statuses[n.ID] = statusOf(n.result)
 			if n.Action == plan.Unchanged {

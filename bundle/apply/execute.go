@@ -129,7 +129,9 @@ func (r *run) execute(ctx context.Context) *execution {
 		n := &node{Step: step, index: i, result: results[i], needs: len(step.Needs), rules: r.rules[step.ID]}
 		e.nodes = append(e.nodes, n)
 		e.counts[kindOf(n)][blocked]++
-		e.byID[step.ID] = n
+		if step.ID.Name != "" {
+			e.byID[step.ID] = n
+		}
 		for _, need := range step.Needs {
 			e.dependents[need.Step] = append(e.dependents[need.Step], i)
 		}
@@ -148,7 +150,7 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	interrupted := ctx.Done()
+	interrupted, grace := ctx.Done(), false
 	for e.advance() {
 		select {
 		case m := <-e.mail:
@@ -158,9 +160,11 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 		case <-interrupted:
 			interrupted = nil
 			e.halt(context.Cause(ctx))
-			if e.acting() > 0 {
-				time.AfterFunc(lastWords/2, cancel)
-			}
+		}
+		if e.halted != nil && !grace {
+			// What the server has not answered by then, it will not.
+			grace = true
+			time.AfterFunc(lastWords/2, cancel)
 		}
 	}
 	cancel()

@@ -111,6 +111,11 @@ func (e *execution) assess(n *node, live *unstructured.Unstructured) {
 func (e *execution) wait(n *node, status ready.Status) {
 	e.set(n, waiting)
 	n.since = time.Now()
+	if e.halted != nil { // its request was under way when the run ended
+		n.reason = status.Reason
+		e.settleNotReady(n, notReady, e.halted.Error()+": "+status.Reason)
+		return
+	}
 	e.progress(n, status)
 	if n.Deletes() && !e.labelled(n.Live) {
 		e.pollGone(n)
@@ -225,6 +230,10 @@ func (e *execution) becameReady(n *node) {
 			return
 		}
 		n.probing = true
+		if e.halted != nil {
+			e.settle(n)
+			return
+		}
 		if n.state != waiting {
 			e.set(n, waiting)
 			n.since, n.reason = time.Now(), "its versions are not served yet"

@@ -63,6 +63,7 @@ type run struct {
 	rules map[bundle.ID]*ready.Rules
 	view  *cluster.View
 	plan  *plan.Plan
+	made  bundle.ID // the inventory's namespace, if this run made it
 }
 
 // Run makes the cluster match the bundle and returns what came of it; every
@@ -240,6 +241,9 @@ func (r *run) order() error {
 	if len(problems) > 0 {
 		return badBundle(problems)
 	}
+	for _, notice := range g.Notices {
+		r.record.warn(notice.Error())
+	}
 	r.graph = g
 	return nil
 }
@@ -266,6 +270,7 @@ func (r *run) acquire(ctx context.Context) (*inventory.Lock, context.Context, er
 		return nil, nil, fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
 	id := bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: r.Inventory.Namespace}
+	r.made = id
 	if _, _, err := r.client.Apply(ctx, namespaces, id, body, cluster.Write{}); err != nil {
 		return nil, nil, fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
 	}
@@ -295,6 +300,7 @@ func (r *run) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	delete(view.Live, r.made) // so that it is told as created
 	r.view = view
 	return nil
 }

@@ -64,6 +64,8 @@ type Input struct {
 	// Served says whether the server serves a kind at all.
 	Served  func(schema.GroupKind) bool
 	Options Options
+
+	inUse map[string]string // namespace -> an object of the bundle in it
 }
 
 // Need is an edge of the plan: Step has to be applied or ready (or, between
@@ -137,7 +139,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		}
 		step.Priority = priority[i]
 		p.Steps = append(p.Steps, step)
-		if step.Blocked == "" {
+		if step.Blocked == "" && step.ID.Name != "" {
 			p.Add = append(p.Add, step.ID)
 		}
 	}
@@ -152,6 +154,9 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 
 // apply plans one object of the bundle.
 func (in *Input) apply(o *bundle.Object) (*Step, error) {
+	if o.ID.Name == "" {
+		return &Step{ID: o.ID, GVK: o.GVK, Object: o, Action: Created, Reason: "generateName: new in each run, not tracked"}, nil
+	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
 	in.Inventory.Brand(content)
 	body, err := json.Marshal(content.Object)

@@ -52,6 +52,10 @@ func (in *Input) prune(p *Plan) *bundle.Problem {
 		absent[a.ID] = a
 	}
 	kept := in.uids(p)
+	in.inUse = map[string]string{}
+	for _, o := range in.Graph.Objects {
+		in.inUse[o.ID.Namespace] = bundle.Name(o.ID)
+	}
 	for _, id := range Candidates(in.Inventory.Members, in.Graph, in.Absent) {
 		live := in.Live[id]
 		switch err := in.Unsure[id]; {
@@ -108,24 +112,16 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 		s.Action, s.Reason = Detached, "its annotation "+inventory.OwningInventory+" is gone: it is no longer ours to delete"
 	case controller != nil && !asked:
 		s.Action, s.Reason = Detached, fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
-	case s.ID.GroupKind == namespaceKind && in.memberIn(s.ID.Name) != "":
-		s.Action, s.Reason = Skipped, "still in use by "+in.memberIn(s.ID.Name)
+	case s.ID.GroupKind == namespaceKind && in.inUse[s.ID.Name] != "":
+		s.Action, s.Reason = Skipped, "still in use by "+in.inUse[s.ID.Name]
+	case s.ID.GroupKind == namespaceKind && s.ID.Name == in.Inventory.Namespace && !in.Options.Destroy:
+		s.Action, s.Reason = Skipped, "it holds the inventory itself"
 	case len(in.Foreign[s.ID]) > 0 && !in.Options.ForceNamespaces:
 		s.Action, s.Stays = Skipped, true
 		s.Reason = "with it would go what is not ours: " + some(in.Foreign[s.ID], 5) + "; remove that first, or use --force-namespaces"
 	case asked:
 		s.Reason = "the bundle wants it absent"
 	}
-}
-
-// memberIn names an object of the bundle that lives in the namespace.
-func (in *Input) memberIn(namespace string) string {
-	for _, o := range in.Graph.Objects {
-		if o.ID.Namespace == namespace {
-			return bundle.Name(o.ID)
-		}
-	}
-	return ""
 }
 
 func some(names []string, n int) string {
@@ -214,6 +210,14 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	// the namespace controller cannot know what is in them.
 	for _, s := range p.Steps[first:] {
 		if s.ID.GroupKind != namespaceKind {
+			continue
+		}
+		if s.ID.Name == in.Inventory.Namespace {
+			for i := range p.Steps[first:] {
+				if p.Steps[first+i] != s {
+					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "goes before: the namespace holds the inventory"})
+				}
+			}
 			continue
 		}
 		for _, service := range services {
