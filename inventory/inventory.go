@@ -71,6 +71,8 @@ type Inventory struct {
 	prints   []*unstructured.Unstructured
 	place    map[bundle.ID]string // the ConfigMap that holds a member
 	spare    map[string]string    // data of the head that is not a member's
+
+	lastRevision string // to be written to the head
 }
 
 // ApplySetID is the ApplySet's ID of an inventory: the value of the PartOf
@@ -156,5 +158,8 @@ func (inv *Inventory) brandHead(u *unstructured.Unstructured) {
 	annotations[apply.ApplySetToolingAnnotation] = "brine/" + inv.Version
 	annotations[apply.ApplySetGKsAnnotation] = strings.Join(names, ",")
 	annotations[apply.ApplySetAdditionalNamespacesAnnotation] = strings.Join(inv.namespaces(), ",")
+	if inv.lastRevision != "" {
+		annotations[revisionHead] = inv.lastRevision
+	}
 	u.SetAnnotations(annotations)
 }

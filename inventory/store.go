@@ -314,6 +314,15 @@ func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) 
 // Delete removes the inventory itself, when it has no members left: the head
 // last, so that it can be found until all is gone.
 func (inv *Inventory) Delete(ctx context.Context) error {
+	if inv.Last().Number > 0 {
+		items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+		if err != nil {
+			return inv.failed("delete the history", err)
+		}
+		if err := inv.deleteRevisions(ctx, items, 0); err != nil {
+			return inv.failed("delete the history", err)
+		}
+	}
 	for _, u := range slices.Concat(inv.overflow, inv.prints) {
 		if err := inv.remove(ctx, u); err != nil {
 			return inv.failed("delete ConfigMap "+u.GetName(), err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
@@ -67,10 +69,50 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	if r.Plan.Destroy && len(gone) == len(r.inv.Members) {
 		return r.inv.Delete(ctx)
 	}
+	last := r.inv.Last().Number
+	// The history is for people: what goes wrong with it is said, no more.
+	number, err := r.saveRevision(ctx)
+	if err != nil {
+		r.record.warn(err.Error())
+	}
 	if err := r.inv.Finish(ctx, gone, statuses); err != nil {
 		return err
 	}
-	return r.inv.SaveFingerprints(ctx, prints)
+	if err := r.inv.SaveFingerprints(ctx, prints); err != nil {
+		r.record.warn(err.Error())
+	}
+	if number > last {
+		if err := r.inv.Trim(ctx, number-r.HistoryLimit); err != nil {
+			r.record.warn(err.Error())
+		}
+	}
+	return nil
+}
+
+// saveRevision keeps the bundle in the history, with what came of it.
+func (r *run) saveRevision(ctx context.Context) (int, error) {
+	if r.Plan.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects) == 0 {
+		return 0, nil
+	}
+	revision := inventory.Revision{
+		Digest: r.bundle.Digest, Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
+		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
+	}
+	objects := make([]*unstructured.Unstructured, len(r.bundle.Objects))
+	for i, o := range r.bundle.Objects {
+		objects[i] = o.Content
+	}
+	for _, o := range r.record.result.Objects {
+		switch {
+		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
+			revision.Result = "failed"
+		case o.Ready != isReady && o.Ready != "" && revision.Result == "applied":
+			revision.Result = "not-ready"
+		}
+	}
+	saved, err := r.inv.SaveRevision(ctx, revision, objects, r.HistoryLimit)
+	r.record.result.Revision = saved.Number
+	return saved.Number, err
 }
 
 var errTimeout = errors.New("time ran out")

@@ -47,7 +47,10 @@ type Options struct {
 	Heartbeat   time.Duration
 	Version     string // brine's, for the inventory
 	Namespace   string // for namespaced objects that name none
-	Detailed    bool   // exit with 2 when there are changes
+	// HistoryLimit is how many revisions are kept; 0 saves none.
+	HistoryLimit int
+	Who, JobID   string // for the history
+	Detailed     bool   // exit with 2 when there are changes
 }
 
 // run is one run, from the bundle to the result.

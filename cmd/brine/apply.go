@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -61,10 +62,13 @@ type runFlags struct {
 	wait      string
 	policy    string
 	cascade   string
+	verify    string
 	detailed  bool
 	quiet     bool
 	verbose   bool
 	heartbeat time.Duration
+	// bundle reads what is to be applied.
+	bundle func(context.Context) (*bundle.Bundle, error)
 
 	cluster cluster.Options
 	options apply.Options
@@ -73,7 +77,9 @@ type runFlags struct {
 func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	r.options.Command = command
 	if command != "destroy" {
-		r.input.flags(f)
+		if command != "rollback" {
+			r.input.flags(f)
+		}
 		f.StringVar(&r.wait, "wait", "ready", "ready, or applied: do not wait for readiness but where one object needs another ready")
 		f.BoolVar(&r.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
 		f.StringVar(&r.cluster.FieldValidation, "field-validation", metav1.FieldValidationStrict, "Strict, Warn or Ignore: what the server does about unknown and duplicate fields")
@@ -82,8 +88,9 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "an empty bundle prunes everything")
 		f.StringVar(&r.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 		f.StringSliceVar(&r.options.Plan.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) that may be deleted and created anew where a field is immutable")
-		f.BoolVar(&r.options.Plan.VerifyFull, "verify-full", false, "")
-		_ = f.MarkHidden("verify-full")
+		f.StringVar(&r.verify, "verify", "changed", "changed: send nothing for objects whose fingerprint says that nothing changed; full: ask the server about every object")
+		f.IntVar(&r.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback; 0 keeps none")
+		f.StringVar(&r.options.JobID, "jid", "", "Salt's job id, for the history")
 	}
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: --name in the kubeconfig's namespace)")
 	f.StringVar(&r.name, "name", "", "name of the inventory (default: the bundle's file name)")
@@ -122,7 +129,15 @@ func newRun(s streams, command string) *cobra.Command {
 	r := &runFlags{}
 	r.add(cmd.Flags(), command)
 	conn := newConnection(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return r.run(cmd, s, conn) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r.bundle = func(context.Context) (*bundle.Bundle, error) {
+			if command == "destroy" {
+				return &bundle.Bundle{}, nil
+			}
+			return r.input.read(cmd, s)
+		}
+		return r.run(cmd, s, conn)
+	}
 	return cmd
 }
 
@@ -166,6 +181,7 @@ func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (app
 	o := r.options
 	o.DryRun, o.Version, o.Heartbeat = r.dryRun, version(), r.heartbeat
 	o.Detailed = r.detailed
+	o.Who = who()
 	o.Plan.Destroy = o.Command == "destroy"
 	var err error
 	if err := r.choices(&o); err != nil {
@@ -175,11 +191,9 @@ func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (app
 		return o, nil, nil, err
 	}
 	o.Namespace = conn.namespace()
-	b := &bundle.Bundle{}
-	if o.Command != "destroy" {
-		if b, err = r.input.read(cmd, s); err != nil {
-			return o, nil, nil, err
-		}
+	b, err := r.bundle(cmd.Context())
+	if err != nil {
+		return o, nil, nil, err
 	}
 	client, err := conn.client(r.cluster)
 	return o, b, client, err
@@ -210,6 +224,13 @@ func (r *runFlags) choices(o *apply.Options) error {
 		o.WaitApplied = true
 	default:
 		return fmt.Errorf("--wait=%s: it is ready or applied", r.wait)
+	}
+	switch r.verify {
+	case "changed", "":
+	case "full":
+		o.Plan.VerifyFull = true
+	default:
+		return fmt.Errorf("--verify=%s: it is changed or full", r.verify)
 	}
 	switch r.dryRun {
 	case "none", "client", "server":
@@ -282,4 +303,19 @@ func (r *runFlags) writeReport(result *apply.Result) error {
 		return fmt.Errorf("write the report %s: %w", r.report, err)
 	}
 	return nil
+}
+
+// who is for the history: the user that Salt or sudo ran as, at this host.
+func who() string {
+	name := os.Getenv("SUDO_USER")
+	if name == "" {
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
 }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+func newHistory(s streams) *cobra.Command {
+	r := &runFlags{}
+	var format string
+	cmd := &cobra.Command{
+		Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to", Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
+	cmd.Flags().StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	conn := newConnection(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if format != "text" && format != "json" {
+			return fmt.Errorf("-o %s: it is text or json", format)
+		}
+		inv, err := r.load(cmd.Context(), conn)
+		if err != nil {
+			return err
+		}
+		history, err := inv.History(cmd.Context())
+		if err != nil {
+			return &coded{apply.ExitCode(err), err}
+		}
+		return printHistory(s, format, inv, history)
+	}
+	return cmd
+}
+
+func (r *runFlags) load(ctx context.Context, conn *connection) (*inventory.Inventory, error) {
+	where, err := r.where(conn)
+	if err != nil {
+		return nil, &coded{apply.ExitBadBundle, err}
+	}
+	client, err := conn.client(cluster.Options{})
+	if err != nil {
+		return nil, err
+	}
+	inv, err := inventory.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
+	if err != nil {
+		return nil, &coded{apply.ExitCode(err), err}
+	}
+	if !inv.Exists() {
+		return nil, &coded{apply.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
+	}
+	return inv, nil
+}
+
+func printHistory(s streams, format string, inv *inventory.Inventory, history []inventory.Revision) error {
+	if format == "json" {
+		encoder := json.NewEncoder(s.out)
+		encoder.SetIndent("", "  ")
+		if history == nil {
+			history = []inventory.Revision{}
+		}
+		if err := encoder.Encode(map[string]any{
+			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
+			"inventory": apply.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
+		}); err != nil {
+			return fmt.Errorf("print the history: %w", err)
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
+	for _, r := range history {
+		digest := r.Digest[:min(len(r.Digest), 19)]
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), r.Result, r.Objects, r.Who, r.JobID, digest)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print the history: %w", err)
+	}
+	return nil
+}
+
+func newRollback(s streams) *cobra.Command {
+	r := &runFlags{}
+	cmd := &cobra.Command{
+		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
+	}
+	r.add(cmd.Flags(), "rollback")
+	conn := newConnection(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		number := 0
+		if len(args) == 1 {
+			var err error
+			if number, err = strconv.Atoi(args[0]); err != nil || number < 1 {
+				return fmt.Errorf("rollback %s: the revision is a number, as brine history lists them", args[0])
+			}
+		}
+		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) { return r.revision(ctx, conn, number) }
+		return r.run(cmd, s, conn)
+	}
+	return cmd
+}
+
+// revision reads a revision as a bundle; 0 is the last one that was another
+// than the present.
+func (r *runFlags) revision(ctx context.Context, conn *connection, number int) (*bundle.Bundle, error) {
+	inv, err := r.load(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if number == 0 {
+		history, err := inv.History(ctx)
+		if err != nil {
+			return nil, &coded{apply.ExitCode(err), err}
+		}
+		for _, revision := range history {
+			if revision.Number < inv.Last().Number && revision.Digest != inv.Last().Digest {
+				number = revision.Number
+				break
+			}
+		}
+		if number == 0 {
+			return nil, &coded{apply.ExitBadBundle, errors.New("there is no earlier revision to roll back to")}
+		}
+	}
+	objects, err := inv.LoadRevision(ctx, number)
+	if errors.Is(err, inventory.ErrNoRevision) {
+		return nil, &coded{apply.ExitBadBundle, err}
+	}
+	if err != nil {
+		return nil, &coded{apply.ExitCode(err), err}
+	}
+	return bundleOf(objects, fmt.Sprintf("revision-%d", number)), nil
+}
+
+// bundleOf makes a bundle of objects that were one before. Their places in it
+// stand for lines.
+func bundleOf(objects []*unstructured.Unstructured, file string) *bundle.Bundle {
+	b := &bundle.Bundle{}
+	for i, u := range objects {
+		gvk := u.GroupVersionKind()
+		b.Objects = append(b.Objects, &bundle.Object{
+			ID:      bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: gvk.GroupKind()},
+			GVK:     gvk,
+			Content: u,
+			Source:  bundle.Source{File: file, Line: i + 1},
+		})
+	}
+	return b
+}
