@@ -65,7 +65,7 @@ RETURN = {
     "result": True,
     "changes": {"v1/ConfigMap shop/a": {"old": "absent", "new": "present"}},
     "comment": "Changed inventory shop/platform: 1 created",
-    "warnings": [],
+    "warnings": ["policy/v1beta1 is deprecated"],
     "sub_state_run": [{"low": {}, "changes": {}, "result": True, "comment": "created"}],
     "a key of a later release": [1],
 }
@@ -288,6 +288,10 @@ class Bundle(Case):
 class Returns(Case):
     def test_applied_returns_what_o_salt_prints(self):
         self.assertEqual(self.brine.applied("Apply it", inventory="platform", bundle="x"), dict(RETURN, name="Apply it"))
+
+    def test_no_warnings_is_no_key(self):
+        self.play([event("finished", **{"return": dict(RETURN, warnings=[])})])
+        self.assertNotIn("warnings", self.brine.applied("platform", bundle="x"))
 
     def test_without_sub_states(self):
         self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x", sub_states=False))

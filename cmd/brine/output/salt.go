@@ -205,6 +205,7 @@ func saltSub(r *apply.Result, o *apply.ObjectResult, started time.Time) map[stri
 	}
 	end := max(o.ActedAt, o.ReadyAt, o.StartedAt)
 	return map[string]any{
+		"name":       key, // content_check wants it of every entry, too
 		"low":        map[string]any{"name": key, "state": "brine", "__id__": id, "fun": fun},
 		"changes":    changes,
 		"result":     result,
@@ -244,27 +245,20 @@ func saltObjectComment(r *apply.Result, o *apply.ObjectResult) string {
 func saltComment(r *apply.Result) string {
 	lines := []string{saltHeadline(r)}
 	const most = 100
-	told := strings.Builder{}
-	bad := 0
+	var failed []*apply.ObjectResult
 	for _, o := range r.Objects {
-		if !saltObjectFailed(r, o) {
-			continue
-		}
-		if bad++; bad > most {
-			continue
-		}
-		line := bundle.Name(o.ID()) + ": " + saltObjectComment(r, o)
-		told.WriteString(line + "\n")
-		lines = append(lines, line)
-	}
-	if bad > most {
-		lines = append(lines, fmt.Sprintf("and %d more objects", bad-most))
-	}
-	for _, e := range r.Errors {
-		if !strings.Contains(told.String(), e) {
-			lines = append(lines, e)
+		if saltObjectFailed(r, o) {
+			failed = append(failed, o)
 		}
 	}
+	for i, o := range failed {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %s more", count(len(failed)-i, "object")))
+			break
+		}
+		lines = append(lines, bundle.Name(o.ID())+": "+saltObjectComment(r, o))
+	}
+	lines = append(lines, unattached(r.Errors, failed)...)
 	return clean(strings.Join(lines, "\n"))
 }
 

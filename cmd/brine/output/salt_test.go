@@ -81,7 +81,7 @@ func unified(t *testing.T, stdout string) map[string]any {
 	tags := map[string]bool{}
 	for _, s := range ret["sub_state_run"].([]any) {
 		sub := s.(map[string]any)
-		check(sub, "result", "duration", "start_time")
+		check(sub, "name", "result", "duration", "start_time")
 		low := sub["low"].(map[string]any)
 		tag := ""
 		for _, key := range []string{"state", "__id__", "name", "fun"} {

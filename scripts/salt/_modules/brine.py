@@ -233,13 +233,14 @@ def _state(command, name, source, bundle, sls, kwargs):
         run["stdin"] = _bundle(command, source, bundle, sls, run)
         done = _stream(run, "salt-events" if _can(run, "output=salt-events") else "salt")
     except (CommandExecutionError, SaltInvocationError) as exc:
-        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc), "warnings": []}
+        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
     last = done["last"]
     ret = last.get("return")
     if ret is None:  # -o salt, from a build without salt-events, is the return itself
         ret = last if "changes" in last and "comment" in last else _lost(done)
     ret["name"] = name
-    ret.setdefault("changes", {})
+    if not ret.get("warnings"):
+        ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
     if not run["settings"]["sub_states"]:
         ret.pop("sub_state_run", None)
     return ret
@@ -457,7 +458,7 @@ def _render(path, saltenv, settings):
             )
         except Exception as exc:  # pylint: disable=broad-except
             raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
-    if not text:
+    if not text or isinstance(text, str) and not text.strip():
         raise CommandExecutionError("{} is not there (saltenv {}), or renders to nothing".format(path, saltenv))
     return text
 
@@ -562,7 +563,7 @@ def _drain(pipe, lines):
 def _lost(done):
     """A state's return for a run that never told its result."""
     changes = {"created": ("absent", "present"), "pruned": ("present", "absent")}
-    ret = {"result": False, "changes": {}, "warnings": []}
+    ret = {"result": False, "changes": {}}
     for name, action in done["acted"].items():
         if action in ("created", "configured", "recreated", "pruned", "detached"):
             old, new = changes.get(action, ("present", action))
