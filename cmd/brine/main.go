@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"brine/bundle/apply"
+	"brine/cmd/brine/output"
 )
 
 func main() {
@@ -46,6 +48,11 @@ func execute(ctx context.Context, s streams, args []string) int {
 		return apply.ExitOK
 	}
 	code, told := exitCodeOf(err)
+	var c *coded
+	if format := saltFormat(args); format != "" && !told && !errors.As(err, &c) {
+		_, _ = s.out.Write(output.SaltError(format, "brine", code, []string{err.Error()}, nil))
+		return code
+	}
 	if !told {
 		fmt.Fprintf(s.err, "brine: %v\n", err)
 	}

@@ -15,7 +15,7 @@ const release = "v0.1.0"
 func version() string { return release }
 
 // features are what a caller of another release may ask for.
-var features = []string{"apply", "preview", "destroy", "status", "check", "history", "rollback", "output=json", "output=events", "output=salt", "output=salt-cmd"}
+var features = []string{"apply", "preview", "destroy", "status", "check", "history", "rollback", "output=json", "output=events", "output=salt", "output=salt-cmd", "output=salt-events"}
 
 func newVersion(s streams) *cobra.Command {
 	var format string

@@ -172,9 +172,7 @@ def rollback(name, revision=None, **kwargs):
 
         salt-call brine.rollback platform revision=4
     """
-    if revision is not None:
-        kwargs["to_revision"] = revision
-    return _result("rollback", name, None, None, None, kwargs)
+    return _result("rollback", name, None, None, None, kwargs, [] if revision is None else [str(int(revision))])
 
 
 def status(name, **kwargs):
@@ -246,9 +244,10 @@ def _state(command, name, source, bundle, sls, kwargs):
     return ret
 
 
-def _result(command, name, source, bundle, sls, kwargs):
+def _result(command, name, source, bundle, sls, kwargs, words=()):
     """A run whose end is brine's own result."""
     run = _prepare(command, name, kwargs)
+    run["argv"] += words
     run["stdin"] = _bundle(command, source, bundle, sls, run)
     done = _stream(run, "events")
     if done["exit"]:
@@ -304,7 +303,7 @@ def _prepare(command, name, kwargs):
         if key not in _SETTINGS and key != "inventory" and value is not None:
             env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
     if jid:
-        env["BRINE_SALT_JOB_ID"] = str(jid)
+        env["BRINE_JID"] = str(jid)
     return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None}
 
 
