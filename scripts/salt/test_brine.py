@@ -184,6 +184,24 @@ class Arguments(Case):
         self.brine.applied("platform", bundle="x", jid="20260701010203")
         self.assertEqual(self.called()["env"]["BRINE_JID"], "20260701010203")
 
+    def test_job_id_of_a_function(self):
+        self.brine.applied("platform", bundle="x", __pub_jid="7", __pub_fun="brine.applied")
+        self.assertEqual(self.called()["env"]["BRINE_JID"], "7")
+
+    def test_job_id_from_the_minions_own_notes(self):
+        utils, packed = types.ModuleType("salt.utils"), types.ModuleType("salt.utils.msgpack")
+        packed.unpackb = lambda data, raw: json.loads(data.decode())
+        utils.msgpack = packed
+        sys.modules["salt"].utils = utils
+        sys.modules.update({"salt.utils": utils, "salt.utils.msgpack": packed})
+        self.brine.__opts__["cachedir"] = self.home
+        os.mkdir(os.path.join(self.home, "proc"))
+        for jid, pid in (("1", os.getppid()), ("2", os.getpid())):
+            with open(os.path.join(self.home, "proc", jid), "w") as file:
+                json.dump({"pid": pid}, file)
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual(self.called()["env"]["BRINE_JID"], "2")
+
     def test_what_is_not_a_flag(self):
         for given in ({"output": "json"}, {"filename": "/etc/passwd"}, {"a b": 1}, {"values": {"a": 1}}):
             ret = self.brine.applied("platform", bundle="x", **given)
@@ -200,13 +218,22 @@ class Arguments(Case):
 class Bundle(Case):
     def test_text_goes_over_standard_input_and_never_to_disk_or_arguments(self):
         text = "kind: Secret\nstringData: {p: " + SECRET + "}\n"
-        before = set(os.listdir(tempfile.gettempdir()))
-        self.brine.applied("platform", bundle=text)
+        scratch = os.path.join(self.home, "tmp")
+        os.mkdir(scratch)
+        before = (tempfile.tempdir, os.environ.get("TMPDIR"))
+        tempfile.tempdir = os.environ["TMPDIR"] = scratch
+        try:
+            self.brine.applied("platform", bundle=text)
+        finally:
+            tempfile.tempdir = before[0]
+            os.environ.pop("TMPDIR")
+            if before[1] is not None:
+                os.environ["TMPDIR"] = before[1]
         call = self.called()
         self.assertEqual(call["stdin"], text)
         self.assertNotIn(SECRET, " ".join(call["argv"]))
         self.assertNotIn(SECRET, str(call["env"]))
-        self.assertEqual(set(os.listdir(tempfile.gettempdir())) - before, set())
+        self.assertEqual(os.listdir(scratch), [])
 
     def test_a_large_bundle_that_nobody_reads_does_not_hang(self):
         with open(self.binary, "w") as file:

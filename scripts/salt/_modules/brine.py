@@ -273,8 +273,8 @@ def _document(command, name, kwargs):
 
 def _prepare(command, name, kwargs):
     """Sort arguments into settings, flags and environment."""
-    kwargs = {key: value for key, value in kwargs.items() if not key.startswith("__pub_")}
-    jid = kwargs.pop("jid", None) or __opts__.get("jid")
+    jid = kwargs.get("__pub_jid") or kwargs.pop("jid", None) or __opts__.get("jid") or _job()
+    kwargs = {key: value for key, value in kwargs.items() if not key.startswith("__")}
     defaults = _defaults()
     settings = {"binary": None, "events": True, "sub_states": True, "template": "jinja"}
     for key in _SETTINGS:
@@ -289,7 +289,7 @@ def _prepare(command, name, kwargs):
     if test is None:
         test = __opts__.get("test", False)
 
-    flags = {key: value for key, value in kwargs.items() if not key.startswith("__") and value is not None}
+    flags = {key: value for key, value in kwargs.items() if value is not None}
     inventory = str(flags.pop("inventory", None) or defaults.get("inventory") or name)
     _check_inventory(inventory)
     argv = [_binary(settings["binary"]), command]
@@ -305,6 +305,26 @@ def _prepare(command, name, kwargs):
     if jid:
         env["BRINE_JID"] = str(jid)
     return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None}
+
+
+def _job():
+    """
+    The id of the job that this process runs: minions note it in a file named by
+    it, and tell it to no state.
+    """
+    try:
+        import salt.utils.msgpack  # pylint: disable=import-outside-toplevel
+
+        folder = os.path.join(__opts__["cachedir"], "proc")
+        found = []
+        for jid in os.listdir(folder):
+            with open(os.path.join(folder, jid), "rb") as file:
+                if salt.utils.msgpack.unpackb(file.read(), raw=False).get("pid") == os.getpid():
+                    found.append(jid)
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("brine: no job id: %s", exc)
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 def _check_inventory(inventory):
