@@ -67,8 +67,12 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	for i := range c.warnings {
 		c.warnings[i].ID = obj.ID
 	}
-	r.problems = append(r.problems, c.problems...)
 	r.warnings = append(r.warnings, c.warnings...)
+	if o.SkipInvalid && len(c.problems) > 0 {
+		r.invalid = append(r.invalid, c.problems...)
+		return
+	}
+	r.problems = append(r.problems, c.problems...)
 	r.objects = append(r.objects, obj)
 }
 

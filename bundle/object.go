@@ -87,6 +87,9 @@ type Bundle struct {
 	Digest string
 	// Warnings are for people; none of them stops a run.
 	Warnings []Problem
+	// Invalid is what was wrong with objects that were left out of Objects,
+	// where that was asked for (Options.SkipInvalid, Skip).
+	Invalid []Problem
 }
 
 // Problem is one thing wrong (or, as a warning, odd) with a bundle. All

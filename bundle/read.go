@@ -32,6 +32,9 @@ type Options struct {
 	// AllowGenerateName lets objects pass that have metadata.generateName and
 	// no name. Their ID has no name.
 	AllowGenerateName bool
+	// SkipInvalid leaves out objects that are wrong, and notes what is wrong with
+	// them in Bundle.Invalid. What cannot be read at all is an error all the same.
+	SkipInvalid bool
 	// IgnoreForeignStates passes over Salt states that are not Kubernetes objects.
 	IgnoreForeignStates bool
 }
@@ -65,6 +68,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 		b.Absent = append(b.Absent, r.absent...)
 		b.Warnings = append(b.Warnings, r.warnings...)
 		problems = append(problems, r.problems...)
+		b.Invalid = append(b.Invalid, r.invalid...)
 		dropped += r.dropped
 	}
 	if dropped > 0 {
@@ -95,6 +99,7 @@ type reading struct {
 	absent   []*Absent
 	problems Problems
 	warnings []Problem
+	invalid  []Problem // of objects that were left out
 	dropped  int // objects that carried server-set metadata
 	budget
 	expanding []*yaml.Node // aliases that the object being read came through

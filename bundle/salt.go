@@ -36,6 +36,7 @@ func (r *reading) rendered(d *document, root *yaml.Node, o Options) {
 		r.objects = append(r.objects, one.objects...)
 		r.problems = append(r.problems, one.problems...)
 		r.warnings = append(r.warnings, one.warnings...)
+		r.invalid = append(r.invalid, one.invalid...)
 		r.dropped += one.dropped
 	}
 }
@@ -80,7 +81,7 @@ func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
 
 // state reads one state's manifest; what is wrong with it names the state.
 func (r *reading) state(d *document, doc sls.Document, o Options) []*Object {
-	objects, problems, warnings := len(r.objects), len(r.problems), len(r.warnings)
+	objects, problems, warnings, invalid := len(r.objects), len(r.problems), len(r.warnings), len(r.invalid)
 	r.object(d, doc.Node, o, listDefaults{})
 	read := append([]*Object(nil), r.objects[objects:]...)
 	r.objects = r.objects[:objects]
@@ -89,6 +90,10 @@ func (r *reading) state(d *document, doc sls.Document, o Options) []*Object {
 	}
 	for i := range r.problems[problems:] {
 		p := &r.problems[problems+i]
+		p.Source.State, p.Source.SLS = doc.State, doc.SLS
+	}
+	for i := range r.invalid[invalid:] {
+		p := &r.invalid[invalid+i]
 		p.Source.State, p.Source.SLS = doc.State, doc.SLS
 	}
 	for i := range r.warnings[warnings:] {

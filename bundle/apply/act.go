@@ -54,7 +54,14 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		}
 		return outcome{node: n, action: plan.Created, stored: stored}
 	}
-	stored, warnings, err := e.patch(ctx, n, cluster.Write{})
+	sent, err := e.mutate(ctx, n)
+	if err != nil {
+		return outcome{node: n, action: plan.Failed, err: err}
+	}
+	if err := e.takeOver(ctx, n); err != nil {
+		return outcome{node: n, action: plan.Failed, err: err}
+	}
+	stored, warnings, err := e.patch(ctx, n, sent.body, cluster.Write{})
 	action := n.Action
 	if isImmutable(err) && n.Live != nil {
 		if !n.Recreate {
@@ -62,25 +69,25 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		} else {
 			action = plan.Recreated
 			if err = e.remove(ctx, n); err == nil {
-				stored, warnings, err = e.patch(ctx, n, cluster.Write{})
+				stored, warnings, err = e.patch(ctx, n, sent.body, cluster.Write{})
 			}
 		}
 	}
 	if err != nil {
-		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: warnings}
+		return outcome{node: n, action: plan.Failed, err: e.explain(n, err, sent.secrets...), warnings: warnings}
 	}
 	if action == plan.Configured && n.Live != nil && !plan.Changed(n.Live, stored) {
 		action = plan.Unchanged
 	}
-	return outcome{node: n, action: action, stored: stored, warnings: warnings}
+	return outcome{node: n, action: action, stored: stored, warnings: warnings, secret: len(sent.secrets) > 0}
 }
 
 // patch applies the body. A kind that this run has only just defined may not
 // be served everywhere yet.
-func (e *execution) patch(ctx context.Context, n *node, w cluster.Write) (*unstructured.Unstructured, []string, error) {
+func (e *execution) patch(ctx context.Context, n *node, body []byte, w cluster.Write) (*unstructured.Unstructured, []string, error) {
 	deadline := time.Now().Add(lateKind)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		stored, warnings, err := e.client.Apply(ctx, n.resource, n.ID, n.Body, w)
+		stored, warnings, err := e.client.Apply(ctx, n.resource, n.ID, body, w)
 		if !notServed(err) || !e.definedHere(n) || time.Now().After(deadline) || ctx.Err() != nil {
 			return stored, warnings, err
 		}
@@ -194,6 +201,9 @@ func (e *execution) delete(ctx context.Context, n *node) outcome {
 
 // detach takes our marks off an object that stays.
 func (e *execution) detach(ctx context.Context, n *node) outcome {
+	if n.Shared {
+		return outcome{node: n, action: plan.Detached, gone: true} // the marks are the other's
+	}
 	marks := map[string]any{}
 	if n.Live.GetAnnotations()[inventory.OwningInventory] == e.inv.ID {
 		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
@@ -221,7 +231,7 @@ func (e *execution) detach(ctx context.Context, n *node) outcome {
 }
 
 // explain makes the server's answer something to act on.
-func (e *execution) explain(n *node, err error) error {
+func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstructured) error {
 	if conflicts := cluster.FieldConflicts(err); len(conflicts) > 0 {
 		byManager := map[string][]string{}
 		var managers []string
@@ -238,6 +248,9 @@ func (e *execution) explain(n *node, err error) error {
 		return fmt.Errorf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))
 	}
 	text := diff.Redact(err.Error(), n.Object.Content)
+	for _, secret := range secrets {
+		text = diff.Redact(text, secret)
+	}
 	if hint := n.lineOf(text); hint != "" {
 		text += " (" + hint + ")"
 	}

@@ -80,6 +80,7 @@ type outcome struct {
 	stored   *unstructured.Unstructured
 	gone     bool // a deletion that needs no waiting
 	warnings []string
+	secret   bool // what was sent holds values of a Secret
 	err      error
 }
 

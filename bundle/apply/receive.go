@@ -71,7 +71,7 @@ func (e *execution) acted(o outcome) {
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
-	if o.action != plan.Created && n.Live != nil {
+	if o.action != plan.Created && n.Live != nil && !o.secret {
 		d := diff.Objects(n.Live, n.stored, diff.Options{})
 		n.result.Diff, n.result.Changes = d.Unified, d.Changes
 	}

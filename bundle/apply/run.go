@@ -43,6 +43,7 @@ type Options struct {
 	Timeout     time.Duration // of the whole run; 0: none
 	Parallel    int           // appliers
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
+	SkipInvalid bool          // --validation=skip-invalid
 	Cascade     metav1.DeletionPropagation
 	Heartbeat   time.Duration
 	Version     string // brine's, for the inventory
@@ -67,6 +68,7 @@ type run struct {
 	view  *cluster.View
 	plan  *plan.Plan
 	made  bundle.ID // the inventory's namespace, if this run made it
+	told  int // of the bundle's invalid objects
 }
 
 // Run makes the cluster match the bundle and returns what came of it; every
@@ -128,14 +130,21 @@ func (r *run) run(ctx context.Context) error {
 
 // resolve settles what the bundle's objects are, with the server's help.
 func (r *run) resolve(ctx context.Context) error {
-	err := r.bundle.Resolve(bundle.Resolver{
+	resolver := bundle.Resolver{
 		Namespace: r.Namespace,
 		Scope:     r.scope,
 		Hint:      r.hint,
 		Strict:    true,
-	})
+	}
+	err := r.bundle.Resolve(resolver)
+	var problems bundle.Problems
+	if r.SkipInvalid && errors.As(err, &problems) {
+		if problems = r.skipInvalid(problems); len(problems) == 0 {
+			err = r.bundle.Resolve(resolver)
+		}
+	}
 	if err == nil {
-		if problems := r.bundle.Digests(); len(problems) > 0 {
+		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
 			return badBundle(problems)
 		}
 		if slotErr := r.bundle.FillSlots(r.live(ctx)); slotErr != nil {
@@ -213,8 +222,12 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.learnKinds()
-	if r.DryRun == "server" {
+	switch r.DryRun {
+	case "none":
+	case "server":
 		return r.preview(ctx)
+	default:
+		return fmt.Errorf("--dry-run=%s is not for a cluster: nothing was changed", r.DryRun)
 	}
 	if err := r.inv.Add(ctx, r.plan.Add); err != nil {
 		return err
@@ -242,12 +255,16 @@ func (r *run) order() error {
 		}
 	}
 	if len(problems) > 0 {
-		return badBundle(problems)
+		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
+			return badBundle(rest)
+		}
+		return r.order() // without them; whoever depends on them is next
 	}
 	for _, notice := range g.Notices {
 		r.record.warn(notice.Error())
 	}
 	r.graph = g
+	r.tellInvalid()
 	return nil
 }
 

@@ -75,6 +75,9 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
 			metav1.PatchOptions{FieldManager: manager(w), DryRun: w.dryRun()})
+		if kind == types.JSONPatchType && apierrors.IsConflict(err) {
+			return &lostRace{err} // it holds for one version only
+		}
 		return err
 	})
 	return stored, err

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/common"
 	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
 	"brine/bundle"
 	"brine/bundle/diff"
@@ -32,9 +34,11 @@ type Policy = cliutils.Policy
 
 // Options are what a user may say about a plan.
 type Options struct {
-	Policy     Policy
-	NoPrune    bool
-	AllowEmpty bool
+	Policy  Policy
+	NoPrune bool
+	// NoPruneReason says why nothing is pruned; "--no-prune" if empty.
+	NoPruneReason string
+	AllowEmpty    bool
 	// MaxPrune is "" (no limit), a number of objects, or a share of the
 	// inventory's members like "10%".
 	MaxPrune string
@@ -46,6 +50,8 @@ type Options struct {
 	ForceNamespaces bool
 	// VerifyFull asks the server about every object, whatever its fingerprint.
 	VerifyFull bool
+	// TakeOverFrom are the field managers whose fields brine takes over.
+	TakeOverFrom []string
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -95,6 +101,8 @@ type Step struct {
 	Blocked string
 	// Stays: a skipped deletion that leaves the run incomplete.
 	Stays bool
+	// Shared: Live is an object of the bundle as well, under another group.
+	Shared bool
 	// Priority is the length of the longest chain of objects that wait for this
 	// one: long chains go first.
 	Priority int
@@ -181,6 +189,9 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return s, nil
 	}
 	s.Action = Configured
+	if mutation.HasAnnotation(o.Content) || Manages(s.Live, in.Options.TakeOverFrom) {
+		return s, nil // what is sent depends on more than the bundle
+	}
 	if !in.Options.VerifyFull && s.Live.GetDeletionTimestamp() == nil {
 		known, ok := in.Inventory.Fingerprints[o.ID]
 		if now, fine := FingerprintOf(s.Asked, s.Live); ok && fine && now == known {
@@ -188,6 +199,13 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		}
 	}
 	return s, nil
+}
+
+// Manages says whether one of the managers owns fields of the object itself.
+func Manages(live *unstructured.Unstructured, managers []string) bool {
+	return len(managers) > 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource == "" && slices.Contains(managers, entry.Manager)
+	})
 }
 
 // shallow copies an object as deep as Brand changes it.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -101,11 +102,11 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 	controller := metav1.GetControllerOf(s.Live)
 	switch {
 	case in.Options.NoPrune:
-		s.Action, s.Reason = Skipped, "--no-prune"
+		s.Action, s.Reason = Skipped, cmp.Or(in.Options.NoPruneReason, "--no-prune")
 	case keep:
 		s.Action, s.Reason = Detached, reason
 	case twice:
-		s.Action, s.Reason = Detached, "it is the same object as "+bundle.Name(same)
+		s.Action, s.Shared, s.Reason = Detached, true, "it is the same object as "+bundle.Name(same)
 	case owner != in.Inventory.ID && owner != "":
 		s.Action, s.Reason = Detached, fmt.Sprintf("it belongs to inventory %q", owner)
 	case owner == "" && !asked:

@@ -25,11 +25,12 @@ import (
 
 // input is which bundle a command reads.
 type input struct {
-	files     []string
-	recursive bool
-	format    string
-	generate  bool
-	foreign   bool
+	files       []string
+	recursive   bool
+	format      string
+	generate    bool
+	foreign     bool
+	skipInvalid bool
 }
 
 func (in *input) flags(f *pflag.FlagSet) {
@@ -46,27 +47,28 @@ func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
 	}
 	return bundle.Read(cmd.Context(), bundle.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
-		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign,
+		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid,
 	})
 }
 
 // runFlags are those of apply, preview and destroy.
 type runFlags struct {
-	input     input
-	inventory string
-	name      string
-	id        string
-	dryRun    string
-	format    string
-	report    string
-	wait      string
-	policy    string
-	cascade   string
-	verify    string
-	detailed  bool
-	quiet     bool
-	verbose   bool
-	heartbeat time.Duration
+	input      input
+	inventory  string
+	name       string
+	id         string
+	dryRun     string
+	format     string
+	report     string
+	wait       string
+	policy     string
+	cascade    string
+	verify     string
+	validation string
+	detailed   bool
+	quiet      bool
+	verbose    bool
+	heartbeat  time.Duration
 	// bundle reads what is to be applied.
 	bundle func(context.Context) (*bundle.Bundle, error)
 
@@ -84,6 +86,8 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 		f.BoolVar(&r.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
 		f.StringVar(&r.cluster.FieldValidation, "field-validation", metav1.FieldValidationStrict, "Strict, Warn or Ignore: what the server does about unknown and duplicate fields")
 		f.StringVar(&r.policy, "inventory-policy", "adopt-if-no-inventory", "whose objects may be taken: must-match, adopt-if-no-inventory or adopt-all")
+		f.StringSliceVar(&r.options.Plan.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields become brine's, so that those the bundle does not set are removed")
+		f.StringVar(&r.validation, "validation", "exit-early", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1")
 		f.BoolVar(&r.options.Plan.NoPrune, "no-prune", false, "delete nothing; what is not in the bundle stays in the inventory")
 		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "an empty bundle prunes everything")
 		f.StringVar(&r.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
@@ -208,6 +212,13 @@ func (r *runFlags) choices(o *apply.Options) error {
 		return fmt.Errorf("--inventory-policy=%s: it is must-match, adopt-if-no-inventory or adopt-all", r.policy)
 	}
 	o.Plan.Policy = policy
+	switch r.validation {
+	case "exit-early", "":
+	case "skip-invalid":
+		o.SkipInvalid, r.input.skipInvalid = true, true
+	default:
+		return fmt.Errorf("--validation=%s: it is exit-early or skip-invalid", r.validation)
+	}
 	switch r.cascade {
 	case "background":
 		o.Cascade = metav1.DeletePropagationBackground

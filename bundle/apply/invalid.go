@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"brine/bundle"
+	"brine/bundle/plan"
+)
+
+// skipInvalid takes the objects that problems are about out of the bundle,
+// where the user allows it (--validation=skip-invalid, cli-utils' SkipInvalid).
+// It returns the problems that stop the run all the same.
+func (r *run) skipInvalid(problems []bundle.Problem) []bundle.Problem {
+	if !r.SkipInvalid {
+		return problems
+	}
+	return r.bundle.Skip(problems)
+}
+
+// tellInvalid puts the objects that were left out into the result. Nothing is
+// pruned then: a member that only looks unwanted may be one of them.
+func (r *run) tellInvalid() {
+	if len(r.bundle.Invalid) == 0 {
+		return
+	}
+	r.Plan.NoPrune, r.Plan.NoPruneReason = true, "nothing is pruned while objects of the bundle are invalid"
+	told := map[bundle.ID]*ObjectResult{}
+	for _, p := range r.bundle.Invalid[r.told:] {
+		r.record.fail(p.Error())
+		if o := told[p.ID]; o != nil && p.ID != (bundle.ID{}) {
+			o.Reason += "; " + p.Message
+			continue
+		}
+		o := &ObjectResult{
+			Group: p.ID.GroupKind.Group, Kind: p.ID.GroupKind.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
+			Source: p.Source, Action: plan.Skipped, Reason: "invalid: " + p.Message, Needs: []Need{},
+		}
+		told[p.ID] = o
+		r.record.result.Objects = append(r.record.result.Objects, o)
+	}
+	r.told = len(r.bundle.Invalid)
+}

@@ -1,0 +1,105 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// lastApplied is where kubectl's client-side apply keeps what it applied.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+const takeOverTries = 5
+
+// takeOver makes brine the manager of the fields that the managers of
+// --take-over-from own on the live object, so that the apply that follows
+// removes those of them that the bundle does not set.
+func (e *execution) takeOver(ctx context.Context, n *node) error {
+	live := n.Live
+	for try := 1; live != nil && plan.Manages(live, e.Plan.TakeOverFrom); try++ {
+		patch, err := takeOverPatch(live, e.Plan.TakeOverFrom)
+		if err != nil {
+			return err
+		}
+		_, err = e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{})
+		if !apierrors.IsConflict(err) || try == takeOverTries {
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("take over the fields of %s: %w", strings.Join(e.Plan.TakeOverFrom, ", "), err)
+			}
+			return nil
+		}
+		// Somebody wrote the object since it was read.
+		if live, err = e.client.Get(ctx, n.resource, n.ID); err != nil {
+			return fmt.Errorf("take over the fields of %s: %w", strings.Join(e.Plan.TakeOverFrom, ", "), err)
+		}
+	}
+	return nil
+}
+
+// takeOverPatch is a JSON patch that moves the managers' fields to brine and
+// holds only for the very version that was read (client-go's csaupgrade). What
+// another applier owns by Apply moves like what was written by Update.
+func takeOverPatch(live *unstructured.Unstructured, managers []string) ([]byte, error) {
+	moved := live.DeepCopy()
+	fields := moved.GetManagedFields()
+	for i := range fields {
+		if slices.Contains(managers, fields[i].Manager) && fields[i].Subresource == "" {
+			fields[i].Operation = metav1.ManagedFieldsOperationUpdate
+		}
+	}
+	moved.SetManagedFields(fields)
+	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(managers...), cluster.FieldManager)
+	if err != nil {
+		return nil, fmt.Errorf("read the managed fields: %w", err)
+	}
+	var patch []map[string]any
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return nil, fmt.Errorf("read the managed fields: %w", err)
+	}
+	if _, ok := live.GetAnnotations()[lastApplied]; ok {
+		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + strings.ReplaceAll(lastApplied, "/", "~1")})
+	}
+	return json.Marshal(patch)
+}
+
+// wouldGo are the fields of a dry run's answer that only the managers own: an
+// apply that takes them over removes them. The server cannot try that without
+// writing.
+func wouldGo(answer *unstructured.Unstructured, managers []string) []string {
+	theirs, others := fieldpath.NewSet(), fieldpath.NewSet()
+	for _, entry := range answer.GetManagedFields() {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		var set fieldpath.Set
+		if set.FromJSON(strings.NewReader(string(entry.FieldsV1.GetRawBytes()))) != nil {
+			continue
+		}
+		if slices.Contains(managers, entry.Manager) && entry.Subresource == "" {
+			theirs = theirs.Union(&set)
+		} else {
+			others = others.Union(&set)
+		}
+	}
+	var fields []string
+	theirs.Leaves().Difference(others).Iterate(func(p fieldpath.Path) {
+		if text := p.String(); !strings.Contains(text, lastApplied) {
+			fields = append(fields, text)
+		}
+	})
+	slices.Sort(fields)
+	return fields
+}
