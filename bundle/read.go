@@ -100,7 +100,7 @@ type reading struct {
 	problems Problems
 	warnings []Problem
 	invalid  []Problem // of objects that were left out
-	dropped  int // objects that carried server-set metadata
+	dropped  int       // objects that carried server-set metadata
 	budget
 	expanding []*yaml.Node // aliases that the object being read came through
 }

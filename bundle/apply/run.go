@@ -68,7 +68,7 @@ type run struct {
 	view  *cluster.View
 	plan  *plan.Plan
 	made  bundle.ID // the inventory's namespace, if this run made it
-	told  int // of the bundle's invalid objects
+	told  int       // of the bundle's invalid objects
 }
 
 // Run makes the cluster match the bundle and returns what came of it; every
