@@ -1,0 +1,173 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	v1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"brine/bundle"
+	"brine/bundle/validate/published"
+)
+
+//go:generate go run ./schemagen
+
+// Options say for what server Offline validates.
+type Options struct {
+	// KubernetesVersion is one of Versions, also written v1.37 or 1.37.1; the
+	// newest if empty. It decides which versions of a kind are served; the
+	// fields of a kind are always those of the newest.
+	KubernetesVersion string
+	// CRDs are the bundle's, or nil. What Compile found wrong with them is not
+	// told again.
+	CRDs *CRDs
+}
+
+// Offline says, without a server, what is wrong with objects: versions that are
+// not served, unknown fields, wrong types, missing fields, values that are none
+// of an enumeration, items of a list that may be there only once, labels that
+// are none. Custom resources of the bundle's CRDs are checked as Check does.
+// Warnings are what is deprecated, and kinds that nobody here knows.
+//
+// What a server says only when it is asked (admission, names that must differ,
+// rules between fields of built-in kinds) is not found. The error is about
+// Options. No value of a Secret is in any message.
+func Offline(objs []*bundle.Object, o Options) (problems, warnings []bundle.Problem, err error) {
+	minor, err := minorOf(o.KubernetesVersion)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc, err := published.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, obj := range objs {
+		p, w := offline(obj, doc, minor, o.CRDs)
+		problems = append(problems, p...)
+		warnings = append(warnings, w...)
+	}
+	return problems, warnings, nil
+}
+
+func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs) (problems, warnings []bundle.Problem) {
+	if crds.Has(obj.GVK.GroupKind()) {
+		if why := crds.Warning(obj.GVK); why != "" {
+			warnings = append(warnings, problem(obj, "apiVersion", why))
+		}
+		_, problems, _ := crds.Check(context.Background(), obj, obj.Content, nil, true)
+		return problems, warnings
+	}
+	typed := known(obj.GVK)
+	model := doc.Kinds[published.Key(obj.GVK)]
+	if typed == nil && model == "" {
+		return nil, []bundle.Problem{problem(obj, "apiVersion", unknownKind(doc, obj.GVK, minor))}
+	}
+	if why := notServed(typed, obj.GVK, minor); why != "" {
+		return []bundle.Problem{problem(obj, "apiVersion", why)}, nil
+	}
+	if why := discouraged(doc, typed, obj.GVK, minor); why != "" {
+		warnings = append(warnings, problem(obj, "apiVersion", why))
+	}
+	content, err := copied(obj.Content)
+	if err != nil {
+		return []bundle.Problem{problem(obj, "", "write it as JSON: "+err.Error())}, warnings
+	}
+	w := &walker{doc: doc, obj: obj}
+	if model != "" {
+		w.value("", content.Object, &published.Type{Ref: model})
+	}
+	if len(w.problems) == 0 && typed != nil {
+		w.decode(content.Object, typed)
+	}
+	if len(w.problems) == 0 {
+		w.metadata(content.GetLabels(), content.GetAnnotations())
+	}
+	return w.problems, warnings
+}
+
+// decode reads the object into its Go type, as the server does: quantities,
+// durations and the like have their own forms.
+func (w *walker) decode(content map[string]any, into any) {
+	data, err := json.Marshal(content)
+	if err != nil {
+		w.tell("", "write it as JSON: %v", err)
+		return
+	}
+	unknown, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		if isSecret(w.obj) { // whose values an error may quote
+			w.tell("", "cannot be read as a Secret: a value is of the wrong type")
+			return
+		}
+		w.tell("", "cannot be read as a %s: %v", w.obj.GVK.Kind, err)
+		return
+	}
+	for _, err := range unknown {
+		message := err.Error()
+		path := ""
+		if inner, ok := strings.CutPrefix(message, `unknown field "`); ok {
+			path = strings.TrimSuffix(inner, `"`)
+			_, name := split(path)
+			message = unknownMessage(name, nil)
+		}
+		w.tell(path, "%s", message)
+	}
+}
+
+// metadata checks what all kinds have in common, as the server does.
+func (w *walker) metadata(labels, annotations map[string]string) {
+	at := field.NewPath("metadata")
+	for _, err := range v1validation.ValidateLabels(labels, at.Child("labels")) {
+		w.problems = append(w.problems, fieldProblem(w.obj, err))
+	}
+	for _, err := range apivalidation.ValidateAnnotations(annotations, at.Child("annotations")) {
+		w.problems = append(w.problems, fieldProblem(w.obj, err))
+	}
+	validate := apivalidation.ValidateNameFunc(path.ValidatePathSegmentName)
+	if dnsNames[w.obj.GVK.Group] && w.obj.GVK.Kind != "IPAddress" {
+		validate = apivalidation.NameIsDNSSubdomain
+	}
+	for _, why := range validate(w.obj.ID.Name, false) {
+		w.tell("metadata.name", "%s", why)
+	}
+}
+
+// dnsNames are the groups whose kinds have names that are DNS subdomains;
+// others may have colons and more in them (RBAC, bundles of trust).
+var dnsNames = map[string]bool{"": true, "apps": true, "autoscaling": true, "batch": true, "networking.k8s.io": true, "policy": true}
+
+// unknownKind is the warning for a kind that is neither built in nor in the bundle.
+func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) string {
+	gv := gvk.GroupVersion().String()
+	if best := servedVersion(gvk.GroupKind(), minor); best != "" {
+		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best)
+	}
+	var kinds, versions []string
+	for key := range doc.Kinds {
+		version, kind, _ := strings.Cut(key, " ")
+		if version == gv {
+			kinds = append(kinds, kind)
+		}
+		if other, err := schema.ParseGroupVersion(version); err == nil && kind == gvk.Kind && other.Group == gvk.Group {
+			versions = append(versions, version)
+		}
+	}
+	if len(versions) > 0 {
+		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, slices.Max(versions))
+	}
+	if len(kinds) == 0 {
+		return fmt.Sprintf("not checked: %s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind)
+	}
+	if best := nearest(gvk.Kind, kinds); best != "" {
+		return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s; did you mean %s?", gvk.Kind, gv, best)
+	}
+	return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s", gvk.Kind, gv)
+}

@@ -1,0 +1,251 @@
+package validate
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"brine/bundle"
+)
+
+const (
+	head = "apiVersion: v1\nkind: "
+	pod  = head + "Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n"
+	svc  = head + "Service\nmetadata: {name: a}\nspec:\n  selector: {a: b}\n"
+	dep  = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {a: b}}\n"
+	tmpl = "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}\n"
+	crb  = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\n"
+)
+
+// brokenCases are objects that servers refuse for their structure
+// (TestOfflineRefusesAsTheServer), and each is told what is wrong.
+var brokenCases = []struct {
+	yaml string
+	want []string
+}{
+	{yaml: dep + tmpl + "  replcas: 1", want: []string{`spec.replcas: unknown field "replcas"; did you mean "replicas"?`}},
+	{yaml: dep + tmpl + "  replicas: \"1\"", want: []string{"spec.replicas: must be of type integer, not string"}},
+	{yaml: dep + tmpl + "  replicas: 1.5", want: []string{"spec.replicas: must be of type integer, not number"}},
+	{yaml: dep + tmpl + "  replicas: 3000000000", want: []string{"spec.replicas: must be of type int32: it is too large or too small"}},
+	{yaml: dep, want: []string{"spec.template: is required, but not there"}},
+	{yaml: strings.Replace(dep, "  selector: {matchLabels: {a: b}}\n", tmpl, 1), want: []string{"spec.selector: is required, but not there"}},
+	{yaml: dep + tmpl + "  strategy: {type: Rolling}", want: []string{`spec.strategy.type: unsupported value "Rolling"; there are Recreate, RollingUpdate`}},
+	{yaml: dep + tmpl + "  strategy: {type: recreate}", want: []string{`spec.strategy.type: unsupported value "recreate"; did you mean "Recreate"?`}},
+	{yaml: dep + tmpl + "  strategy: {rollingUpdate: {maxSurge: [1]}}", want: []string{"spec.strategy.rollingUpdate.maxSurge: must be of type integer or string, not array"}},
+	{yaml: dep + tmpl + "spce: {}", want: []string{`spce: unknown field "spce"; did you mean "spec"?`}},
+	{yaml: dep + "  template: {metadata: {labels: {a: b}}, spec: {container: [{name: a, image: a}]}}", want: []string{`spec.template.spec.container: unknown field "container"; did you mean "containers"?`, "spec.template.spec.containers: is required, but not there"}},
+	{yaml: pod + "    env: [{name: A, value: 1}]", want: []string{"spec.containers[0].env[0].value: must be of type string, not integer; put it in quotes"}},
+	{yaml: pod + "    env: [{name: A, value: true}]", want: []string{"spec.containers[0].env[0].value: must be of type string, not boolean; put it in quotes"}},
+	{yaml: pod + "    env: {A: b}", want: []string{"spec.containers[0].env: must be of type array, not object"}},
+	{yaml: pod + "    env: [{name: A, value: a}, {name: B, value: a}, {name: A, value: b}]", want: []string{"spec.containers[0].env[2]: is the same in name as spec.containers[0].env[0]; each may be there once"}},
+	{yaml: pod + "    ports: [{containerPort: 80}, {containerPort: 80, protocol: TCP}]", want: []string{"spec.containers[0].ports[1]: is the same in containerPort and protocol as spec.containers[0].ports[0]"}},
+	{yaml: pod + "    ports: [{name: http}]", want: []string{"spec.containers[0].ports[0].containerPort: is required, but not there"}},
+	{yaml: pod + "    ports: [{containerPort: 80, protocol: tcp}]", want: []string{`spec.containers[0].ports[0].protocol: unsupported value "tcp"; did you mean "TCP"?`}},
+	{yaml: pod + "    imagePullPolicy: Sometimes", want: []string{`spec.containers[0].imagePullPolicy: unsupported value "Sometimes"; there are Always, IfNotPresent, Never`}},
+	{yaml: pod + "    resources: {limits: {memory: 1GiB}}", want: []string{"cannot be read as a Pod: "}},
+	{yaml: pod + "    livenessProbe: {httpGet: {path: /}}", want: []string{"spec.containers[0].livenessProbe.httpGet.port: is required, but not there"}},
+	{yaml: pod + "    livenessProbe: {httpget: {port: 1}}", want: []string{`spec.containers[0].livenessProbe.httpget: unknown field "httpget"; did you mean "httpGet"?`}},
+	{yaml: pod + "    volumeMounts: [{name: a}]", want: []string{"spec.containers[0].volumeMounts[0].mountPath: is required, but not there"}},
+	{yaml: pod + "    command: sh", want: []string{"spec.containers[0].command: must be of type array, not string"}},
+	{yaml: pod + "    args: [1]", want: []string{"spec.containers[0].args[0]: must be of type string, not integer; put it in quotes"}},
+	{yaml: pod + "  - image: b", want: []string{"spec.containers[1].name: is required, but not there"}},
+	{yaml: pod + "  restartPolicy: Forever", want: []string{`spec.restartPolicy: unsupported value "Forever"; there are Always, Never, OnFailure`}},
+	{yaml: pod + "  hostNetwork: \"yes\"", want: []string{"spec.hostNetwork: must be of type boolean, not string"}},
+	{yaml: pod + "  tolerations: [{operator: Exist}]", want: []string{`spec.tolerations[0].operator: unsupported value "Exist"; did you mean "Exists"?`}},
+	{yaml: pod + "  nodeSelector: {a: 1}", want: []string{"spec.nodeSelector.a: must be of type string, not integer; put it in quotes"}},
+	{yaml: pod + "  volumes: [{name: a, configMap: {name: a, items: [{key: a}]}}]", want: []string{"spec.volumes[0].configMap.items[0].path: is required, but not there"}},
+	{yaml: svc + "  ports: [{port: http}]", want: []string{"spec.ports[0].port: must be of type integer, not string"}},
+	{yaml: svc + "  ports: [{targetPort: 80}]", want: []string{"spec.ports[0].port: is required, but not there"}},
+	{yaml: svc + "  type: Nodeport\n  ports: [{port: 80}]", want: []string{`spec.type: unsupported value "Nodeport"; did you mean "NodePort"?`}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a}\ndata: {a: 1, b: {c: d}}", want: []string{"data.a: must be of type string, not integer; put it in quotes", "data.b: must be of type string, not object"}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a}\ndata: [a]", want: []string{"data: must be of type object, not array"}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a}\nbinaryData: {a: \"%%\"}", want: []string{"binaryData.a: must be base64"}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a_B}", want: []string{"metadata.name: a lowercase RFC 1123 subdomain must consist of"}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a, labels: {a: \"b c\"}}", want: []string{`metadata.labels: Invalid value: "b c"`}},
+	{yaml: head + "ConfigMap\nmetadata: {name: a, annotations: {\"a b\": c}}", want: []string{`metadata.annotations: Invalid value: "a b"`}},
+	{yaml: head + "Secret\nmetadata: {name: a}\nstringData: {a: 12345}", want: []string{"stringData.a: must be of type string, not integer; put it in quotes"}},
+	{yaml: head + "Secret\nmetadata: {name: a}\ndata: {a: not-base64!}", want: []string{"data.a: must be base64; write plain text under stringData"}},
+	{yaml: crb, want: []string{"roleRef: is required, but not there"}},
+	{yaml: crb + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: a}\nsubjects: [{name: a}]", want: []string{"subjects[0].kind: is required, but not there"}},
+	{yaml: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec: {schedule: '* * * * *', concurrencyPolicy: Never}", want: []string{`spec.concurrencyPolicy: unsupported value "Never"; there are Allow, Forbid, Replace`, "spec.jobTemplate: is required, but not there"}},
+	{yaml: "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspec: {rules: [{http: {paths: [{path: /, backend: {serviceName: a, servicePort: 80}}]}}]}",
+		want: []string{`spec.rules[0].http.paths[0].backend.serviceName: unknown field "serviceName"`, `spec.rules[0].http.paths[0].backend.servicePort: unknown field "servicePort"`, "spec.rules[0].http.paths[0].pathType: is required, but not there"}},
+	{yaml: "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: a}\nspec: {renewTime: now}", want: []string{"spec.renewTime: must be a time as in RFC 3339"}},
+	{yaml: "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.b}\nspec: {group: a.b, version: v1, groupPriorityMinimum: high}", want: []string{"spec.groupPriorityMinimum: must be of type integer, not string", "spec.versionPriority: is required, but not there"}},
+	{yaml: "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.c}\nspec: {group: b.c, scop: Cluster, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true}]}", want: []string{`spec.scop: unknown field "scop"; did you mean "scope"?`, "spec.scope: is required, but not there"}},
+}
+
+// unread is an object past bundle.Read, which finds some of this on its own.
+func unread(t testing.TB, text string) *bundle.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	gvk := u.GroupVersionKind()
+	return &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind(), Name: u.GetName()}, GVK: gvk, Content: u}
+}
+
+func TestOfflineRefuses(t *testing.T) {
+	for _, c := range brokenCases {
+		t.Run(c.want[0], func(t *testing.T) {
+			same(t, offlineOne(t, unread(t, c.yaml)), c.want)
+		})
+	}
+}
+
+func TestOfflineVersions(t *testing.T) {
+	ingress := func(version string) string {
+		return "apiVersion: " + version + "\nkind: Ingress\nmetadata: {name: a}\nspec: {ingressClassName: x}\n"
+	}
+	for _, c := range []struct {
+		name, version, yaml string
+		problems, warnings  []string
+	}{
+		{name: "served", yaml: ingress("networking.k8s.io/v1")},
+		{name: "gone", yaml: ingress("extensions/v1beta1"),
+			problems: []string{"apiVersion: Kubernetes 1.37 no longer serves extensions/v1beta1 Ingress, gone since 1.22; write networking.k8s.io/v1 Ingress"}},
+		{name: "deprecated", version: "v1.21.3", yaml: ingress("networking.k8s.io/v1beta1"),
+			warnings: []string{"apiVersion: networking.k8s.io/v1beta1 Ingress is deprecated in v1.19+, unavailable in v1.22+; use networking.k8s.io/v1 Ingress"}},
+		{name: "not yet", version: "1.20", yaml: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
+			problems: []string{"apiVersion: Kubernetes 1.20 does not serve batch/v1 CronJob yet, which came with 1.21; write apiVersion: batch/v1beta1"}},
+		{name: "a CRD of old", yaml: "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n",
+			problems: []string{"apiVersion: Kubernetes 1.37 no longer serves apiextensions.k8s.io/v1beta1 CustomResourceDefinition, gone since 1.22; write apiextensions.k8s.io/v1 CustomResourceDefinition"}},
+		{name: "not by default", yaml: "apiVersion: internal.apiserver.k8s.io/v1alpha1\nkind: StorageVersion\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: servers serve internal.apiserver.k8s.io/v1alpha1 only when --runtime-config tells them to"}},
+		{name: "unknown field without a published structure", yaml: "apiVersion: internal.apiserver.k8s.io/v1alpha1\nkind: StorageVersion\nmetadata: {name: a}\nspecs: {}\n",
+			problems: []string{`specs: unknown field "specs"`},
+			warnings: []string{"apiVersion: servers serve internal.apiserver.k8s.io/v1alpha1 only when --runtime-config tells them to"}},
+		{name: "kind in another version", yaml: "apiVersion: apps/v3\nkind: Deployment\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: not checked: Kubernetes has no Deployment in apps/v3; write apiVersion: apps/v1"}},
+		{name: "APIService of old", yaml: "apiVersion: apiregistration.k8s.io/v1beta1\nkind: APIService\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: not checked: Kubernetes has no APIService in apiregistration.k8s.io/v1beta1; write apiVersion: apiregistration.k8s.io/v1"}},
+		{name: "a slip in the kind", yaml: "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: not checked: Kubernetes has no kind Deploymnet in apps/v1; did you mean Deployment?"}},
+		{name: "nobody knows it", yaml: "apiVersion: a.b/v1\nkind: C\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: not checked: a.b/v1 C is not built into Kubernetes, and no CRD of the bundle defines it"}},
+		{name: "options are no kind", yaml: "apiVersion: v1\nkind: PodLogOptions\nmetadata: {name: a}\n",
+			warnings: []string{"apiVersion: not checked: Kubernetes has no kind PodLogOptions in v1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			problems, warnings, err := Offline(readText(t, c.yaml), Options{KubernetesVersion: c.version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, text(problems), c.problems)
+			same(t, text(warnings), c.warnings)
+		})
+	}
+	for _, version := range []string{"1.19", "1.38", "2.1", "latest", "1", "1.x"} {
+		if _, _, err := Offline(nil, Options{KubernetesVersion: version}); err == nil {
+			t.Errorf("version %s: no error", version)
+		}
+	}
+	if all := Versions(); all[0] != "1.37" || !slices.Contains(all, "1.25") {
+		t.Errorf("versions %v", all)
+	}
+}
+
+// Custom resources are checked against the bundle's CRDs.
+func TestOfflineWithCRDs(t *testing.T) {
+	objs := readText(t, widget+"spec: {size: big}\n---\napiVersion: validate.brine.dev/v1beta1\nkind: Widget\nmetadata: {name: b}\n")
+	problems, warnings, err := Offline(objs, Options{CRDs: testCRDs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, text(problems), []string{"spec.size: Unsupported value", rulesNote})
+	same(t, text(warnings), []string{"apiVersion: validate.brine.dev/v1beta1 Widget is deprecated; use validate.brine.dev/v1 Widget"})
+}
+
+// The real bundles, as they are but for the slots that Salt would fill.
+func TestOfflineRealBundles(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "shared", "bundles")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if os.Getenv("BRINE_TEST_REQUIRED") == "1" {
+			t.Fatalf("no bundles at %s, and BRINE_TEST_REQUIRED=1", dir)
+		}
+		t.Skipf("SKIPPED: no bundles at %s", dir)
+	}
+	for _, files := range [][]string{
+		{"metalk8s-new/*.yaml"}, {"metalk8s-old/*.yaml"}, {"unready/*.yaml"},
+		{"salt-output/deploy.high.json"}, {"salt-output/dex-chart.high.json"}, {"salt-output/nginx-ingress-chart.low.json"}, {"salt-output/nginx-ingress-chart.renderer.json"},
+	} {
+		t.Run(files[0], func(t *testing.T) {
+			paths, err := filepath.Glob(filepath.Join(dir, files[0]))
+			if err != nil || len(paths) == 0 {
+				t.Fatal("no files", err)
+			}
+			filled := t.TempDir()
+			for _, path := range paths {
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				data = bytes.ReplaceAll(data, []byte("__slot__:salt:"), []byte("filled "))
+				if err := os.WriteFile(filepath.Join(filled, filepath.Base(path)), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			objs := read(t, bundle.Options{Files: []string{filled}, IgnoreForeignStates: true})
+			crds, problems := Compile(objs)
+			more, warnings, err := Offline(objs, Options{CRDs: crds})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range append(problems, more...) {
+				t.Error(p)
+			}
+			for _, w := range warnings {
+				if !strings.Contains(w.Message, "no CRD of the bundle defines it") {
+					t.Error(w)
+				}
+			}
+		})
+	}
+}
+
+// No message has a Secret's value in it, wherever the value stands.
+func TestOfflineKeepsSecretsOut(t *testing.T) {
+	const value = "31337"
+	for _, body := range []string{
+		"data: {a: " + value + "}", "data: {a: {b: " + value + "}}", "data: {a: '*" + value + "*'}", "data: [" + value + "]", "data: " + value,
+		"stringData: {a: " + value + "}", "stringData: {a: [" + value + "]}", "immutable: '" + value + "'", "type: " + value, "type: {a: " + value + "}",
+	} {
+		problems := offlineOne(t, unread(t, head+"Secret\nmetadata: {name: a}\n"+body))
+		if len(problems) == 0 {
+			t.Errorf("case %q: no problem", body[:8])
+		}
+		if strings.Contains(strings.Join(problems, "\n"), value) {
+			t.Errorf("case %q: the value is in a message", body[:8])
+		}
+	}
+}
+
+// FuzzOffline: whatever JSON an object of a kind holds, Offline tells what is wrong.
+func FuzzOffline(f *testing.F) {
+	for i := range uint64(100) {
+		f.Add(i)
+	}
+	objs := accepted(f)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		o := *objs[r.IntN(len(objs))]
+		o.Content = o.Content.DeepCopy()
+		for range 1 + r.IntN(4) {
+			damage(r, o.Content.Object)
+		}
+		if len(offlineOne(t, &o)) == 0 {
+			t.Error("no problem, for all the damage") // an unknown field at least
+		}
+		Compile([]*bundle.Object{&o})
+	})
+}

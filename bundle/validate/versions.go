@@ -1,0 +1,156 @@
+package validate
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"brine/bundle/validate/published"
+)
+
+// Kubernetes 1.x, of which the types of k8s.io/api say since when and until
+// when they are served. The newest is the one that the module is of.
+const (
+	oldestMinor = 20
+	newestMinor = 37
+)
+
+// Versions are the versions of Kubernetes that Offline knows, the newest first.
+func Versions() []string {
+	var all []string
+	for minor := newestMinor; minor >= oldestMinor; minor-- {
+		all = append(all, fmt.Sprintf("1.%d", minor))
+	}
+	return all
+}
+
+func minorOf(text string) (int, error) {
+	if text == "" {
+		return newestMinor, nil
+	}
+	parts := strings.SplitN(strings.TrimPrefix(text, "v"), ".", 3)
+	minor := 0
+	if len(parts) > 1 {
+		minor, _ = strconv.Atoi(parts[1])
+	}
+	if parts[0] != "1" || minor < oldestMinor || minor > newestMinor {
+		return 0, fmt.Errorf("--kubernetes-version %s is not known; there are 1.%d to 1.%d", text, oldestMinor, newestMinor)
+	}
+	return minor, nil
+}
+
+// What k8s.io/api's types (zz_generated.prerelease-lifecycle.go) say of themselves.
+type (
+	introduced interface{ APILifecycleIntroduced() (major, minor int) }
+	removed    interface{ APILifecycleRemoved() (major, minor int) }
+	replaced   interface {
+		APILifecycleReplacement() schema.GroupVersionKind
+	}
+)
+
+// known is a new object of a kind's Go type, or nil.
+func known(gvk schema.GroupVersionKind) runtime.Object {
+	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme} {
+		if obj, err := s.New(gvk); err == nil && isRoot(obj) {
+			obj.GetObjectKind().SetGroupVersionKind(gvk)
+			return obj
+		}
+	}
+	return nil
+}
+
+// isRoot leaves out the options and lists that schemes hold beside the kinds.
+func isRoot(obj runtime.Object) bool {
+	t := reflect.TypeOf(obj).Elem()
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	_, ok := t.FieldByName("ObjectMeta")
+	return ok
+}
+
+// notServed says why a server of the version 1.minor does not serve the kind,
+// and what to write instead; "" if it does, or may. typed may be nil.
+func notServed(typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
+	name := gvk.GroupVersion().String() + " " + gvk.Kind
+	if t, ok := typed.(introduced); ok {
+		if _, since := t.APILifecycleIntroduced(); since > minor {
+			return fmt.Sprintf("Kubernetes 1.%d does not serve %s yet, which came with 1.%d%s", minor, name, since, instead(gvk, minor))
+		}
+	}
+	if t, ok := typed.(removed); ok {
+		if _, gone := t.APILifecycleRemoved(); gone > 0 && gone <= minor {
+			write := instead(gvk, minor)
+			if r, ok := typed.(replaced); ok {
+				by := r.APILifecycleReplacement()
+				write = fmt.Sprintf("; write %s %s", by.GroupVersion(), by.Kind)
+			}
+			return fmt.Sprintf("Kubernetes 1.%d no longer serves %s, gone since 1.%d%s", minor, name, gone, write)
+		}
+	}
+	return ""
+}
+
+func instead(gvk schema.GroupVersionKind, minor int) string {
+	if best := servedVersion(gvk.GroupKind(), minor); best != "" {
+		return "; write apiVersion: " + best
+	}
+	return ""
+}
+
+// servedVersion is the best version of a kind that a server of 1.minor serves.
+func servedVersion(gk schema.GroupKind, minor int) string {
+	best := ""
+	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme} {
+		for _, gv := range s.VersionsForGroupKind(gk) {
+			typed := known(gv.WithKind(gk.Kind))
+			if typed == nil || gv.Version == runtime.APIVersionInternal {
+				continue
+			}
+			if _, since := lifecycle(typed); since > minor {
+				continue
+			}
+			if gone, _ := lifecycle(typed); gone > 0 && gone <= minor {
+				continue
+			}
+			if best == "" || version.CompareKubeAwareVersionStrings(gv.Version, best) > 0 {
+				best = gv.Version
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return schema.GroupVersion{Group: gk.Group, Version: best}.String()
+}
+
+// lifecycle is the minor version a type was removed in and came with, or 0.
+func lifecycle(typed runtime.Object) (gone, since int) {
+	if t, ok := typed.(removed); ok {
+		_, gone = t.APILifecycleRemoved()
+	}
+	if t, ok := typed.(introduced); ok {
+		_, since = t.APILifecycleIntroduced()
+	}
+	return gone, since
+}
+
+// discouraged is the server's warning for a deprecated version, or ours for one
+// that servers serve only when told to; "" if there is none.
+func discouraged(doc *published.Document, typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
+	if typed != nil && deprecation.IsDeprecated(typed, 1, minor) {
+		return deprecation.WarningMessage(typed)
+	}
+	prerelease := strings.Contains(gvk.Version, "alpha") || strings.Contains(gvk.Version, "beta")
+	if prerelease && minor == newestMinor && doc.Kinds[published.Key(gvk)] == "" {
+		return fmt.Sprintf("servers serve %s only when --runtime-config tells them to", gvk.GroupVersion())
+	}
+	return ""
+}

@@ -1,0 +1,217 @@
+package validate
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/validate/published"
+)
+
+// walker compares an object with the published structure of its kind. No
+// message holds a value, but for enumerations, which Secrets have none of.
+type walker struct {
+	doc      *published.Document
+	obj      *bundle.Object
+	problems []bundle.Problem
+}
+
+func (w *walker) tell(path, format string, args ...any) {
+	w.problems = append(w.problems, problem(w.obj, path, fmt.Sprintf(format, args...)))
+}
+
+func (w *walker) value(path string, v any, t *published.Type) {
+	t = w.doc.Resolve(t)
+	if t == nil || v == nil { // null is as if it was not written
+		return
+	}
+	if !typeFits(v, t) {
+		w.tell(path, "must be of type %s, not %s%s", strings.ReplaceAll(t.Type, ",", " or "), jsonType(v), quoteHint(v, t))
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		w.object(path, v, t)
+	case []any:
+		w.list(path, v, t)
+	case string:
+		w.text(path, v, t)
+	default:
+		if t.Format == "int32" && !fitsInt32(v) {
+			w.tell(path, "must be of type int32: it is too large or too small")
+		}
+	}
+}
+
+func (w *walker) object(path string, v map[string]any, t *published.Type) {
+	for _, name := range t.Required {
+		if v[name] == nil {
+			w.tell(child(path, name), "is required, but not there")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		f := t.Fields[name]
+		if f == nil {
+			f = t.Values
+		}
+		if f == nil && len(t.Fields) > 0 {
+			w.tell(child(path, name), "%s", unknownMessage(name, slices.Collect(maps.Keys(t.Fields))))
+			continue
+		}
+		w.value(child(path, name), v[name], f)
+	}
+}
+
+func (w *walker) list(path string, v []any, t *published.Type) {
+	seen := map[string]int{}
+	for i, item := range v {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item == nil {
+			w.tell(at, "must not be null; take the item out")
+			continue
+		}
+		w.value(at, item, t.Items)
+		key, names := w.key(item, t)
+		if key == "" {
+			continue
+		}
+		if first, ok := seen[key]; ok {
+			w.tell(at, "is the same%s as %s[%d]; each may be there once", names, path, first)
+			continue
+		}
+		seen[key] = i
+	}
+}
+
+// key tells an item of a list apart from the others, where the list has such;
+// names is for people: ` in name and protocol`.
+func (w *walker) key(item any, t *published.Type) (key, names string) {
+	if t.Set {
+		data, err := json.Marshal(item)
+		if err != nil {
+			return "", ""
+		}
+		return string(data), ""
+	}
+	fields, ok := item.(map[string]any)
+	if len(t.Keys) == 0 || !ok {
+		return "", ""
+	}
+	of := w.doc.Resolve(t.Items)
+	values := make([]any, len(t.Keys))
+	for i, k := range t.Keys {
+		values[i] = fields[k]
+		if f := of.Fields[k]; values[i] == nil && f != nil && f.Default != "" {
+			values[i] = f.Default
+		}
+	}
+	data, err := json.Marshal(values)
+	if err != nil {
+		return "", ""
+	}
+	return string(data), " in " + strings.Join(t.Keys, " and ")
+}
+
+func (w *walker) text(path, v string, t *published.Type) {
+	switch t.Format {
+	case "byte":
+		if _, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(v)); err != nil {
+			w.tell(path, "must be base64%s", stringDataHint(w.obj))
+		}
+	case "date-time":
+		if _, err := time.Parse(time.RFC3339, v); err != nil {
+			w.tell(path, "must be a time as in RFC 3339, like 2006-01-02T15:04:05Z")
+		}
+	}
+	// The server takes "" for not written.
+	if v == "" || len(t.Enum) == 0 || slices.Contains(t.Enum, v) {
+		return
+	}
+	if best := nearest(v, slices.Clone(t.Enum)); best != "" {
+		w.tell(path, "unsupported value %q; did you mean %q?", v, best)
+		return
+	}
+	w.tell(path, "unsupported value %q; there are %s", v, strings.Join(t.Enum, ", "))
+}
+
+func stringDataHint(o *bundle.Object) string {
+	if isSecret(o) {
+		return "; write plain text under stringData"
+	}
+	return ""
+}
+
+func isSecret(o *bundle.Object) bool {
+	return o.GVK.Group == "" && o.GVK.Kind == "Secret"
+}
+
+func typeFits(v any, t *published.Type) bool {
+	if t.Type == "" {
+		return true
+	}
+	is := jsonType(v)
+	for _, want := range strings.Split(t.Type, ",") {
+		if is == want || want == "number" && is == "integer" {
+			return true
+		}
+	}
+	return false
+}
+
+// quoteHint is for the commonest slip of YAML.
+func quoteHint(v any, t *published.Type) string {
+	switch v.(type) {
+	case map[string]any, []any, string:
+		return ""
+	}
+	if strings.Contains(t.Type, "string") {
+		return "; put it in quotes"
+	}
+	return ""
+}
+
+func jsonType(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	case float64:
+		if v != math.Trunc(v) {
+			return "number"
+		}
+	}
+	return "integer"
+}
+
+func fitsInt32(v any) bool {
+	switch v := v.(type) {
+	case int64:
+		return v >= math.MinInt32 && v <= math.MaxInt32
+	case float64:
+		return v >= math.MinInt32 && v <= math.MaxInt32
+	}
+	return true
+}
+
+func child(path, name string) string {
+	switch {
+	case strings.ContainsAny(name, ".[]/"):
+		return path + "[" + name + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
