@@ -1,10 +1,9 @@
 package validate
 
 import (
+	"fmt"
 	"math"
 	"strings"
-
-	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
