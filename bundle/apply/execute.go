@@ -48,6 +48,7 @@ type node struct {
 	seen     bool      // a watch has seen it since
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
+	checked  time.Time // when it was last seen, or asked for
 	why      string    // for those that are skipped because of it
 }
 
@@ -424,6 +425,12 @@ func (e *execution) settleAll(reason string) {
 	}
 }
 
+// An object that no watch told of for this long is asked for, a few at a time.
+const (
+	distrust    = 20 * time.Second
+	distrustful = 4
+)
+
 // clock watches the time: the run's, each object's, and the heartbeat's.
 func (e *execution) clock() {
 	now := time.Now()
@@ -432,9 +439,16 @@ func (e *execution) clock() {
 		e.settleAll(e.halted.Error())
 		return
 	}
+	asked := 0
 	for _, n := range e.nodes {
 		if n.state != waiting && n.state != failing {
 			continue
+		}
+		// A watch may hang without an error, behind a proxy that lost its server.
+		if now.Sub(n.checked) > distrust && asked < distrustful && !n.polled {
+			n.checked = now
+			asked++
+			e.look(n)
 		}
 		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
 			e.settleNotReady(n, notReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))

@@ -29,7 +29,7 @@ func (e *execution) receive(m any) {
 		e.probed(m)
 	case cluster.Seen:
 		if n := e.byID[m.ID]; n != nil {
-			n.seen = true
+			n.seen, n.checked = true, time.Now()
 			e.observe(n, m.Live, m.Gone)
 		}
 	case cluster.Synced:
@@ -110,7 +110,7 @@ func (e *execution) assess(n *node, live *unstructured.Unstructured) {
 // wait begins to wait for an object, through a watch of its kind.
 func (e *execution) wait(n *node, status ready.Status) {
 	e.set(n, waiting)
-	n.since = time.Now()
+	n.since, n.checked = time.Now(), time.Now()
 	if e.halted != nil { // its request was under way when the run ended
 		n.reason = status.Reason
 		e.settleNotReady(n, notReady, e.halted.Error()+": "+status.Reason)
@@ -236,7 +236,8 @@ func (e *execution) becameReady(n *node) {
 		}
 		if n.state != waiting {
 			e.set(n, waiting)
-			n.since, n.reason = time.Now(), "its versions are not served yet"
+			n.since, n.checked = time.Now(), time.Now()
+			n.reason = "its versions are not served yet"
 		}
 		e.probe(n)
 		return
