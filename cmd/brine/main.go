@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"brine/bundle/apply"
@@ -17,8 +18,7 @@ import (
 
 func main() {
 	// The libraries log to klog; what matters is in brine's own messages.
-	klog.SetOutput(discard{})
-	klog.LogToStderr(false)
+	klog.SetLogger(logr.Discard())
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

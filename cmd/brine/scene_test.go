@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,8 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	klog.SetOutput(discard{})
-	klog.LogToStderr(false)
+	klog.SetLogger(logr.Discard())
 	clustertest.Main(m)
 }
 
