@@ -65,7 +65,7 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	action := n.Action
 	if isImmutable(err) && n.Live != nil {
 		if !n.Recreate {
-			err = fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, plan.OnImmutable, n.ID.GroupKind)
+			err = needsRecreate(n.Step, err)
 		} else {
 			action = plan.Recreated
 			if err = e.remove(ctx, n); err == nil {
@@ -154,6 +154,11 @@ func isImmutable(err error) bool {
 	return false
 }
 
+// needsRecreate says what the user can do about an immutable field.
+func needsRecreate(s *plan.Step, err error) error {
+	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, plan.OnImmutable, s.ID.GroupKind)
+}
+
 // remove deletes an object that is to be recreated and waits until it is gone.
 func (e *execution) remove(ctx context.Context, n *node) error {
 	isGone, err := e.client.Delete(ctx, n.resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: metav1.DeletePropagationForeground})
@@ -204,21 +209,13 @@ func (e *execution) detach(ctx context.Context, n *node) outcome {
 	if n.Shared {
 		return outcome{node: n, action: plan.Detached, gone: true} // the marks are the other's
 	}
-	marks := map[string]any{}
-	if n.Live.GetAnnotations()[inventory.OwningInventory] == e.inv.ID {
-		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
-	}
-	if n.Live.GetLabels()[inventory.PartOf] == e.inv.ApplySetID() {
-		marks["labels"] = map[string]any{inventory.PartOf: nil}
-	}
 	done := outcome{node: n, action: plan.Detached, gone: true}
-	if len(marks) == 0 {
-		return done
-	}
-	marks["uid"] = n.Live.GetUID()
-	body, err := json.Marshal(map[string]any{"metadata": marks})
+	body, err := unmark(n.Live, e.inv)
 	if err != nil {
 		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
+	}
+	if body == nil {
+		return done
 	}
 	resource, err := e.client.Any(n.ID.GroupKind)
 	if err != nil {
@@ -228,6 +225,23 @@ func (e *execution) detach(ctx context.Context, n *node) outcome {
 		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
 	}
 	return done
+}
+
+// unmark is the merge patch that takes an inventory's marks off an object; nil
+// where there are none.
+func unmark(live *unstructured.Unstructured, inv *inventory.Inventory) ([]byte, error) {
+	marks := map[string]any{}
+	if live.GetAnnotations()[inventory.OwningInventory] == inv.ID {
+		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
+	}
+	if live.GetLabels()[inventory.PartOf] == inv.ApplySetID() {
+		marks["labels"] = map[string]any{inventory.PartOf: nil}
+	}
+	if len(marks) == 0 {
+		return nil, nil
+	}
+	marks["uid"] = live.GetUID()
+	return json.Marshal(map[string]any{"metadata": marks})
 }
 
 // explain makes the server's answer something to act on.

@@ -140,6 +140,9 @@ type Result struct {
 	Objects    []*ObjectResult `json:"objects"`
 	Errors     []string        `json:"errors"`
 	Warnings   []string        `json:"warnings"`
+	// MissingRights are what the user may not do and the run needs, such as
+	// "patch deployments.apps in namespace shop". Only of dry runs.
+	MissingRights []string `json:"missingRights,omitempty"`
 	// ExitCode is the process's, Interrupted the signal's name that ended it.
 	ExitCode    int    `json:"exitCode"`
 	Interrupted string `json:"interrupted,omitempty"`

@@ -2,69 +2,186 @@ package apply
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"brine/bundle/cluster"
+	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+)
+
+// verdict is what a dry run says of one step.
+type verdict struct {
+	action   plan.Action
+	reason   string
+	stored   *unstructured.Unstructured // as it would be on the cluster; nil where it would not be, or nobody knows
+	verified string
+	warnings []string
+	err      error
+}
+
+// Who vouches for a verdict, as ObjectResult.Verified says it.
+const (
+	byServer      = "server"
+	byStandIn     = "server (stand-in namespace)"
+	byOtherName   = "server (stand-in name)"
+	byFingerprint = "server (unchanged since the last apply)"
+	byLeftAlone   = "server (left alone)"
+	byBundleCRD   = "bundle CRD"
+	unverified    = "not verified: "
 )
 
 // preview asks the server what the plan would do, and changes nothing: no
 // object, not the inventory, not the lock.
 func (r *run) preview(ctx context.Context) error {
 	results := r.record.start(r.plan)
-	e := &execution{run: r, work: ctx}
-	outcomes := make([]outcome, len(r.plan.Steps))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(r.Parallel)
-	for i, step := range r.plan.Steps {
-		n := &node{Step: step, index: i, result: results[i]}
-		if n.Blocked != "" || n.Deletes() || n.Action == plan.Unchanged {
-			outcomes[i] = outcome{node: n, action: step.Action}
-			continue
-		}
-		group.Go(func() error {
-			outcomes[i] = e.dryRun(ctx, n)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	verdicts, err := r.verdicts(ctx)
+	if err != nil {
 		return err
 	}
-	for _, o := range outcomes {
-		n := o.node
-		n.result.Action = o.action
-		if o.err != nil {
-			n.result.Error = o.err.Error()
-			n.result.Reason = o.err.Error()
-			r.record.fail(e.about(n, o.err.Error()))
-		} else if !n.Deletes() && o.stored != nil {
-			d := diff.Objects(n.Live, o.stored, diff.Options{})
-			n.result.Diff, n.result.Changes, n.result.Verified = d.Unified, d.Changes, "server"
-		}
-		r.record.done++
-		r.record.tell(Event{Type: Acted, Object: n.result, Reason: n.result.Reason, Error: n.result.Error})
+	for i, s := range r.plan.Steps {
+		r.tell(s, results[i], verdicts[i])
 	}
-	return nil
+	return r.lacking()
 }
 
-func (e *execution) dryRun(ctx context.Context, n *node) outcome {
-	resource, err := e.client.Resource(n.GVK)
+// verdicts asks about every step, in parallel, CRDs before what they define.
+func (r *run) verdicts(ctx context.Context) ([]verdict, error) {
+	g, err := r.survey(ctx)
 	if err != nil {
-		return outcome{node: n, action: plan.Failed, err: err}
+		return nil, err
 	}
-	n.resource = resource
-	stored, warnings, err := e.client.Apply(ctx, resource, n.ID, n.Body, cluster.Write{DryRun: true})
+	verdicts := make([]verdict, len(r.plan.Steps))
+	for _, definitions := range []bool{true, false} {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(r.Parallel)
+		for i, s := range r.plan.Steps {
+			if isDefinition := !s.Deletes() && s.ID.GroupKind == crdKind; isDefinition != definitions {
+				continue
+			}
+			group.Go(func() error {
+				verdicts[i] = g.ask(ctx, s)
+				return ctx.Err()
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, fmt.Errorf("preview: %w", errors.Join(err, context.Cause(ctx)))
+		}
+		if definitions {
+			g.learn(verdicts)
+		}
+	}
+	r.follow(verdicts)
+	if g.denied.Load() {
+		return verdicts, r.missingRights(ctx)
+	}
+	return verdicts, nil
+}
+
+// follow skips what apply would skip: what needs an object that fails, and all
+// deletions once anything was not applied.
+func (r *run) follow(verdicts []verdict) {
+	notApplied := 0
+	for i, s := range r.plan.Steps {
+		v := &verdicts[i]
+		if !s.Deletes() {
+			if s.Action != plan.Unchanged && v.action != plan.Failed {
+				r.skip(s, v, verdicts)
+			}
+			if v.action == plan.Failed || v.action == plan.Skipped {
+				notApplied++
+			}
+			continue
+		}
+		if notApplied > 0 && s.Action != plan.Skipped {
+			*v = verdict{action: plan.Skipped, reason: fmt.Sprintf("not %s, because %d objects could not be applied", s.Action, notApplied)}
+			continue
+		}
+		if v.action != plan.Failed && v.action != plan.Skipped {
+			r.skip(s, v, verdicts)
+		}
+	}
+}
+
+// skip settles a step one of whose needs comes to nothing. What the server said
+// of the step itself is kept where it was an error.
+func (r *run) skip(s *plan.Step, v *verdict, verdicts []verdict) {
+	for _, need := range s.Needs {
+		on, came := r.plan.Steps[need.Step], verdicts[need.Step]
+		if came.action != plan.Failed && came.action != plan.Skipped {
+			continue
+		}
+		why := "failed"
+		if came.action == plan.Skipped {
+			why = "was skipped"
+		}
+		if s.Deletes() {
+			if came.action == plan.Skipped && !on.Stays && need.Weak {
+				continue
+			}
+			*v = verdict{action: plan.Skipped, reason: fmt.Sprintf("%s has to be gone first (%s), and it %s", bundle.Name(on.ID), need.Reason, why)}
+			return
+		}
+		*v = verdict{action: plan.Skipped, reason: blockedBy(on.ID, need.Want, why, need.Reason), verified: v.verified, warnings: v.warnings}
+		return
+	}
+}
+
+// tell puts a verdict into the result.
+func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
+	o.Action, o.Verified = v.action, v.verified
+	if v.reason != "" {
+		o.Reason = v.reason
+	}
+	for _, w := range v.warnings {
+		r.record.warn(bundle.Name(s.ID) + ": " + w)
+	}
+	about := func(message string) string {
+		text := bundle.Name(s.ID) + ": " + message
+		if at := o.Source.String(); at != "" {
+			text = at + ": " + text
+		}
+		return text
+	}
+	var problems bundle.Problems
 	switch {
-	case isImmutable(err) && n.Recreate && n.Live != nil:
-		return outcome{node: n, action: plan.Recreated}
-	case err != nil:
-		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: warnings}
+	case errors.As(v.err, &problems):
+		var lines []string
+		for _, p := range problems {
+			r.record.fail(p.Error())
+			lines = append(lines, fieldOf(p))
+		}
+		o.Error = strings.Join(lines, "\n")
+		o.Reason = o.Error
+	case v.err != nil:
+		o.Error, o.Reason = v.err.Error(), v.err.Error()
+		r.record.fail(about(v.err.Error()))
+	case s.Deletes() && s.Stays && v.action == plan.Skipped:
+		r.record.fail(about("not deleted: " + o.Reason))
+	case v.action == plan.Pruned:
+		d := diff.Objects(s.Live, nil, diff.Options{})
+		o.Diff, o.Changes = d.Unified, d.Changes
+	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped:
+		d := diff.Objects(s.Live, v.stored, diff.Options{})
+		o.Diff, o.Changes = d.Unified, d.Changes
 	}
-	action := n.Action
-	if n.Live != nil && !plan.Changed(n.Live, stored) {
-		action = plan.Unchanged
+	r.record.done++
+	r.record.tell(Event{Type: Acted, Object: o, Reason: o.Reason, Error: o.Error})
+}
+
+// fieldOf is a problem without the object that is named beside it:
+// "spec.size: is required (a.yaml:7)".
+func fieldOf(p bundle.Problem) string {
+	text := p.Message
+	if p.Path != "" {
+		text = p.Path + ": " + text
 	}
-	return outcome{node: n, action: action, stored: stored, warnings: warnings}
+	if at := p.Source.String(); at != "" {
+		text += " (" + at + ")"
+	}
+	return text
 }

@@ -69,6 +69,8 @@ type run struct {
 	plan  *plan.Plan
 	made  bundle.ID // the inventory's namespace, if this run made it
 	told  int       // of the bundle's invalid objects
+
+	readOnly bool // a dry run whose user may write nothing at all
 }
 
 // Run makes the cluster match the bundle and returns what came of it; every
@@ -77,6 +79,9 @@ type run struct {
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(Event)) *Result {
 	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit)}
 	err := r.run(ctx)
+	if o.DryRun == "server" && apierrors.IsForbidden(err) {
+		err = r.unreadable(ctx, err)
+	}
 	if r.lock != nil {
 		// The lock is given back also when the run was interrupted.
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)

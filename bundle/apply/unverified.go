@@ -1,0 +1,166 @@
+package apply
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// cannot is how every authorizer's answer reads (apiserver's
+// endpoints/handlers/responsewriters, forbiddenMessage).
+var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+
+// forbidden is the right that an answer asks for, unless it is an admission's.
+func forbidden(err error) (string, bool) {
+	if !apierrors.IsForbidden(err) {
+		return "", false
+	}
+	m := cannot.FindStringSubmatch(err.Error())
+	if m == nil {
+		return "", false
+	}
+	right := m[1] + " " + m[2]
+	if m[3] != "" {
+		right += "." + m[3]
+	}
+	if m[4] != "" {
+		right += " in namespace " + m[4]
+	}
+	return right, true
+}
+
+// noDryRun: a webhook with side effects keeps the server from dry-running
+// (apiserver's pkg/admission/plugin/webhook, NewDryRunUnsupportedErr).
+func noDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// local says whether only the stand-in namespace can be to blame: its quota, its
+// limits, its pod security, its being on the way out, or our rights in it.
+func local(err error) bool {
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return false
+	}
+	if _, ok := forbidden(err); ok {
+		return true
+	}
+	if apierrors.HasStatusCause(err, "NamespaceTerminating") {
+		return true
+	}
+	for _, words := range []string{"exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return strings.HasPrefix(err.Error(), "namespaces \"")
+}
+
+// excused says why an error is not one of the bundle: a webhook that forbids dry
+// runs or cannot be reached now, or something that the bundle makes before it
+// gets to this object.
+func (g *ground) excused(s *plan.Step, err error) (string, bool) {
+	text := diff.Redact(err.Error(), s.Object.Content)
+	if noDryRun(err) {
+		return text, true
+	}
+	if strings.Contains(text, "failed calling webhook") {
+		return "a webhook cannot be asked now: " + text, true
+	}
+	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return "", false
+	}
+	for _, need := range s.Needs {
+		on := g.plan.Steps[need.Step]
+		if on.Live == nil && !on.Deletes() && on.Blocked == "" && names(text, on.ID.Name) {
+			return fmt.Sprintf("%s is made first: %s", bundle.Name(on.ID), text), true
+		}
+	}
+	return "", false
+}
+
+// names says whether a message names an object: as a word of its own.
+func names(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	return regexp.MustCompile(`(^|[^\w.-])` + regexp.QuoteMeta(name) + `($|[^\w.-])`).MatchString(text)
+}
+
+// guess is a step's verdict when nobody can be asked: what the bundle says, laid
+// over what is there.
+func (g *ground) guess(s *plan.Step, why string) verdict {
+	v := verdict{action: s.Action, reason: s.Reason, verified: unverified + why}
+	sent := &unstructured.Unstructured{}
+	if err := json.Unmarshal(s.Body, &sent.Object); err != nil {
+		return verdict{action: plan.Failed, err: fmt.Errorf("decode what is to be applied: %w", err)}
+	}
+	if s.Live == nil {
+		v.stored = sent
+		return v
+	}
+	over, _ := overlay(s.Live.Object, sent.Object).(map[string]any)
+	v.stored = &unstructured.Unstructured{Object: over}
+	if s.Action == plan.Configured && diff.Equal(s.Live, v.stored) {
+		v.action = plan.Unchanged
+	}
+	return v
+}
+
+// overlay lays what is sent over what is there: maps are merged, items of lists
+// that have names by their names, everything else is replaced.
+func overlay(live, sent any) any {
+	switch sent := sent.(type) {
+	case map[string]any:
+		there, ok := live.(map[string]any)
+		if !ok {
+			return sent
+		}
+		out := make(map[string]any, len(there))
+		for k, v := range there {
+			out[k] = v
+		}
+		for k, v := range sent {
+			out[k] = overlay(there[k], v)
+		}
+		return out
+	case []any:
+		there, ok := live.([]any)
+		if !ok {
+			return sent
+		}
+		out := make([]any, len(sent))
+		for i, item := range sent {
+			out[i] = overlay(counterpart(there, item, i), item)
+		}
+		return out
+	}
+	return sent
+}
+
+// counterpart is the live item that an item of a list stands for.
+func counterpart(there []any, item any, i int) any {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if name, ok := m["name"]; ok {
+		for _, t := range there {
+			if same, ok := t.(map[string]any); ok && same["name"] == name {
+				return t
+			}
+		}
+		return nil
+	}
+	if i < len(there) {
+		return there[i]
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"brine/bundle/cluster"
+)
+
+// shownFields is how many fields are named of each manager.
+const shownFields = 10
+
+// Taken tells which fields an apply takes from their owners, manager by
+// manager: ".spec.replicas from kubectl-scale". live and stored are the object
+// before and after it; only an apply that forces conflicts takes anything.
+func Taken(live, stored *unstructured.Unstructured) []string {
+	before, after := ownedSets(live), ownedSets(stored)
+	ours := &fieldpath.Set{}
+	for owner, set := range after {
+		if strings.HasPrefix(owner, cluster.FieldManager+"\x00") {
+			ours = ours.Union(set)
+		}
+	}
+	lost := map[string]*fieldpath.Set{}
+	for owner, set := range before {
+		manager, _, _ := strings.Cut(owner, "\x00")
+		if manager == cluster.FieldManager {
+			continue
+		}
+		rest := set
+		if kept, ok := after[owner]; ok {
+			rest = set.Difference(kept)
+		}
+		rest = rest.Intersection(ours)
+		if rest.Empty() {
+			continue
+		}
+		if lost[manager] == nil {
+			lost[manager] = &fieldpath.Set{}
+		}
+		lost[manager] = lost[manager].Union(rest)
+	}
+	var told []string
+	for _, manager := range slices.Sorted(maps.Keys(lost)) {
+		var fields []string
+		lost[manager].Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
+		slices.Sort(fields)
+		told = append(told, some(fields, shownFields)+" from "+manager)
+	}
+	return told
+}
+
+// ownedSets are the fields of each manager, by "manager NUL operation NUL
+// subresource".
+func ownedSets(u *unstructured.Unstructured) map[string]*fieldpath.Set {
+	sets := map[string]*fieldpath.Set{}
+	entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	for _, e := range entries {
+		entry, ok := e.(map[string]any)
+		if !ok {
+			continue
+		}
+		text, err := json.Marshal(entry["fieldsV1"])
+		if err != nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(text)); err != nil {
+			continue
+		}
+		owner := fmt.Sprintf("%v\x00%v\x00%v", entry["manager"], entry["operation"], entry["subresource"])
+		if known, ok := sets[owner]; ok {
+			set = set.Union(known)
+		}
+		sets[owner] = set
+	}
+	return sets
+}

@@ -1,0 +1,85 @@
+package rights
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle/cluster"
+)
+
+// reviews is known without discovery; every authenticated user may create one.
+var reviews = cluster.Resource{
+	GVR: schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"},
+	GVK: schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"},
+}
+
+// Missing are those of wanted that the user does not have, in the same order.
+// What holds in all namespaces is asked for once.
+func Missing(ctx context.Context, c *cluster.Client, wanted []Right, parallel int) ([]Right, error) {
+	everywhere, err := held(ctx, c, wide(wanted), parallel)
+	if err != nil {
+		return nil, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(wanted), func(r Right) bool {
+		return everywhere[Right{Verb: r.Verb, Resource: r.Resource}]
+	})
+	narrow, err := held(ctx, c, rest, parallel)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(rest, func(r Right) bool { return narrow[r] }), nil
+}
+
+// wide are the rights without their namespaces and names, each once.
+func wide(rights []Right) []Right {
+	set := map[Right]bool{}
+	for _, r := range rights {
+		set[Right{Verb: r.Verb, Resource: r.Resource}] = true
+	}
+	return sorted(set)
+}
+
+func held(ctx context.Context, c *cluster.Client, rights []Right, parallel int) (map[Right]bool, error) {
+	answers := map[Right]bool{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, r := range rights {
+		group.Go(func() error {
+			allowed, err := ask(ctx, c, r)
+			if err != nil {
+				return fmt.Errorf("ask whether we may %s: %w", r, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[r] = allowed
+			return nil
+		})
+	}
+	return answers, group.Wait()
+}
+
+func ask(ctx context.Context, c *cluster.Client, r Right) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.Resource.Resource, "/")
+	attributes := map[string]any{"verb": r.Verb, "group": r.Resource.Group, "resource": resource}
+	for key, value := range map[string]string{"namespace": r.Namespace, "name": r.Name, "subresource": subresource} {
+		if value != "" {
+			attributes[key] = value
+		}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resourceAttributes": attributes}}}
+	u.SetGroupVersionKind(reviews.GVK)
+	answer, err := c.Create(ctx, reviews, u, cluster.Write{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, nil
+}

@@ -1,0 +1,143 @@
+// Package rights says what a user has to be allowed to do to preview, apply and
+// prune a bundle, as rules of RBAC.
+package rights
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// Right is one thing that a user may do. Namespace "" is all namespaces, or the
+// cluster; Name "" is any object.
+type Right struct {
+	Verb      string
+	Resource  schema.GroupResource
+	Namespace string
+	Name      string
+}
+
+// String reads "patch deployments.apps in namespace shop".
+func (r Right) String() string {
+	s := r.Verb + " " + r.Resource.String()
+	if r.Name != "" {
+		s += " " + r.Name
+	}
+	if r.Namespace != "" {
+		s += " in namespace " + r.Namespace
+	}
+	return s
+}
+
+// Use is what a run does with one object.
+type Use struct {
+	ID       bundle.ID
+	Resource schema.GroupResource
+	Content  *unstructured.Unstructured // nil for what is only deleted
+	Verbs    []string
+}
+
+// Verbs of a run about each object that it looks after.
+var (
+	// Reading is enough to see what is there.
+	Reading = []string{"get", "list"}
+	// Applying is reading, and what apply, wait and prune do. A dry run asks for
+	// the same rights as the real thing.
+	Applying = []string{"get", "list", "watch", "create", "patch", "delete"}
+)
+
+var (
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+	secrets    = schema.GroupResource{Resource: "secrets"}
+	leases     = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	namespaces = schema.GroupResource{Resource: "namespaces"}
+	classes    = schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}
+	rbac       = "rbac.authorization.k8s.io"
+)
+
+// Of are the rights for uses and for an inventory in namespace, sorted and each
+// of them once. readOnly is enough for a preview that the server verifies no
+// object of.
+func Of(uses []Use, namespace string, readOnly bool) []Right {
+	set := map[Right]bool{}
+	add := func(resource schema.GroupResource, namespace, name string, verbs ...string) {
+		for _, v := range verbs {
+			set[Right{Verb: v, Resource: resource, Namespace: namespace, Name: name}] = true
+		}
+	}
+	for _, u := range uses {
+		add(u.Resource, u.ID.Namespace, "", u.Verbs...)
+		if !readOnly {
+			grants(u, add)
+		}
+		reasons(u, add)
+	}
+	if readOnly {
+		add(configMaps, namespace, "", Reading...)
+		add(secrets, namespace, "", Reading...)
+		return sorted(set)
+	}
+	add(configMaps, namespace, "", "get", "list", "create", "update", "delete")
+	add(secrets, namespace, "", "get", "list", "create", "update", "delete")
+	add(leases, namespace, "", "get", "create", "update", "delete")
+	// Where the inventory's namespace is not there, it is made.
+	add(namespaces, "", "", "get", "create", "patch")
+	return sorted(set)
+}
+
+// reasons are the rights to say why an object is not ready.
+func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	switch u.ID.GroupKind.String() {
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod":
+		add(schema.GroupResource{Resource: "pods"}, u.ID.Namespace, "", "get", "list")
+		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")
+		add(schema.GroupResource{Resource: "pods/log"}, u.ID.Namespace, "", "get")
+		if u.ID.GroupKind.Kind == "Deployment" {
+			add(schema.GroupResource{Group: "apps", Resource: "replicasets"}, u.ID.Namespace, "", "get", "list")
+		}
+	case "PersistentVolumeClaim":
+		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")
+		add(classes, "", "", "list")
+	}
+}
+
+// grants are the rights to grant rights that one may not have oneself
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
+func grants(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	if u.ID.GroupKind.Group != rbac {
+		return
+	}
+	switch u.ID.GroupKind.Kind {
+	case "Role", "ClusterRole":
+		add(u.Resource, u.ID.Namespace, u.ID.Name, "escalate")
+	case "RoleBinding", "ClusterRoleBinding":
+		if u.Content == nil {
+			return
+		}
+		kind, _, _ := unstructured.NestedString(u.Content.Object, "roleRef", "kind")
+		name, _, _ := unstructured.NestedString(u.Content.Object, "roleRef", "name")
+		role := schema.GroupResource{Group: rbac, Resource: "roles"}
+		if kind == "ClusterRole" {
+			role.Resource = "clusterroles"
+		}
+		// Asked of the binding's namespace, whichever kind of role it is.
+		add(role, u.ID.Namespace, name, "bind")
+	}
+}
+
+func sorted(set map[Right]bool) []Right {
+	return slices.SortedFunc(maps.Keys(set), compare)
+}
+
+func compare(a, b Right) int {
+	return cmp.Or(
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Resource.Group, b.Resource.Group),
+		strings.Compare(a.Resource.Resource, b.Resource.Resource), strings.Compare(a.Name, b.Name), strings.Compare(a.Verb, b.Verb),
+	)
+}
