@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -52,6 +53,12 @@ func (g *ground) ask(ctx context.Context, s *plan.Step) verdict {
 			return g.guess(s, failed.Error())
 		}
 		return verdict{action: plan.Failed, err: err}
+	}
+	if s.Live != nil && plan.Manages(s.Live, g.Plan.TakeOverFrom) {
+		return g.askTakeOver(ctx, s, resource)
+	}
+	if mutation.HasAnnotation(s.Object.Content) {
+		return g.askMutated(ctx, s, resource)
 	}
 	if g.fresh[s.ID.Namespace] {
 		return g.askElsewhere(ctx, s, resource)
@@ -289,7 +296,7 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 func (g *ground) askDetach(ctx context.Context, s *plan.Step) verdict {
 	v := verdict{action: plan.Detached, reason: s.Reason, verified: byServer}
 	body, err := unmark(s.Live, g.inv)
-	if err != nil || body == nil {
+	if err != nil || body == nil || s.Shared {
 		return v
 	}
 	resource, err := g.client.Any(s.ID.GroupKind)

@@ -22,6 +22,7 @@ type verdict struct {
 	verified string
 	warnings []string
 	err      error
+	hidden   bool // what was sent holds values of a Secret: no diff
 }
 
 // Who vouches for a verdict, as ObjectResult.Verified says it.
@@ -165,7 +166,7 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 	case v.action == plan.Pruned:
 		d := diff.Objects(s.Live, nil, diff.Options{})
 		o.Diff, o.Changes = d.Unified, d.Changes
-	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped:
+	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped && !v.hidden:
 		d := diff.Objects(s.Live, v.stored, diff.Options{})
 		o.Diff, o.Changes = d.Unified, d.Changes
 	}
