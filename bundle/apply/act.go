@@ -165,22 +165,31 @@ func (e *execution) remove(ctx context.Context, n *node) error {
 	if err != nil {
 		return fmt.Errorf("delete it, to create it anew: %w", err)
 	}
-	for pause := 50 * time.Millisecond; !isGone; pause = min(2*pause, 2*time.Second) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until it is gone, to create it anew: %w", context.Cause(ctx))
-		case <-time.After(pause):
-		}
+	if isGone {
+		return nil
+	}
+	return e.awaitGone(ctx, n)
+}
+
+// awaitGone waits until the object that was looked at is deleted.
+func (e *execution) awaitGone(ctx context.Context, n *node) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		live, err := e.client.Get(ctx, n.resource, n.ID)
 		if err != nil {
 			return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
 		}
-		isGone = live == nil || live.GetUID() != n.Live.GetUID()
-		if !isGone && !e.deadline.IsZero() && time.Now().After(e.deadline) {
-			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; finalizers: %s", strings.Join(live.GetFinalizers(), ", "))
+		if live == nil || live.GetUID() != n.Live.GetUID() {
+			return nil
+		}
+		if !e.deadline.IsZero() && time.Now().After(e.deadline) {
+			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; it %s", deleting(live))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it is gone, to create it anew: it %s: %w", deleting(live), context.Cause(ctx))
+		case <-time.After(pause):
 		}
 	}
-	return nil
 }
 
 // delete deletes a member: the very object that was looked at, no other.

@@ -21,22 +21,12 @@ func (r *run) carryOut(ctx context.Context) error {
 		return cause // whoever took the lock writes the inventory now
 	}
 	if errors.Is(e.halted, errTimeout) {
-		r.timedOut()
+		r.record.timedOut = true
 	}
 	// Also an interrupted run writes down what it did.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	return r.writeDown(ctx, e)
-}
-
-// timedOut makes objects that were never begun count as not ready: the run
-// failed for want of time, not because of them.
-func (r *run) timedOut() {
-	for _, o := range r.record.result.Objects {
-		if o.Action == plan.Skipped && o.Reason != "" && o.Ready == "" && o.ActedAt == 0 {
-			o.Ready = notReady
-		}
-	}
 }
 
 // writeDown writes the inventory and the fingerprints.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"brine/bundle"
@@ -28,14 +29,17 @@ const (
 
 // recorder keeps the result of a run and tells its events.
 type recorder struct {
-	result *Result
-	emit   func(Event)
-	begin  time.Time
-	total  int
-	done   int
-	warned map[string]bool
+	result  *Result
+	emit    func(Event)
+	begin   time.Time
+	total   int
+	done    int
+	warned  map[string]bool
+	retried map[string]bool
 
 	detailed bool
+	timedOut bool
+	mu       sync.Mutex // of emit: reads tell of retries from several goroutines
 }
 
 func newRecorder(o Options, emit func(Event)) *recorder {
@@ -46,11 +50,13 @@ func newRecorder(o Options, emit func(Event)) *recorder {
 			Inventory: o.Inventory, DryRun: o.DryRun,
 			Objects: []*ObjectResult{}, Errors: []string{}, Warnings: []string{},
 		},
-		emit: emit, begin: time.Now(), warned: map[string]bool{},
+		emit: emit, begin: time.Now(), warned: map[string]bool{}, retried: map[string]bool{},
 	}
 }
 
 func (r *recorder) tell(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	e.Time = time.Now()
 	e.Elapsed = e.Time.Sub(r.begin)
 	e.Total, e.Done = r.total, r.done
@@ -58,6 +64,19 @@ func (r *recorder) tell(e Event) {
 }
 
 func (r *recorder) seconds() float64 { return time.Since(r.begin).Round(time.Millisecond).Seconds() }
+
+// retrying tells, once a reason, that a request outside of the plan is sent
+// again: a server that is away would otherwise look like a hang.
+func (r *recorder) retrying(_ context.Context, err error, attempt int) {
+	text := err.Error()
+	r.mu.Lock()
+	told := r.retried[text]
+	r.retried[text] = true
+	r.mu.Unlock()
+	if !told {
+		r.tell(Event{Type: Warning, Message: "asking again: " + text, Attempt: attempt})
+	}
+}
 
 // warn tells each warning once.
 func (r *recorder) warn(message string) {
@@ -132,7 +151,7 @@ func (r *recorder) finish(ctx context.Context, err error, requests map[string]in
 		code, res.Interrupted = ExitInterrupted, "SIGINT"
 	case code == ExitOK && (s.Failed > 0 || len(res.Errors) > 0):
 		code = ExitFailed
-	case code == ExitOK && s.NotReady > 0:
+	case code == ExitOK && (s.NotReady > 0 || r.timedOut):
 		code = ExitNotReady
 	}
 	if changed := s.Created + s.Configured + s.Recreated + s.Pruned + s.Detached; code == ExitOK && r.detailed && changed > 0 {

@@ -78,6 +78,7 @@ type run struct {
 // time; the last event holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(Event)) *Result {
 	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit)}
+	c.OnRetry(r.record.retrying)
 	err := r.run(ctx)
 	if o.DryRun == "server" && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)
@@ -210,6 +211,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.record.result.Inventory.ID = r.inv.ID
+	if r.Plan.Destroy && !r.inv.Exists() && len(r.inv.Members) == 0 {
+		r.record.warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
+		r.record.start(&plan.Plan{})
+		return nil
+	}
 	if err := r.order(); err != nil {
 		return err
 	}

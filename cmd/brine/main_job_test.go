@@ -362,3 +362,25 @@ func unstructuredString(s *scene, name string, path ...string) (string, bool, er
 	v, ok := u.Object[path[0]].(map[string]any)[path[1]].(string)
 	return v, ok, nil
 }
+
+// What is still being deleted is waited for, and made anew.
+func TestMainJobAfterDeletion(t *testing.T) {
+	s := newScene(t)
+	name := s.ns + "-again"
+	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-again}\n---\n" + strings.ReplaceAll(configMap("in-it"), "{ns}", "{ns}-again")
+	s.goneAfter("v1/namespaces", name)
+	s.apply(text).want(t, 0)
+	if err := s.resources("v1/namespaces").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(text).want(t, 0).did(t, "Namespace", name, plan.Created)
+	if u := s.live("v1/configmaps", name, "in-it"); u == nil || u.GetDeletionTimestamp() != nil {
+		t.Error("the ConfigMap is not there")
+	}
+}
+
+// Destroying what is not there is done.
+func TestMainJobDestroyNothing(t *testing.T) {
+	s := newScene(t)
+	s.destroy().want(t, 0).tells(t, "there is no inventory")
+}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,19 +19,6 @@ import (
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 )
-
-// realBundle is one of the real bundles, which are beside the repository.
-func realBundle(t testing.TB, name string) string {
-	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "bundles", name)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if os.Getenv("BRINE_TEST_REQUIRED") == "1" {
-			t.Fatalf("no bundle at %s, and BRINE_TEST_REQUIRED=1", dir)
-		}
-		t.Skipf("SKIPPED: no bundle at %s", dir)
-	}
-	return dir
-}
 
 // actions are what was done to each object.
 func (s said) actions(t testing.TB) map[string]plan.Action {
