@@ -46,6 +46,22 @@ func minorOf(text string) (int, error) {
 	return minor, nil
 }
 
+// Version is the version of Kubernetes, as Versions has it, that Offline takes a
+// user's word for: the newest for "". One that is not known is given back.
+func Version(text string) string {
+	minor, err := minorOf(text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("1.%d", minor)
+}
+
+// Knows says whether Offline can check objects of a built-in kind and version.
+func Knows(gvk schema.GroupVersionKind) bool {
+	doc, err := published.Load()
+	return known(gvk) != nil || err == nil && doc.Kinds[published.Key(gvk)] != ""
+}
+
 // What k8s.io/api's types (zz_generated.prerelease-lifecycle.go) say of themselves.
 type (
 	introduced interface{ APILifecycleIntroduced() (major, minor int) }

@@ -53,17 +53,19 @@ func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
 
 // runFlags are those of apply, preview and destroy.
 type runFlags struct {
-	input      input
-	inventory  string
-	name       string
-	id         string
-	dryRun     string
-	format     string
-	report     string
-	wait       string
-	policy     string
-	cascade    string
-	verify     string
+	input     input
+	inventory string
+	name      string
+	id        string
+	dryRun    string
+	format    string
+	report    string
+	wait      string
+	policy    string
+	cascade   string
+	verify    string
+	// kubernetes is the version that --dry-run=client takes the server to have.
+	kubernetes string
 	validation string
 	detailed   bool
 	quiet      bool
@@ -99,6 +101,9 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: --name in the kubeconfig's namespace)")
 	f.StringVar(&r.name, "name", "", "name of the inventory (default: the bundle's file name)")
 	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
+	if command != "destroy" {
+		kubernetesVersion(f, &r.kubernetes)
+	}
 	if command == "preview" {
 		r.dryRun = "server"
 	} else {
@@ -177,8 +182,10 @@ func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, s streams, co
 		}
 		return apply.Refuse(o, code, err, printer.Event)
 	}
-	result := apply.Run(ctx, client, b, o, printer.Event)
-	return result
+	if o.DryRun == "client" {
+		return apply.Offline(ctx, b, o, r.kubernetes, printer.Event)
+	}
+	return apply.Run(ctx, client, b, o, printer.Event)
 }
 
 func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
@@ -198,6 +205,9 @@ func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (app
 	b, err := r.bundle(cmd.Context())
 	if err != nil {
 		return o, nil, nil, err
+	}
+	if o.DryRun == "client" {
+		return o, b, nil, nil
 	}
 	client, err := conn.client(r.cluster)
 	return o, b, client, err
@@ -287,7 +297,7 @@ func (r *runFlags) where(conn *connection) (apply.Inventory, error) {
 }
 
 func (r *runFlags) printer(s streams) (output.Printer, error) {
-	o := output.Options{Format: r.format, Out: s.out, Err: s.err, Diff: r.dryRun == "server", Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.heartbeat}
+	o := output.Options{Format: r.format, Out: s.out, Err: s.err, Diff: r.dryRun != "none", Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.heartbeat}
 	out, isFile := s.out.(*os.File)
 	if err, ok := s.err.(*os.File); ok && isFile {
 		o.Streams(out, err)

@@ -403,4 +403,3 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 		})
 	}
 }
-

@@ -1,0 +1,158 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
+
+	"brine/bundle"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/bundle/validate"
+	"brine/inventory"
+)
+
+// Checked is what can be known of a bundle without a server.
+type Checked struct {
+	Graph *order.Graph
+	// Problems must stop a run before its first write; Faults are what a server
+	// would refuse single objects for.
+	Problems, Faults []bundle.Problem
+	CRDs             *validate.CRDs
+}
+
+// Check resolves, orders and validates a bundle without a server, for the
+// version of Kubernetes, "" being the newest known. namespace is that of objects
+// that name none. Warnings are added to the bundle's.
+func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
+	c := &Checked{}
+	c.Problems = append(c.Problems, problemsOf(b.Resolve(bundle.Resolver{Namespace: namespace}))...)
+	c.Problems = append(c.Problems, b.Digests()...)
+	c.Problems = append(c.Problems, problemsOf(b.FillSlots(nil))...)
+	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return false }})
+	c.Graph, c.Problems = g, append(c.Problems, wrong...)
+	for _, o := range b.Objects {
+		_, wrong := ready.Compile(o)
+		c.Problems = append(c.Problems, wrong...)
+	}
+	crds, faults := validate.Compile(b.Objects)
+	found, warnings, err := validate.Offline(b.Objects, validate.Options{KubernetesVersion: kubernetesVersion, CRDs: crds})
+	if err != nil {
+		return nil, err
+	}
+	c.CRDs, c.Faults = crds, append(faults, found...)
+	b.Warnings = append(b.Warnings, warnings...)
+	return c, nil
+}
+
+func problemsOf(err error) []bundle.Problem {
+	if err == nil {
+		return nil
+	}
+	if problems, ok := err.(bundle.Problems); ok { //nolint:errorlint // as bundle returns it
+		return problems
+	}
+	return []bundle.Problem{{Message: err.Error()}}
+}
+
+// Offline is Run for --dry-run=client: what apply would do on a cluster that has
+// nothing yet, as far as it can be known without asking one.
+func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(Event)) *Result {
+	r := &run{Options: o, bundle: b, record: newRecorder(o, emit)}
+	return r.record.finish(ctx, r.offline(ctx, kubernetesVersion), map[string]int{})
+}
+
+func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
+	if r.Plan.Destroy {
+		return &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
+	}
+	c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
+	if err != nil {
+		return &stop{code: ExitBadBundle, errors: []error{err}}
+	}
+	for _, w := range r.bundle.Warnings {
+		r.record.warn(w.Error())
+	}
+	for _, notice := range c.Graph.Notices {
+		r.record.warn(notice.Error())
+	}
+	if len(c.Problems) > 0 {
+		return badBundle(c.Problems)
+	}
+	r.inv = &inventory.Inventory{Namespace: r.Inventory.Namespace, Name: r.Inventory.Name, ID: r.Inventory.ID}
+	if r.inv.ID == "" {
+		r.inv.ID = inventory.DefaultID(r.inv.Namespace, r.inv.Name)
+	}
+	r.record.result.Inventory.ID = r.inv.ID
+	r.Plan.Policy = cliutils.PolicyAdoptIfNoInventory
+	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: r.inv, Options: r.Plan})
+	if len(problems) > 0 {
+		return badBundle(problems)
+	}
+	r.plan = p
+	faults := map[*bundle.Object]bundle.Problems{}
+	for _, f := range c.Faults {
+		o := owner(r.bundle.Objects, f)
+		if o == nil {
+			r.record.fail(f.Error())
+			continue
+		}
+		faults[o] = append(faults[o], f)
+	}
+	results := r.record.start(p)
+	verdicts := make([]verdict, len(p.Steps))
+	for i, s := range p.Steps {
+		verdicts[i] = r.offlineVerdict(ctx, s, c.CRDs, faults[s.Object], kubernetesVersion)
+	}
+	r.follow(verdicts)
+	for i, s := range p.Steps {
+		r.tell(s, results[i], verdicts[i])
+	}
+	return nil
+}
+
+// owner is the object that a problem is about: objects without names of their
+// own (generateName) are told apart by where they stand.
+func owner(objects []*bundle.Object, p bundle.Problem) *bundle.Object {
+	var best *bundle.Object
+	for _, o := range objects {
+		if o.ID == p.ID && o.Source.File == p.Source.File && (best == nil || o.Source.Line <= p.Source.Line) {
+			best = o
+		}
+	}
+	return best
+}
+
+// offlineVerdict says who vouches for an object, and shows it as a CRD of the
+// bundle would have it stored, or as it is sent.
+func (r *run) offlineVerdict(ctx context.Context, s *plan.Step, crds *validate.CRDs, faults bundle.Problems, kubernetesVersion string) verdict {
+	v := verdict{action: s.Action, reason: s.Reason}
+	switch {
+	case s.Deletes():
+		v.verified = unverified + "no server was asked"
+		return v
+	case crds.Has(s.GVK.GroupKind()):
+		v.verified = byBundleCRD
+	case validate.Knows(s.GVK):
+		v.verified = "Kubernetes " + validate.Version(kubernetesVersion) + " (without a server)"
+	default:
+		v.verified = unverified + "its kind is not known without a server"
+	}
+	if len(faults) > 0 {
+		v.action, v.err = plan.Failed, faults
+		return v
+	}
+	stored := s.Object.Content
+	if crds.Has(s.GVK.GroupKind()) {
+		if full, _, known := crds.Check(ctx, s.Object, s.Object.Content, nil, true); known && full != nil {
+			stored = full
+		}
+		if why := crds.Unverified(s.GVK, nil); why != "" {
+			v.verified = unverified + why
+		}
+	}
+	v.stored = stored
+	return v
+}
