@@ -47,7 +47,10 @@ func (r *run) preview(ctx context.Context) error {
 	for i, s := range r.plan.Steps {
 		r.tell(s, results[i], verdicts[i])
 	}
-	return r.lacking()
+	if err := r.lacking(); err != nil {
+		return err
+	}
+	return r.handOut(verdicts)
 }
 
 // verdicts asks about every step, in parallel, CRDs before what they define.

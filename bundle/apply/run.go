@@ -52,6 +52,10 @@ type Options struct {
 	HistoryLimit int
 	Who, JobID   string // for the history
 	Detailed     bool   // exit with 2 when there are changes
+	// PlanOut is given the plan of a dry run that finds nothing wrong.
+	PlanOut func(*plan.Bound) error
+	// Bound is the plan to carry out, and no other.
+	Bound *plan.Bound
 }
 
 // run is one run, from the bundle to the result.
@@ -239,6 +243,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return r.preview(ctx)
 	default:
 		return fmt.Errorf("--dry-run=%s is not for a cluster: nothing was changed", r.DryRun)
+	}
+	if err := r.confirm(ctx); err != nil {
+		return err
 	}
 	if err := r.inv.Add(ctx, r.plan.Add); err != nil {
 		return err

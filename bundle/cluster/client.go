@@ -95,6 +95,9 @@ func New(config *rest.Config, o Options) (*Client, error) {
 // follows it. ctx is that of the call.
 func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int)) { c.onRetry = tell }
 
+// Forces says whether applies take fields that other managers own.
+func (c *Client) Forces() bool { return c.options.ForceConflicts }
+
 // Host is the API server's address, for messages.
 func (c *Client) Host() string { return c.host }
 

@@ -66,6 +66,8 @@ type runFlags struct {
 	verify    string
 	// kubernetes is the version that --dry-run=client takes the server to have.
 	kubernetes string
+	planOut    string
+	plan       string
 	validation string
 	detailed   bool
 	quiet      bool
@@ -111,6 +113,12 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	}
 	f.StringVarP(&r.format, "output", "o", "text", strings.Join(output.Formats, ", "))
 	f.StringVar(&r.report, "report", "", "also write the result to this file: .json or .html")
+	if command != "destroy" {
+		f.StringVar(&r.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
+	}
+	if command == "apply" {
+		f.StringVar(&r.plan, "plan", "", "do exactly what this plan of --plan-out says; if the bundle or the cluster moved since, do nothing (exit code 3)")
+	}
 	f.StringVar(&r.cascade, "cascade", "background", "how dependents of deleted objects go: background, foreground or orphan")
 	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete namespaces and CRDs even when what goes with them is not ours")
 	f.BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 when there are changes")
@@ -199,6 +207,9 @@ func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (app
 		return o, nil, nil, err
 	}
 	if o.Inventory, err = r.where(conn); err != nil {
+		return o, nil, nil, err
+	}
+	if err := r.bind(&o); err != nil {
 		return o, nil, nil, err
 	}
 	o.Namespace = conn.namespace()

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/inventory"
+)
+
+// Bound is a plan written down (--plan-out), with the versions of the live
+// objects that it was made from. It holds no value of any Secret.
+type Bound struct {
+	APIVersion string         `json:"apiVersion"` // brine.dev/v1
+	Kind       string         `json:"kind"`       // Plan
+	Created    time.Time      `json:"created"`
+	Version    string         `json:"version"` // brine's
+	Digest     string         `json:"digest"`  // the bundle's
+	Inventory  BoundInventory `json:"inventory"`
+	// Options are those that decide what is done, as flags name them.
+	Options map[string]string `json:"options"`
+	Steps   []BoundStep       `json:"steps"`
+}
+
+// BoundInventory is the inventory that a plan was made from.
+type BoundInventory struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	ID        string `json:"id"`
+	// Members is "sha256:<hex>" over the ids of all members.
+	Members string `json:"members"`
+}
+
+// BoundStep is what is to be done with one object, and the live object that it
+// was decided from: none where UID is empty.
+type BoundStep struct {
+	Group           string `json:"group"`
+	Version         string `json:"version"`
+	Kind            string `json:"kind"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name"`
+	Action          Action `json:"action"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation      int64  `json:"generation,omitempty"`
+	// Changes are what the server said would change.
+	Changes []diff.Change `json:"changes,omitempty"`
+}
+
+func (s *BoundStep) id() bundle.ID {
+	id := bundle.ID{Namespace: s.Namespace, Name: s.Name}
+	id.GroupKind.Group, id.GroupKind.Kind = s.Group, s.Kind
+	return id
+}
+
+// BindInventory is the inventory as a bound plan holds it.
+func BindInventory(inv *inventory.Inventory) BoundInventory {
+	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	h := sha256.New()
+	for _, id := range ids {
+		fmt.Fprintln(h, id.String())
+	}
+	return BoundInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
+}
+
+// BindStep is a step as a bound plan holds it: what came of it in the preview.
+func BindStep(s *Step, action Action, stored *unstructured.Unstructured) BoundStep {
+	b := BoundStep{
+		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
+		Namespace: s.ID.Namespace, Name: s.ID.Name, Action: action,
+	}
+	if s.Live == nil {
+		return b
+	}
+	b.UID, b.ResourceVersion, b.Generation = string(s.Live.GetUID()), s.Live.GetResourceVersion(), s.Live.GetGeneration()
+	if stored != nil && action != Unchanged {
+		b.Changes = diff.Objects(s.Live, stored, diff.Options{}).Changes
+	}
+	return b
+}
+
+// Moved tells what a plan that was bound no longer is, compared with the same
+// one made now: nothing if it may be carried out. An object may have a new
+// version, as one whose status changes has all the time: what counts is that the
+// same is done to the same object, and the same fields change in the same way.
+// Of Secrets, whose values are not in a plan, the version counts as well.
+func (b *Bound) Moved(now *Bound) []string {
+	var moved []string
+	if b.Digest != now.Digest {
+		moved = append(moved, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Options)) {
+		if b.Options[name] != now.Options[name] {
+			moved = append(moved, fmt.Sprintf("--%s: the plan was made with %q, this is %q", name, b.Options[name], now.Options[name]))
+		}
+	}
+	was, is := b.Inventory, now.Inventory
+	switch {
+	case was.Namespace != is.Namespace || was.Name != is.Name || was.ID != is.ID:
+		return append(moved, fmt.Sprintf("the inventory: the plan is for %s/%s (%s), this is %s/%s (%s)", was.Namespace, was.Name, was.ID, is.Namespace, is.Name, is.ID))
+	case was.Members != is.Members:
+		moved = append(moved, "the inventory: its members are not those that the plan saw")
+	}
+	steps := map[bundle.ID]BoundStep{}
+	for _, s := range now.Steps {
+		steps[s.id()] = s
+	}
+	for _, s := range b.Steps {
+		id := s.id()
+		other, ok := steps[id]
+		delete(steps, id)
+		if why := s.moved(other, ok); why != "" {
+			moved = append(moved, bundle.Name(id)+": "+why)
+		}
+	}
+	for _, s := range now.Steps {
+		if _, left := steps[s.id()]; left {
+			moved = append(moved, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.id()), s.Action))
+		}
+	}
+	return moved
+}
+
+func (s *BoundStep) moved(now BoundStep, ok bool) string {
+	switch {
+	case !ok:
+		return fmt.Sprintf("was to be %s, and now there is nothing to do with it", s.Action)
+	case s.UID == "" && now.UID != "":
+		return "was not there, and is there now"
+	case s.UID != "" && now.UID == "":
+		return "was there, and is gone"
+	case s.UID != now.UID:
+		return "is not the object that the plan saw: it was deleted and created anew"
+	case s.Action != now.Action:
+		return fmt.Sprintf("was to be %s, and would be %s now%s", s.Action, now.Action, fields(now.Changes))
+	case s.Kind == "Secret" && s.Group == "" && s.Action != Unchanged && s.ResourceVersion != now.ResourceVersion:
+		return fmt.Sprintf("was changed since: the plan saw version %s, this is %s", s.ResourceVersion, now.ResourceVersion)
+	}
+	if differ := differing(s.Changes, now.Changes); len(differ) > 0 {
+		return "would be changed in another way than the plan says" + fields(differ)
+	}
+	return ""
+}
+
+// differing are the changes that only one of the two has.
+func differing(a, b []diff.Change) []diff.Change {
+	count := map[string]int{}
+	text := func(c diff.Change) string {
+		t, err := json.Marshal(c)
+		if err != nil {
+			return c.Path
+		}
+		return string(t)
+	}
+	for _, c := range a {
+		count[text(c)]++
+	}
+	var differ []diff.Change
+	for _, c := range b {
+		if count[text(c)]--; count[text(c)] < 0 {
+			differ = append(differ, c)
+		}
+	}
+	for _, c := range a {
+		if count[text(c)] > 0 {
+			count[text(c)]--
+			differ = append(differ, c)
+		}
+	}
+	return differ
+}
+
+func fields(changes []diff.Change) string {
+	var paths []string
+	for _, c := range changes {
+		if !slices.Contains(paths, c.Path) {
+			paths = append(paths, c.Path)
+		}
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	return ": " + some(paths, 5)
+}

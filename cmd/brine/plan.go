@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+)
+
+// bind sets up --plan-out and --plan.
+func (r *runFlags) bind(o *apply.Options) error {
+	if r.planOut != "" {
+		if o.DryRun != "server" {
+			return errors.New("--plan-out is for brine preview, or --dry-run=server")
+		}
+		o.PlanOut = func(b *plan.Bound) error { return writePlan(r.planOut, b) }
+	}
+	if r.plan == "" {
+		return nil
+	}
+	if o.DryRun == "client" {
+		return errors.New("--plan needs a cluster: it is not for --dry-run=client")
+	}
+	text, err := os.ReadFile(r.plan)
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	b := &plan.Bound{}
+	if err := json.Unmarshal(text, b); err != nil {
+		return fmt.Errorf("read the plan %s: %w", r.plan, err)
+	}
+	if b.APIVersion != "brine.dev/v1" || b.Kind != "Plan" {
+		return fmt.Errorf("read the plan %s: it is no plan that --plan-out wrote", r.plan)
+	}
+	if r.inventory == "" && r.name == "" {
+		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name
+	}
+	o.Bound = b
+	return nil
+}
+
+// writePlan writes a plan so that the file is whole or not there.
+func writePlan(path string, b *plan.Bound) error {
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".plan-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), path)
+}
