@@ -54,6 +54,13 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		}
 		return outcome{node: n, action: plan.Created, stored: stored}
 	}
+	action := n.Action
+	if n.Going != nil {
+		// Applied now it would still go, and take with it what is put into it.
+		if err := e.awaitGone(ctx, n, n.Going); err != nil {
+			return outcome{node: n, action: plan.Failed, err: err}
+		}
+	}
 	sent, err := e.mutate(ctx, n)
 	if err != nil {
 		return outcome{node: n, action: plan.Failed, err: err}
@@ -62,7 +69,6 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		return outcome{node: n, action: plan.Failed, err: err}
 	}
 	stored, warnings, err := e.patch(ctx, n, sent.body, cluster.Write{})
-	action := n.Action
 	if isImmutable(err) && n.Live != nil {
 		if !n.Recreate {
 			err = needsRecreate(n.Step, err)
@@ -168,17 +174,17 @@ func (e *execution) remove(ctx context.Context, n *node) error {
 	if isGone {
 		return nil
 	}
-	return e.awaitGone(ctx, n)
+	return e.awaitGone(ctx, n, n.Live)
 }
 
 // awaitGone waits until the object that was looked at is deleted.
-func (e *execution) awaitGone(ctx context.Context, n *node) error {
+func (e *execution) awaitGone(ctx context.Context, n *node, old *unstructured.Unstructured) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		live, err := e.client.Get(ctx, n.resource, n.ID)
 		if err != nil {
 			return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
 		}
-		if live == nil || live.GetUID() != n.Live.GetUID() {
+		if live == nil || live.GetUID() != old.GetUID() {
 			return nil
 		}
 		if !e.deadline.IsZero() && time.Now().After(e.deadline) {

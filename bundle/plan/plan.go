@@ -89,6 +89,8 @@ type Step struct {
 	GVK    schema.GroupVersionKind
 	Object *bundle.Object             // nil for what is not in the bundle
 	Live   *unstructured.Unstructured // nil for what is not there
+	// Going is the object that is still being deleted, to be made anew.
+	Going  *unstructured.Unstructured
 	Action Action
 	Reason string
 	Needs  []Need
@@ -173,6 +175,9 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
 	s.Recreate = o.Content.GetAnnotations()[OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
+	if in.going(s.Live) {
+		s.Going, s.Live = s.Live, nil
+	}
 	switch {
 	case s.Live == nil:
 		s.Action = Created
@@ -192,7 +197,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if mutation.HasAnnotation(o.Content) || Manages(s.Live, in.Options.TakeOverFrom) {
 		return s, nil // what is sent depends on more than the bundle
 	}
-	if !in.Options.VerifyFull && s.Live.GetDeletionTimestamp() == nil {
+	if !in.Options.VerifyFull {
 		known, ok := in.Inventory.Fingerprints[o.ID]
 		if now, fine := FingerprintOf(s.Asked, s.Live); ok && fine && now == known {
 			s.Action = Unchanged
@@ -206,6 +211,16 @@ func Manages(live *unstructured.Unstructured, managers []string) bool {
 	return len(managers) > 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Subresource == "" && slices.Contains(managers, entry.Manager)
 	})
+}
+
+// going says whether a live object is being deleted, by itself or with its
+// namespace.
+func (in *Input) going(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	namespace := in.Live[bundle.ID{GroupKind: namespaceKind, Name: live.GetNamespace()}]
+	return live.GetDeletionTimestamp() != nil || live.GetNamespace() != "" && namespace != nil && namespace.GetDeletionTimestamp() != nil
 }
 
 // shallow copies an object as deep as Brand changes it.
