@@ -16,7 +16,7 @@ import (
 )
 
 // Formats are what -o takes, the default first.
-var Formats = []string{"text", "json", "events", Salt, SaltCmd, SaltEvents}
+var Formats = []string{"text", "json", "events", "html", Salt, SaltCmd, SaltEvents}
 
 // Options say how and where to show a run.
 type Options struct {
@@ -68,6 +68,8 @@ func New(o Options) (Printer, error) {
 		return newText(o), nil
 	case "json":
 		return newJSON(o), nil
+	case "html":
+		return newHTML(o), nil
 	case "events":
 		return newEvents(o), nil
 	case Salt, SaltCmd, SaltEvents:

@@ -1,0 +1,216 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	stdhtml "html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// large is a preview of 300 objects, one of which tries to break out of the page.
+func large() *apply.Result {
+	r := &apply.Result{
+		Command: "preview", DryRun: "server", Inventory: apply.Inventory{Namespace: "shop", Name: "all", ID: "all-1"},
+		Warnings: []string{"careful </script><script>alert(1)</script>"}, Errors: []string{"bad.yaml:3: spec.x: unknown"},
+		MissingRights: []string{"patch deployments.apps in namespace shop"}, ExitCode: apply.ExitFailed,
+	}
+	actions := []plan.Action{plan.Created, plan.Configured, plan.Pruned, plan.Unchanged, plan.Recreated}
+	for i := range 300 {
+		o := &apply.ObjectResult{
+			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: fmt.Sprintf("ns-%d", i%7), Name: fmt.Sprintf("app-%03d", i),
+			Action: actions[i%len(actions)], Verified: "server", Source: bundle.Source{File: "all.yaml", Line: i + 1},
+		}
+		if i%3 == 0 {
+			o.Group, o.Kind = "", "ConfigMap"
+		}
+		if i%10 == 0 {
+			o.Namespace, o.Kind, o.Group = "", "Namespace", ""
+		}
+		switch o.Action {
+		case plan.Created:
+			o.Diff = "--- /dev/null\n+++ applied\n@@ -0,0 +1,400 @@\n"
+			for n := range 400 {
+				o.Diff += fmt.Sprintf("+line %d of object %d: %x\n", n, i, i*n*7919)
+			}
+			o.Verified = "server (stand-in namespace)"
+		case plan.Configured:
+			o.Diff = fmt.Sprintf("--- live\n+++ applied\n@@ -1,3 +1,3 @@\n kind: Deployment\n-  replicas: %d\n+  replicas: %d\n", i, i+1)
+			o.Changes = []diff.Change{{Path: "spec.replicas", Old: i, New: i + 1}}
+		}
+		if i > 0 {
+			on := r.Objects[(i-1)/2]
+			o.Needs = []apply.Need{{Group: on.Group, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, Want: "applied", Reason: "tree"}}
+		}
+		r.Objects = append(r.Objects, o)
+	}
+	evil := r.Objects[1]
+	evil.Name, evil.Reason, evil.Verified = `"><img src=x onerror=alert(1)>`, "</details></script><script>alert(2)</script>", "not verified: <b>why</b>"
+	evil.Diff = "--- live\n+++ applied\n-</pre><script>alert(3)</script>\n"
+	r.Summary = apply.Summary{Created: 60, Configured: 60, Pruned: 60, Unchanged: 60, Recreated: 60, Requests: map[string]int{"patch": 300}}
+	return r
+}
+
+func htmlOf(t testing.TB, r *apply.Result) string {
+	t.Helper()
+	var out, err bytes.Buffer
+	p, e := New(Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
+	if e != nil {
+		t.Fatal(e)
+	}
+	p.Event(apply.Event{Type: apply.Finished, Result: r})
+	if e := p.Close(); e != nil {
+		t.Fatal(e)
+	}
+	return out.String()
+}
+
+func TestHTML(t *testing.T) {
+	page := htmlOf(t, large())
+	if len(page) > 2<<20 {
+		t.Errorf("%d bytes for 300 objects", len(page))
+	}
+	for _, bad := range []string{"<img", "alert(1)</script>", "<script>alert", "http://", "https://", "src=", "ZgotmplZ", "@import", "url("} {
+		text := page
+		if bad == "src=" {
+			text = strings.ReplaceAll(text, "img src=x", "")
+		}
+		if strings.Contains(text, bad) {
+			t.Errorf("%q is in the page", bad)
+		}
+	}
+	for _, good := range []string{
+		"Preview of shop/all", "patch deployments.apps in namespace shop", "bad.yaml:3: spec.x: unknown", "<td class=\"mono\">spec.replicas</td>",
+		`<span class="d">-&lt;/pre&gt;`, "not verified: &lt;b&gt;why", "all.yaml:2", "Show 341 more lines", "&lt;img",
+	} {
+		if !strings.Contains(page, good) {
+			t.Errorf("%q is not in the page", good)
+		}
+	}
+}
+
+func TestHTMLOfARefusedRun(t *testing.T) {
+	page := htmlOf(t, &apply.Result{Command: "apply", DryRun: "none", Errors: []string{"no bundle"}, ExitCode: apply.ExitBadBundle})
+	if !strings.Contains(page, "no bundle") || strings.Contains(page, "Who needs whom") {
+		t.Errorf("got\n%s", page)
+	}
+}
+
+// chromium finds a browser, or installs Debian's.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Geteuid() == 0 {
+		install := exec.Command("apt-get", "install", "-y", "--no-install-recommends", "chromium")
+		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Logf("install chromium: %v\n%s", err, out)
+		}
+		if path, err := exec.LookPath("chromium"); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("BRINE_TEST_REQUIRED") == "1" {
+		t.Fatal("no chromium, and BRINE_TEST_REQUIRED=1")
+	}
+	t.Skip("SKIPPED, THE PAGE WAS NOT TRIED: no chromium")
+	return ""
+}
+
+// The script does what a user would, and leaves what it saw in an attribute.
+const user = `<script>
+(async function () {
+  var seen = {};
+  var shown = function () { return Array.from(document.querySelectorAll("details.o")).filter(function (o) { return !o.hidden && o.offsetParent !== null; }).length; };
+  var set = function (id, v) { var e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event(id === "q" ? "input" : "change")); };
+  var key = function (k) { (document.activeElement || document.body).dispatchEvent(new KeyboardEvent("keydown", { key: k, bubbles: true, cancelable: true })); };
+  seen.all = shown();
+  set("action", "pruned"); seen.pruned = shown(); seen.said = document.getElementById("shown").textContent;
+  set("ns", "ns-2"); seen.prunedIn2 = shown();
+  set("kind", "ConfigMap"); seen.prunedConfigMapsIn2 = shown();
+  key("Escape"); seen.cleared = shown();
+  set("ns", "-"); seen.clusterScoped = shown();
+  document.getElementById("clear").click();
+  set("by", "not verified"); seen.unverified = shown(); key("Escape");
+  set("q", "app-123"); seen.search = shown();
+  set("q", "zzz"); seen.none = shown(); seen.noneSaid = !document.getElementById("none").hidden; key("Escape");
+  document.querySelector(".tile[data-action=created]").click(); seen.tile = shown();
+  seen.pressed = document.querySelectorAll(".tile[aria-pressed=true]").length; key("Escape");
+  document.activeElement.blur();
+  key("j"); key("j"); seen.second = document.activeElement.closest("details") === document.querySelectorAll("details.o")[1];
+  key("k"); seen.first = document.activeElement.closest("details") === document.querySelectorAll("details.o")[0];
+  key("/"); seen.slash = document.activeElement.id === "q"; document.activeElement.blur();
+  var o = document.querySelector("details.o[data-action=created]");
+  o.open = true;
+  o.querySelector("button.more").click();
+  for (var i = 0; i < 200 && o.querySelector("pre").textContent.indexOf("line 399") < 0; i++) { await new Promise(function (r) { setTimeout(r, 10); }); }
+  seen.unpacked = o.querySelector("pre").textContent.split("\n").length;
+  document.getElementById("n299").dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  seen.followed = document.querySelectorAll(".n.on").length;
+  document.querySelector("#chosen a").click();
+  seen.opened = document.getElementById("o299").open;
+  seen.wide = document.documentElement.scrollWidth <= window.innerWidth;
+  document.documentElement.setAttribute("data-seen", JSON.stringify(seen));
+})();
+</script>`
+
+func TestHTMLInABrowser(t *testing.T) {
+	browser := chromium(t)
+	path := filepath.Join(t.TempDir(), "preview.html")
+	if err := os.WriteFile(path, []byte(htmlOf(t, large())+user), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []string{"1280,900", "390,800"} {
+		t.Run(size, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+				"--user-data-dir="+t.TempDir(), "--virtual-time-budget=20000", "--window-size="+size, "--dump-dom", "file://"+path)
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			dom, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said.String())
+			}
+			m := regexp.MustCompile(`data-seen="([^"]*)"`).FindSubmatch(dom)
+			if m == nil {
+				t.Fatalf("the page's script did not get through:\n%s", said.String())
+			}
+			var seen map[string]any
+			if err := json.Unmarshal([]byte(stdhtml.UnescapeString(string(m[1]))), &seen); err != nil {
+				t.Fatal(err)
+			}
+			in2, maps2 := 0, 0
+			for i := range 300 {
+				if i%5 == 2 && i%7 == 2 && i%10 != 0 {
+					in2++
+					if i%3 == 0 {
+						maps2++
+					}
+				}
+			}
+			for what, want := range map[string]any{
+				"all": 300.0, "pruned": 60.0, "said": "60 of 300 shown", "prunedIn2": float64(in2), "prunedConfigMapsIn2": float64(maps2), "cleared": 300.0,
+				"clusterScoped": 30.0, "unverified": 1.0, "search": 1.0, "none": 0.0, "noneSaid": true, "tile": 60.0, "pressed": 1.0,
+				"second": true, "first": true, "slash": true, "unpacked": 400.0, "followed": 7.0, "opened": true, "wide": true,
+			} {
+				if seen[what] != want {
+					t.Errorf("%s: %v, want %v", what, seen[what], want)
+				}
+			}
+		})
+	}
+}
