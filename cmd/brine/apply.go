@@ -217,11 +217,23 @@ func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (app
 	if err != nil {
 		return o, nil, nil, err
 	}
+	if r.nothing(b, o) {
+		return o, nil, nil, errEmpty
+	}
 	if o.DryRun == "client" {
 		return o, b, nil, nil
 	}
 	client, err := conn.client(r.cluster)
 	return o, b, client, err
+}
+
+var errEmpty = errors.New("the bundle is empty: nothing was rendered, or nothing but comments; " +
+	"if that is meant, say --allow-empty: all that the inventory holds is removed then")
+
+// nothing: what rendered to nothing is a mistake until somebody says it is not.
+func (r *runFlags) nothing(b *bundle.Bundle, o apply.Options) bool {
+	return len(b.Objects)+len(b.Absent) == 0 && (o.Command == "apply" || o.Command == "preview") &&
+		!o.Plan.AllowEmpty && !o.SkipInvalid
 }
 
 func (r *runFlags) choices(o *apply.Options) error {

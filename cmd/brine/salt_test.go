@@ -34,6 +34,24 @@ func TestSaltFormatOfACommandLine(t *testing.T) {
 	}
 }
 
+// An empty rendering never counts as an empty bundle.
+func TestAnEmptyRenderingIsABadBundle(t *testing.T) {
+	for _, text := range []string{"", "\n", "#!jinja\n# nothing\n---\n", "{}", `{"local": {}}`, `{"local": []}`, `{"local": ["Rendering SLS 'base:x' failed"]}`, "null"} {
+		for _, command := range []string{"apply", "preview"} {
+			var out, errs bytes.Buffer
+			code := execute(context.Background(), streams{in: strings.NewReader(text), out: &out, err: &errs},
+				[]string{command, "-f", "-", "--name", "x", "-o", "salt-cmd", "--kubeconfig", "/no/such/file"})
+			var told struct {
+				Changed bool
+				Comment string
+			}
+			if err := json.Unmarshal(out.Bytes(), &told); err != nil || code != apply.ExitBadBundle || told.Changed {
+				t.Errorf("%s of %q: exit code %d, %v, %s", command, text, code, err, out.String())
+			}
+		}
+	}
+}
+
 // Salt parses the whole of stdout: a command line that is wrong is answered as
 // one JSON object, too.
 func TestUsageErrorsAreOneJSONObjectForSalt(t *testing.T) {

@@ -141,7 +141,7 @@ class Contract(unittest.TestCase):
         self.assertIn("run it again", ret["comment"])
 
     def test_bad_input(self):
-        for bundle in ("a:\n\tb: 1\n", '{"local": {}}', '{"local": ["Rendering SLS failed: x"]}', "kind: A\n"):
+        for bundle in ("a:\n\tb: 1\n", "", '{"local": {}}', '{"local": ["Rendering SLS failed: x"]}', "kind: A\n"):
             ret, state, code = self.both(bundle)
             self.assertEqual((ret["result"], ret["changes"], state["result"], state["changes"], code), (False, {}, False, {}, 3), bundle)
 
