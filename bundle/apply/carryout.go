@@ -23,6 +23,9 @@ func (r *run) carryOut(ctx context.Context) error {
 	if errors.Is(e.halted, errTimeout) {
 		r.record.timedOut = true
 	}
+	if cause == nil {
+		r.diagnose(ctx, e)
+	}
 	// Also an interrupted run writes down what it did.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()

@@ -22,6 +22,7 @@ const (
 	Waiting   Type = "waiting"   // not ready yet; Reason changed since the last event
 	BecameOK  Type = "ready"     // the object is ready (or, for a deletion, gone)
 	NotReady  Type = "not-ready" // it failed, or time ran out; Reason says why
+	Diagnosed Type = "diagnosed" // why it is not ready has been found out: Object.Why
 	Heartbeat Type = "heartbeat" // nothing happened for a while; Pending names what is waited for
 	Warning   Type = "warning"   // Message is for people
 	Finished  Type = "finished"  // the run is over; Result holds everything

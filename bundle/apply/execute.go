@@ -43,13 +43,14 @@ type node struct {
 	rules    *ready.Rules
 	applied  bool // needs that want it applied are met
 	stored   *unstructured.Unstructured
-	since    time.Time // when waiting began
-	reason   string    // the last one told
-	seen     bool      // a watch has seen it since
-	probing  bool      // a CRD whose versions are being asked for
-	polled   bool      // no watch can be had
-	checked  time.Time // when it was last seen, or asked for
-	why      string    // for those that are skipped because of it
+	latest   *unstructured.Unstructured // as last seen on the cluster
+	since    time.Time                  // when waiting began
+	reason   string                     // the last one told
+	seen     bool                       // a watch has seen it since
+	probing  bool                       // a CRD whose versions are being asked for
+	polled   bool                       // no watch can be had
+	checked  time.Time                  // when it was last seen, or asked for
+	why      string                     // for those that are skipped because of it
 }
 
 // execution carries out a plan: one goroutine (loop) owns all state; appliers

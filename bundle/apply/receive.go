@@ -61,7 +61,7 @@ func (e *execution) acted(o outcome) {
 		return
 	}
 	n.result.Action = o.action
-	n.stored = o.stored
+	n.stored, n.latest = o.stored, o.stored
 	if n.Deletes() {
 		e.record.tell(Event{Type: Acted, Object: n.result})
 		if o.gone {
@@ -84,7 +84,7 @@ func (e *execution) acted(o outcome) {
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is waited for all the same.
 func (e *execution) settleUnchanged(n *node) {
-	n.applied, n.stored = true, n.Live
+	n.applied, n.stored, n.latest = true, n.Live, n.Live
 	if r, err := e.client.Resource(n.GVK); err == nil {
 		n.resource = r
 	}
@@ -169,6 +169,9 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 			e.progress(n, ready.Status{Reason: deleting(live)})
 		}
 		return
+	}
+	if !gone {
+		n.latest = live
 	}
 	if gone {
 		status := ready.Deleted(live, n.rules)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
@@ -73,33 +72,4 @@ func takeOverPatch(live *unstructured.Unstructured, managers []string) ([]byte, 
 		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + strings.ReplaceAll(lastApplied, "/", "~1")})
 	}
 	return json.Marshal(patch)
-}
-
-// wouldGo are the fields of a dry run's answer that only the managers own: an
-// apply that takes them over removes them. The server cannot try that without
-// writing.
-func wouldGo(answer *unstructured.Unstructured, managers []string) []string {
-	theirs, others := fieldpath.NewSet(), fieldpath.NewSet()
-	for _, entry := range answer.GetManagedFields() {
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		var set fieldpath.Set
-		if set.FromJSON(strings.NewReader(string(entry.FieldsV1.GetRawBytes()))) != nil {
-			continue
-		}
-		if slices.Contains(managers, entry.Manager) && entry.Subresource == "" {
-			theirs = theirs.Union(&set)
-		} else {
-			others = others.Union(&set)
-		}
-	}
-	var fields []string
-	theirs.Leaves().Difference(others).Iterate(func(p fieldpath.Path) {
-		if text := p.String(); !strings.Contains(text, lastApplied) {
-			fields = append(fields, text)
-		}
-	})
-	slices.Sort(fields)
-	return fields
 }

@@ -100,7 +100,7 @@ func lineOf(e apply.Event) eventLine {
 		}
 		l.Action, l.Ready = o.Action, o.Ready
 		l.Reason, l.Error = first(e.Reason, o.Reason), first(e.Error, o.Error)
-		if e.Type == apply.NotReady {
+		if e.Type == apply.NotReady || e.Type == apply.Diagnosed {
 			l.Why = o.Why
 		}
 	}

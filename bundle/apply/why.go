@@ -1,0 +1,60 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/ready"
+)
+
+// diagnosisTime bounds the search for causes: the answer is wanted now.
+const diagnosisTime = 8 * time.Second
+
+// diagnose finds out, once and with a few requests, why objects are not ready.
+// What cannot be found out in time is left out.
+func (r *run) diagnose(ctx context.Context, e *execution) {
+	var late []*node
+	var objects []*unstructured.Unstructured
+	for _, n := range e.nodes {
+		if n.Deletes() || n.latest == nil || (n.result.Ready != notReady && n.result.Ready != isFailed) {
+			continue
+		}
+		late, objects = append(late, n), append(objects, n.latest)
+	}
+	if len(late) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
+	defer cancel()
+	why := ready.NewDiagnosis(reader(r.client)).Why(ctx, objects)
+	for _, n := range late {
+		if n.result.Why = why[n.ID]; len(n.result.Why) > 0 {
+			r.record.tell(Event{Type: Diagnosed, Object: n.result, Reason: n.result.Reason})
+		}
+	}
+}
+
+func reader(c *cluster.Client) ready.Reader {
+	return ready.Reader{
+		Get: func(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+			resource, err := c.Any(gvk.GroupKind())
+			if err != nil {
+				return nil, err
+			}
+			return c.Get(ctx, resource, bundle.ID{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name})
+		},
+		List: func(ctx context.Context, gvk schema.GroupVersionKind, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
+			resource, err := c.Any(gvk.GroupKind())
+			if err != nil {
+				return nil, err
+			}
+			return c.List(ctx, resource, namespace, labelSelector, fieldSelector)
+		},
+		Logs: c.Logs,
+	}
+}

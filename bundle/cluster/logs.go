@@ -1,0 +1,19 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// Logs reads the last lines of a container's log; of its previous run if so.
+// It asks once: a kubelet that is away is no reason to wait.
+func (c *Client) Logs(ctx context.Context, namespace, pod, container string, previous bool, lines int64) (string, error) {
+	text, err := c.raw.Get().AbsPath("/api/v1/namespaces", namespace, "pods", pod, "log").
+		Param("container", container).Param("previous", strconv.FormatBool(previous)).
+		Param("tailLines", strconv.FormatInt(lines, 10)).Do(ctx).Raw()
+	if err != nil {
+		return "", fmt.Errorf("read the log of container %s of pod %s/%s: %w", container, namespace, pod, err)
+	}
+	return string(text), nil
+}
