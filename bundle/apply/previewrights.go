@@ -28,8 +28,8 @@ func (r *run) missingRights(ctx context.Context) error {
 	}
 	// Who may write nothing at all is not meant to apply this, only to look.
 	r.readOnly = !slices.ContainsFunc(wanted, func(w rights.Right) bool { return writes(w.Verb) && !lacks[w] })
-	for _, m := range missing {
-		if !writes(m.Verb) {
+	for _, m := range rights.Of(r.uses(), r.Inventory.Namespace, true) {
+		if lacks[m] && !writes(m.Verb) {
 			r.readOnly = false
 		}
 	}

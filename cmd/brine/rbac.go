@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/rights"
+	"brine/bundle/validate"
+)
+
+// rbacFlags are those of rbac.
+type rbacFlags struct {
+	runFlags
+	role, namespace              string
+	readOnly                     bool
+	serviceAccount, user, groups string
+}
+
+func newRBAC(s streams) *cobra.Command {
+	r := &rbacFlags{}
+	cmd := &cobra.Command{
+		Use: "rbac -f BUNDLE", Short: "Write the least roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
+		Long: `Writes the least Role of each namespace, and the ClusterRole, with which a bundle
+can be previewed, applied, pruned and waited for: the inventory, its lock and its
+history included. No cluster is asked. Namespaces of the bundle are written too,
+as no Role can be without its namespace; apply adopts them.
+
+What an upgrade prunes is in the older bundle: grant the roles of both, under two
+names (--role). Roles and bindings of the bundle itself need the verbs escalate and
+bind for just these.
+
+--read-only writes what a preview needs that asks the server about nothing: a dry
+run takes the same rights as the real thing. Such a preview reads and compares, says
+"not verified" of all that would change, and lists the rights that are missing to
+apply. The guard that looks for objects of others before a namespace or a CRD is
+pruned sees only kinds that may be listed.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
+	}
+	f := cmd.Flags()
+	r.input.flags(f)
+	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
+	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
+	f.StringVar(&r.role, "role", "brine", "name of the roles")
+	f.BoolVar(&r.readOnly, "read-only", false, "only what a preview needs that does not ask the server")
+	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
+	f.StringVar(&r.user, "user", "", "bind the roles to this user")
+	f.StringVar(&r.groups, "group", "", "bind the roles to this group")
+	cmd.MarkFlagsMutuallyExclusive("service-account", "user", "group")
+	return cmd
+}
+
+func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
+	subject, err := r.subject()
+	if err != nil {
+		return &coded{apply.ExitBadBundle, err}
+	}
+	b, err := r.input.read(cmd, s)
+	if err != nil {
+		return &coded{apply.ExitBadBundle, err}
+	}
+	if err := b.Resolve(bundle.Resolver{Namespace: r.namespace}); err != nil {
+		return &coded{apply.ExitBadBundle, err}
+	}
+	var read []bundle.ID
+	if err := b.FillSlots(func(id bundle.ID) (*unstructured.Unstructured, error) {
+		read = append(read, id)
+		return nil, nil //nolint:nilnil // nothing is there to be read
+	}); err != nil {
+		return &coded{apply.ExitBadBundle, err}
+	}
+	for _, gk := range rights.Unknown(b, validate.Knows) {
+		fmt.Fprintf(s.err, "brine: %s: the name of its resource is guessed, as neither the bundle nor Kubernetes defines it\n", gk)
+	}
+	namespace := r.namespace
+	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
+		namespace = at
+	} else if r.inventory != "" {
+		return &coded{apply.ExitBadBundle, errors.New("--inventory is NAMESPACE/NAME")}
+	}
+	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
+	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(text)
+	return err
+}
+
+func (r *rbacFlags) subject() (*rbacv1.Subject, error) {
+	switch {
+	case r.serviceAccount != "":
+		return rights.ServiceAccount(r.serviceAccount)
+	case r.user != "":
+		return rights.User(r.user), nil
+	case r.groups != "":
+		return rights.Group(r.groups), nil
+	}
+	return nil, nil //nolint:nilnil // no binding is wanted
+}
+
+// fresh are the namespaces of the bundle that a Role is to be in.
+func fresh(b *bundle.Bundle, wanted []rights.Right) []string {
+	var names []string
+	for _, o := range b.Objects {
+		in := func(w rights.Right) bool { return w.Namespace == o.ID.Name }
+		if o.ID.GroupKind.Group == "" && o.ID.GroupKind.Kind == "Namespace" && slices.ContainsFunc(wanted, in) {
+			names = append(names, o.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
