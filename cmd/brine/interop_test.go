@@ -2,20 +2,25 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	kubectl "k8s.io/kubectl/pkg/cmd/apply"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/cli-utils/pkg/common"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/inventory"
 )
@@ -237,3 +242,28 @@ func TestTakeOverFrom(t *testing.T) {
 }
 
 const lastAppliedKey = "kubectl.kubernetes.io/last-applied-configuration"
+
+func TestTakeOverLosesARaceAndTriesAgain(t *testing.T) {
+	s := newScene(t)
+	client := s.resources("v1/configmaps").Namespace(s.ns)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a"}, "data": map[string]any{"key": "theirs", "extra": "theirs"}}}
+	if _, err := client.Create(t.Context(), u, metav1.CreateOptions{FieldManager: "OpenAPI-Generator"}); err != nil {
+		t.Fatal(err)
+	}
+	p := s.proxied()
+	var once sync.Once
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/a") {
+			once.Do(func() { // just before it arrives
+				_, _ = client.Patch(context.Background(), "a", types.MergePatchType, []byte(`{"data":{"late":"theirs"}}`), metav1.PatchOptions{FieldManager: "OpenAPI-Generator"})
+			})
+		}
+		return clustertest.Action{}
+	})
+	s.apply(configMap("a"), "--take-over-from=OpenAPI-Generator").want(t, 0)
+	data, _, _ := unstructured.NestedStringMap(s.live("v1/configmaps", s.ns, "a").Object, "data")
+	if len(data) != 1 || data["key"] != "value" {
+		t.Errorf("it is left with %v", data)
+	}
+}
