@@ -73,7 +73,10 @@ func (k *kapply) run(command, text string, flags ...string) string {
 
 func TestKapplyShowsPrunesAndDestroysWhatBrineApplied(t *testing.T) {
 	s := newScene(t)
-	id := s.apply(documents(configMap("a"), configMap("b"), role("ClusterRole", "{ns}:x"), deployment("web", 1, "1m"))).want(t, 0).result.Inventory.ID
+	// A name with "_" is one that cli-utils cannot read back (cli-utils#487): it
+	// must not see it, and brine must not lose it.
+	unseen := role("ClusterRole", "{ns}_x")
+	id := s.apply(documents(configMap("a"), configMap("b"), role("ClusterRole", "{ns}:x"), deployment("web", 1, "1m"), unseen)).want(t, 0).result.Inventory.ID
 	k := newKapply(t, s, id)
 
 	status := k.run("status", "", "--poll-until=known")
@@ -91,14 +94,16 @@ func TestKapplyShowsPrunesAndDestroysWhatBrineApplied(t *testing.T) {
 		t.Log(out)
 	}
 	// brine goes on from there.
-	if got := s.members(); len(got) != 3 {
+	if got := s.members(); len(got) != 4 {
 		t.Errorf("after kapply's run the inventory holds %v", got)
 	}
-	s.apply(documents(configMap("a"), deployment("web", 1, "1m"))).want(t, 0).did(t, "ClusterRole", s.ns+":x", plan.Pruned)
+	s.apply(documents(configMap("a"), deployment("web", 1, "1m"), unseen)).want(t, 0).did(t, "ClusterRole", s.ns+":x", plan.Pruned)
 
 	k.run("destroy", "")
 	s.missing("v1/configmaps", "a", "inv")
 	s.missing("apps/v1/deployments", "web")
+	// What kapply could not see, brine destroys.
+	s.destroy().want(t, 0).did(t, "ClusterRole", s.ns+"_x", plan.Pruned)
 }
 
 func TestBrineTakesOverWhatKapplyApplied(t *testing.T) {
