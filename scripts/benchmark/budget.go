@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// budgets is the table of what has to hold, each with what was measured: the
+// issue on speed fixes them.
+func (r *report) budgets() string {
+	const count = 1000
+	var rows [][]string
+	add := func(what, budget string, limit, got float64, peer string) {
+		verdict := "holds"
+		if got > limit {
+			verdict = "**missed**"
+		}
+		rows = append(rows, []string{what, budget, fmt.Sprintf("%.2f", got), verdict, peer})
+	}
+	ratio := func(what, work, to string, delay int, limit float64) {
+		ours, raw := r.cell("brine", work, count, delay), r.cell("raw", to, count, delay)
+		if ours == nil || raw == nil || ours.failed != "" || raw.failed != "" {
+			return
+		}
+		peer := ""
+		if name, c := r.bestPeer(work, count, delay); c != nil {
+			peer = fmt.Sprintf("%s %.1f", name, c.seconds/raw.seconds)
+		}
+		add(what, fmt.Sprintf("%.2g x raw", limit), limit, ours.seconds/raw.seconds, peer)
+	}
+	for _, delay := range of(r, mixedWorks, func(x result) int { return x.Delay }) {
+		ratio(fmt.Sprintf("first apply of %d, %s", count, wire(delay)), first, first, delay, 1.3)
+		limit := 0.25
+		if delay > 0 {
+			limit = 1.3
+		}
+		ratio(fmt.Sprintf("re-apply, nothing changed, %s", wire(delay)), unchanged, unchanged, delay, limit)
+	}
+	ratio("server preview, all new", preview, first, 0, 2)
+	if ours, raw := r.cell("brine", destroy, count, 0), r.cell("raw", destroy, count, 0); ours != nil && raw != nil {
+		limit := 1.5*raw.answered + (raw.seconds - raw.answered)
+		peer := ""
+		if name, c := r.bestPeer(destroy, count, 0); c != nil {
+			peer = fmt.Sprintf("%s %.1f s", name, c.seconds)
+		}
+		add("destroy, waited for, seconds", fmt.Sprintf("1.5 x raw's deletes (%.2f s) and the namespace controller's %.2f s", raw.answered, raw.seconds-raw.answered), limit, ours.seconds, peer)
+	}
+	for _, large := range []int{5000, 10000} {
+		small, big := r.cell("brine", first, count, 0), r.cell("brine", first, large, 0)
+		raw, rawBig := r.cell("raw", first, count, 0), r.cell("raw", first, large, 0)
+		if small == nil || big == nil || raw == nil || rawBig == nil {
+			continue
+		}
+		grows := float64(large) / count
+		add(fmt.Sprintf("first apply of %d to that of %d", large, count), fmt.Sprintf("grows as the count does, or as raw does (%.1f), and a tenth", rawBig.seconds/raw.seconds),
+			1.1*max(grows, rawBig.seconds/raw.seconds), big.seconds/small.seconds, "")
+		if large == 10000 {
+			most := 0.0
+			for _, work := range mixedWorks {
+				if c := r.cell("brine", work, large, 0); c != nil {
+					most = max(most, c.memory)
+				}
+			}
+			add("peak memory at 10,000, MB", "400", 400, most, "")
+		}
+	}
+	if c := r.cell("brine", five, 5, 0); c != nil {
+		add("five objects, start to end, seconds", "0.3", 0.3, c.seconds, "")
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("**Budgets**\n\n")
+	table(&b, []string{"what", "budget", "measured", "", "best other"}, rows)
+	return b.String()
+}

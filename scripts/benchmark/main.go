@@ -1,0 +1,127 @@
+// Command benchmark measures brine against other appliers and against a bare
+// loop of requests. scripts/bench builds what it needs and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// options are what scripts/bench passes on.
+type options struct {
+	out      string
+	cluster  string // scripts/cluster
+	state    string // the cluster's directory
+	brine    string
+	self     string            // this program
+	peers    map[string]string // name -> binary
+	bundles  string            // the real platform's, or ""
+	tools    []string
+	counts   []int
+	delays   []int // round trips in milliseconds
+	parallel []int // raw's concurrencies
+	works    []string
+	runs     int
+	readme   string
+	render   bool
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "raw" {
+		// The loop that the others are measured against, in a process of its own.
+		if err := raw(os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "benchmark raw:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "launch" {
+		if err := launched(os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "benchmark launch:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "benchmark:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	var report *report
+	if o.render {
+		report, err = readReport(o.out)
+	} else {
+		report, err = measure(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	if err := report.write(o.out); err != nil {
+		return err
+	}
+	if o.readme != "" {
+		return replaceSection(o.readme, report.section())
+	}
+	return nil
+}
+
+func parse(args []string) (options, error) {
+	o := options{peers: map[string]string{}}
+	f := flag.NewFlagSet("benchmark", flag.ContinueOnError)
+	f.StringVar(&o.out, "out", "", "directory for results.json, results.md and results.svg")
+	f.StringVar(&o.cluster, "cluster", "", "scripts/cluster")
+	f.StringVar(&o.state, "state", "", "directory of the cluster to measure on")
+	f.StringVar(&o.brine, "brine", "", "brine's binary")
+	f.StringVar(&o.bundles, "bundles", "", "folder of the real platform's bundles, metalk8s-old and metalk8s-new")
+	f.StringVar(&o.readme, "readme", "", "README whose marked section is replaced")
+	f.BoolVar(&o.render, "render", false, "measure nothing: write the report of the results in --out")
+	f.IntVar(&o.runs, "runs", 3, "runs of each cell; medians are shown")
+	tools := f.String("tools", "raw,brine,kapply,kapp,helm", "what is measured")
+	counts := f.String("counts", "100,1000,5000,10000", "objects in the generated bundles")
+	delays := f.String("delays", "0,20", "round trips, milliseconds")
+	parallel := f.String("parallel", "8,16,32,64", "concurrencies that raw tries")
+	works := f.String("works", "mixed,platform,start", "mixed: generated bundles; platform: the real one; start: start times and reading")
+	f.Func("peer", "NAME=BINARY", func(v string) error {
+		name, path, ok := strings.Cut(v, "=")
+		if !ok {
+			return errors.New("it is NAME=BINARY")
+		}
+		o.peers[name] = path
+		return nil
+	})
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.tools, o.works = strings.Split(*tools, ","), strings.Split(*works, ",")
+	for _, list := range []struct {
+		name, text string
+		to         *[]int
+	}{{"counts", *counts, &o.counts}, {"delays", *delays, &o.delays}, {"parallel", *parallel, &o.parallel}} {
+		for _, word := range strings.Split(list.text, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				return o, fmt.Errorf("--%s=%s: %w", list.name, list.text, err)
+			}
+			*list.to = append(*list.to, n)
+		}
+	}
+	if o.out == "" {
+		return o, errors.New("--out is missing")
+	}
+	return o, os.MkdirAll(o.out, 0o777)
+}

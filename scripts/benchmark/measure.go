@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// result is one command, measured once.
+type result struct {
+	Tool     string         `json:"tool"`
+	Work     string         `json:"work"`
+	Count    int            `json:"count"`              // of objects
+	Delay    int            `json:"delay"`              // round trip, ms
+	Parallel int            `json:"parallel,omitempty"` // raw's
+	Run      int            `json:"run"`
+	Answered float64        `json:"answered,omitempty"` // raw delete: seconds until the last answer
+	Requests map[string]int `json:"requests,omitempty"` // as the server counted them
+	Load     float64        `json:"load"`               // of the machine, the minute before
+	Said     string         `json:"said,omitempty"`     // the end of what it said, when it failed
+	usage
+}
+
+// bench is a measurement under way.
+type bench struct {
+	options
+	report
+	work string // directory
+}
+
+func measure(ctx context.Context, o options) (*report, error) {
+	var err error
+	if o.self, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	b := &bench{options: o}
+	b.Machine = machine()
+	if b.work, err = os.MkdirTemp("", "brine-bench-*"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(b.work)
+	// Started once for all, so that every cell is a reset.
+	if _, err := b.control(ctx, "up"); err != nil {
+		return nil, err
+	}
+	defer b.control(context.WithoutCancel(ctx), "down") //nolint:errcheck // said on stderr
+	for run := 1; run <= o.runs && err == nil; run++ {
+		err = b.round(ctx, run)
+	}
+	if err != nil && len(b.Results) > 0 {
+		// What was measured is not lost.
+		err = errors.Join(err, b.write(o.out))
+	}
+	return &b.report, err
+}
+
+// round measures everything once.
+func (b *bench) round(ctx context.Context, run int) error {
+	if slices.Contains(b.works, "start") {
+		if err := b.starts(ctx, run); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(b.works, "mixed") {
+		for _, count := range b.counts {
+			made, err := generate(filepath.Join(b.work, fmt.Sprint(count)), count)
+			if err != nil {
+				return err
+			}
+			for _, ms := range b.delays {
+				for _, tool := range b.tools {
+					if err := b.mixed(ctx, run, tool, ms, count, made); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	if slices.Contains(b.works, "platform") && b.bundles != "" {
+		for _, tool := range b.tools {
+			if err := b.platform(ctx, run, tool); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mixed measures a tool on a generated bundle, all its works on one fresh
+// control plane; raw on one a concurrency.
+func (b *bench) mixed(ctx context.Context, run int, tool string, ms, count int, made bundle) error {
+	parallels := []int{0}
+	if tool == "raw" {
+		parallels = b.parallel
+	}
+	for _, parallel := range parallels {
+		err := b.onFresh(ctx, ms, func(s *server, kubeconfig string) error {
+			for _, work := range mixedWorks {
+				c := b.mixedCommand(tool, work, kubeconfig, made, parallel)
+				r := result{Tool: tool, Work: work, Count: count, Delay: ms, Run: run, Parallel: parallel}
+				if err := b.take(ctx, s, c, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) platform(ctx context.Context, run int, tool string) error {
+	if len(b.platformCommand(tool, toReady, "").args) == 0 {
+		return nil
+	}
+	return b.onFresh(ctx, 0, func(s *server, kubeconfig string) error {
+		for _, work := range platformWorks {
+			r := result{Tool: tool, Work: work, Run: run}
+			if err := b.take(ctx, s, b.platformCommand(tool, work, kubeconfig), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// onFresh does something with an empty control plane, behind a long wire if
+// there is a delay.
+func (b *bench) onFresh(ctx context.Context, ms int, do func(s *server, kubeconfig string) error) error {
+	kubeconfig, err := b.control(ctx, "reset")
+	if err != nil {
+		return err
+	}
+	s, err := connect(kubeconfig)
+	if err != nil {
+		return err
+	}
+	if ms > 0 {
+		l, err := delay(s.host(), time.Duration(ms)*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		near := filepath.Join(b.work, "kubeconfig")
+		if err := s.through(l.Addr().String(), kubeconfig, near); err != nil {
+			return err
+		}
+		kubeconfig = near
+	}
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	return do(s, kubeconfig)
+}
+
+// settled waits until the default namespace has its ServiceAccount: by then
+// the controllers are at work.
+func (s *server) settled(ctx context.Context) error {
+	for {
+		there, err := s.exists("/api/v1/namespaces/default/serviceaccounts/default")
+		if err == nil && there {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// take runs a command, counts what the server was asked for, and keeps both.
+func (b *bench) take(ctx context.Context, s *server, c command, r result) error {
+	if len(c.args) == 0 {
+		return nil
+	}
+	var before, after map[string]int
+	var err error
+	if s != nil {
+		if before, err = s.requests(); err != nil {
+			return err
+		}
+	}
+	said := filepath.Join(b.work, "said")
+	r.Load = load()
+	usage, messages, err := launch(ctx, said, c.env, c.args)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		usage.Exit, messages = -1, err.Error()+"\n"+messages
+	}
+	r.usage = usage
+	if s != nil {
+		if after, err = s.requests(); err != nil {
+			return err
+		}
+		r.Requests = since(before, after)
+	}
+	text, err := os.ReadFile(said)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if r.Tool == "raw" && r.Exit == 0 {
+		// The loop's own time, without the start of its process: a stricter floor.
+		var times rawTimes
+		if err := json.Unmarshal(text, &times); err != nil {
+			return fmt.Errorf("read what raw says: %w", err)
+		}
+		r.Seconds, r.Answered = max(times.Answered, times.Gone), times.Answered
+	}
+	if r.Exit != 0 {
+		whole := string(text) + messages
+		r.Said = strings.TrimSpace(whole[max(0, len(whole)-600):])
+	}
+	b.Results = append(b.Results, r)
+	fmt.Fprintf(os.Stderr, "run %d  %-7s %-26s %6d objects  %2d ms  %8.2f s  %7.2f s CPU  %6.0f MB  exit %d  load %.1f\n",
+		r.Run, r.Tool+at(r.Parallel), r.Work, r.Count, r.Delay, r.Seconds, r.CPU, r.Memory, r.Exit, r.Load)
+	return b.save(b.out)
+}
+
+func at(parallel int) string {
+	if parallel == 0 {
+		return ""
+	}
+	return fmt.Sprint(" ", parallel)
+}
+
+// control runs scripts/cluster; it prints the kubeconfig's path.
+func (b *bench) control(ctx context.Context, command string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.cluster, command, "--dir", b.state, "--port", "0")
+	if command != "up" {
+		cmd = exec.CommandContext(ctx, b.cluster, command, "--dir", b.state)
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", b.cluster, command, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// load is the machine's load average of the last minute.
+func load() float64 {
+	var one float64
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	_, _ = fmt.Sscan(string(text), &one)
+	return one
+}
+
+// machine names what it was measured on.
+func machine() string {
+	name := runtime.GOARCH
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			name = strings.TrimSpace(value)
+			break
+		}
+	}
+	return fmt.Sprintf("%d cores of %s", runtime.NumCPU(), name)
+}

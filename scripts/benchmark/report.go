@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report is all that was measured.
+type report struct {
+	Machine string    `json:"machine"`
+	Time    time.Time `json:"time"`
+	Results []result  `json:"results"`
+}
+
+func readReport(dir string) (*report, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		return nil, err
+	}
+	r := &report{}
+	return r, json.Unmarshal(text, r)
+}
+
+func (r *report) save(dir string) error {
+	if r.Time.IsZero() {
+		r.Time = time.Now().UTC().Truncate(time.Second)
+	}
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "results.json"), append(text, '\n'), 0o666)
+}
+
+// write writes results.json, results.md and results.svg.
+func (r *report) write(dir string) error {
+	return errors.Join(
+		r.save(dir),
+		os.WriteFile(filepath.Join(dir, "results.md"), []byte(r.markdown()), 0o666),
+		os.WriteFile(filepath.Join(dir, "results.svg"), []byte(r.picture()), 0o666),
+	)
+}
+
+// cell is the medians of the runs of one tool at one work.
+type cell struct {
+	seconds, answered, cpu, memory float64
+	parallel                       int
+	requests                       map[string]int
+	runs                           int
+	failed                         string // what it said
+}
+
+// cell finds the medians; raw's are those of its best concurrency. nil where
+// nothing was measured.
+func (r *report) cell(tool, work string, count, delay int) *cell {
+	byParallel := map[int][]result{}
+	for _, x := range r.Results {
+		if x.Tool == tool && x.Work == work && x.Count == count && x.Delay == delay {
+			byParallel[x.Parallel] = append(byParallel[x.Parallel], x)
+		}
+	}
+	var best *cell
+	for parallel, runs := range byParallel {
+		c := &cell{parallel: parallel, runs: len(runs)}
+		for _, x := range runs {
+			if x.Exit != 0 {
+				c.failed = fmt.Sprintf("exit code %d: %s", x.Exit, lastLine(x.Said))
+			}
+		}
+		of := func(value func(result) float64) float64 { return median(runs, value) }
+		c.seconds, c.answered = of(func(x result) float64 { return x.Seconds }), of(func(x result) float64 { return x.Answered })
+		c.cpu, c.memory = of(func(x result) float64 { return x.CPU }), of(func(x result) float64 { return x.Memory })
+		c.requests = runs[len(runs)-1].Requests
+		if best == nil || (c.failed == "" && (best.failed != "" || c.seconds < best.seconds)) {
+			best = c
+		}
+	}
+	return best
+}
+
+func median(runs []result, value func(result) float64) float64 {
+	var all []float64
+	for _, x := range runs {
+		all = append(all, value(x))
+	}
+	slices.Sort(all)
+	n := len(all)
+	if n%2 == 1 {
+		return all[n/2]
+	}
+	return (all[n/2-1] + all[n/2]) / 2
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := strings.TrimSpace(lines[len(lines)-1])
+	return line[:min(len(line), 160)]
+}
+
+// of collects what was measured, sorted: counts, delays or tools.
+func of[T int | string](r *report, works []string, value func(result) T) []T {
+	var all []T
+	for _, x := range r.Results {
+		if slices.Contains(works, x.Work) && !slices.Contains(all, value(x)) {
+			all = append(all, value(x))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *report) toolsOf(works []string) []string {
+	measured := of(r, works, func(x result) string { return x.Tool })
+	var ordered []string
+	for _, tool := range []string{"raw", "brine", "kapply", "kapp", "helm"} {
+		if slices.Contains(measured, tool) {
+			ordered = append(ordered, tool)
+		}
+	}
+	return ordered
+}
+
+// bestPeer is the fastest of the others that did the work.
+func (r *report) bestPeer(work string, count, delay int) (string, *cell) {
+	var name string
+	var best *cell
+	for _, tool := range []string{"kapply", "kapp", "helm"} {
+		c := r.cell(tool, work, count, delay)
+		if c != nil && c.failed == "" && (best == nil || c.seconds < best.seconds) {
+			name, best = tool, c
+		}
+	}
+	return name, best
+}
+
+func (r *report) loads() string {
+	low, high, runs := 1e9, 0.0, 0
+	for _, x := range r.Results {
+		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
+	}
+	return fmt.Sprintf("%s; %s; medians of %d runs; load average %.1f to %.1f",
+		r.Time.Format("2 January 2006"), r.Machine, runs, low, high)
+}

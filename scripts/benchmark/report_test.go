@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample() *report {
+	r := &report{Machine: "2 cores"}
+	add := func(tool, work string, count, parallel, exit int, seconds ...float64) {
+		for i, s := range seconds {
+			r.Results = append(r.Results, result{Tool: tool, Work: work, Count: count, Parallel: parallel, Run: i + 1, usage: usage{Seconds: s, Exit: exit}})
+		}
+	}
+	add("raw", first, 1000, 8, 0, 3, 1, 2)
+	add("raw", first, 1000, 16, 0, 1.5, 1, 9)
+	add("brine", first, 1000, 0, 0, 1.8, 1.8, 5)
+	add("kapp", first, 1000, 0, 0, 6, 6, 6)
+	add("helm", first, 1000, 0, 1, 0.1, 0.1, 0.1)
+	return r
+}
+
+func TestReport(t *testing.T) {
+	text := sample().markdown()
+	for _, want := range []string{
+		"| first apply of 1000, on one machine | 1.3 x raw | 1.20 | holds | kapp 4.0 |",
+		"| 1000 | 1.50 s (16 at a time) | 1.80 s (1.2x; 0.00 s; 0 MB) | 6.00 s (4x; 0.00 s; 0 MB) | fails |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if picture := sample().picture(); !strings.Contains(picture, ">brine</text>") || strings.Contains(picture, "NaN") || strings.Contains(picture, ">helm<") {
+		t.Errorf("picture:\n%s", picture)
+	}
+}
+
+func TestReplaceSection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(path, []byte("a\n"+sectionBegin+"\nold\n"+sectionEnd+"\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceSection(path, "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if want := "a\n" + sectionBegin + "\nnew\n" + sectionEnd + "\nb\n"; err != nil || string(got) != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if err := os.WriteFile(path, []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if replaceSection(path, "new\n") == nil {
+		t.Error("no error without the markers")
+	}
+}
+
+// Each object of a bundle is the same as YAML and as raw's request.
+func TestGenerate(t *testing.T) {
+	b, err := generate(t.TempDir(), 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces, others, err := readRequests(b.requests)
+	if err != nil || len(namespaces) != 2 || len(others) != 198 {
+		t.Fatal(len(namespaces), len(others), err)
+	}
+	if got := len(collections(namespaces, others)); got != 5 {
+		t.Errorf("%d kinds, want 5", got)
+	}
+	for _, r := range others {
+		if !json.Valid(r.Body) {
+			t.Errorf("%s", r.Body)
+		}
+	}
+}
+
+// The proxy keeps the order of bytes, takes half a round trip each way, and
+// does not wait for an answer before it takes more.
+func TestDelay(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		c, err := echo.Accept()
+		if err == nil {
+			_, _ = io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	proxy, err := delay(echo.Addr().String(), 40*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	c, err := net.Dial("tcp", proxy.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	begin := time.Now()
+	sent := strings.Repeat("0123456789", 10000)
+	go func() {
+		for part := 0; part < len(sent); part += 1000 {
+			_, _ = c.Write([]byte(sent[part : part+1000]))
+		}
+	}()
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != sent {
+		t.Fatalf("%v, or other bytes", err)
+	}
+	if took := time.Since(begin); took < 40*time.Millisecond {
+		t.Errorf("it took %v, less than a round trip", took)
+	}
+}

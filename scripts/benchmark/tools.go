@@ -1,0 +1,110 @@
+package main
+
+import (
+	"path/filepath"
+	"strconv"
+)
+
+// command is how a tool does a work; nil arguments: it does not do it.
+type command struct {
+	env  []string
+	args []string
+}
+
+// The works that are done to a generated bundle, in this order, each time on a
+// control plane of its own.
+const (
+	preview   = "server preview, all new"
+	first     = "first apply"
+	unchanged = "re-apply, nothing changed"
+	destroy   = "destroy, waited for"
+)
+
+var mixedWorks = []string{preview, first, unchanged, destroy}
+
+// mixedCommand is the command line of a tool for a work on a generated bundle.
+func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel int) command {
+	switch tool {
+	case "raw":
+		self := o.self
+		verb := map[string]string{preview: "", first: "apply", unchanged: "apply", destroy: "delete"}[work]
+		if verb == "" {
+			return command{}
+		}
+		return command{args: []string{self, "raw", verb, "--kubeconfig", kubeconfig, "--requests", b.requests, "--parallel", strconv.Itoa(parallel)}}
+	case "brine":
+		at := []string{"--kubeconfig", kubeconfig, "--inventory", "default/bench"}
+		switch work {
+		case preview:
+			return command{args: append([]string{o.brine, "preview", "-f", b.manifests}, at...)}
+		case destroy:
+			return command{args: append([]string{o.brine, "destroy"}, at...)}
+		}
+		return command{args: append([]string{o.brine, "apply", "-f", b.manifests}, at...)}
+	case "kapply":
+		env := []string{"KUBECONFIG=" + kubeconfig}
+		switch work {
+		case preview:
+			return command{env, []string{o.peers[tool], "preview", "--server-side", b.folder}}
+		case destroy:
+			return command{env, []string{o.peers[tool], "destroy", b.folder, "--delete-timeout=15m"}}
+		}
+		return command{env, []string{o.peers[tool], "apply", "--server-side", b.folder, "--reconcile-timeout=15m"}}
+	case "kapp":
+		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "bench", "-y"}
+		switch work {
+		case preview:
+			return command{} // none of the server's
+		case destroy:
+			return command{args: append([]string{o.peers[tool], "delete"}, at...)}
+		}
+		return command{args: append([]string{o.peers[tool], "deploy", "-f", b.manifests}, at...)}
+	case "helm":
+		home := filepath.Dir(b.chart)
+		env := []string{"KUBECONFIG=" + kubeconfig, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+		at := []string{"bench", "-n", "default"}
+		switch work {
+		case preview:
+			return command{env, []string{o.peers[tool], "install", "--dry-run=server", "bench", b.chart, "-n", "default"}}
+		case destroy:
+			return command{env, append([]string{o.peers[tool], "uninstall", "--wait", "--timeout=15m"}, at...)}
+		case first:
+			return command{env, []string{o.peers[tool], "install", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
+		}
+		return command{env, []string{o.peers[tool], "upgrade", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
+	}
+	return command{}
+}
+
+// The works that are done to the real platform's bundles, in this order.
+const (
+	toReady   = "first run, to ready"
+	again     = "the same again"
+	older     = "back to the older release"
+	newer     = "forward again"
+	deleteAll = "delete"
+)
+
+var platformWorks = []string{toReady, again, older, newer, deleteAll}
+
+func (o options) platformCommand(tool, work, kubeconfig string) command {
+	folder := filepath.Join(o.bundles, "metalk8s-new")
+	if work == older {
+		folder = filepath.Join(o.bundles, "metalk8s-old")
+	}
+	switch tool {
+	case "brine":
+		at := []string{"--kubeconfig", kubeconfig, "--inventory", "default/platform"}
+		if work == deleteAll {
+			return command{args: append([]string{o.brine, "destroy"}, at...)}
+		}
+		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...)}
+	case "kapp":
+		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "platform", "-y"}
+		if work == deleteAll {
+			return command{args: append([]string{o.peers[tool], "delete"}, at...)}
+		}
+		return command{args: append([]string{o.peers[tool], "deploy", "-f", folder}, at...)}
+	}
+	return command{}
+}
