@@ -207,6 +207,12 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		}
 		p.Steps = append(p.Steps, s)
 	}
+	// What takes the server long to empty goes as soon as it may.
+	for _, s := range p.Steps[first:] {
+		if s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind {
+			s.Priority = len(steps)
+		}
+	}
 	// Namespaces hang on deletion while an APIService without a backend stands:
 	// the namespace controller cannot know what is in them.
 	for _, s := range p.Steps[first:] {

@@ -41,9 +41,13 @@ func main() {
 
 // execute runs one command line and returns the process's exit code.
 func execute(ctx context.Context, s streams, args []string) int {
-	root := newRoot(s)
+	var p profile
+	root := newRoot(s, &p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err := p.stop(); err != nil {
+		fmt.Fprintf(s.err, "brine: %v\n", err)
+	}
 	if err == nil {
 		return apply.ExitOK
 	}

@@ -49,7 +49,7 @@ func exitCodeOf(err error) (code int, told bool) {
 	return apply.ExitBadBundle, false // cobra's own errors are of usage
 }
 
-func newRoot(s streams) *cobra.Command {
+func newRoot(s streams, p *profile) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "brine",
 		Short: "Make a Kubernetes cluster match a bundle that Salt rendered",
@@ -64,9 +64,14 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return fromEnvironment(cmd.Flags())
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			return p.start()
 		},
 	}
+	root.PersistentFlags().StringVar(&p.dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
+	_ = root.PersistentFlags().MarkHidden("profile-dir")
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetIn(s.in)
