@@ -40,24 +40,61 @@ func FingerprintOf(asked string, live *unstructured.Unstructured) (inventory.Fin
 // ownedHash hashes the live values of the fields that our managedFields entry
 // owns, and the entry without its time. Live is compared with live, so
 // defaulting and normalisation cannot fool it; a field that another manager
-// took, or a value that anybody changed, changes the hash.
+// took, or a value that anybody changed, changes the hash. So does a manager
+// that came to share a field: the server may call that a conflict, if the
+// bundle writes a value otherwise than it is stored (cpu: 1000m).
 func ownedHash(live *unstructured.Unstructured) (string, bool) {
-	entries, _, _ := unstructured.NestedSlice(live.Object, "metadata", "managedFields")
+	ours, others := managed(live)
+	fields, ok := ours["fieldsV1"].(map[string]any)
+	if !ok {
+		return "", false
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%v\n", ours["apiVersion"])
+	hashFields(h, fields, live.Object)
+	var shared []string
+	for _, other := range others {
+		if text := sharedFields(fields, other); text != "" {
+			shared = append(shared, text)
+		}
+	}
+	slices.Sort(shared)
+	for _, text := range slices.Compact(shared) {
+		fmt.Fprintf(h, "\n%s", text)
+	}
+	return short(h.Sum(nil)), true
+}
+
+// managed are our entry in managedFields and the fields of the others', read
+// without the copy that unstructured.NestedSlice makes.
+func managed(live *unstructured.Unstructured) (ours map[string]any, others []map[string]any) {
+	metadata, _ := live.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
 	for _, e := range entries {
-		entry, ok := e.(map[string]any)
-		if !ok || entry["manager"] != cluster.FieldManager || entry["operation"] != "Apply" || entry["subresource"] != nil {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] == cluster.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
+			ours = entry
+		} else if fields, ok := entry["fieldsV1"].(map[string]any); ok {
+			others = append(others, fields)
+		}
+	}
+	return ours, others
+}
+
+// sharedFields are the fields that two entries of managedFields share.
+func sharedFields(a, b map[string]any) string {
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		inB, ok := b[key].(map[string]any)
+		if !ok {
 			continue
 		}
-		fields, ok := entry["fieldsV1"].(map[string]any)
-		if !ok {
-			return "", false
+		inA, _ := a[key].(map[string]any)
+		if below := sharedFields(inA, inB); below != "" || len(inA) == 0 || len(inB) == 0 {
+			fmt.Fprintf(&text, "%q{%s}", key, below)
 		}
-		h := sha256.New()
-		fmt.Fprintf(h, "%v\n", entry["apiVersion"])
-		hashFields(h, fields, live.Object)
-		return short(h.Sum(nil)), true
 	}
-	return "", false
+	return text.String()
 }
 
 // hashFields walks fieldsV1 and the live value side by side (the format:
