@@ -186,8 +186,8 @@ func (k *checker) identity(obj *Object, allowGenerateName bool) {
 	k.path = k.path.at("metadata")
 	defer func() { k.path = k.path[:len(k.path)-1] }()
 	generate, _ := meta["generateName"].(string)
-	switch v := meta["name"]; {
-	case v == nil || v == "":
+	switch v := meta["name"]; v {
+	case nil, "":
 		if generate == "" {
 			k.at("name", "the name is missing or empty")
 		} else if !allowGenerateName {

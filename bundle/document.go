@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -78,7 +79,7 @@ func split(name string, data []byte) []*document {
 // isMarker: the marker, then white space or the end of the line.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
-	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
+	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
 func isBlank(line []byte) bool {
@@ -193,7 +194,7 @@ func unexpectedEOF(err error) error {
 // next is a node at the position of the next token.
 func (p *jsonParser) next() *yaml.Node {
 	at := int(p.dec.InputOffset())
-	for at < len(p.text) && bytes.IndexByte([]byte(" \t\r\n,:"), p.text[at]) >= 0 {
+	for at < len(p.text) && strings.IndexByte(" \t\r\n,:", p.text[at]) >= 0 {
 		at++
 	}
 	for ; p.seen < at; p.seen++ {

@@ -76,8 +76,7 @@ func readFiles(ctx context.Context, o Options) ([]file, Problems) {
 }
 
 func fileProblem(name string, err error) Problem {
-	var p Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[Problem](err); ok {
 		return p
 	}
 	var pe *fs.PathError

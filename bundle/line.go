@@ -90,7 +90,7 @@ func element(n *yaml.Node, inner string) *yaml.Node {
 	}
 	for _, item := range n.Content {
 		fits := true
-		for _, pair := range strings.Split(inner, ",") {
+		for pair := range strings.SplitSeq(inner, ",") {
 			key, value, ok := strings.Cut(pair, "=")
 			fits = fits && ok && text(item, key) == strings.Trim(value, `"`)
 		}

@@ -20,6 +20,7 @@ import (
 // Scope says whether a kind's objects live in namespaces.
 type Scope int
 
+// The scopes.
 const (
 	ScopeUnknown Scope = iota // nobody serves the kind
 	ScopeNamespaced

@@ -38,7 +38,7 @@ const (
 	Overflow = "brine.dev/inventory-overflow"
 )
 
-// ErrConflict: somebody else wrote the inventory since it was read. The run has
+// ErrConflict says that somebody else wrote the inventory since it was read. The run has
 // to look again before it writes anything.
 var ErrConflict = errors.New("the inventory changed while it was being used")
 

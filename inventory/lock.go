@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,10 @@ const (
 	microTime     = "2006-01-02T15:04:05.000000Z07:00"
 )
 
-// ErrLocked: another run holds the inventory's lock, and is alive.
+// ErrLocked says that another run holds the inventory's lock, and is alive.
 var ErrLocked = errors.New("locked by another run")
 
-// ErrLockLost: the lock was taken from us, or could not be renewed in time.
+// ErrLockLost says that the lock was taken from us, or could not be renewed in time.
 var ErrLockLost = errors.New("the lock on the inventory was lost")
 
 // Lock is a Lease, brine-<inventory>, held while a run writes.
@@ -241,7 +242,7 @@ func place(pid int) string {
 		return strings.TrimSpace(string(boot)) + "." + namespace + ".gone"
 	}
 	// The 22nd field is the start time; the second may hold spaces, in parentheses.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
 		return ""
 	}

@@ -173,7 +173,7 @@ func (inv *Inventory) History(ctx context.Context) ([]Revision, error) {
 	return history, nil
 }
 
-// ErrNoRevision: the history does not hold the revision that was asked for.
+// ErrNoRevision says that the history does not hold the revision that was asked for.
 var ErrNoRevision = errors.New("no such revision")
 
 // LoadRevision reads the objects of a revision, in the order of its bundle.

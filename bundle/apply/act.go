@@ -304,7 +304,7 @@ func (n *node) lineOf(text string) string {
 		path, _, _ := strings.Cut(rest, `"`)
 		paths = append(paths, path)
 	}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if path, ok := strings.CutSuffix(word, ":"); ok && strings.ContainsAny(path, ".[") {
 			paths = append(paths, path)
 		}

@@ -17,7 +17,7 @@ func (r *run) bind(verdicts []verdict) *plan.Bound {
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version,
 		Digest: r.bundle.Digest, Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
 		Options: map[string]string{
-			"inventory-policy": fmt.Sprint(r.Plan.Policy),
+			"inventory-policy": r.Plan.Policy.String(),
 			"no-prune":         fmt.Sprint(r.Plan.NoPrune),
 			"force-namespaces": fmt.Sprint(r.Plan.ForceNamespaces),
 			"force-conflicts":  fmt.Sprint(r.client.Forces()),

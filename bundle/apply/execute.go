@@ -66,7 +66,7 @@ type execution struct {
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
 	mail       chan any
 	watches    *cluster.Watches
-	work       context.Context // of requests: lives a little longer than the run
+	work       context.Context //nolint:containedctx // of requests: lives a little longer than the run
 	deadline   time.Time
 	quiet      time.Time         // last time anything was told
 	halted     error             // why no new writes are sent
@@ -154,7 +154,7 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	interrupted, grace := ctx.Done(), false
-	for e.advance() {
+	for e.advance() { //nolint:contextcheck // requests have a context that lives a little longer
 		select {
 		case m := <-e.mail:
 			e.receive(m)

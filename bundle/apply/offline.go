@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
 
@@ -42,7 +43,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	if err != nil {
 		return nil, err
 	}
-	c.CRDs, c.Faults = crds, append(faults, found...)
+	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
 	b.Warnings = append(b.Warnings, warnings...)
 	return c, nil
 }

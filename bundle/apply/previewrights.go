@@ -75,7 +75,8 @@ func (r *run) unreadable(ctx context.Context, cause error) error {
 		return cause
 	}
 	r.readOnly = false
-	err, ok := r.lacking().(*stop)
+	err := &stop{}
+	ok := errors.As(r.lacking(), &err)
 	if !ok {
 		return cause
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -124,9 +125,7 @@ func overlay(live, sent any) any {
 			return sent
 		}
 		out := make(map[string]any, len(there))
-		for k, v := range there {
-			out[k] = v
-		}
+		maps.Copy(out, there)
 		for k, v := range sent {
 			out[k] = overlay(there[k], v)
 		}

@@ -42,8 +42,7 @@ func (c *Client) Discover(ctx context.Context) error {
 	failed := map[schema.GroupVersion]error{}
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
-		var partly *discovery.ErrGroupDiscoveryFailed
-		if errors.As(err, &partly) {
+		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 			failed, err = partly.Groups, nil
 		}
 		return err

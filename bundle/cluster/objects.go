@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,7 +127,7 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 	for _, field := range []string{"data", "binaryData", "spec", "stringData"} {
 		a, _ := json.Marshal(live.Object[field])
 		b, _ := json.Marshal(meant.Object[field])
-		if string(a) != string(b) {
+		if !bytes.Equal(a, b) {
 			return false
 		}
 	}
@@ -259,7 +260,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(answer, &kind); err != nil {
-		return false, nil // an aggregated server's own idea of an answer: look again later
+		return false, nil //nolint:nilerr // an aggregated server's own idea of an answer: look again later
 	}
 	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
 }

@@ -4,6 +4,7 @@
 package diff
 
 import (
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,17 +71,13 @@ func content(u *unstructured.Unstructured, status bool) any {
 		return nil
 	}
 	c := make(map[string]any, len(u.Object))
-	for k, v := range u.Object {
-		c[k] = v
-	}
+	maps.Copy(c, u.Object)
 	if !status {
 		delete(c, "status")
 	}
 	if meta, ok := c["metadata"].(map[string]any); ok {
 		m := make(map[string]any, len(meta))
-		for k, v := range meta {
-			m[k] = v
-		}
+		maps.Copy(m, meta)
 		for _, k := range serverSet {
 			delete(m, k)
 		}

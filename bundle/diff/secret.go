@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,10 +64,8 @@ func holdsSecret(v any) bool {
 			}
 		}
 	case []any:
-		for _, w := range v {
-			if holdsSecret(w) {
-				return true
-			}
+		if slices.ContainsFunc(v, holdsSecret) {
+			return true
 		}
 	}
 	return false
@@ -80,9 +80,7 @@ func foldStringData(m map[string]any) {
 	}
 	data := map[string]any{}
 	if d, ok := m["data"].(map[string]any); ok {
-		for k, v := range d {
-			data[k] = v
-		}
+		maps.Copy(data, d)
 	}
 	for k, v := range text {
 		if s, ok := v.(string); ok {

@@ -225,7 +225,7 @@ func sorted(g *Graph) []int {
 	}
 	order := make([]int, 0, len(g.Objects))
 	for len(free) > 0 {
-		i := heap.Pop(&free).(int)
+		i := heap.Pop(&free).(int) //nolint:forcetypeassert // it holds nothing else
 		order = append(order, i)
 		for _, e := range g.Dependents[i] {
 			if left[e.From]--; left[e.From] == 0 {
@@ -242,7 +242,7 @@ type first []int
 func (f first) Len() int           { return len(f) }
 func (f first) Less(i, j int) bool { return f[i] < f[j] }
 func (f first) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
-func (f *first) Push(x any)        { *f = append(*f, x.(int)) }
+func (f *first) Push(x any)        { *f = append(*f, x.(int)) } //nolint:forcetypeassert // it holds nothing else
 func (f *first) Pop() any {
 	old := *f
 	x := old[len(old)-1]

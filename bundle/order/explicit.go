@@ -36,7 +36,7 @@ func (b *builder) dependsOn(i int, o *bundle.Object) {
 		return
 	}
 	seen := map[bundle.ID]bool{}
-	for _, ref := range strings.Split(value, ",") {
+	for ref := range strings.SplitSeq(value, ",") {
 		on, err := dependson.ParseObjMetadata(ref)
 		switch {
 		case err != nil:
@@ -57,8 +57,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 	}
 	subs, err := mutation.ReadAnnotation(o.Content)
 	if err != nil {
-		var invalid object.InvalidAnnotationError
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[object.InvalidAnnotationError](err); ok {
 			err = invalid.Cause
 		}
 		b.wrong(i, mutations, fmt.Sprintf(

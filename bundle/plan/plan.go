@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -226,14 +227,10 @@ func (in *Input) going(live *unstructured.Unstructured) bool {
 // shallow copies an object as deep as Brand changes it.
 func shallow(object map[string]any) map[string]any {
 	out := make(map[string]any, len(object))
-	for k, v := range object {
-		out[k] = v
-	}
+	maps.Copy(out, object)
 	if meta, ok := object["metadata"].(map[string]any); ok {
 		copied := make(map[string]any, len(meta)+2)
-		for k, v := range meta {
-			copied[k] = v
-		}
+		maps.Copy(copied, meta)
 		out["metadata"] = copied
 	}
 	return out

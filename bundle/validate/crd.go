@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -143,11 +144,9 @@ func (d *crd) typeConverter() (managedfields.TypeConverter, error) {
 	for _, v := range d.v1.Spec.Versions {
 		doc, err := builder.BuildOpenAPIV3(d.v1, v.Name, builder.Options{})
 		if err != nil {
-			return managedfields.NewDeducedTypeConverter(), nil // so does the server
+			return managedfields.NewDeducedTypeConverter(), nil //nolint:nilerr // so does the server
 		}
-		for name, model := range doc.Components.Schemas {
-			models[name] = model
-		}
+		maps.Copy(models, doc.Components.Schemas)
 	}
 	types, err := managedfields.NewTypeConverter(models, d.v1.Spec.PreserveUnknownFields)
 	if err != nil {

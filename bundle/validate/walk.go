@@ -156,7 +156,7 @@ func typeFits(v any, t *published.Type) bool {
 		return true
 	}
 	is := jsonType(v)
-	for _, want := range strings.Split(t.Type, ",") {
+	for want := range strings.SplitSeq(t.Type, ",") {
 		if is == want || want == "number" && is == "integer" {
 			return true
 		}

@@ -181,11 +181,10 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 }
 
 func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, s streams, conn *connection, printer output.Printer) *apply.Result {
-	o, b, client, err := r.prepare(cmd, s, conn)
+	o, b, client, err := r.prepare(cmd, conn)
 	if err != nil {
 		code := apply.ExitBadBundle
-		var c *coded
-		if errors.As(err, &c) {
+		if c, ok := errors.AsType[*coded](err); ok {
 			code = c.code
 		}
 		return apply.Refuse(o, code, err, printer.Event)
@@ -196,7 +195,7 @@ func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, s streams, co
 	return apply.Run(ctx, client, b, o, printer.Event)
 }
 
-func (r *runFlags) prepare(cmd *cobra.Command, s streams, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
+func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
 	o := r.options
 	o.DryRun, o.Version, o.Heartbeat = r.dryRun, version(), r.heartbeat
 	o.Detailed = r.detailed

@@ -47,8 +47,7 @@ func newCheck(s streams) *cobra.Command {
 }
 
 func problemsOf(err error) []bundle.Problem {
-	var problems bundle.Problems
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[bundle.Problems](err); ok {
 		return problems
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func main() {
 	go func() {
 		for sig := range signals {
 			if context.Cause(ctx) != nil { // the second one does not ask
-				os.Exit(128 + int(sig.(syscall.Signal)))
+				os.Exit(128 + int(sig.(syscall.Signal))) //nolint:forcetypeassert // all of them are
 			}
 			if sig == syscall.SIGTERM {
 				cancel(apply.ErrTerminated)

@@ -48,7 +48,7 @@ func shuffled(t testing.TB, folder string, seed uint64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range strings.Split("\n"+string(text), "\n---") {
+		for d := range strings.SplitSeq("\n"+string(text), "\n---") {
 			d = strings.TrimPrefix(strings.TrimSpace(d), "#!jinja | metalk8s_kubernetes")
 			if strings.Contains(d, "kind:") {
 				documents = append(documents, d)
@@ -74,7 +74,7 @@ func memberWrites(p *clustertest.Proxy) []string {
 	var writes []string
 	for _, r := range p.Writes() {
 		if !strings.Contains(r.Path, "/leases") && !strings.Contains(r.Path, "/configmaps/platform") && !strings.Contains(r.Path, "-revision-") &&
-			!(r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/configmaps")) {
+			(r.Method != http.MethodPost || !strings.HasSuffix(r.Path, "/configmaps")) {
 			writes = append(writes, r.Method+" "+r.Path)
 		}
 	}

@@ -5,6 +5,7 @@ package clustertest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -63,7 +64,7 @@ func Main(m *testing.M) {
 	code := m.Run()
 	if c := shared.cluster; c != nil && c.dev != nil {
 		if err := c.dev.down(); err != nil {
-			os.Stderr.WriteString("clustertest: " + err.Error() + "\n")
+			fmt.Fprintln(os.Stderr, "clustertest:", err)
 			code = max(code, 1)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 func TestAPIServerCallsAggregatedServerOnLoopback(t *testing.T) {
 	c := clustertest.Shared(t)
 	ns := c.Namespace(t)
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"loopback.brine.dev/v1","resources":[]}`)
 	}))

@@ -235,7 +235,7 @@ func answer(w http.ResponseWriter, a Action) {
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure,
-		Code:     int32(a.Status),
+		Code:     int32(a.Status), //nolint:gosec // a status has three digits
 		Reason:   reason(a.Status),
 		Message:  a.Message,
 	})

@@ -72,7 +72,7 @@ func run(out, cluster string) error {
 	}
 	compressed := encoder.EncodeAll(data, nil)
 	fmt.Printf("%s: %d kinds, %d types, %d bytes, %d compressed\n", doc.Version, len(doc.Kinds), len(doc.Types), len(data), len(compressed))
-	return os.WriteFile(out, compressed, 0o644)
+	return os.WriteFile(out, compressed, 0o644) //nolint:gosec // it is checked in
 }
 
 // document is as much of OpenAPI v3 as is used.
@@ -178,9 +178,10 @@ func reduced(s *property) *published.Type {
 	if text, ok := s.Default.(string); ok && text != "" {
 		t.Default = text
 	}
-	if s.ListType == "set" {
+	switch s.ListType {
+	case "set":
 		t.Set = true
-	} else if s.ListType == "map" {
+	case "map":
 		t.Keys = s.ListKeys
 	}
 	for name, p := range s.Properties {
