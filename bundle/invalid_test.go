@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ metadata: {name: of}
 	if len(b.Objects) != 4 || len(b.Invalid) != 1 || b.Invalid[0].Source.Line != 7 {
 		t.Fatalf("left are %d objects, and invalid is %v", len(b.Objects), b.Invalid)
 	}
-	problems, _ := b.Resolve(Resolver{Strict: true}).(Problems)
+	problems, _ := errors.AsType[Problems](b.Resolve(Resolver{Strict: true}))
 	// Which of two is meant nobody can know: both are left out. A problem that
 	// is about none of the objects is not skipped.
 	rest := b.Skip(append(slices.Clone(problems), Problem{Message: "about all"}))

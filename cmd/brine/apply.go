@@ -167,7 +167,7 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	}
 	ctx, stopped := context.WithCancel(cmd.Context())
 	defer stopped()
-	result := r.result(ctx, cmd, s, conn, printer)
+	result := r.result(ctx, cmd, conn, printer)
 	if err := printer.Close(); err != nil {
 		return &coded{apply.ExitFailed, fmt.Errorf("print the result: %w", err)}
 	}
@@ -180,7 +180,7 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	return nil
 }
 
-func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, s streams, conn *connection, printer output.Printer) *apply.Result {
+func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, conn *connection, printer output.Printer) *apply.Result {
 	o, b, client, err := r.prepare(cmd, conn)
 	if err != nil {
 		code := apply.ExitBadBundle

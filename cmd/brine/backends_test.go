@@ -182,7 +182,7 @@ func TestWebhookThatIsNotUpYet(t *testing.T) {
 	// kwok says that the backend is ready long before anybody listens.
 	result := s.apply(documents(configMap("good", "labels: {judged: \"yes\"}"), l.webhook(), l.service("hook"), deployment("hook", 1, "1m")), "-o", "events").want(t, 0)
 	retried := false
-	for _, line := range strings.Split(result.stdout, "\n") {
+	for line := range strings.SplitSeq(result.stdout, "\n") {
 		var event struct {
 			Type, Error string
 		}

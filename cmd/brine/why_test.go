@@ -30,7 +30,7 @@ func TestWhyUnschedulable(t *testing.T) {
 	s.apply(text, "--timeout=5s", "-o", "text").want(t, 4).tells(t, "nodes are available")
 	events := s.apply(text, "--timeout=5s", "-o", "events").want(t, 4)
 	found := false
-	for _, line := range strings.Split(events.stdout, "\n") {
+	for line := range strings.SplitSeq(events.stdout, "\n") {
 		var event struct {
 			Type string
 			Why  []string
