@@ -125,6 +125,12 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
+	return newSceneAlone(t)
+}
+
+// newSceneAlone is newScene for a test that runs beside no other.
+func newSceneAlone(t *testing.T) *scene {
+	t.Helper()
 	c := clustertest.Shared(t)
 	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
 	s.inventory = s.ns + "/inv"
