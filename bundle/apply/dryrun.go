@@ -22,6 +22,7 @@ import (
 
 // ask gets the verdict on one step.
 func (g *ground) ask(ctx context.Context, s *plan.Step) verdict {
+	ctx = context.WithValue(ctx, stepKey{}, s)
 	switch {
 	case s.Blocked != "":
 		return verdict{action: plan.Failed, err: errors.New(s.Blocked)}

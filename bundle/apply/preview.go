@@ -142,6 +142,9 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 		o.Reason = v.reason
 	}
 	for _, w := range v.warnings {
+		if s.Object != nil {
+			w = diff.Redact(w, s.Object.Content)
+		}
 		r.record.warn(bundle.Name(s.ID) + ": " + w)
 	}
 	about := func(message string) string {

@@ -24,7 +24,11 @@ func (e *execution) receive(m any) {
 		e.acted(m)
 	case retried:
 		m.node.result.Reason = ""
-		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
+		text := m.err.Error()
+		if m.node.Object != nil {
+			text = diff.Redact(text, m.node.Object.Content)
+		}
+		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: text, Attempt: m.attempt})
 	case served:
 		e.probed(m)
 	case cluster.Seen:

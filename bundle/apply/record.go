@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"brine/bundle"
+	"brine/bundle/diff"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/inventory"
@@ -65,10 +66,16 @@ func (r *recorder) tell(e Event) {
 
 func (r *recorder) seconds() float64 { return time.Since(r.begin).Round(time.Millisecond).Seconds() }
 
+// stepKey is what a dry run's requests are about, in their contexts.
+type stepKey struct{}
+
 // retrying tells, once a reason, that a request outside of the plan is sent
 // again: a server that is away would otherwise look like a hang.
-func (r *recorder) retrying(_ context.Context, err error, attempt int) {
+func (r *recorder) retrying(ctx context.Context, err error, attempt int) {
 	text := err.Error()
+	if s, ok := ctx.Value(stepKey{}).(*plan.Step); ok && s.Object != nil {
+		text = bundle.Name(s.ID) + ": " + diff.Redact(text, s.Object.Content)
+	}
 	r.mu.Lock()
 	told := r.retried[text]
 	r.retried[text] = true

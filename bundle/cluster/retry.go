@@ -56,7 +56,7 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 func Transient(err error) bool {
 	var lost *lostRace
 	switch {
-	case errors.As(err, &lost):
+	case errors.As(err, &lost), undecodable(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsUnexpectedServerError(err):
@@ -114,6 +114,13 @@ func FieldConflicts(err error) []Conflict {
 // live one. Asking again changes nothing.
 func preconditionFailed(err error) bool {
 	return strings.Contains(err.Error(), "Precondition failed") || strings.Contains(err.Error(), "uid mismatch")
+}
+
+// undecodable: the server calls it its own error (500) when it cannot read what
+// was applied, as a Secret whose data is not base64 (apiserver's
+// handlers/patch.go, "failed to convert new object"). It never will.
+func undecodable(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "unable to convert unstructured object to")
 }
 
 // gone says that the object, or its kind, is not there.
