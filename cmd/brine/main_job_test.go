@@ -304,6 +304,39 @@ func TestMainJobRequestCounts(t *testing.T) {
 	if writes != 2 || reads > 2*2+4 { // the lock
 		t.Errorf("second apply: %d reads, %d writes: %v", reads, writes, p.Requests())
 	}
+
+	// A preview of what is there asks for nothing; of what is new it sends one
+	// dry run an object, and writes nothing.
+	p.Forget()
+	s.preview(text).want(t, 0)
+	if others := len(p.Requests()); others > 2*2+4 || len(p.Writes()) > 0 {
+		t.Errorf("preview of no change: %d requests, %d writes", others, len(p.Writes()))
+	}
+	p.Forget()
+	s.other("new").preview(strings.ReplaceAll(text, "name: ", "name: new-")).want(t, 0)
+	var dryRuns, others int
+	for _, r := range p.Requests() {
+		if r.Method == http.MethodPatch {
+			dryRuns++
+		} else {
+			others++
+		}
+	}
+	if dryRuns != 120 || others > 2*2+4 || len(p.Writes()) > 0 {
+		t.Errorf("preview of 120 new objects: %d dry runs, %d other requests, %d writes", dryRuns, others, len(p.Writes()))
+	}
+
+	// Destroy: one DELETE a member, and those of the records: the lock, the
+	// inventory, the fingerprints, the revision.
+	p.Forget()
+	s.destroy().want(t, 0)
+	clear(by)
+	for _, r := range p.Requests() {
+		by[r.Method]++
+	}
+	if by[http.MethodDelete] != 120+4 || by[http.MethodPatch] != 0 || by[http.MethodPost] != 1 || by[http.MethodPut] != 0 || by[http.MethodGet] > 3*2+6 {
+		t.Errorf("destroy: %v", by)
+	}
 }
 
 // A conflict names the other manager and the fields; --force-conflicts takes

@@ -42,14 +42,14 @@ func TestStressThousandDeployments(t *testing.T) {
 		t.Errorf("%d are ready, want 1000", n)
 	}
 	// One request an object, and a few for all: no GET each.
-	if n := result.result.Summary.Requests["GET"] + result.result.Summary.Requests["LIST"]; n > 50 {
+	if n := result.result.Summary.Requests["get"] + result.result.Summary.Requests["list"]; n > 50 {
 		t.Errorf("it took %d reads", n)
 	}
 	again := s.apply(text).want(t, 0)
 	if n := again.result.Summary.Unchanged; n != 1000 {
 		t.Errorf("%d are unchanged, want 1000", n)
 	}
-	if again.result.Summary.Requests["PATCH"] > 0 {
+	if again.result.Summary.Requests["patch"] > 0 {
 		t.Errorf("it sent %v for nothing", again.result.Summary.Requests)
 	}
 	s.destroy("--timeout=4m").want(t, 0)
