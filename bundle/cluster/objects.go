@@ -255,8 +255,11 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 	}
 	var answer []byte
 	err = c.retry(ctx, func(ctx context.Context) (err error) {
-		answer, err = c.raw.Delete().AbsPath(path, r.GVR.Resource, id.Name).
-			SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+		request := c.raw.Delete().AbsPath(path, r.GVR.Resource, id.Name).SetHeader("Content-Type", "application/json").Body(body)
+		if d.DryRun { // the server goes by the body; this is for who reads its audit log
+			request = request.Param("dryRun", metav1.DryRunAll)
+		}
+		answer, err = request.Do(ctx).Raw()
 		return err
 	})
 	if gone(err) {

@@ -152,7 +152,7 @@ const user = `<script>
   document.querySelector(".tile[data-action=created]").click(); seen.tile = shown();
   seen.pressed = document.querySelectorAll(".tile[aria-pressed=true]").length; key("Escape");
   document.activeElement.blur();
-  key("j"); seen.second = document.activeElement.closest("details") === document.querySelectorAll("details.o")[1];
+  ["j", "j"].forEach(key); seen.second = document.activeElement.closest("details") === document.querySelectorAll("details.o")[1];
   key("k"); seen.first = document.activeElement.closest("details") === document.querySelectorAll("details.o")[0];
   key("/"); seen.slash = document.activeElement.id === "q"; document.activeElement.blur();
   var o = document.querySelector("details.o[data-action=created]");
