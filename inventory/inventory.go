@@ -91,6 +91,14 @@ func DefaultID(namespace, name string) string {
 	return stem + "-" + hex.EncodeToString(sum[:8])
 }
 
+// Empty is an inventory that is not on any cluster.
+func Empty(namespace, name, id string) *Inventory {
+	if id == "" {
+		id = DefaultID(namespace, name)
+	}
+	return &Inventory{Namespace: namespace, Name: name, ID: id}
+}
+
 // ApplySetID is the value of this inventory's PartOf label.
 func (inv *Inventory) ApplySetID() string { return ApplySetID(inv.Namespace, inv.Name) }
 

@@ -158,7 +158,7 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 			return
 		case <-time.After(leaseRenewal):
 		}
-		attempt, cancel := context.WithTimeout(ctx, leaseDuration-leaseRenewal-time.Since(renewed)+leaseRenewal)
+		attempt, cancel := context.WithTimeout(ctx, max(leaseDuration-leaseRenewal-time.Since(renewed), time.Second))
 		l.mu.Lock()
 		next := l.lease.DeepCopy()
 		l.fill(next)
@@ -195,7 +195,12 @@ func (l *Lock) Release(ctx context.Context) error {
 	defer l.mu.Unlock()
 	_, err := l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
 	if apierrors.IsConflict(err) {
-		return nil // it is another run's by now
+		// A renewal that was cut short may have been written: then it is still ours.
+		live, getErr := l.client.Get(ctx, leases, l.id)
+		if getErr != nil || live == nil || holderOf(live) != l.holder {
+			return nil //nolint:nilerr // it is another run's by now
+		}
+		_, err = l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: live.GetUID(), Version: live.GetResourceVersion()})
 	}
 	if err != nil {
 		return fmt.Errorf("release the lock: %w", err)

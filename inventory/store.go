@@ -169,6 +169,14 @@ func (inv *Inventory) roomyOverflow(counts map[string]int) string {
 	}
 }
 
+// Reload reads the inventory again, after ErrConflict.
+func (inv *Inventory) Reload(ctx context.Context) error {
+	if err := inv.load(ctx); err != nil {
+		return fmt.Errorf("read inventory %s/%s again: %w", inv.Namespace, inv.Name, err)
+	}
+	return nil
+}
+
 // Finish writes how the run ended: gone leaves the inventory (each of them was
 // seen gone, detached, or never ours), statuses are stored.
 func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]Status) error {
@@ -329,7 +337,9 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 		}
 	}
 	if inv.head != nil {
-		if err := inv.remove(ctx, inv.head); err != nil {
+		// Bound to the version that was read: whoever wrote it since added members.
+		id := configMapID(inv.Namespace, inv.Name)
+		if _, err := inv.client.Delete(ctx, configMaps, id, cluster.Deletion{UID: inv.head.GetUID(), Version: inv.head.GetResourceVersion()}); err != nil {
 			return inv.failed("delete ConfigMap", err)
 		}
 	}

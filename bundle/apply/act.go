@@ -147,7 +147,15 @@ func isImmutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
-	text := err.Error()
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
+		// Every cause: an object that is wrong besides could not be made anew.
+		return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return !saysImmutable(c.Message) })
+	}
+	return saysImmutable(err.Error())
+}
+
+func saysImmutable(text string) bool {
 	for _, words := range []string{
 		"field is immutable", "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
 		"updates to statefulset spec for fields other than", "updates to parameters are forbidden", "is immutable after creation",
@@ -201,6 +209,9 @@ func (e *execution) awaitGone(ctx context.Context, n *node, old *unstructured.Un
 // delete deletes a member: the very object that was looked at, no other.
 func (e *execution) delete(ctx context.Context, n *node) outcome {
 	resource, err := e.client.Any(n.ID.GroupKind)
+	if failed := e.client.Failed(n.ID.GroupKind.Group); err != nil && failed != nil {
+		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("delete: %w", failed)}
+	}
 	if err != nil {
 		// Its CRD went in this run, and it went with it.
 		return outcome{node: n, action: plan.Pruned, gone: true}
@@ -233,6 +244,9 @@ func (e *execution) detach(ctx context.Context, n *node) outcome {
 		return done
 	}
 	resource, err := e.client.Any(n.ID.GroupKind)
+	if failed := e.client.Failed(n.ID.GroupKind.Group); err != nil && failed != nil {
+		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", failed)}
+	}
 	if err != nil {
 		return done
 	}

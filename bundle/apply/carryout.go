@@ -25,10 +25,17 @@ func (r *run) carryOut(ctx context.Context) error {
 	}
 	if cause == nil {
 		r.diagnose(ctx, e)
+		if cause = context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
+			return cause
+		}
 	}
-	// Also an interrupted run writes down what it did.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
+	// Also an interrupted run writes down what it did, but without taking long.
+	ctx = context.WithoutCancel(ctx)
+	if cause != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lastWords)
+		defer cancel()
+	}
 	return r.writeDown(ctx, e)
 }
 
@@ -59,16 +66,23 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 			}
 		}
 	}
-	if r.Plan.Destroy && len(gone) == len(r.inv.Members) {
-		return r.inv.Delete(ctx)
-	}
 	last := r.inv.Last().Number
-	// The history is for people: what goes wrong with it is said, no more.
-	number, err := r.saveRevision(ctx)
+	// The history is for people: what goes wrong with it is said, no more, and
+	// must not keep the inventory from being written.
+	history, cancel := context.WithTimeout(ctx, lastWords/2)
+	number, err := r.saveRevision(history)
+	cancel()
 	if err != nil {
 		r.record.warn(err.Error())
 	}
-	if err := r.inv.Finish(ctx, gone, statuses); err != nil {
+	err = r.finish(ctx, gone, statuses)
+	for attempt := 1; errors.Is(err, inventory.ErrConflict) && attempt < 3; attempt++ {
+		// Somebody annotated it, say. What we have to say of it still holds.
+		if err = r.inv.Reload(ctx); err == nil {
+			err = r.finish(ctx, gone, statuses)
+		}
+	}
+	if err != nil || !r.inv.Exists() {
 		return err
 	}
 	if err := r.inv.SaveFingerprints(ctx, prints); err != nil {
@@ -80,6 +94,21 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 		}
 	}
 	return nil
+}
+
+// finish writes the inventory; one that was destroyed whole, and holds nothing
+// else, goes itself.
+func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
+	left := len(r.inv.Members)
+	for _, id := range gone {
+		if _, ok := r.inv.Members[id]; ok {
+			left--
+		}
+	}
+	if r.Plan.Destroy && left == 0 {
+		return r.inv.Delete(ctx)
+	}
+	return r.inv.Finish(ctx, gone, statuses)
 }
 
 // saveRevision keeps the bundle in the history, with what came of it.

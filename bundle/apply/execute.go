@@ -53,6 +53,12 @@ type node struct {
 	why      string                     // for those that are skipped because of it
 }
 
+// dependent is an edge, seen from the node that is needed.
+type dependent struct {
+	node *node
+	need plan.Need
+}
+
 // execution carries out a plan: one goroutine (loop) owns all state; appliers
 // and watches only send it messages. An object goes as soon as what it needs
 // is there; waiting never holds an applier.
@@ -60,7 +66,7 @@ type execution struct {
 	*run
 	nodes      []*node
 	byID       map[bundle.ID]*node
-	dependents [][]int // node -> nodes that need it
+	dependents [][]dependent // node -> the edges that need it
 	queue      queue
 	pruning    bool             // applies are through: deletions may go
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
@@ -71,6 +77,7 @@ type execution struct {
 	quiet      time.Time         // last time anything was told
 	halted     error             // why no new writes are sent
 	scopes     map[string]string // kind -> the namespace to watch
+	unwatched  map[string]bool   // kind and namespace of watches that cannot be had
 	stuck      []bundle.ID       // deletions that did not end
 	hints      ready.Hints
 }
@@ -110,7 +117,7 @@ func (r *run) execute(ctx context.Context) *execution {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	e := &execution{
-		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]int, len(r.plan.Steps)),
+		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]dependent, len(r.plan.Steps)),
 		mail: make(chan any, 1024), work: work, quiet: time.Now(),
 	}
 	if r.Timeout > 0 {
@@ -136,7 +143,7 @@ func (r *run) execute(ctx context.Context) *execution {
 			e.byID[step.ID] = n
 		}
 		for _, need := range step.Needs {
-			e.dependents[need.Step] = append(e.dependents[need.Step], i)
+			e.dependents[need.Step] = append(e.dependents[need.Step], dependent{node: n, need: need})
 		}
 	}
 	e.hints = storageHints(ctx, r.client, slices.Collect(maps.Keys(e.byID)), r.bundle.Objects)
@@ -249,13 +256,9 @@ func (e *execution) idle(n *node) bool {
 	if !e.WaitApplied || n.Deletes() {
 		return false
 	}
-	for _, i := range e.dependents[n.index] {
-		if d := e.nodes[i]; d.state == blocked && !d.Deletes() {
-			for _, need := range d.Needs {
-				if need.Step == n.index && need.Want == order.Ready {
-					return false
-				}
-			}
+	for _, d := range e.dependents[n.index] {
+		if d.node.state == blocked && !d.node.Deletes() && d.need.Want == order.Ready {
+			return false
 		}
 	}
 	return true
@@ -284,15 +287,12 @@ func (e *execution) consider(n *node) {
 
 // meet tells those who need n that it is applied, or ready.
 func (e *execution) meet(n *node, want order.Want) {
-	for _, i := range e.dependents[n.index] {
-		d := e.nodes[i]
-		for _, need := range d.Needs {
-			if need.Step == n.index && need.Want == want {
-				d.needs--
-			}
+	for _, d := range e.dependents[n.index] {
+		if d.need.Want != want {
+			continue
 		}
-		if d.state == blocked && d.needs == 0 {
-			e.consider(d)
+		if d.node.needs--; d.node.state == blocked && d.node.needs == 0 {
+			e.consider(d.node)
 		}
 	}
 }
@@ -318,26 +318,19 @@ func (e *execution) lose(n *node, action plan.Action, reason string) {
 }
 
 func (e *execution) skipDependents(n *node, wasApplied bool) {
-	for _, i := range e.dependents[n.index] {
-		d := e.nodes[i]
-		if d.state != blocked || d.Action == plan.Unchanged {
+	for _, edge := range e.dependents[n.index] {
+		d, need := edge.node, edge.need
+		if d.state != blocked || d.Action == plan.Unchanged || (need.Want == order.Applied && wasApplied) {
 			continue
 		}
-		for _, need := range d.Needs {
-			if need.Step != n.index || (need.Want == order.Applied && wasApplied) {
-				continue
+		if d.Deletes() && n.Action == plan.Skipped && !n.Stays && need.Weak {
+			// The planner let what is deleted go though this one stays.
+			if d.needs--; d.needs == 0 {
+				e.consider(d)
 			}
-			if d.Deletes() && n.Action == plan.Skipped && !n.Stays && need.Weak {
-				// The planner let what is deleted go though this one stays.
-				d.needs--
-				if d.needs == 0 {
-					e.consider(d)
-				}
-				continue
-			}
-			e.lose(d, plan.Skipped, e.because(d, n, need))
-			break
+			continue
 		}
+		e.lose(d, plan.Skipped, e.because(d, n, need))
 	}
 }
 

@@ -79,6 +79,24 @@ func (e *execution) source(ctx context.Context, n *node, s mutation.FieldSubstit
 
 var errNoSource = fmt.Errorf("its source is not on the cluster")
 
+// copiesSecret says whether an apply-time mutation put a value of a Secret into
+// an object, whose diff must not be shown then.
+func copiesSecret(u *unstructured.Unstructured) bool {
+	if u == nil || !mutation.HasAnnotation(u) {
+		return false
+	}
+	subs, err := mutation.ReadAnnotation(u)
+	if err != nil {
+		return true // who knows
+	}
+	for _, s := range subs {
+		if id := s.SourceRef.ToObjMetadata(); id.GroupKind.Group == "" && id.GroupKind.Kind == "Secret" {
+			return true
+		}
+	}
+	return false
+}
+
 // substitute does one substitution. Its errors show no value.
 func substitute(target, source *unstructured.Unstructured, s mutation.FieldSubstitution) error {
 	value, err := one(source, s.SourcePath)

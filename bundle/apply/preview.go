@@ -170,9 +170,12 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 	case s.Deletes() && s.Stays && v.action == plan.Skipped:
 		r.record.fail(about("not deleted: " + o.Reason))
 	case v.action == plan.Pruned:
+		if copiesSecret(s.Live) {
+			break
+		}
 		d := diff.Objects(s.Live, nil, diff.Options{})
 		o.Diff, o.Changes = d.Unified, d.Changes
-	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped && !v.hidden:
+	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped && !v.hidden && !copiesSecret(s.Live):
 		d := diff.Objects(s.Live, v.stored, diff.Options{})
 		o.Diff, o.Changes = d.Unified, d.Changes
 	}

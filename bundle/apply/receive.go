@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -56,6 +55,9 @@ func (e *execution) acted(o outcome) {
 	n.result.ActedAt = e.record.seconds()
 	e.quiet = time.Now()
 	for _, w := range o.warnings {
+		if n.Object != nil {
+			w = diff.Redact(w, n.Object.Content)
+		}
 		e.record.warn(bundle.Name(n.ID) + ": " + w)
 	}
 	if o.err != nil {
@@ -75,7 +77,7 @@ func (e *execution) acted(o outcome) {
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
-	if o.action != plan.Created && n.Live != nil && !o.secret {
+	if o.action != plan.Created && n.Live != nil && !o.secret && !copiesSecret(n.Live) {
 		d := diff.Objects(n.Live, n.stored, diff.Options{})
 		n.result.Diff, n.result.Changes = d.Unified, d.Changes
 	}
@@ -125,8 +127,18 @@ func (e *execution) wait(n *node, status ready.Status) {
 		e.pollGone(n)
 		return
 	}
-	e.watches.Start(e.work, n.resource, e.scopeOf(n))
+	scope := e.scopeOf(n)
+	if e.unwatched[watchName(n, scope)] {
+		scope = n.ID.Namespace
+	}
+	if e.unwatched[watchName(n, scope)] {
+		e.poll(n)
+		return
+	}
+	e.watches.Start(e.work, n.resource, scope)
 }
+
+func watchName(n *node, namespace string) string { return n.resource.GVR.String() + " " + namespace }
 
 func (e *execution) labelled(live *unstructured.Unstructured) bool {
 	key, value, _ := strings.Cut(e.inv.Selector(), "=")
@@ -163,6 +175,9 @@ func (e *execution) progress(n *node, status ready.Status) {
 // observe judges an object that a watch, or a GET, has seen.
 func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool) {
 	if n.state != waiting && n.state != failing {
+		return
+	}
+	if older(n, live) {
 		return
 	}
 	if n.Deletes() {
@@ -209,6 +224,20 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 		}
 		e.progress(n, status)
 	}
+}
+
+// older says whether an event is of the object that this run replaced: the
+// watch may be behind the answers to our own requests.
+func older(n *node, live *unstructured.Unstructured) bool {
+	if n.stored == nil || live == nil || live.GetUID() == n.stored.GetUID() {
+		return false
+	}
+	for _, old := range []*unstructured.Unstructured{n.Live, n.Going} {
+		if old != nil && old.GetUID() == live.GetUID() {
+			return true
+		}
+	}
+	return false
 }
 
 // deleting says what keeps a deleted object.
@@ -294,15 +323,16 @@ func (e *execution) settleNotReady(n *node, how, reason string) {
 // broken: a kind cannot be watched everywhere. It is watched by namespace, and
 // where that is forbidden as well, asked for now and then.
 func (e *execution) broken(m cluster.Broken) {
+	if e.unwatched == nil {
+		e.unwatched = map[string]bool{}
+	}
+	e.unwatched[m.Resource.GVR.String()+" "+m.Namespace] = true
 	for _, n := range e.nodes {
-		if n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
+		// The state first: while a node is acting its resource is its applier's.
+		if (n.state != waiting && n.state != failing) || n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
 			continue
 		}
-		if n.state != waiting && n.state != failing {
-			continue
-		}
-		if m.Namespace == "" && m.Resource.Namespaced && apierrors.IsForbidden(m.Err) {
-			e.scopes[n.ID.GroupKind.String()] = n.ID.Namespace
+		if m.Namespace == "" && n.ID.Namespace != "" && !e.unwatched[watchName(n, n.ID.Namespace)] {
 			e.watches.Start(e.work, n.resource, n.ID.Namespace)
 			continue
 		}
@@ -312,9 +342,14 @@ func (e *execution) broken(m cluster.Broken) {
 
 const pollEvery = 2 * time.Second
 
+// poll asks for an object now and then: one chain of requests, however often
+// it is called.
 func (e *execution) poll(n *node) {
-	time.AfterFunc(pollEvery, func() { e.look(n) })
+	if n.polled {
+		return
+	}
 	n.polled = true
+	time.AfterFunc(pollEvery, func() { e.look(n) })
 }
 
 // pollGone asks for an object that carries no label to watch by.
@@ -336,6 +371,7 @@ func (e *execution) lookedAt(m looked) {
 		e.observe(n, live, m.live == nil)
 	}
 	if n.polled && (n.state == waiting || n.state == failing) {
+		n.polled = false
 		e.poll(n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,9 @@ type Options struct {
 	// HistoryLimit is how many revisions are kept; 0 saves none.
 	HistoryLimit int
 	Who, JobID   string // for the history
-	Detailed     bool   // exit with 2 when there are changes
+	// Derived: the inventory's name comes from the bundle's file name.
+	Derived  bool
+	Detailed bool // exit with 2 when there are changes
 	// PlanOut is given the plan of a dry run that finds nothing wrong.
 	PlanOut func(*plan.Bound) error
 	// Bound is the plan to carry out, and no other.
@@ -67,6 +70,8 @@ type run struct {
 
 	inv   *inventory.Inventory
 	lock  *inventory.Lock
+	held  context.Context // ends when the lock is lost
+	began bool            // the plan is being carried out: nothing is done again
 	graph *order.Graph
 	rules map[bundle.ID]*ready.Rules
 	view  *cluster.View
@@ -131,7 +136,7 @@ func (r *run) run(ctx context.Context) error {
 			break
 		}
 		// Somebody wrote the inventory since it was read: look again.
-		if !errors.Is(err, inventory.ErrConflict) || attempt == 3 {
+		if !errors.Is(err, inventory.ErrConflict) || attempt == 3 || r.began {
 			return err
 		}
 	}
@@ -210,25 +215,91 @@ func (r *run) hint(gvk schema.GroupVersionKind) string {
 
 // prepare reads, orders, locks, looks, plans, and carries the plan out. Up to
 // the inventory's own write it can be done again.
-func (r *run) prepare(ctx context.Context) (err error) {
-	if r.inv, err = inventory.Load(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version); err != nil {
+func (r *run) prepare(ctx context.Context) error {
+	if r.DryRun == "none" {
+		if done, err := r.lockUp(ctx); done || err != nil {
+			return err
+		}
+		ctx = r.held
+	}
+	err := r.underLock(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
+		return cause // and not what broke because of it
+	}
+	return err
+}
+
+// lockUp takes the lock, unless this run has it. What is wrong with a bundle,
+// as far as that needs the inventory, is found before: nothing is written for
+// it, not even the lock. It returns true where there is nothing to be done.
+func (r *run) lockUp(ctx context.Context) (bool, error) {
+	if r.lock != nil {
+		return false, nil
+	}
+	if r.Plan.Destroy || r.leansOnInventory() {
+		if err := r.load(ctx); err != nil {
+			return false, err
+		}
+		if r.nothingToDestroy() {
+			return true, nil
+		}
+		if err := r.order(); err != nil {
+			return false, err
+		}
+	}
+	lock, held, err := r.acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.lock, r.held = lock, held
+	return false, nil
+}
+
+// leansOnInventory says whether the bundle can be right or wrong depending on
+// what the inventory holds.
+func (r *run) leansOnInventory() bool {
+	if len(r.bundle.Objects) == 0 {
+		return true
+	}
+	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(bundle.ID) bool { return true }})
+	if len(problems) > 0 || len(g.External) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool {
+		_, problems := ready.Compile(o)
+		return len(problems) > 0
+	})
+}
+
+func (r *run) load(ctx context.Context) error {
+	inv, err := inventory.Load(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
+	if err != nil {
 		return err
 	}
+	r.inv = inv
 	r.record.result.Inventory.ID = r.inv.ID
-	if r.Plan.Destroy && !r.inv.Exists() && len(r.inv.Members) == 0 {
-		r.record.warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
-		r.record.start(&plan.Plan{})
+	return nil
+}
+
+func (r *run) nothingToDestroy() bool {
+	if !r.Plan.Destroy || r.inv.Exists() || len(r.inv.Members) > 0 {
+		return false
+	}
+	r.record.warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
+	r.record.start(&plan.Plan{})
+	return true
+}
+
+// underLock does what has to see the inventory as the last run left it.
+func (r *run) underLock(ctx context.Context) error {
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if r.nothingToDestroy() {
 		return nil
 	}
 	if err := r.order(); err != nil {
 		return err
-	}
-	if r.lock == nil && r.DryRun == "none" {
-		var held context.Context
-		if r.lock, held, err = r.acquire(ctx); err != nil {
-			return err
-		}
-		ctx = held
 	}
 	if err := r.look(ctx); err != nil {
 		return err
@@ -247,9 +318,12 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.confirm(ctx); err != nil {
 		return err
 	}
-	if err := r.inv.Add(ctx, r.plan.Add); err != nil {
-		return err
+	if !r.Plan.Destroy {
+		if err := r.inv.Add(ctx, r.plan.Add); err != nil {
+			return err
+		}
 	}
+	r.began = true
 	return r.carryOut(ctx)
 }
 
@@ -300,7 +374,8 @@ func (r *run) acquire(ctx context.Context) (*inventory.Lock, context.Context, er
 	for _, o := range r.bundle.Objects {
 		if o.ID.GroupKind == namespaces.GVK.GroupKind() && o.ID.Name == r.Inventory.Namespace {
 			namespace = o.Content.DeepCopy()
-			r.inv.Brand(namespace)
+			// There is no inventory where there is no namespace.
+			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).Brand(namespace)
 		}
 	}
 	body, err := namespace.MarshalJSON()
@@ -338,12 +413,54 @@ func (r *run) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.lookInOwnVersion(ctx, view); err != nil {
+		return err
+	}
 	delete(view.Live, r.made) // so that it is told as created
 	r.view = view
 	return nil
 }
 
+// sameBundle stops a bundle that shares nothing but its file's name with what
+// the inventory holds: /a/bundle.yaml must not prune what /b/bundle.yaml made.
+func (r *run) sameBundle() error {
+	if !r.Derived || len(r.inv.Members) == 0 || len(r.bundle.Objects) == 0 || r.Plan.NoPrune {
+		return nil
+	}
+	for _, o := range r.bundle.Objects {
+		if _, ok := r.inv.Members[o.ID]; ok {
+			return nil
+		}
+	}
+	return badBundle([]bundle.Problem{{Message: fmt.Sprintf(
+		"inventory %s/%s, named after the bundle's file, holds %d objects, and none of them is in this bundle, so all of them would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, len(r.inv.Members), r.inv.Name)}})
+}
+
+// lookInOwnVersion reads again, one by one, objects of a kind that the bundle
+// writes in several versions: live is compared in the version that is sent.
+func (r *run) lookInOwnVersion(ctx context.Context, view *cluster.View) error {
+	for _, o := range r.bundle.Objects {
+		live := view.Live[o.ID]
+		if live == nil || live.GroupVersionKind() == o.GVK {
+			continue
+		}
+		resource, err := r.client.Resource(o.GVK)
+		if err != nil {
+			continue // a version that this run's CRD is to bring
+		}
+		if live, err = r.client.Get(ctx, resource, o.ID); err != nil {
+			return fmt.Errorf("read %s: %w", bundle.Name(o.ID), err)
+		}
+		view.Live[o.ID] = live
+	}
+	return nil
+}
+
 func (r *run) makePlan(ctx context.Context) error {
+	if err := r.sameBundle(); err != nil {
+		return err
+	}
 	in := plan.Input{
 		Graph: r.graph, Absent: r.bundle.Absent, Inventory: r.inv,
 		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan,

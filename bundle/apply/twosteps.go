@@ -64,6 +64,9 @@ func (g *ground) askMutated(ctx context.Context, s *plan.Step, resource cluster.
 		v.verified = unverified + "its apply-time mutation takes a value from " + moving + ", which this run may change"
 	}
 	v.hidden = len(sent.secrets) > 0
+	if v.err != nil {
+		v.err = g.safe(s, v.err, sent)
+	}
 	return v
 }
 

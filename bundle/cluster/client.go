@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ type Client struct {
 	Requests *Counter
 
 	host     string
-	onRetry  func(ctx context.Context, err error, attempt int)
+	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	options  Options
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
@@ -93,7 +94,9 @@ func New(config *rest.Config, o Options) (*Client, error) {
 
 // OnRetry sets who is told of every transient answer, before the pause that
 // follows it. ctx is that of the call.
-func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int)) { c.onRetry = tell }
+func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int)) {
+	c.onRetry.Store(&tell)
+}
 
 // Forces says whether applies take fields that other managers own.
 func (c *Client) Forces() bool { return c.options.ForceConflicts }

@@ -30,6 +30,7 @@ type kinds struct {
 	byKind    map[schema.GroupVersionKind]Resource
 	preferred map[schema.GroupKind]schema.GroupVersionKind
 	failed    map[schema.GroupVersion]error
+	learned   map[schema.GroupVersionKind]bool
 }
 
 // Discover asks the server what it serves: two requests where it has
@@ -81,8 +82,29 @@ func (c *Client) Discover(ctx context.Context) error {
 	}
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
+	c.kinds.keep(&k)
 	c.kinds.byKind, c.kinds.preferred, c.kinds.failed = k.byKind, k.preferred, k.failed
 	return nil
+}
+
+// keep takes over into the new knowledge what a later discovery in the same
+// run cannot tell: groups whose server is away at the moment, kinds that were
+// learned, versions that are preferred.
+func (k *kinds) keep(next *kinds) {
+	away := map[string]bool{}
+	for gv := range next.failed {
+		away[gv.Group] = true
+	}
+	for gvk, r := range k.byKind {
+		if _, ok := next.byKind[gvk]; !ok && (away[gvk.Group] || k.learned[gvk]) {
+			next.byKind[gvk] = r
+		}
+	}
+	for gk, gvk := range k.preferred {
+		if _, ok := next.byKind[gvk]; ok {
+			next.preferred[gk] = gvk
+		}
+	}
 }
 
 func (k *kinds) add(gv schema.GroupVersion, r metav1.APIResource) {
@@ -160,6 +182,10 @@ func (c *Client) Learn(r Resource) {
 		return
 	}
 	c.kinds.byKind[r.GVK] = r
+	if c.kinds.learned == nil {
+		c.kinds.learned = map[schema.GroupVersionKind]bool{}
+	}
+	c.kinds.learned[r.GVK] = true
 	if _, ok := c.kinds.preferred[r.GVK.GroupKind()]; !ok {
 		c.kinds.preferred[r.GVK.GroupKind()] = r.GVK
 	}

@@ -107,6 +107,9 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 			}
 		}
 		sent = true
+		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
+			return &lostRace{fmt.Errorf("it may have been created nevertheless: %w", err)} // asked again, there would be two
+		}
 		return err
 	})
 	return stored, err

@@ -38,8 +38,8 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 		if time.Now().Add(wait).After(deadline) {
 			return err
 		}
-		if c.onRetry != nil {
-			c.onRetry(ctx, err, attempt)
+		if tell := c.onRetry.Load(); tell != nil {
+			(*tell)(ctx, err, attempt)
 		}
 		select {
 		case <-ctx.Done():

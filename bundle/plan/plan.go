@@ -72,7 +72,8 @@ type Input struct {
 	Served  func(schema.GroupKind) bool
 	Options Options
 
-	inUse map[string]string // namespace -> an object of the bundle in it
+	inUse     map[string]string           // namespace -> an object of the bundle in it
+	kindInUse map[schema.GroupKind]string // kind -> an object of the bundle of it
 }
 
 // Need is an edge of the plan: Step has to be applied or ready (or, between
@@ -179,6 +180,13 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if in.going(s.Live) {
 		s.Going, s.Live = s.Live, nil
 	}
+	if _, keep := keepsLive(s.Live); keep {
+		s.Recreate = false // recreating deletes
+	}
+	if o.ID.GroupKind == crdKind || o.ID.GroupKind == namespaceKind {
+		// All that is in it would go with it.
+		s.Recreate = s.Recreate && in.Options.ForceNamespaces
+	}
 	switch {
 	case s.Live == nil:
 		s.Action = Created
@@ -260,6 +268,13 @@ func (in *Input) whose(live *unstructured.Unstructured) string {
 		return "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory would take it"
 	}
 	return fmt.Sprintf("it belongs to inventory %q: --inventory-policy=adopt-all would take it", owner)
+}
+
+func keepsLive(live *unstructured.Unstructured) (string, bool) {
+	if live == nil {
+		return "", false
+	}
+	return keeps(live)
 }
 
 // keeps says whether an annotation forbids to delete the object (cli-utils'

@@ -53,9 +53,10 @@ func (in *Input) prune(p *Plan) *bundle.Problem {
 		absent[a.ID] = a
 	}
 	kept := in.uids(p)
-	in.inUse = map[string]string{}
+	in.inUse, in.kindInUse = map[string]string{}, map[schema.GroupKind]string{}
 	for _, o := range in.Graph.Objects {
 		in.inUse[o.ID.Namespace] = bundle.Name(o.ID)
+		in.kindInUse[o.ID.GroupKind] = bundle.Name(o.ID)
 	}
 	for _, id := range Candidates(in.Inventory.Members, in.Graph, in.Absent) {
 		live := in.Live[id]
@@ -115,6 +116,8 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 		s.Action, s.Reason = Detached, fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
 	case s.ID.GroupKind == namespaceKind && in.inUse[s.ID.Name] != "":
 		s.Action, s.Reason = Skipped, "still in use by "+in.inUse[s.ID.Name]
+	case s.ID.GroupKind == crdKind && in.kindInUse[definedKind(s.Live)] != "":
+		s.Action, s.Reason = Skipped, "still in use by "+in.kindInUse[definedKind(s.Live)]
 	case s.ID.GroupKind == namespaceKind && s.ID.Name == in.Inventory.Namespace && !in.Options.Destroy:
 		s.Action, s.Reason = Skipped, "it holds the inventory itself"
 	case len(in.Foreign[s.ID]) > 0 && !in.Options.ForceNamespaces:
@@ -123,6 +126,13 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 	case asked:
 		s.Reason = "the bundle wants it absent"
 	}
+}
+
+// definedKind is the kind that a CustomResourceDefinition defines.
+func definedKind(crd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
 }
 
 func some(names []string, n int) string {
@@ -220,8 +230,12 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			continue
 		}
 		if s.ID.Name == in.Inventory.Namespace {
+			named := map[int]bool{}
+			for _, need := range s.Needs {
+				named[need.Step] = true
+			}
 			for i := range p.Steps[first:] {
-				if p.Steps[first+i] != s {
+				if p.Steps[first+i] != s && !named[first+i] {
 					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "goes before: the namespace holds the inventory"})
 				}
 			}

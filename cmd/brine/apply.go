@@ -205,6 +205,7 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	if err := r.choices(&o); err != nil {
 		return o, nil, nil, err
 	}
+	o.Derived = r.inventory == "" && r.name == ""
 	if o.Inventory, err = r.where(conn); err != nil {
 		return o, nil, nil, err
 	}

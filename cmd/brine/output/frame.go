@@ -103,8 +103,9 @@ func (s *liveState) needs(o *apply.ObjectResult) {
 	for _, n := range o.Needs {
 		id := bundle.ID{Namespace: n.Namespace, Name: n.Name}
 		id.GroupKind.Group, id.GroupKind.Kind = n.Group, n.Kind
-		if n.Kind != "" && !slices.Contains(s.dependents[id], o.ID()) {
-			s.dependents[id] = append(s.dependents[id], o.ID())
+		// An object's needs are merged: twice the same can only be its last.
+		if known := s.dependents[id]; n.Kind != "" && (len(known) == 0 || known[len(known)-1] != o.ID()) {
+			s.dependents[id] = append(known, o.ID())
 		}
 	}
 }
