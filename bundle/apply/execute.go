@@ -303,6 +303,7 @@ func (e *execution) lose(n *node, action plan.Action, reason string) {
 		return
 	}
 	wasApplied := n.applied
+	toldFailed := n.state == failing && n.reason == reason
 	e.set(n, lost)
 	if action != "" {
 		n.result.Action = action
@@ -311,7 +312,7 @@ func (e *execution) lose(n *node, action plan.Action, reason string) {
 	e.record.done++
 	if action != "" {
 		e.record.tell(Event{Type: Acted, Object: n.result, Reason: reason, Error: n.result.Error})
-	} else {
+	} else if !toldFailed {
 		e.record.tell(Event{Type: NotReady, Object: n.result, Reason: reason})
 	}
 	e.skipDependents(n, wasApplied)

@@ -41,7 +41,7 @@ func (c *Client) Discover(ctx context.Context) error {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
 	failed := map[schema.GroupVersion]error{}
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
+	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
 		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 			failed, err = partly.Groups, nil

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -24,7 +25,15 @@ const (
 // retry calls try until it succeeds, fails for good, or the client's RetryFor
 // has passed; the last error is returned as it came.
 func (c *Client) retry(ctx context.Context, try func(context.Context) error) error {
-	deadline := time.Now().Add(c.options.RetryFor)
+	return c.retryFor(ctx, c.options.RetryFor, try)
+}
+
+// firstContact bounds the retries of discovery: whoever gave a wrong address
+// does not want to wait long, a server that restarts is back by then.
+const firstContact = 20 * time.Second
+
+func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
+	deadline := time.Now().Add(bound)
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		err := try(ctx)
@@ -56,7 +65,7 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 func Transient(err error) bool {
 	var lost *lostRace
 	switch {
-	case errors.As(err, &lost), undecodable(err):
+	case errors.As(err, &lost), apierrors.IsUnauthorized(err), undecodable(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsUnexpectedServerError(err):
@@ -78,15 +87,23 @@ func Unreachable(err error) bool {
 	var netErr net.Error
 	var urlErr *url.Error
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), Misdirected(err):
 		return false
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsHTTP2ConnectionLost(err),
 		utilnet.IsProbableEOF(err), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netErr):
 		return true
 	case errors.As(err, &urlErr):
-		return !strings.Contains(err.Error(), "certificate") // those stay wrong
+		return true
 	}
 	return false
+}
+
+// Misdirected says whether the server cannot be spoken to for a reason that
+// stays: its name is unknown, or its certificate is not the expected one.
+func Misdirected(err error) bool {
+	var dns *net.DNSError
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verification) || err != nil && strings.Contains(err.Error(), "x509: ")
 }
 
 // Conflict is a field that another manager owns.

@@ -209,6 +209,9 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			s.Needs = append(s.Needs, Need{Step: at[e.From], Want: order.Ready, Reason: "goes before: " + e.Reason, Weak: e.Weak})
 			if s.Action == Pruned && dependent.Action != Pruned && (!e.Weak || s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind) {
 				s.Action, s.Stays = Skipped, dependent.Stays
+				if dependent.Action == Detached {
+					s.Action = Detached // nobody will ever delete it for us
+				}
 				s.Reason = fmt.Sprintf("%s stays and needs it (%s)", bundle.Name(dependent.ID), e.Reason)
 			}
 		}

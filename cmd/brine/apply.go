@@ -43,7 +43,7 @@ func (in *input) flags(f *pflag.FlagSet) {
 
 func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
 	if len(in.files) == 0 {
-		return nil, errors.New("no bundle: give files or folders with -f, or - for standard input")
+		return nil, errNoBundle
 	}
 	return bundle.Read(cmd.Context(), bundle.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
@@ -205,6 +205,9 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	if err := r.choices(&o); err != nil {
 		return o, nil, nil, err
 	}
+	if (o.Command == "apply" || o.Command == "preview") && len(r.input.files) == 0 {
+		return o, nil, nil, errNoBundle
+	}
 	o.Derived = r.inventory == "" && r.name == ""
 	if o.Inventory, err = r.where(conn); err != nil {
 		return o, nil, nil, err
@@ -226,6 +229,8 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	client, err := conn.client(r.cluster)
 	return o, b, client, err
 }
+
+var errNoBundle = errors.New("no bundle: give files or folders with -f, or - for standard input")
 
 var errEmpty = errors.New("the bundle is empty: nothing was rendered, or nothing but comments; " +
 	"if that is meant, say --allow-empty: all that the inventory holds is removed then")
@@ -293,6 +298,9 @@ var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
 // the kubeconfig's namespace.
 func (r *runFlags) where(conn *connection) (apply.Inventory, error) {
 	inv := apply.Inventory{ID: r.id}
+	if r.inventory != "" && r.name != "" {
+		return inv, fmt.Errorf("--inventory=%s and --name=%s: one of them is enough", r.inventory, r.name)
+	}
 	if r.inventory != "" {
 		namespace, name, ok := strings.Cut(r.inventory, "/")
 		if !ok {

@@ -125,13 +125,13 @@ func (r *runFlags) revision(ctx context.Context, conn *connection, number int) (
 			return nil, &coded{apply.ExitCode(err), err}
 		}
 		for _, revision := range history {
-			if revision.Number < inv.Last().Number && revision.Digest != inv.Last().Digest {
+			if revision.Number < inv.Last().Number && revision.Digest != inv.Last().Digest && revision.Result == "applied" {
 				number = revision.Number
 				break
 			}
 		}
 		if number == 0 {
-			return nil, &coded{apply.ExitBadBundle, errors.New("there is no earlier revision to roll back to")}
+			return nil, &coded{apply.ExitBadBundle, errors.New("there is no earlier revision that was applied well, to roll back to; brine history lists them, and a number chooses any")}
 		}
 	}
 	objects, err := inv.LoadRevision(ctx, number)

@@ -21,6 +21,8 @@ func main() {
 	klog.SetLogger(logr.Discard())
 
 	ctx, cancel := context.WithCancelCause(context.Background())
+	// A reader that went away, as `| head` does, must not kill a run half way.
+	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {

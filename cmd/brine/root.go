@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,10 +86,16 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 // set: a flag goes over the environment, that over the default.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
+	var given []string
+	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "BRINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value, ok := os.LookupEnv(name)
 		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		// Both name the inventory: a flag of either goes over the environment.
+		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
@@ -120,6 +127,10 @@ func (c *connection) namespace() string {
 
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
+	if raw, rawErr := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && rawErr == nil && len(raw.Clusters) == 0 &&
+		(c.flags.APIServer == nil || *c.flags.APIServer == "") && strings.HasSuffix(config.Host, "localhost:8080") {
+		err = errors.New("no kubeconfig names one: give --kubeconfig or KUBECONFIG")
+	}
 	if err != nil {
 		return nil, &coded{apply.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
 	}

@@ -254,7 +254,7 @@ func outcome(r *apply.Result) (string, string) {
 	switch {
 	case r.Interrupted != "":
 		return fmt.Sprintf("interrupted by %s: %s; run it again to go on from here", r.Interrupted, detail), red
-	case r.ExitCode == 0 && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
+	case (r.ExitCode == 0 || r.ExitCode == apply.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
 		isPreview(r) && len(r.Errors) == 0 && s.Failed == 0:
 		return done(r), green
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
