@@ -134,10 +134,22 @@ func preconditionFailed(err error) bool {
 }
 
 // undecodable: the server calls it its own error (500) when it cannot read what
-// was applied, as a Secret whose data is not base64 (apiserver's
-// handlers/patch.go, "failed to convert new object"). It never will.
+// was applied, as a Secret whose data is not base64 or a number that is text
+// (apiserver's handlers/patch.go and fieldmanager). It never will.
 func undecodable(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "unable to convert unstructured object to")
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	for _, words := range []string{
+		"unable to convert unstructured object", "failed to create typed patch object", "failed to create typed live object",
+		"illegal base64 data", "field not declared in schema", "strict decoding error",
+	} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // gone says that the object, or its kind, is not there.
