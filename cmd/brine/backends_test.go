@@ -278,7 +278,7 @@ func (a *things) answer(w http.ResponseWriter, code int, body map[string]any) {
 }
 
 func TestAPIServiceAfterItsBackendBeforeWhatItServes(t *testing.T) {
-	s := newScene(t)
+	s := newOwnScene(t)
 	server := &things{group: s.ns + ".example.com", objects: map[string]*unstructured.Unstructured{}}
 	l := newLoopback(t, s, "things", server)
 	l.StartTLS()

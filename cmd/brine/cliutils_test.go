@@ -482,7 +482,7 @@ func TestContinueOnError(t *testing.T) {
 }
 
 func TestServerSideApplyOfDeploymentAndAPIService(t *testing.T) {
-	s := newScene(t)
+	s := newOwnScene(t)
 	service := `apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: "v1.{ns}.example.com"}

@@ -137,6 +137,17 @@ func newSceneAlone(t *testing.T) *scene {
 	return s
 }
 
+// newOwnScene sets a scene on a cluster of its own, for tests of APIServices:
+// while one of them is not available, no namespace of the cluster can be
+// deleted.
+func newOwnScene(t *testing.T) *scene {
+	t.Helper()
+	c := clustertest.New(t)
+	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
+	s.inventory = s.ns + "/inv"
+	return s
+}
+
 // other is the same scene with another inventory.
 func (s *scene) other(name string) *scene {
 	o := *s
