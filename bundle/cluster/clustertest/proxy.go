@@ -1,13 +1,11 @@
 package clustertest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -203,7 +201,7 @@ func (p *Proxy) record(r *http.Request) Action {
 		Path:      r.URL.Path,
 		Query:     query,
 		UserAgent: r.UserAgent(),
-		DryRun:    query.Has("dryRun") || r.Method == http.MethodDelete && deletesDry(r),
+		DryRun:    query.Has("dryRun"),
 		Time:      time.Now(),
 	}
 	p.mu.Lock()
@@ -214,14 +212,6 @@ func (p *Proxy) record(r *http.Request) Action {
 		return Action{}
 	}
 	return hook(request)
-}
-
-// deletesDry looks into a deletion's body, where client-go puts its options.
-func deletesDry(r *http.Request) bool {
-	body, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-	var options metav1.DeleteOptions
-	return err == nil && json.Unmarshal(body, &options) == nil && len(options.DryRun) > 0
 }
 
 // cut makes the client see "connection reset by peer": without lingering, Close
