@@ -21,7 +21,7 @@ func (p *profile) start() error {
 	if p.dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(p.dir, 0o755)
+	err := os.MkdirAll(p.dir, 0o750)
 	if err == nil {
 		p.cpu, err = os.Create(filepath.Join(p.dir, "cpu.pprof"))
 	}
