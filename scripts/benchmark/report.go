@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -144,6 +145,12 @@ func (r *report) loads() string {
 	for _, x := range r.Results {
 		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
 	}
-	return fmt.Sprintf("%s; %s; medians of %d runs; load average %.1f to %.1f",
-		r.Time.Format("2 January 2006"), r.Machine, runs, low, high)
+	text := fmt.Sprintf("%s; %s; medians of %d runs; load average %.1f to %.1f", r.Time.Format("2 January 2006"), r.Machine, runs, low, high)
+	if runs == 1 {
+		text = strings.Replace(text, "medians of 1 runs", "a single run, no medians", 1)
+	}
+	if busy := 2 * float64(runtime.NumCPU()); high > busy {
+		text += ". Others kept the machine busy, more at some times than at others: the ratios are rough, and so is every verdict below"
+	}
+	return text
 }
