@@ -1,11 +1,13 @@
 package clustertest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -194,6 +196,21 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// dryDelete says whether a DELETE asks for a dry run in its body, where
+// DeleteOptions may stand instead of in the query.
+func dryDelete(r *http.Request) bool {
+	if r.Method != http.MethodDelete || r.Body == nil {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var options metav1.DeleteOptions
+	return json.Unmarshal(body, &options) == nil && len(options.DryRun) > 0
+}
+
 func (p *Proxy) record(r *http.Request) Action {
 	query := r.URL.Query()
 	request := Request{
@@ -201,7 +218,7 @@ func (p *Proxy) record(r *http.Request) Action {
 		Path:      r.URL.Path,
 		Query:     query,
 		UserAgent: r.UserAgent(),
-		DryRun:    query.Has("dryRun"),
+		DryRun:    query.Has("dryRun") || dryDelete(r),
 		Time:      time.Now(),
 	}
 	p.mu.Lock()
