@@ -116,7 +116,7 @@ func chromium(t *testing.T) string {
 		}
 	}
 	if os.Geteuid() == 0 {
-		install := exec.Command("apt-get", "install", "-y", "--no-install-recommends", "chromium")
+		install := exec.Command("sh", "-c", "apt-get update && apt-get install -y --no-install-recommends chromium")
 		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := install.CombinedOutput(); err != nil {
 			t.Logf("install chromium: %v\n%s", err, out)
