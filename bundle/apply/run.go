@@ -70,7 +70,7 @@ type run struct {
 
 	inv   *inventory.Inventory
 	lock  *inventory.Lock
-	held  context.Context // ends when the lock is lost
+	held  context.Context //nolint:containedctx // ends when the lock is lost; each attempt of the run goes on with it
 	began bool            // the plan is being carried out: nothing is done again
 	graph *order.Graph
 	rules map[bundle.ID]*ready.Rules
@@ -215,7 +215,7 @@ func (r *run) hint(gvk schema.GroupVersionKind) string {
 
 // prepare reads, orders, locks, looks, plans, and carries the plan out. Up to
 // the inventory's own write it can be done again.
-func (r *run) prepare(ctx context.Context) error {
+func (r *run) prepare(ctx context.Context) error { //nolint:contextcheck // the held context comes from it
 	if r.DryRun == "none" {
 		if done, err := r.lockUp(ctx); done || err != nil {
 			return err
