@@ -2,6 +2,7 @@ package clustertest_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -99,8 +100,9 @@ func TestProxyCutsConnections(t *testing.T) {
 			p, client, direct := through(t)
 			p.Intercept(func(clustertest.Request) clustertest.Action { return tc.action })
 			_, err := client.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
-			if !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("got %v, want a connection that was reset", err)
+			// Which of them depends on who reads first.
+			if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+				t.Errorf("got %v, want a connection that was lost", err)
 			}
 			_, err = direct.Get(t.Context(), "a", metav1.GetOptions{})
 			if done := err == nil; done != tc.done {
