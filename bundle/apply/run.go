@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -229,23 +228,21 @@ func (r *run) prepare(ctx context.Context) error { //nolint:contextcheck // the 
 	return err
 }
 
-// lockUp takes the lock, unless this run has it. What is wrong with a bundle,
-// as far as that needs the inventory, is found before: nothing is written for
-// it, not even the lock. It returns true where there is nothing to be done.
+// lockUp takes the lock, unless this run has it. An inventory that cannot be
+// read, and a bundle that is wrong, are found before: nothing is written for
+// them, not even the lock. It returns true where there is nothing to be done.
 func (r *run) lockUp(ctx context.Context) (bool, error) {
 	if r.lock != nil {
 		return false, nil
 	}
-	if r.Plan.Destroy || r.leansOnInventory() {
-		if err := r.load(ctx); err != nil {
-			return false, err
-		}
-		if r.nothingToDestroy() {
-			return true, nil
-		}
-		if err := r.order(); err != nil {
-			return false, err
-		}
+	if err := r.load(ctx); err != nil {
+		return false, err
+	}
+	if r.nothingToDestroy() {
+		return true, nil
+	}
+	if err := r.order(); err != nil {
+		return false, err
 	}
 	lock, held, err := r.acquire(ctx)
 	if err != nil {
@@ -253,22 +250,6 @@ func (r *run) lockUp(ctx context.Context) (bool, error) {
 	}
 	r.lock, r.held = lock, held
 	return false, nil
-}
-
-// leansOnInventory says whether the bundle can be right or wrong depending on
-// what the inventory holds.
-func (r *run) leansOnInventory() bool {
-	if len(r.bundle.Objects) == 0 {
-		return true
-	}
-	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(bundle.ID) bool { return true }})
-	if len(problems) > 0 || len(g.External) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool {
-		_, problems := ready.Compile(o)
-		return len(problems) > 0
-	})
 }
 
 func (r *run) load(ctx context.Context) error {
