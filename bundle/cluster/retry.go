@@ -95,7 +95,9 @@ func Unreachable(err error) bool {
 	case errors.As(err, &urlErr):
 		return true
 	}
-	return false
+	// client-go's own words where the connection went while an answer was read;
+	// what went wrong has no type then.
+	return strings.Contains(err.Error(), "unexpected error when reading response body")
 }
 
 // Misdirected says whether the server cannot be spoken to for a reason that

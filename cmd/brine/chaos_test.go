@@ -47,11 +47,15 @@ func chaosRole(name string) string {
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: " + name + "}\nsubjects: [{kind: ServiceAccount, name: " + name + "}]\n"
 }
 
+// builtIn is the folder of that binary, for TestMain to remove.
+var builtIn string
+
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "brine-test")
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	path := filepath.Join(dir, "brine")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
 	if err != nil {
@@ -138,15 +142,21 @@ func TestChaosKilledAtEveryRequest(t *testing.T) {
 
 			cmd := exec.Command(path, "apply", "-f", s.file(chaosAfter()), "--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "--timeout=60s", "-o", "json")
 			var seen atomic.Int64
+			started := make(chan struct{})
 			p.Intercept(func(r clustertest.Request) clustertest.Action {
 				if !strings.HasPrefix(r.UserAgent, "brine/") || seen.Add(1) < int64(n) {
 					return clustertest.Action{}
 				}
+				<-started
 				_ = cmd.Process.Kill()
 				// With CutAfter the server still deals with the request.
 				return clustertest.Action{CutBefore: !after, CutAfter: after}
 			})
-			_ = cmd.Run()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			close(started)
+			_ = cmd.Wait()
 			p.Intercept(nil)
 
 			when := fmt.Sprintf("killed at request %d of %d, after=%v", n, total, after)

@@ -28,7 +28,12 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
-	clustertest.Main(m)
+	clustertest.Main(m, func() error {
+		if builtIn == "" {
+			return nil
+		}
+		return os.RemoveAll(builtIn)
+	})
 }
 
 // said is what a command line did: its exit code, what it printed, and the

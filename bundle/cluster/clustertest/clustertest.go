@@ -59,9 +59,15 @@ func Shared(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// Main runs a package's tests, ends the shared cluster, and exits.
-func Main(m *testing.M) {
+// Main runs a package's tests, cleans up, ends the shared cluster, and exits.
+func Main(m *testing.M, cleanups ...func() error) {
 	code := m.Run()
+	for _, cleanup := range cleanups {
+		if err := cleanup(); err != nil {
+			fmt.Fprintln(os.Stderr, "clustertest:", err)
+			code = max(code, 1)
+		}
+	}
 	if c := shared.cluster; c != nil && c.dev != nil {
 		if err := c.dev.down(); err != nil {
 			fmt.Fprintln(os.Stderr, "clustertest:", err)
