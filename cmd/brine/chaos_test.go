@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -259,20 +260,27 @@ func TestChaosSignals(t *testing.T) {
 			path := binary(t)
 			cmd := exec.Command(path, "apply", "-f", s.file(documents(deployment("stuck", 1, "1000000"), configMap("fine"))),
 				"--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "-o", "json")
+			var out bytes.Buffer
+			cmd.Stdout = &out
 			var once sync.Once
+			started := make(chan struct{})
 			p.Intercept(func(r clustertest.Request) clustertest.Action {
 				if r.Query.Has("watch") {
-					once.Do(func() { _ = cmd.Process.Signal(signal) })
+					once.Do(func() { <-started; _ = cmd.Process.Signal(signal) })
 				}
 				return clustertest.Action{}
 			})
-			out, _ := cmd.Output()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			close(started)
+			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != exit {
 				t.Errorf("exit code %d, want %d", code, exit)
 			}
 			var result apply.Result
-			if err := json.Unmarshal(out, &result); err != nil || result.Interrupted == "" {
-				t.Fatalf("stdout is not a result that says it was interrupted (%v):\n%s", err, out)
+			if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted == "" {
+				t.Fatalf("stdout is not a result that says it was interrupted (%v):\n%s", err, &out)
 			}
 			s.holdsAllOwned("interrupted")
 			s.destroy().want(t, 0)
