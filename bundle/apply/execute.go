@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -74,11 +75,12 @@ type execution struct {
 	watches    *cluster.Watches
 	work       context.Context //nolint:containedctx // of requests: lives a little longer than the run
 	deadline   time.Time
-	quiet      time.Time         // last time anything was told
-	halted     error             // why no new writes are sent
-	scopes     map[string]string // kind -> the namespace to watch
-	unwatched  map[string]bool   // kind and namespace of watches that cannot be had
-	stuck      []bundle.ID       // deletions that did not end
+	quiet      time.Time                      // last time anything was told
+	halted     error                          // why no new writes are sent
+	scopes     map[string]string              // kind -> the namespace to watch
+	heard      map[schema.GroupKind]time.Time // when a watch of the kind last told anything
+	unwatched  map[string]bool                // kind and namespace of watches that cannot be had
+	stuck      []bundle.ID                    // deletions that did not end
 	hints      ready.Hints
 }
 
@@ -118,7 +120,7 @@ func (r *run) execute(ctx context.Context) *execution {
 	defer cancel()
 	e := &execution{
 		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]dependent, len(r.plan.Steps)),
-		mail: make(chan any, 1024), work: work, quiet: time.Now(),
+		mail: make(chan any, 1024), work: work, quiet: time.Now(), heard: map[schema.GroupKind]time.Time{},
 	}
 	if r.Timeout > 0 {
 		e.deadline = r.record.begin.Add(r.Timeout)
@@ -440,7 +442,7 @@ func (e *execution) clock() {
 			continue
 		}
 		// A watch may hang without an error, behind a proxy that lost its server.
-		if now.Sub(n.checked) > distrust && asked < distrustful && !n.polled {
+		if now.Sub(n.checked) > distrust && now.Sub(e.heard[n.ID.GroupKind]) > distrust && asked < distrustful && !n.polled {
 			n.checked = now
 			asked++
 			e.look(n)

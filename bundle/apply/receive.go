@@ -31,6 +31,7 @@ func (e *execution) receive(m any) {
 	case served:
 		e.probed(m)
 	case cluster.Seen:
+		e.heard[m.ID.GroupKind] = time.Now()
 		if n := e.byID[m.ID]; n != nil {
 			n.seen, n.checked = true, time.Now()
 			e.observe(n, m.Live, m.Gone)
