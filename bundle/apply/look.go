@@ -1,0 +1,108 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/inventory"
+)
+
+func (r *run) look(ctx context.Context) error {
+	var members, others []bundle.ID
+	for id := range r.inv.Members {
+		members = append(members, id)
+	}
+	for _, o := range r.bundle.Objects {
+		if _, ok := r.inv.Members[o.ID]; !ok {
+			others = append(others, o.ID)
+		}
+	}
+	for _, a := range r.bundle.Absent {
+		others = append(others, a.ID)
+	}
+	view, err := r.client.Look(ctx, members, others, r.inv.Selector())
+	if err != nil {
+		return err
+	}
+	if err := r.lookInOwnVersion(ctx, view); err != nil {
+		return err
+	}
+	delete(view.Live, r.made) // so that it is told as created
+	r.view = view
+	return nil
+}
+
+// sameBundle stops a bundle that shares nothing but its file's name with what
+// the inventory holds: /a/bundle.yaml must not prune what /b/bundle.yaml made.
+func (r *run) sameBundle() error {
+	if !r.Derived || len(r.inv.Members) == 0 || len(r.bundle.Objects) == 0 || r.Plan.NoPrune {
+		return nil
+	}
+	for _, o := range r.bundle.Objects {
+		if _, ok := r.inv.Members[o.ID]; ok {
+			return nil
+		}
+	}
+	return badBundle([]bundle.Problem{{Message: fmt.Sprintf(
+		"inventory %s/%s, named after the bundle's file, holds %d objects, and none of them is in this bundle, so all of them would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, len(r.inv.Members), r.inv.Name)}})
+}
+
+// lookInOwnVersion reads again, one by one, objects of a kind that the bundle
+// writes in several versions: live is compared in the version that is sent.
+func (r *run) lookInOwnVersion(ctx context.Context, view *cluster.View) error {
+	for _, o := range r.bundle.Objects {
+		live := view.Live[o.ID]
+		if live == nil || live.GroupVersionKind() == o.GVK {
+			continue
+		}
+		resource, err := r.client.Resource(o.GVK)
+		if err != nil {
+			continue // a version that this run's CRD is to bring
+		}
+		if live, err = r.client.Get(ctx, resource, o.ID); err != nil {
+			return fmt.Errorf("read %s: %w", bundle.Name(o.ID), err)
+		}
+		view.Live[o.ID] = live
+	}
+	return nil
+}
+
+func (r *run) makePlan(ctx context.Context) error {
+	if err := r.sameBundle(); err != nil {
+		return err
+	}
+	in := plan.Input{
+		Graph: r.graph, Absent: r.bundle.Absent, Inventory: r.inv,
+		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan,
+	}
+	if !r.Plan.NoPrune && !r.Plan.ForceNamespaces {
+		doomed := plan.Candidates(r.inv.Members, r.graph, r.bundle.Absent)
+		foreign, err := r.client.Foreign(ctx, doomed, r.view.Live, r.ownSide)
+		if err != nil {
+			return err
+		}
+		in.Foreign = foreign
+	}
+	p, problems := plan.Build(in)
+	if len(problems) > 0 {
+		return badBundle(problems)
+	}
+	for _, w := range p.Warnings {
+		r.record.warn(w)
+	}
+	for _, id := range p.Forget {
+		r.record.warn(bundle.Name(id) + " was in the inventory but is gone from the cluster: forgotten")
+	}
+	r.plan = p
+	return nil
+}
+
+// ownSide says whether labels are those of our own inventory's ConfigMaps and
+// Secrets.
+func (r *run) ownSide(labels map[string]string) bool {
+	return labels[inventory.Side] == r.inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == r.inv.ID
+}

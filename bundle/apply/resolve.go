@@ -1,0 +1,119 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// resolve settles what the bundle's objects are, with the server's help.
+func (r *run) resolve(ctx context.Context) error {
+	resolver := bundle.Resolver{
+		Namespace: r.Namespace,
+		Scope:     r.scope,
+		Hint:      r.hint,
+		Strict:    true,
+	}
+	err := r.bundle.Resolve(resolver)
+	var problems bundle.Problems
+	if r.SkipInvalid && errors.As(err, &problems) {
+		if problems = r.skipInvalid(problems); len(problems) == 0 {
+			err = r.bundle.Resolve(resolver)
+		}
+	}
+	if err == nil {
+		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
+			return badBundle(problems)
+		}
+		if slotErr := r.bundle.FillSlots(r.live(ctx)); slotErr != nil {
+			return slotErr
+		}
+	}
+	for _, w := range r.bundle.Warnings {
+		r.record.warn(w.Error())
+	}
+	if err != nil {
+		return &stop{code: ExitBadBundle, errors: []error{err}}
+	}
+	for _, o := range r.bundle.Objects {
+		r.client.Prefer(o.GVK)
+	}
+	return nil
+}
+
+// live reads an object that a slot names.
+func (r *run) live(ctx context.Context) func(bundle.ID) (*unstructured.Unstructured, error) {
+	return func(id bundle.ID) (*unstructured.Unstructured, error) {
+		resource, err := r.client.Any(id.GroupKind)
+		if err != nil {
+			return nil, nil //nolint:nilerr // a kind that nobody serves has no objects
+		}
+		return r.client.Get(ctx, resource, id)
+	}
+}
+
+func (r *run) scope(gvk schema.GroupVersionKind) bundle.Scope {
+	resource, err := r.client.Resource(gvk)
+	switch {
+	case err == nil && resource.Namespaced:
+		return bundle.ScopeNamespaced
+	case err == nil:
+		return bundle.ScopeCluster
+	case r.client.Failed(gvk.Group) != nil:
+		return bundle.ScopeLater
+	}
+	return bundle.ScopeUnknown
+}
+
+func (r *run) hint(gvk schema.GroupVersionKind) string {
+	versions := r.client.Versions(gvk.GroupKind())
+	if len(versions) == 0 {
+		return ""
+	}
+	for i, v := range versions {
+		versions[i] = schema.GroupVersion{Group: gvk.Group, Version: v}.String()
+	}
+	return "the server serves it as " + strings.Join(versions, ", ")
+}
+
+// learnKinds makes known what the bundle's CRDs will define.
+func (r *run) learnKinds() {
+	for _, o := range r.bundle.Objects {
+		for _, resource := range definedBy(o) {
+			r.client.Learn(resource)
+		}
+	}
+}
+
+// definedBy are the resources that a CustomResourceDefinition defines.
+func definedBy(o *bundle.Object) []cluster.Resource {
+	if o.ID.GroupKind.Kind != "CustomResourceDefinition" {
+		return nil
+	}
+	spec, _, _ := unstructured.NestedMap(o.Content.Object, "spec")
+	group, _, _ := unstructured.NestedString(spec, "group")
+	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
+	kind, _, _ := unstructured.NestedString(spec, "names", "kind")
+	scope, _, _ := unstructured.NestedString(spec, "scope")
+	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	var resources []cluster.Resource
+	for _, v := range versions {
+		version, ok := v.(map[string]any)
+		if !ok || version["served"] == false {
+			continue
+		}
+		name, _ := version["name"].(string)
+		gv := schema.GroupVersion{Group: group, Version: name}
+		resources = append(resources, cluster.Resource{
+			GVR: gv.WithResource(plural), GVK: gv.WithKind(kind), Namespaced: scope == "Namespaced",
+			Verbs: []string{"delete", "get", "list", "patch", "watch"},
+		})
+	}
+	return resources
+}
