@@ -16,26 +16,33 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kubectl/pkg/cmd/apply"
-	"sigs.k8s.io/cli-utils/pkg/common"
-	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
-// Labels and annotations that tie objects to an inventory.
+// Labels and annotations that tie objects to an inventory. cli-utils' and
+// kubectl's own packages name them too, but bring all of kubectl with them:
+// 25 ms at every start.
 const (
 	// OwningInventory is the annotation of every member: the inventory's ID.
-	OwningInventory = cliutils.OwningInventoryKey
+	OwningInventory = "config.k8s.io/owning-inventory"
 	// PartOf is the label of every member: the ApplySet's ID (KEP-3659). Live
 	// members are found by it, with one LIST a kind.
-	PartOf = apply.ApplysetPartOfLabel
+	PartOf = "applyset.kubernetes.io/part-of"
+	// Label is cli-utils' label of the head: the inventory's ID.
+	Label = "cli-utils.sigs.k8s.io/inventory-id"
 	// Side is the label of all ConfigMaps beside the head: the inventory's ID.
 	Side = "brine.dev/inventory"
 	// Overflow is the label of the ConfigMaps that hold what does not fit into
 	// the head. They must not carry cli-utils' label: it refuses two with one ID.
 	Overflow = "brine.dev/inventory-overflow"
+
+	// The head's label and annotations as an ApplySet's parent.
+	parentID       = "applyset.kubernetes.io/id"
+	tooling        = "applyset.kubernetes.io/tooling"
+	containedKinds = "applyset.kubernetes.io/contains-group-kinds"
+	moreNamespaces = "applyset.kubernetes.io/additional-namespaces"
 )
 
 // ErrConflict says that somebody else wrote the inventory since it was read. The run has
@@ -79,7 +86,7 @@ type Inventory struct {
 // label (KEP-3659, as kubectl computes it).
 func ApplySetID(namespace, name string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{name, namespace, "ConfigMap", ""}, ".")))
-	return fmt.Sprintf(apply.V1ApplySetIdFormat, base64.RawURLEncoding.EncodeToString(sum[:]))
+	return fmt.Sprintf("applyset-%s-v1", base64.RawURLEncoding.EncodeToString(sum[:]))
 }
 
 // DefaultID is the inventory-id of an inventory that brine makes. It follows
@@ -150,8 +157,8 @@ func (inv *Inventory) brandHead(u *unstructured.Unstructured) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[common.InventoryLabel] = inv.ID
-	labels[apply.ApplySetParentIDLabel] = inv.ApplySetID()
+	labels[Label] = inv.ID
+	labels[parentID] = inv.ApplySetID()
 	u.SetLabels(labels)
 
 	kinds := inv.Kinds()
@@ -163,9 +170,9 @@ func (inv *Inventory) brandHead(u *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[apply.ApplySetToolingAnnotation] = "brine/" + inv.Version
-	annotations[apply.ApplySetGKsAnnotation] = strings.Join(names, ",")
-	annotations[apply.ApplySetAdditionalNamespacesAnnotation] = strings.Join(inv.namespaces(), ",")
+	annotations[tooling] = "brine/" + inv.Version
+	annotations[containedKinds] = strings.Join(names, ",")
+	annotations[moreNamespaces] = strings.Join(inv.namespaces(), ",")
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
 	}

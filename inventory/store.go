@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/cli-utils/pkg/common"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -83,11 +82,11 @@ func (inv *Inventory) loadHead() error {
 		}
 		return nil
 	}
-	id := inv.head.GetLabels()[common.InventoryLabel]
+	id := inv.head.GetLabels()[Label]
 	switch {
 	case id == "":
 		return fmt.Errorf("ConfigMap %s/%s is there but is no inventory: it has no label %s; choose another name for the inventory",
-			inv.Namespace, inv.Name, common.InventoryLabel)
+			inv.Namespace, inv.Name, Label)
 	case inv.ID != "" && inv.ID != id:
 		return fmt.Errorf("its id is %q, not the %q that was asked for: it belongs to something else", id, inv.ID)
 	}

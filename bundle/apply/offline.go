@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
-
 	"brine/bundle"
 	"brine/bundle/order"
 	"brine/bundle/plan"
@@ -87,7 +85,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 		r.inv.ID = inventory.DefaultID(r.inv.Namespace, r.inv.Name)
 	}
 	r.record.result.Inventory.ID = r.inv.ID
-	r.Plan.Policy = cliutils.PolicyAdoptIfNoInventory
+	r.Plan.Policy = plan.AdoptIfNoInventory
 	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: r.inv, Options: r.Plan})
 	if len(problems) > 0 {
 		return badBundle(problems)

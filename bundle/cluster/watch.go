@@ -7,7 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"brine/bundle"
@@ -74,8 +75,19 @@ func (w *Watches) Start(ctx context.Context, r Resource, namespace string) bool 
 	ctx, cancel := context.WithCancel(ctx)
 	w.running[key] = cancel
 
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client.dynamic, r.GVR, namespace, 0, cache.Indexers{},
-		func(o *metav1.ListOptions) { o.LabelSelector = w.selector }).Informer()
+	// As dynamicinformer makes it, which would bring an informer of every kind
+	// that Kubernetes has.
+	objects := w.client.dynamic.Resource(r.GVR).Namespace(namespace)
+	informer := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = w.selector
+			return objects.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = w.selector
+			return objects.Watch(ctx, o)
+		},
+	}, w.client.dynamic), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{ObjectDescription: r.GVR.String()})
 	var broken sync.Once
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		// Anything else passes, and the informer tries again by itself.

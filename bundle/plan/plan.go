@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/cli-utils/pkg/common"
-	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
 	"brine/bundle"
@@ -31,7 +29,18 @@ const (
 )
 
 // Policy says whose objects a run may take: cli-utils' inventory policies.
-type Policy = cliutils.Policy
+type Policy int
+
+// The policies, from the most careful on.
+const (
+	MustMatch          Policy = iota // only our own
+	AdoptIfNoInventory               // and those of no inventory
+	AdoptAll                         // and those of others
+)
+
+func (p Policy) String() string {
+	return [...]string{"must-match", "adopt-if-no-inventory", "adopt-all"}[p]
+}
 
 // Options are what a user may say about a plan.
 type Options struct {
@@ -256,9 +265,9 @@ func (in *Input) mayTake(live *unstructured.Unstructured) bool {
 	case in.Inventory.ID:
 		return true
 	case "":
-		return in.Options.Policy != cliutils.PolicyMustMatch
+		return in.Options.Policy != MustMatch
 	default:
-		return in.Options.Policy == cliutils.PolicyAdoptAll
+		return in.Options.Policy == AdoptAll
 	}
 }
 
@@ -277,11 +286,17 @@ func keepsLive(live *unstructured.Unstructured) (string, bool) {
 	return keeps(live)
 }
 
-// keeps says whether an annotation forbids to delete the object (cli-utils'
+// keeping are the annotations that forbid to delete an object (cli-utils'
 // common.NoDeletion).
+var keeping = map[string]string{
+	"cli-utils.sigs.k8s.io/on-remove":         "keep",
+	"client.lifecycle.config.k8s.io/deletion": "detach",
+}
+
+// keeps says whether an annotation forbids to delete the object.
 func keeps(live *unstructured.Unstructured) (string, bool) {
 	for key, value := range live.GetAnnotations() {
-		if common.NoDeletion(key, value) {
+		if value != "" && keeping[key] == value {
 			return key + ": " + value, true
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	cliutils "sigs.k8s.io/cli-utils/pkg/inventory"
 
 	"brine/bundle"
 	"brine/bundle/apply"
@@ -242,8 +241,9 @@ func (r *runFlags) nothing(b *bundle.Bundle, o apply.Options) bool {
 }
 
 func (r *runFlags) choices(o *apply.Options) error {
-	policies := map[string]plan.Policy{
-		"must-match": cliutils.PolicyMustMatch, "adopt-if-no-inventory": cliutils.PolicyAdoptIfNoInventory, "adopt-all": cliutils.PolicyAdoptAll, "": cliutils.PolicyAdoptIfNoInventory,
+	policies := map[string]plan.Policy{"": plan.AdoptIfNoInventory}
+	for _, p := range []plan.Policy{plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll} {
+		policies[p.String()] = p
 	}
 	policy, ok := policies[r.policy]
 	if !ok {
