@@ -124,9 +124,9 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "show only warnings and what went wrong")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "list unchanged objects and every reason to wait, too")
 	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "of the whole run; 0 is none")
-	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long transient answers to one request are retried")
-	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock")
-	f.DurationVar(&r.heartbeat, "heartbeat", 10*time.Second, "tell what is waited for at least this often")
+	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long transient answers to one request are retried; 0 retries none")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock; 0 does not wait")
+	f.DurationVar(&r.heartbeat, "heartbeat", 10*time.Second, "tell what is waited for at least this often; 0 tells it only in the end")
 	f.IntVar(&r.options.Parallel, "parallel", 16, "requests under way at once")
 }
 
@@ -168,10 +168,10 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	defer stopped()
 	result := r.result(ctx, cmd, conn, printer)
 	if err := printer.Close(); err != nil {
-		return &coded{apply.ExitFailed, fmt.Errorf("print the result: %w", err)}
+		return shown("print the result", err)
 	}
 	if err := r.writeReport(result); err != nil {
-		return &coded{apply.ExitFailed, err}
+		return shown("write the report "+r.report, err)
 	}
 	if result.ExitCode != apply.ExitOK {
 		return &exit{result.ExitCode}
@@ -201,9 +201,7 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	o.Who = who()
 	o.Plan.Destroy = o.Command == "destroy"
 	var err error
-	if err := r.choices(&o); err != nil {
-		return o, nil, nil, err
-	}
+	r.choices(&o)
 	if (o.Command == "apply" || o.Command == "preview") && len(r.input.files) == 0 {
 		return o, nil, nil, errNoBundle
 	}
@@ -240,56 +238,26 @@ func (r *runFlags) nothing(b *bundle.Bundle, o apply.Options) bool {
 		!o.Plan.AllowEmpty && !o.SkipInvalid
 }
 
-func (r *runFlags) choices(o *apply.Options) error {
-	policies := map[string]plan.Policy{"": plan.AdoptIfNoInventory}
+// choices sets what follows from flags that take words; wrongFlags has seen them.
+func (r *runFlags) choices(o *apply.Options) {
+	o.Plan.Policy = plan.AdoptIfNoInventory
 	for _, p := range []plan.Policy{plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll} {
-		policies[p.String()] = p
+		if p.String() == r.policy {
+			o.Plan.Policy = p
+		}
 	}
-	policy, ok := policies[r.policy]
-	if !ok {
-		return fmt.Errorf("--inventory-policy=%s: it is must-match, adopt-if-no-inventory or adopt-all", r.policy)
+	o.SkipInvalid = r.validation == "skip-invalid"
+	r.input.skipInvalid = o.SkipInvalid
+	o.Cascade = map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground,
+		"foreground": metav1.DeletePropagationForeground,
+		"orphan":     metav1.DeletePropagationOrphan,
+	}[r.cascade]
+	o.WaitApplied = r.wait == "applied"
+	o.Plan.VerifyFull = r.verify == "full"
+	if r.cluster.RetryFor == 0 { // which is a minute to cluster.Options
+		r.cluster.RetryFor = time.Nanosecond
 	}
-	o.Plan.Policy = policy
-	switch r.validation {
-	case "exit-early", "":
-	case "skip-invalid":
-		o.SkipInvalid, r.input.skipInvalid = true, true
-	default:
-		return fmt.Errorf("--validation=%s: it is exit-early or skip-invalid", r.validation)
-	}
-	switch r.cascade {
-	case "background":
-		o.Cascade = metav1.DeletePropagationBackground
-	case "foreground":
-		o.Cascade = metav1.DeletePropagationForeground
-	case "orphan":
-		o.Cascade = metav1.DeletePropagationOrphan
-	default:
-		return fmt.Errorf("--cascade=%s: it is background, foreground or orphan", r.cascade)
-	}
-	switch r.wait {
-	case "ready", "":
-	case "applied":
-		o.WaitApplied = true
-	default:
-		return fmt.Errorf("--wait=%s: it is ready or applied", r.wait)
-	}
-	switch r.verify {
-	case "changed", "":
-	case "full":
-		o.Plan.VerifyFull = true
-	default:
-		return fmt.Errorf("--verify=%s: it is changed or full", r.verify)
-	}
-	switch r.dryRun {
-	case "none", "client", "server":
-	default:
-		return fmt.Errorf("--dry-run=%s: it is none, client or server", r.dryRun)
-	}
-	if o.Parallel < 1 {
-		return fmt.Errorf("--parallel=%d: it has to be at least 1", o.Parallel)
-	}
-	return nil
 }
 
 var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
@@ -305,9 +273,6 @@ func (r *runFlags) where(conn *connection) (apply.Inventory, error) {
 		namespace, name, ok := strings.Cut(r.inventory, "/")
 		if !ok {
 			namespace, name = conn.namespace(), r.inventory
-		}
-		if namespace == "" || name == "" || strings.Contains(name, "/") {
-			return inv, fmt.Errorf("--inventory=%s: it is NAMESPACE/NAME", r.inventory)
 		}
 		inv.Namespace, inv.Name = namespace, name
 		return inv, nil
@@ -341,20 +306,20 @@ func (r *runFlags) writeReport(result *apply.Result) error {
 	if r.report == "" {
 		return nil
 	}
-	format := strings.TrimPrefix(filepath.Ext(r.report), ".")
+	format, err := reportFormat(r.report)
+	if err != nil {
+		return err
+	}
 	file, err := os.Create(r.report)
 	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return err
 	}
 	printer, err := output.New(output.Options{Format: format, Out: file, Err: discard{}})
 	if err == nil {
 		printer.Event(apply.Event{Type: apply.Finished, Result: result})
 		err = printer.Close()
 	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write the report %s: %w", r.report, err)
-	}
-	return nil
+	return errors.Join(err, file.Close())
 }
 
 // who is for the history: the user that Salt or sudo ran as, at this host.

@@ -29,9 +29,6 @@ func newHistory(s streams) *cobra.Command {
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	conn := newConnection(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if format != "text" && format != "json" {
-			return fmt.Errorf("-o %s: it is text or json", format)
-		}
 		inv, err := r.load(cmd.Context(), conn)
 		if err != nil {
 			return err

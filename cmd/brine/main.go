@@ -13,7 +13,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"brine/bundle/apply"
-	"brine/cmd/brine/output"
 )
 
 func main() {
@@ -46,7 +45,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 	var p profile
 	root := newRoot(s, &p)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err := p.stop(); err != nil {
 		fmt.Fprintf(s.err, "brine: %v\n", err)
 	}
@@ -54,13 +53,13 @@ func execute(ctx context.Context, s streams, args []string) int {
 		return apply.ExitOK
 	}
 	code, told := exitCodeOf(err)
-	var c *coded
-	if format := saltFormat(args); format != "" && !told && !errors.As(err, &c) {
-		_, _ = s.out.Write(output.SaltError(format, "brine", code, []string{err.Error()}, nil))
-		return code
-	}
-	if !told {
+	var late *unprinted
+	switch {
+	case told:
+	case errors.As(err, &late):
 		fmt.Fprintf(s.err, "brine: %v\n", err)
+	default:
+		refuse(s, cmd, args, code, err)
 	}
 	return code
 }

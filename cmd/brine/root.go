@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
 )
@@ -37,11 +38,31 @@ type coded struct {
 func (c *coded) Error() string { return c.err.Error() }
 func (c *coded) Unwrap() error { return c.err }
 
+// unprinted is the error of a command that did its work and could not show it.
+type unprinted struct {
+	what string
+	err  error
+}
+
+func (u *unprinted) Error() string { return u.what + ": " + u.err.Error() }
+func (u *unprinted) Unwrap() error { return u.err }
+
+// shown is nil, or what could not be printed.
+func shown(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unprinted{what, err}
+}
+
 // exitCodeOf is an error's exit code; told says that its message was shown.
 func exitCodeOf(err error) (code int, told bool) {
 	var e *exit
 	var c *coded
+	var u *unprinted
 	switch {
+	case errors.As(err, &u):
+		return apply.ExitFailed, false
 	case errors.As(err, &e):
 		return e.code, true
 	case errors.As(err, &c):
@@ -65,8 +86,9 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
-				return err
+			problems := fromEnvironment(cmd.Flags())
+			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
+				return problems
 			}
 			return p.start()
 		},
@@ -84,8 +106,8 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 
 // fromEnvironment sets each flag that was not given from BRINE_…, if that is
 // set: a flag goes over the environment, that over the default.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var errs []error
+func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
+	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -98,11 +120,15 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
 			return
 		}
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		err := flags.Set(f.Name, value)
+		if err == nil {
+			err = flags.SetAnnotation(f.Name, environment, []string{name})
+		}
+		if err != nil {
+			problems = append(problems, bundle.Problem{Message: fmt.Sprintf("%s: %v", name, err)})
 		}
 	})
-	return errors.Join(errs...)
+	return problems
 }
 
 // connection is how a command reaches the cluster: kubectl's flags.

@@ -30,6 +30,24 @@ func (t *text) closing(r *apply.Result) string {
 	return b.String()
 }
 
+// refused says whether a run ended before it had anything to do: there is
+// nothing to count, only to say why.
+func refused(r *apply.Result) bool { return len(r.Objects) == 0 && len(r.Errors) > 0 }
+
+// refusal is the errors alone (warnings were told as they came). It goes to Err: a refusal is no result, and a
+// cron job that throws results away still has to see it.
+func (t *text) refusal(r *apply.Result) string {
+	var b strings.Builder
+	for _, e := range r.Errors {
+		b.WriteString(t.err.paint.in(red, "brine: ") + strings.TrimLeft(indent(e, "  "), " "))
+	}
+	if r.Interrupted != "" {
+		text, color := outcome(r)
+		b.WriteString(t.err.paint.in(color, text) + "\n")
+	}
+	return b.String()
+}
+
 // counts is the summary in a few lines.
 func (t *text) counts(r *apply.Result) string {
 	var b strings.Builder

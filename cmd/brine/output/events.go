@@ -55,12 +55,16 @@ type eventPending struct {
 // eventPrinter writes one JSON object a line to Out, at once. The last is of
 // type "finished" and carries the whole Result.
 type eventPrinter struct {
-	mu   sync.Mutex
-	out  *stream
-	over bool
+	mu       sync.Mutex
+	out      *stream
+	over     bool
+	progress *text // shows nothing but why a run was refused
 }
 
-func newEvents(o Options) *eventPrinter { return &eventPrinter{out: &stream{w: o.Out}} }
+func newEvents(o Options) *eventPrinter {
+	o.Quiet = true
+	return &eventPrinter{out: &stream{w: o.Out}, progress: newProgress(o)}
+}
 
 func (p *eventPrinter) Event(e apply.Event) {
 	p.mu.Lock()
@@ -73,6 +77,9 @@ func (p *eventPrinter) Event(e apply.Event) {
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(lineOf(e)); err != nil && p.out.err == nil {
 		p.out.err = err
+	}
+	if p.over && e.Result != nil && refused(e.Result) {
+		p.progress.Event(e)
 	}
 }
 

@@ -180,7 +180,7 @@ func (t *text) waiting(e apply.Event) {
 		t.waited[id] = since
 	}
 	why := reasonOf(e)
-	late := e.Elapsed-since >= t.o.Heartbeat
+	late := t.o.Heartbeat > 0 && e.Elapsed-since >= t.o.Heartbeat
 	if t.silent() || t.live != nil || t.told[id] == why || (!late && !t.o.Verbose) {
 		return
 	}
@@ -271,6 +271,10 @@ func (t *text) finished(e apply.Event) {
 		return
 	}
 	t.over = true
+	if refused(e.Result) {
+		t.err.print(t.refusal(e.Result))
+		return
+	}
 	if isPreview(e.Result) && !t.brief {
 		t.out.print(t.previewed(e.Result))
 		return

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle/apply"
+	"brine/cmd/brine/output"
+)
+
+// refuse tells that nothing was done: on stderr and, where a document was asked
+// for, as one on stdout, too. Salt takes what stands on stderr for changes, so
+// its formats say it on stdout alone.
+func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
+	format := formatOf(args)
+	switch {
+	case slices.Contains([]string{output.Salt, output.SaltCmd, output.SaltEvents}, format):
+		_, _ = s.out.Write(output.SaltError(format, "brine", code, apply.Lines(err), nil))
+		return
+	case cmd.Name() == "check" && format == "json":
+		_ = output.Check(s.out, format, nil, nil, problemsOf(err))
+		format = "text"
+	case !slices.Contains(output.Formats, format):
+		format = "text"
+	}
+	printer, wrong := output.New(output.Options{Format: format, Out: s.out, Err: s.err})
+	if wrong != nil {
+		fmt.Fprintf(s.err, "brine: %v\n", err)
+		return
+	}
+	o := apply.Options{Command: cmd.Name(), DryRun: "none"}
+	if o.Command == "preview" {
+		o.DryRun = "server"
+	}
+	if f := cmd.Flags().Lookup("dry-run"); f != nil {
+		o.DryRun = f.Value.String()
+	}
+	apply.Refuse(o, code, err, printer.Event)
+	_ = printer.Close()
+}
+
+// shortOutput is -o among others of one letter that take no value: -vo=json.
+var shortOutput = regexp.MustCompile(`^-[Rqvh]*o=?(.*)$`)
+
+// formatOf is the format that a command line asks for. It reads the words
+// themselves: where they cannot be parsed, somebody still waits for a document.
+func formatOf(args []string) string {
+	format := os.Getenv("BRINE_OUTPUT")
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		value, long := strings.CutPrefix(arg, "--output=")
+		short := shortOutput.FindStringSubmatch(arg)
+		switch {
+		case long:
+			format = value
+		case short != nil && short[1] != "":
+			format = short[1]
+		case (short != nil || arg == "--output") && i+1 < len(args):
+			format = args[i+1]
+		}
+	}
+	return format
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/validate"
+	"brine/cmd/brine/output"
+)
+
+// words are the flags that take one of a few.
+var words = map[string][]string{
+	"cascade":          {"background", "foreground", "orphan"},
+	"dry-run":          {"none", "client", "server"},
+	"field-validation": {metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore},
+	"input-format":     {bundle.FormatAuto, bundle.FormatManifests, bundle.FormatHigh, bundle.FormatLow},
+	"inventory-policy": {plan.MustMatch.String(), plan.AdoptIfNoInventory.String(), plan.AdoptAll.String()},
+	"validation":       {"exit-early", "skip-invalid"},
+	"verify":           {"changed", "full"},
+	"wait":             {"ready", "applied"},
+}
+
+// formats are what -o takes, where it is not all of output.Formats.
+var formats = map[string][]string{
+	"check":   {"text", "json", "dot"},
+	"status":  {"text", "json"},
+	"history": {"text", "json"},
+	"version": {"text", "json"},
+}
+
+// wrongFlags is all that is wrong with the values of a command's flags, so that
+// nothing of it is found only when the lock is taken.
+func wrongFlags(cmd *cobra.Command) bundle.Problems {
+	var problems bundle.Problems
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if wrong := wrongValue(cmd.Name(), f); wrong != "" {
+			problems = append(problems, bundle.Problem{Message: given(f) + ": " + wrong})
+		}
+	})
+	return problems
+}
+
+// environment is the annotation of a flag that was set by a variable: its name.
+const environment = "brine/environment"
+
+// given is a flag as it was given: --timeout=-5s, BRINE_TIMEOUT=-5s.
+func given(f *pflag.Flag) string {
+	name := "--" + f.Name
+	if from := f.Annotations[environment]; len(from) > 0 {
+		name = from[0]
+	}
+	return name + "=" + f.Value.String()
+}
+
+// wrongValue says what a flag may be, if its value is none of that.
+func wrongValue(command string, f *pflag.Flag) string {
+	value := f.Value.String()
+	if allowed := allowedWords(command, f.Name); allowed != nil && !slices.Contains(allowed, value) {
+		return "it is " + either(allowed)
+	}
+	switch f.Name {
+	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
+		if d, err := time.ParseDuration(value); err == nil && d < 0 {
+			return "a time cannot be negative: write it like 90s or 10m, or 0"
+		}
+	case "parallel":
+		if n, err := strconv.Atoi(value); err == nil && n < 1 {
+			return "it has to be at least 1"
+		}
+	case "history-limit":
+		if n, err := strconv.Atoi(value); err == nil && n < 0 {
+			return "it has to be 0, which keeps none, or more"
+		}
+	case "max-prune":
+		return wrongMaxPrune(value)
+	case "inventory":
+		return wrongInventory(value)
+	case "name":
+		return wrongName(value)
+	case "namespace":
+		return wrongNamespace(value)
+	case "inventory-id":
+		return first(validation.IsValidLabelValue(value))
+	case "kubernetes-version":
+		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
+			return fmt.Sprintf("it is not known; there are %s to %s", known[len(known)-1], known[0])
+		}
+	case "report":
+		return wrongReport(value)
+	case "plan-out":
+		return unwritable(value)
+	}
+	return ""
+}
+
+func allowedWords(command, flag string) []string {
+	if flag != "output" {
+		return words[flag]
+	}
+	if of, ok := formats[command]; ok {
+		return of
+	}
+	return output.Formats
+}
+
+// either is "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func wrongMaxPrune(value string) string {
+	if value == "" {
+		return ""
+	}
+	number, share := strings.CutSuffix(value, "%")
+	most, err := strconv.Atoi(number)
+	if err != nil || most < 0 || share && most > 100 {
+		return "it is a number of objects, or a share of the inventory from 0% to 100%"
+	}
+	return ""
+}
+
+func wrongInventory(value string) string {
+	if value == "" {
+		return ""
+	}
+	namespace, name, both := strings.Cut(value, "/")
+	if !both {
+		return wrongName(value)
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "it is NAMESPACE/NAME"
+	}
+	return cmp.Or(wrongNamespace(namespace), wrongName(name))
+}
+
+// wrongName: an inventory is a ConfigMap.
+func wrongName(name string) string {
+	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, validation.IsDNS1123Subdomain(name)[0])
+}
+
+func wrongNamespace(name string) string {
+	if name == "" || len(validation.IsDNS1123Label(name)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q cannot be a namespace: %s", name, validation.IsDNS1123Label(name)[0])
+}
+
+func wrongReport(path string) string {
+	if path == "" {
+		return ""
+	}
+	if _, err := reportFormat(path); err != nil {
+		return err.Error()
+	}
+	return unwritable(path)
+}
+
+// reportFormat is the format that a report's name asks for.
+func reportFormat(path string) (string, error) {
+	format := strings.TrimPrefix(filepath.Ext(path), ".")
+	if format != "json" && format != "html" {
+		return "", errors.New("the end of its name says what is written: .json or .html")
+	}
+	return format, nil
+}
+
+// unwritable says why a file cannot be written. It leaves the file as it is.
+func unwritable(path string) string {
+	if path == "" {
+		return ""
+	}
+	info, err := os.Stat(path)
+	var probe *os.File
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if probe, err = os.CreateTemp(filepath.Dir(path), ".brine-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	case err == nil && info.IsDir():
+		return "it is a folder"
+	case err == nil && info.Mode().IsRegular():
+		if probe, err = os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+			err = probe.Close()
+		}
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return fmt.Sprintf("cannot be written: %s: %v", filepath.Dir(path), at.Err)
+	}
+	if err != nil {
+		return fmt.Sprintf("cannot be written: %v", err)
+	}
+	return ""
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
