@@ -52,7 +52,9 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	}
 	obj := &Object{Content: &unstructured.Unstructured{Object: content}, Source: c.source(n), doc: d, row: n.Line, col: n.Column}
 	k := checker{c: c, root: n}
-	if k.identity(obj, o.AllowGenerateName); obj.GVK.Kind != "" {
+	k.identity(obj, o.AllowGenerateName)
+	sound := len(c.problems) == 0 // so that more can be said of it
+	if obj.GVK.Kind != "" {
 		k.traps(obj)
 	}
 	if clean(content) {
@@ -73,7 +75,9 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 	r.problems = append(r.problems, c.problems...)
-	r.objects = append(r.objects, obj)
+	if sound || !o.Partial {
+		r.objects = append(r.objects, obj)
+	}
 }
 
 func (r *reading) list(d *document, n *yaml.Node, o Options, defaults listDefaults) {

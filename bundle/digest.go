@@ -40,7 +40,7 @@ func (b *Bundle) Digests() []Problem {
 		if !ok {
 			continue
 		}
-		objects, messages := digested(o, of, byID)
+		objects, messages := digested(o, of, byID, b.Partial)
 		template := podTemplate(o.Content.Object)
 		if template == nil {
 			messages = append(messages, fmt.Sprintf("%s has no pod template to put a digest into", o.GVK.Kind))
@@ -66,8 +66,9 @@ func (b *Bundle) Digests() []Problem {
 }
 
 // digested finds the objects that the annotation names, sorted and each once,
-// or says what is wrong with it.
-func digested(o *Object, of string, byID map[ID]*Object) (objects []*Object, messages []string) {
+// or says what is wrong with it. What a partial bundle has not may be in the
+// part that could not be read.
+func digested(o *Object, of string, byID map[ID]*Object, partial bool) (objects []*Object, messages []string) {
 	for ref := range strings.SplitSeq(of, ",") {
 		resource, name, ok := strings.Cut(strings.TrimSpace(ref), "/")
 		kind := map[string]string{"configmaps": "ConfigMap", "configmap": "ConfigMap", "secrets": "Secret", "secret": "Secret"}[resource]
@@ -77,6 +78,9 @@ func digested(o *Object, of string, byID map[ID]*Object) (objects []*Object, mes
 		}
 		id := ID{GroupKind: schema.GroupKind{Kind: kind}, Namespace: o.ID.Namespace, Name: name}
 		found := byID[id]
+		if found == nil && partial {
+			continue
+		}
 		if found == nil {
 			messages = append(messages, fmt.Sprintf("%s is not in this bundle, so its digest is not known: add it, or take it off the list", Name(id)))
 			continue

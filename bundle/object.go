@@ -3,7 +3,9 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,7 +38,11 @@ func (s Source) String() string {
 		at = fmt.Sprintf("%s:%d", s.File, s.Line)
 	}
 	if s.State != "" {
-		at += fmt.Sprintf(" (state %q, sls %s)", s.State, s.SLS)
+		at += fmt.Sprintf(" (state %q", s.State)
+		if s.SLS != "" { // Salt's low data need not tell it
+			at += ", sls " + s.SLS
+		}
+		at += ")"
 	}
 	return at
 }
@@ -90,6 +96,9 @@ type Bundle struct {
 	// Invalid is what was wrong with objects that were left out of Objects,
 	// where that was asked for (Options.SkipInvalid, Skip).
 	Invalid []Problem
+	// Partial: some of it could not be read (Options.Partial), so what is not
+	// here may be there all the same.
+	Partial bool
 }
 
 // Problem is one thing wrong (or, as a warning, odd) with a bundle. All
@@ -119,14 +128,15 @@ func join(a, b string) string {
 }
 
 // Name is how messages name an object: "Deployment.apps ns/name",
-// "Namespace name". It is unique, short, and what kubectl understands.
+// "Namespace name". It is unique, short, and what kubectl understands. What has
+// no name (yet) is "ConfigMap (no name)".
 func Name(id ID) string {
-	kind := id.GroupKind.Kind
+	kind, name := id.GroupKind.Kind, cmp.Or(id.Name, "(no name)")
 	if id.GroupKind.Group != "" {
 		kind += "." + id.GroupKind.Group
 	}
 	if id.Namespace != "" {
-		return kind + " " + id.Namespace + "/" + id.Name
+		name = id.Namespace + "/" + name
 	}
-	return kind + " " + id.Name
+	return strings.TrimPrefix(kind+" "+name, " ")
 }

@@ -34,10 +34,11 @@ func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
 	}
-	return ps.sorted()
+	return ps.Sorted()
 }
 
-func (ps Problems) sorted() Problems {
+// Sorted puts problems in the order of files and lines, each once.
+func (ps Problems) Sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Line, b.Source.Line),

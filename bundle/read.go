@@ -35,13 +35,16 @@ type Options struct {
 	// SkipInvalid leaves out objects that are wrong, and notes what is wrong with
 	// them in Bundle.Invalid. What cannot be read at all is an error all the same.
 	SkipInvalid bool
+	// Partial gives what is sound along with the Problems, as a Bundle that says
+	// so, to tell what else is wrong. It is not to be applied.
+	Partial bool
 	// IgnoreForeignStates passes over Salt states that are not Kubernetes objects.
 	IgnoreForeignStates bool
 }
 
 // Read reads and cleans all documents, in parallel, and tells all problems at
-// once: the error is Problems (or the context's). Identities are not settled
-// before Resolve.
+// once: the error is Problems (or the context's), and there is no bundle then but
+// with Options.Partial. Identities are not settled before Resolve.
 func Read(ctx context.Context, o Options) (*Bundle, error) {
 	switch o.InputFormat {
 	case "", FormatAuto, FormatManifests, FormatHigh, FormatLow:
@@ -74,10 +77,12 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 	if dropped > 0 {
 		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", count(dropped, "object"))})
 	}
-	if err := problems.err(); err != nil {
+	err := problems.err()
+	if err != nil && !o.Partial {
 		return nil, err
 	}
-	return b, nil
+	b.Partial = err != nil
+	return b, err
 }
 
 // each calls do for 0..n-1 on all processors.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // read reads text as standard input.
@@ -88,6 +89,9 @@ func TestReadRefuses(t *testing.T) {
 		{"None as a name", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: None\n", []string{"-:4:", "metadata.name", "None", "pillar"}},
 		{"None as a namespace", cm("  namespace: None\n"), []string{"-:5:", "metadata.namespace", "None"}},
 		{"None as an image", deployment("None", ""), []string{"-:11:", "image", "None"}},
+		{"None in an image", deployment("reg.example.com/None:None", ""), []string{"-:11:", "image", "None"}},
+		{"None as a registry", deployment("None/shop:1", ""), []string{"-:11:", "image", "None"}},
+		{"None as a tag", deployment("reg:5000/shop:None", ""), []string{"-:11:", "image", "None"}},
 		{"an empty name", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ''\n", []string{"-:4:", "metadata.name", "empty"}},
 		{"a null name", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name:\n", []string{"-:4:", "metadata.name", "empty"}},
 		{"no name", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", []string{"-:3:", "metadata.name", "missing"}},
@@ -409,5 +413,30 @@ func TestReadCountsWhatItDoesNotTell(t *testing.T) {
 	var problems Problems
 	if !errors.As(err, &problems) || len(problems) != maxTold+1 || !strings.Contains(err.Error(), "and 50 more problems") {
 		t.Errorf("%d problems: %v", len(problems), err)
+	}
+}
+
+func TestNamesAndPlacesInMessages(t *testing.T) {
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	for want, id := range map[string]ID{
+		"Deployment.apps shop/web":       {GroupKind: kind, Namespace: "shop", Name: "web"},
+		"Deployment.apps (no name)":      {GroupKind: kind},
+		"Deployment.apps shop/(no name)": {GroupKind: kind, Namespace: "shop"},
+		"shop/web":                       {Namespace: "shop", Name: "web"},
+	} {
+		if got := Name(id); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for want, source := range map[string]Source{
+		"":                              {},
+		"a.yaml":                        {File: "a.yaml"},
+		"a.yaml:3":                      {File: "a.yaml", Line: 3},
+		`a.yaml:3 (state "x")`:          {File: "a.yaml", Line: 3, State: "x"},
+		`a.yaml:3 (state "x", sls y.z)`: {File: "a.yaml", Line: 3, State: "x", SLS: "y.z"},
+	} {
+		if got := source.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -41,6 +41,8 @@ type Resolver struct {
 	// Strict makes a kind that nobody serves a problem; it is a warning
 	// otherwise, and such an object keeps the namespace it is written with.
 	Strict bool
+	// Quiet says nothing of kinds that nobody serves: the caller does.
+	Quiet bool
 }
 
 // Resolve settles namespaces and so identities. CRDs in the bundle speak
@@ -56,7 +58,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 	var problems, unknown Problems
 	for _, o := range b.Objects {
 		scope, odd := s.of(o.GVK)
-		if odd != "" {
+		if odd != "" && !r.Quiet {
 			p := Problem{Source: o.Source, ID: o.ID, Message: odd}
 			if r.Strict {
 				problems = append(problems, p)
@@ -73,7 +75,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 		scope, _ := s.of(a.GVK)
 		s.place(&a.ID, a.Source, scope)
 	}
-	b.warnOnce(unknown)
+	b.WarnOnce(unknown)
 	if s.dropped > 0 {
 		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", count(s.dropped, "cluster-scoped object"))})
 	}
@@ -90,8 +92,8 @@ func (b *Bundle) warn(p Problem) {
 	}
 }
 
-// warnOnce adds one warning for all that say the same, and counts them.
-func (b *Bundle) warnOnce(same Problems) {
+// WarnOnce adds one warning for all that say the same, and counts them.
+func (b *Bundle) WarnOnce(same []Problem) {
 	counts := map[string]int{}
 	for _, p := range same {
 		counts[p.Message]++

@@ -112,9 +112,9 @@ func TestReadRefusesWhatSaltPrintsInPlaceOfStates(t *testing.T) {
 		"an empty list, wrapped": {`{"local": []}`, "Salt rendered nothing ([])"},
 		"null, wrapped":          {`{"local": null}`, "Salt rendered nothing (null)"},
 		"YAML":                   {"local: {}\n", "Salt rendered nothing ({})"},
-		"a foreign state":        {high("{}", `{"order": 1}`)[:len(high("{}", `{"order": 1}`))-2] + `, "B": {"pkg.installed": [{"name": "vim"}]}}}`, `(state "B", sls ): pkg.installed is not an object`},
-		"an object that is bad":  {high(`{"a": true}`, `{"order": 1}`), `(state "A", sls ): ConfigMap a: data.a`},
-		"an unknown requisite":   {high("{}", `{"require": [{"k": "gone"}]}`), `(state "A", sls ): require: no state`},
+		"a foreign state":        {high("{}", `{"order": 1}`)[:len(high("{}", `{"order": 1}`))-2] + `, "B": {"pkg.installed": [{"name": "vim"}]}}}`, `(state "B"): pkg.installed is not an object`},
+		"an object that is bad":  {high(`{"a": true}`, `{"order": 1}`), `(state "A"): ConfigMap a: data.a`},
+		"an unknown requisite":   {high("{}", `{"require": [{"k": "gone"}]}`), `(state "A"): require: no state`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := read(c.in)

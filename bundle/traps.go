@@ -49,13 +49,13 @@ func (k *checker) field(m map[string]any, key string, v any) bool {
 	case key == "creationTimestamp" && v == nil && k.parent(1) == "metadata":
 		delete(m, key) // what Go's encoders leave in every pod template
 		return true
-	case key == "image" && v == "None":
+	case key == "image" && isNone(key, v):
 		k.problem("%s", saysNone)
 		return true
 	case !k.builtIn:
 		return false
 	case key == "name", key == "namespace", key == "image", strings.HasSuffix(key, "Name"):
-		return k.reference(v)
+		return k.reference(key, v)
 	case key == "value" && slices.Contains([]string{"env", "tolerations", "taints", "httpHeaders"}, k.parent(1)),
 		key == "values" && slices.Contains([]string{"matchExpressions", "matchFields"}, k.parent(1)),
 		key == "command", key == "args":
@@ -137,14 +137,14 @@ func (k *checker) text(v any) {
 }
 
 // reference checks a field of a built-in kind that names something.
-func (k *checker) reference(v any) bool {
+func (k *checker) reference(key string, v any) bool {
 	switch v := v.(type) {
 	case map[string]any, []any:
 		return false
 	case string:
 		if hasJinja(v) {
 			k.problem("%s", leftOver)
-		} else if v == "None" {
+		} else if isNone(key, v) {
 			k.problem("%s", saysNone)
 		}
 	case nil:
@@ -165,6 +165,17 @@ func (k *checker) jinja(key, s string) bool {
 	}
 	k.at(key, "%s", leftOver)
 	return true
+}
+
+// isNone: a name is None as a whole, an image also where its registry, a part of
+// its path, its tag or its digest is: reg/None:None.
+func isNone(key string, v any) bool {
+	s, _ := v.(string)
+	if key != "image" {
+		return s == "None"
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == ':' || r == '@' })
+	return slices.Contains(parts, "None")
 }
 
 func (k *checker) none(key, s string) bool {

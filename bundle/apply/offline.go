@@ -27,10 +27,10 @@ type Checked struct {
 // that name none. Warnings are added to the bundle's.
 func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
 	c := &Checked{}
-	c.Problems = append(c.Problems, problemsOf(b.Resolve(bundle.Resolver{Namespace: namespace}))...)
+	c.Problems = append(c.Problems, problemsOf(b.Resolve(bundle.Resolver{Namespace: namespace, Quiet: true}))...)
 	c.Problems = append(c.Problems, b.Digests()...)
 	c.Problems = append(c.Problems, problemsOf(b.FillSlots(nil))...)
-	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return false }})
+	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
 	c.Graph, c.Problems = g, append(c.Problems, wrong...)
 	for _, o := range b.Objects {
 		_, wrong := ready.Compile(o)
@@ -42,7 +42,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 		return nil, err
 	}
 	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
-	b.Warnings = append(b.Warnings, warnings...)
+	b.WarnOnce(warnings)
 	return c, nil
 }
 

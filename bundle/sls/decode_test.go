@@ -235,10 +235,10 @@ A: {k.object_present: [{name: salt://x.yaml}]}
 B: {k.object_present: []}
 C: {k.object_absent: [{name: c}]}
 D: {k.object_present: [{manifest: text}]}`,
-			want: `problem line 2 (state "A", sls ): k.object_present reads its manifest from salt://x.yaml when it runs: render that file into the bundle instead
-problem line 3 (state "B", sls ): k.object_present needs its manifest inline
-problem line 4 (state "C", sls ): k.object_absent needs apiVersion and kind beside the name, or a manifest
-problem line 5 (state "D", sls ): manifest: an object is a mapping with apiVersion, kind and metadata; this is none
+			want: `problem line 2 (state "A"): k.object_present reads its manifest from salt://x.yaml when it runs: render that file into the bundle instead
+problem line 3 (state "B"): k.object_present needs its manifest inline
+problem line 4 (state "C"): k.object_absent needs apiVersion and kind beside the name, or a manifest
+problem line 5 (state "D"): manifest: an object is a mapping with apiVersion, kind and metadata; this is none
 `},
 		"Salt's errors, without the text around them": {
 			in: `{"local": ["Rendering SLS 'base:x' failed: could not find expected ':'; line 7\n\n---\npassword: hunter2\n---", "No matching sls found for 'y' in env 'base'"]}`,
@@ -277,10 +277,10 @@ D: {k.object_present: [{manifest: ` + cm("d") + `}, {require: [{k: []}]}]}
 E: {k.object_present: [{manifest: ` + cm("e") + `}]}`,
 			want: `0 present D ConfigMap/d
 1 present E ConfigMap/e
-problem line 2 (state "A", sls ): the arguments of k.object_present are a list of one-field mappings; this is none
-problem line 4 (state "C", sls ): a state's body is a mapping of module.function to its arguments; this is none
-problem line 3 (state "B", sls ): state module k needs exactly one function, this has 2 (object_present, object_absent)
-problem line 5 (state "D", sls ): require: k needs the id or name of a state
+problem line 2 (state "A"): the arguments of k.object_present are a list of one-field mappings; this is none
+problem line 4 (state "C"): a state's body is a mapping of module.function to its arguments; this is none
+problem line 3 (state "B"): state module k needs exactly one function, this has 2 (object_present, object_absent)
+problem line 5 (state "D"): require: k needs the id or name of a state
 `},
 		"low data, resolved by Salt": {
 			in: `

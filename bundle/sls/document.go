@@ -145,7 +145,11 @@ func scalar(line int, s string) *yaml.Node {
 func (p Problem) String() string {
 	at := fmt.Sprintf("line %d", p.Line)
 	if p.State != "" {
-		at += fmt.Sprintf(" (state %q, sls %s)", p.State, p.SLS)
+		at += fmt.Sprintf(" (state %q", p.State)
+		if p.SLS != "" {
+			at += ", sls " + p.SLS
+		}
+		at += ")"
 	}
 	return at + ": " + p.Message
 }

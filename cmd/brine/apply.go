@@ -30,6 +30,7 @@ type input struct {
 	generate    bool
 	foreign     bool
 	skipInvalid bool
+	partial     bool
 }
 
 func (in *input) flags(f *pflag.FlagSet) {
@@ -46,7 +47,7 @@ func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
 	}
 	return bundle.Read(cmd.Context(), bundle.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
-		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid,
+		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
 	})
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +21,7 @@ func newCheck(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and tell all that is wrong with it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			in.partial = true
 			b, err := in.read(cmd, s)
 			if b == nil {
 				return &coded{apply.ExitBadBundle, err}
@@ -27,11 +30,9 @@ func newCheck(s streams) *cobra.Command {
 			if checkErr != nil {
 				return &coded{apply.ExitBadBundle, checkErr}
 			}
-			problems := append(problemsOf(err), c.Problems...)
-			problems = append(problems, c.Faults...)
-			g := c.Graph
-			if err := output.Check(s.out, format, b, g, problems); err != nil {
-				return err
+			problems := together(problemsOf(err), slices.Concat(c.Problems, c.Faults))
+			if err := output.Check(s.out, format, b, c.Graph, problems); err != nil {
+				return shown("print the check", err)
 			}
 			if len(problems) > 0 {
 				return &exit{apply.ExitBadBundle}
@@ -44,6 +45,27 @@ func newCheck(s streams) *cobra.Command {
 	kubernetesVersion(cmd.Flags(), &kubernetes)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
 	return cmd
+}
+
+// together are all problems by file and line. What reading found wrong with a
+// field is not told again.
+func together(reading, checking []bundle.Problem) bundle.Problems {
+	all := bundle.Problems(slices.Clone(reading))
+	for _, c := range checking {
+		if !slices.ContainsFunc(reading, func(r bundle.Problem) bool {
+			return r.Source.File == c.Source.File && r.ID.GroupKind == c.ID.GroupKind && r.ID.Name == c.ID.Name &&
+				r.Path != "" && (inside(c.Path, r.Path) || inside(r.Path, c.Path))
+		}) {
+			all = append(all, c)
+		}
+	}
+	return all.Sorted()
+}
+
+// inside says whether a field is another one, or in it.
+func inside(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func problemsOf(err error) []bundle.Problem {

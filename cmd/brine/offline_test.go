@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/plan"
 )
@@ -73,6 +76,55 @@ func TestDryRunWithoutACluster(t *testing.T) {
 	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").want(t, 1).tells(t, "policy/v1")
 	offline(t, "check", "-f", old, "--kubernetes-version=9.9").want(t, 3).tells(t, "there are 1.")
 	offline(t, "destroy", "--dry-run=client", "--inventory", "a/b", "-o", "json").want(t, 3).tells(t, "--dry-run=server")
+}
+
+// What cannot be read hides nothing of what can.
+func TestCheckTellsAllProblemsAtOnce(t *testing.T) {
+	file := bundleFile(t, documents(
+		"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {prots: []}\n",
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {config.kubernetes.io/depends-on: /namespaces/default/ConfigMap/lost, brine.dev/digest-of: configmaps/lost}}\n"+
+			"spec: {replcas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: 'reg/None:None'}]}}}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: lost\n name: twice\n",
+		"apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 1}\n",
+		"apiVersion: unknown.example.com/v1\nkind: Thing\nmetadata: {name: t}\n",
+		"apiVersion: unknown.example.com/v1\nkind: Thing\nmetadata: {name: t2}\n",
+	))
+	var check struct {
+		Kind             string
+		Objects          []any
+		Errors, Warnings []struct {
+			Source        bundle.Source
+			Path, Message string
+		}
+	}
+	none := filepath.Join(t.TempDir(), "none.yaml")
+	s := offline(t, "check", "-f", file, "-f", none, "-o", "json").want(t, apply.ExitBadBundle)
+	if err := json.Unmarshal([]byte(s.stdout), &check); err != nil {
+		t.Fatal(err, s.stdout)
+	}
+	var got []string
+	for _, e := range check.Errors {
+		what := e.Path
+		if what == "" {
+			what, _, _ = strings.Cut(e.Message, ":")
+		}
+		got = append(got, fmt.Sprintf("%s:%d %s", filepath.Base(e.Source.File), e.Source.Line, what))
+	}
+	want := []string{
+		"bundle.yaml:4 spec.prots", "bundle.yaml:9 spec.replcas", "bundle.yaml:9 spec.template.spec.containers[0].image",
+		"bundle.yaml:15 not YAML", "bundle.yaml:17 metadata", "bundle.yaml:24 data.a", "none.yaml:0 no such file or folder (looked for " + none + ")",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the errors are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(check.Objects) != 5 || len(check.Warnings) != 1 || !strings.Contains(check.Warnings[0].Message, "2 objects") || s.stderr != "" {
+		t.Errorf("%d objects, warnings %v, stderr %q", len(check.Objects), check.Warnings, s.stderr)
+	}
+	text := offline(t, "check", "-f", file).want(t, apply.ExitBadBundle)
+	if strings.Count(text.stdout, "error: ") != 6 || !strings.Contains(text.stdout, "ConfigMap (no name): metadata: is missing") {
+		t.Errorf("as text:\n%s", text.stdout)
+	}
 }
 
 func TestRealBundlesWithoutACluster(t *testing.T) {
