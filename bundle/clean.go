@@ -61,7 +61,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		r.dropped++
 	}
 	if c.untold > 0 {
-		c.problems = append(c.problems, Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", count(c.untold, "more problem"))})
+		c.problems = append(c.problems, Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", Count(c.untold, "more problem"))})
 	}
 	for i := range c.problems {
 		c.problems[i].ID = obj.ID

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -75,7 +76,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 		dropped += r.dropped
 	}
 	if dropped > 0 {
-		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", count(dropped, "object"))})
+		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", Count(dropped, "object"))})
 	}
 	err := problems.err()
 	if err != nil && !o.Partial {
@@ -139,9 +140,13 @@ func (r *reading) root(d *document, root *yaml.Node, o Options) {
 	}
 }
 
-func count(n int, what string) string {
+// Count is "1 object", "2 objects", "3 dependencies".
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if before, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, before)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -77,7 +77,7 @@ func (b *Bundle) Resolve(r Resolver) error {
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
-		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", count(s.dropped, "cluster-scoped object"))})
+		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", Count(s.dropped, "cluster-scoped object"))})
 	}
 	problems = append(problems, b.unite()...)
 	b.requisites()
@@ -102,7 +102,7 @@ func (b *Bundle) WarnOnce(same []Problem) {
 		if n := counts[p.Message]; n > 0 {
 			counts[p.Message] = 0
 			if n > 1 {
-				p.Message += fmt.Sprintf(" (%s; this is the first)", count(n, "object"))
+				p.Message += fmt.Sprintf(" (%s; this is the first)", Count(n, "object"))
 			}
 			b.warn(p)
 		}

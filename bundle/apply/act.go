@@ -290,7 +290,7 @@ func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstruc
 		}
 		return fmt.Errorf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))
 	}
-	text := diff.Redact(err.Error(), n.Object.Content)
+	text := diff.Redact(shortened(err), n.Object.Content)
 	for _, secret := range secrets {
 		text = diff.Redact(text, secret)
 	}

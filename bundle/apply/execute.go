@@ -390,7 +390,7 @@ func (e *execution) startPruning() {
 			continue
 		}
 		if notApplied > 0 && n.Action != plan.Skipped {
-			e.lose(n, plan.Skipped, fmt.Sprintf("not %s, because %d objects could not be applied", n.Action, notApplied))
+			e.lose(n, plan.Skipped, fmt.Sprintf("not %s, because %s could not be applied", n.Action, bundle.Count(notApplied, "object")))
 			continue
 		}
 		e.consider(n)

@@ -47,8 +47,8 @@ func (r *run) sameBundle() error {
 		}
 	}
 	return badBundle([]bundle.Problem{{Message: fmt.Sprintf(
-		"inventory %s/%s, named after the bundle's file, holds %d objects, and none of them is in this bundle, so all of them would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
-		r.inv.Namespace, r.inv.Name, len(r.inv.Members), r.inv.Name)}})
+		"inventory %s/%s, named after the bundle's file, holds %s, none of which this bundle has, so all would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), r.inv.Name)}})
 }
 
 // lookInOwnVersion reads again, one by one, objects of a kind that the bundle

@@ -143,8 +143,8 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	var problems []bundle.Problem
 	if len(in.Graph.Objects) == 0 && len(in.Absent) == 0 && len(in.Inventory.Members) > 0 && !in.Options.AllowEmpty && !in.Options.Destroy {
 		return nil, []bundle.Problem{{Message: fmt.Sprintf(
-			"the bundle is empty, and the inventory %s/%s holds %d objects that would all be pruned: if that is meant, use --allow-empty or brine destroy",
-			in.Inventory.Namespace, in.Inventory.Name, len(in.Inventory.Members))}}
+			"the bundle is empty, and the inventory %s/%s holds %s, all of which would be pruned: if that is meant, use --allow-empty or brine destroy",
+			in.Inventory.Namespace, in.Inventory.Name, bundle.Count(len(in.Inventory.Members), "object"))}}
 	}
 	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
 	priority := in.Graph.CriticalPath()

@@ -164,8 +164,8 @@ func (in *Input) tooMany(steps []*Step) *bundle.Problem {
 	if count <= most {
 		return nil
 	}
-	return &bundle.Problem{Message: fmt.Sprintf("%d of %d objects in inventory %s/%s would be pruned, more than --max-prune=%s allows: nothing was changed",
-		count, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name, limit)}
+	return &bundle.Problem{Message: fmt.Sprintf("%d of %s in inventory %s/%s would be pruned, more than --max-prune=%s allows: nothing was changed",
+		count, bundle.Count(len(in.Inventory.Members), "object"), in.Inventory.Namespace, in.Inventory.Name, limit)}
 }
 
 // stillNeeded keeps what an object of the bundle depends on explicitly.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,67 +13,33 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
-	"brine/bundle/cluster"
 	"brine/inventory"
 )
 
 func newHistory(s streams) *cobra.Command {
-	r := &runFlags{}
-	var format string
-	cmd := &cobra.Command{
-		Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to", Args: cobra.NoArgs,
-	}
-	cmd.Flags().StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
-	cmd.Flags().StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
-	conn := newConnection(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		inv, err := r.load(cmd.Context(), conn)
+	cmd := &cobra.Command{Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to"}
+	return inspect(cmd, func(ctx context.Context, r *runFlags, conn *connection) error {
+		inv, err := r.load(ctx, s, conn)
 		if err != nil {
 			return err
 		}
-		history, err := inv.History(cmd.Context())
+		history, err := inv.History(ctx)
 		if err != nil {
 			return &coded{apply.ExitCode(err), err}
 		}
-		return printHistory(s, format, inv, history)
-	}
-	return cmd
-}
-
-func (r *runFlags) load(ctx context.Context, conn *connection) (*inventory.Inventory, error) {
-	where, err := r.where(conn)
-	if err != nil {
-		return nil, &coded{apply.ExitBadBundle, err}
-	}
-	client, err := conn.client(cluster.Options{})
-	if err != nil {
-		return nil, err
-	}
-	inv, err := inventory.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
-	if err != nil {
-		return nil, &coded{apply.ExitCode(err), err}
-	}
-	if !inv.Exists() {
-		return nil, &coded{apply.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
-	}
-	return inv, nil
+		return shown("print the history", printHistory(s, r.format, inv, history))
+	})
 }
 
 func printHistory(s streams, format string, inv *inventory.Inventory, history []inventory.Revision) error {
 	if format == "json" {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
 		if history == nil {
 			history = []inventory.Revision{}
 		}
-		if err := encoder.Encode(map[string]any{
+		return printJSON(s, map[string]any{
 			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
 			"inventory": apply.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
-		}); err != nil {
-			return fmt.Errorf("print the history: %w", err)
-		}
-		return nil
+		})
 	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
@@ -82,10 +47,7 @@ func printHistory(s streams, format string, inv *inventory.Inventory, history []
 		digest := r.Digest[:min(len(r.Digest), 19)]
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), r.Result, r.Objects, r.Who, r.JobID, digest)
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print the history: %w", err)
-	}
-	return nil
+	return w.Flush()
 }
 
 func newRollback(s streams) *cobra.Command {
@@ -103,7 +65,7 @@ func newRollback(s streams) *cobra.Command {
 				return fmt.Errorf("rollback %s: the revision is a number, as brine history lists them", args[0])
 			}
 		}
-		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) { return r.revision(ctx, conn, number) }
+		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) { return r.revision(ctx, s, conn, number) }
 		return r.run(cmd, s, conn)
 	}
 	return cmd
@@ -111,8 +73,8 @@ func newRollback(s streams) *cobra.Command {
 
 // revision reads a revision as a bundle; 0 is the last one that was another
 // than the present.
-func (r *runFlags) revision(ctx context.Context, conn *connection, number int) (*bundle.Bundle, error) {
-	inv, err := r.load(ctx, conn)
+func (r *runFlags) revision(ctx context.Context, s streams, conn *connection, number int) (*bundle.Bundle, error) {
+	inv, err := r.load(ctx, s, conn)
 	if err != nil {
 		return nil, err
 	}

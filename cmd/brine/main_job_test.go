@@ -365,7 +365,12 @@ func TestMainJobImmutable(t *testing.T) {
 			"\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: c, image: 'registry.k8s.io/pause:3.10', args: [" + command + "]}]\n"
 	}
 	s.apply(job("one")).want(t, 0)
-	s.apply(job("two")).want(t, apply.ExitFailed).tells(t, "immutable", "brine.dev/on-immutable")
+	for _, run := range []said{s.apply(job("two")), s.preview(job("two"))} {
+		run.want(t, apply.ExitFailed).tells(t, "immutable", "brine.dev/on-immutable")
+		if told := run.did(t, "Job", "once", plan.Failed).Error; len(told) > 400 || strings.Contains(told, "pause:3.10") {
+			t.Errorf("the server's answer is told with the value of the field: %s", told)
+		}
+	}
 	s.apply(job("two"), "--recreate=Job").want(t, 0).did(t, "Job", "once", plan.Recreated)
 	s.apply(job("three", "annotations: {brine.dev/on-immutable: recreate}")).want(t, 0).did(t, "Job", "once", plan.Recreated)
 }

@@ -371,6 +371,9 @@ class Returns(Case):
         self.play(code=6, then="sys.stderr.write('brine: no cluster\\n')")
         with self.assertRaisesRegex(Exception, "no cluster"):
             self.brine.status("platform")
+        self.play(code=6, then="print(json.dumps({'objects': [], 'errors': ['no cluster']}))")
+        with self.assertRaisesRegex(Exception, "exit code 6.*no cluster"):
+            self.brine.history("platform")
 
 
 class VersionSkew(Case):

@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -306,12 +305,4 @@ func first(texts ...string) string {
 	return ""
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if before, ok := strings.CutSuffix(what, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, before)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func count(n int, what string) string { return bundle.Count(n, what) }

@@ -264,11 +264,13 @@ def _document(command, name, kwargs):
     if done["exit"]:
         __context__["retcode"] = done["exit"]
     try:
-        return json.loads(done["stdout"])
+        document = json.loads(done["stdout"])
+        why = "\n".join(document.get("errors") or [])
     except ValueError:
-        raise CommandExecutionError(
-            "brine {} failed (exit code {}): {}".format(command, done["exit"], done["stderr"].strip())
-        )
+        document, why = None, done["stderr"].strip()
+    if document is None or why:
+        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(command, done["exit"], why))
+    return document
 
 
 def _prepare(command, name, kwargs):
