@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,16 +129,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
-	return newSceneAlone(t)
-}
-
-// newSceneAlone is newScene for a test that runs beside no other.
-func newSceneAlone(t *testing.T) *scene {
-	t.Helper()
-	c := clustertest.Shared(t)
-	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
-	s.inventory = s.ns + "/inv"
-	return s
+	return sceneOn(t, clustertest.Shared(t))
 }
 
 // newOwnScene sets a scene on a cluster of its own, for tests of APIServices:
@@ -147,7 +137,11 @@ func newSceneAlone(t *testing.T) *scene {
 // deleted.
 func newOwnScene(t *testing.T) *scene {
 	t.Helper()
-	c := clustertest.New(t)
+	return sceneOn(t, clustertest.New(t))
+}
+
+func sceneOn(t *testing.T, c *clustertest.Cluster) *scene {
+	t.Helper()
 	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
 	s.inventory = s.ns + "/inv"
 	return s
@@ -313,36 +307,6 @@ func (s *scene) eventually(what string, ok func() bool) {
 	}
 	s.Fatalf("never happened: %s", what)
 }
-
-// configMap is a ConfigMap of the scene's namespace, with more fields of its
-// metadata in flow style ("annotations: {a: b}").
-func configMap(name string, metadata ...string) string {
-	text := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
-	for _, m := range metadata {
-		text += "  " + m + "\n"
-	}
-	return text + "data: {key: value}\n"
-}
-
-// deployment is one of a single container that asks for the given CPU.
-func deployment(name string, replicas int, cpu string, metadata ...string) string {
-	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
-	for _, m := range metadata {
-		text += "  " + m + "\n"
-	}
-	return text + fmt.Sprintf(`spec:
-  replicas: %d
-  selector: {matchLabels: {app: %s}}
-  template:
-    metadata: {labels: {app: %s}}
-    spec:
-      containers:
-      - {name: c, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "%s"}}}
-`, replicas, name, name, cpu)
-}
-
-// documents are one bundle.
-func documents(texts ...string) string { return strings.Join(texts, "---\n") }
 
 func TestApplyAndDestroy(t *testing.T) {
 	s := newScene(t)

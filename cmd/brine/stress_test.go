@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/inventory"
 )
 
@@ -31,7 +32,7 @@ func stress(t *testing.T) *scene {
 	if os.Getenv(stressEnv) != "1" {
 		t.Skipf("stress takes minutes: %s=1 runs it", stressEnv)
 	}
-	return newSceneAlone(t)
+	return sceneOn(t, clustertest.Shared(t))
 }
 
 func TestStressThousandDeployments(t *testing.T) {
