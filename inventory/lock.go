@@ -37,54 +37,52 @@ var ErrLocked = errors.New("locked by another run")
 // ErrLockLost says that the lock was taken from us, or could not be renewed in time.
 var ErrLockLost = errors.New("the lock on the inventory was lost")
 
-// Lock is a Lease, brine-<inventory>, held while a run writes.
+// ErrTaken says that another run had the lock since Await: what was read since
+// then may be out of date.
+var ErrTaken = errors.New("another run had the lock meanwhile")
+
+// Lock is a Lease, brine-<inventory>, held while a run writes. It stays when
+// it is given back, so that its resourceVersion tells whether anybody held it.
 type Lock struct {
 	client *cluster.Client
 	id     bundle.ID
 	holder string
 
 	mu    sync.Mutex
-	lease *unstructured.Unstructured
+	lease *unstructured.Unstructured // as it was seen, then as we hold it; nil: not there
 	stop  context.CancelFunc
 	done  chan struct{}
 }
 
-// Acquire takes the lock of an inventory. If another run holds it, it watches
-// whether that run still renews it: clocks are not compared, so they need not
-// agree. A holder that does not, is dead, and its lock is taken. A live one is
-// waited for as long as wait, then the error is ErrLocked. The context that is
-// returned ends when the lock is lost.
-func Acquire(ctx context.Context, c *cluster.Client, namespace, name string, wait time.Duration) (*Lock, context.Context, error) {
+// Await returns the lock of an inventory, not taken yet, when no living run
+// holds it: one request. What is read after it, and before Take succeeds, no
+// other run has changed. If a run holds it, it watches whether that run still
+// renews it: clocks are not compared, so they need not agree. A holder that
+// does not, is dead. A living one is waited for until giveUp, then the error is
+// ErrLocked.
+func Await(ctx context.Context, c *cluster.Client, namespace, name string, giveUp time.Time) (*Lock, error) {
 	l := &Lock{
 		client: c,
 		id:     bundle.ID{Namespace: namespace, Name: "brine-" + name, GroupKind: leases.GVK.GroupKind()},
 		holder: holder(),
 	}
-	if err := l.acquire(ctx, wait); err != nil {
-		return nil, nil, fmt.Errorf("lock inventory %s/%s: %w", namespace, name, err)
+	if err := l.await(ctx, giveUp); err != nil {
+		return nil, fmt.Errorf("lock inventory %s/%s: %w", namespace, name, err)
 	}
-	held, lost := context.WithCancelCause(ctx)
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop, l.done = stop, make(chan struct{})
-	go l.renew(renewing, lost)
-	return l, held, nil
+	return l, nil
 }
 
-func (l *Lock) acquire(ctx context.Context, wait time.Duration) error {
-	giveUp := time.Now().Add(wait)
+func (l *Lock) await(ctx context.Context, giveUp time.Time) error {
 	var seen string
 	var since time.Time
 	for {
-		err := l.create(ctx)
-		if err == nil || !apierrors.IsAlreadyExists(err) {
-			return err
-		}
 		live, err := l.client.Get(ctx, leases, l.id)
 		if err != nil {
 			return err
 		}
-		if live == nil {
-			continue // released between the two requests
+		l.lease = live
+		if live == nil || holderOf(live) == "" || isDead(holderOf(live)) {
+			return nil
 		}
 		version := live.GetResourceVersion()
 		if version != seen {
@@ -94,11 +92,8 @@ func (l *Lock) acquire(ctx context.Context, wait time.Duration) error {
 				return fmt.Errorf("%w: %s, which renewed its lock just now; wait for it, or use --lock-timeout", ErrLocked, holderOf(live))
 			}
 		}
-		if time.Since(since) > durationOf(live) || isDead(holderOf(live)) {
-			if err := l.take(ctx, live); err == nil || !apierrors.IsConflict(err) {
-				return err
-			}
-			continue
+		if time.Since(since) > durationOf(live) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -108,23 +103,37 @@ func (l *Lock) acquire(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-func (l *Lock) create(ctx context.Context) error {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(leases.GVK)
-	u.SetNamespace(l.id.Namespace)
-	u.SetName(l.id.Name)
-	l.fill(u)
-	lease, err := l.client.Create(ctx, leases, u, cluster.Write{})
-	if err != nil {
-		return err
+// Take takes the lock, unless another run had it since Await: then the error is
+// ErrTaken. The context that is returned ends when the lock is lost.
+func (l *Lock) Take(ctx context.Context) (context.Context, error) {
+	if err := l.take(ctx); err != nil {
+		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || l.lease != nil && apierrors.IsNotFound(err) {
+			err = errors.Join(ErrTaken, err)
+		}
+		return nil, fmt.Errorf("take lock %s: %w", bundle.Name(l.id), err)
 	}
-	l.lease = lease
-	return nil
+	held, lost := context.WithCancelCause(ctx)
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop, l.done = stop, make(chan struct{})
+	go l.renew(renewing, lost)
+	return held, nil
 }
 
-func (l *Lock) take(ctx context.Context, live *unstructured.Unstructured) error {
-	l.fill(live)
-	lease, err := l.client.Update(ctx, leases, live)
+func (l *Lock) take(ctx context.Context) error {
+	var lease *unstructured.Unstructured
+	var err error
+	if l.lease == nil {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetGroupVersionKind(leases.GVK)
+		u.SetNamespace(l.id.Namespace)
+		u.SetName(l.id.Name)
+		l.fill(u)
+		lease, err = l.client.Create(ctx, leases, u, cluster.Write{})
+	} else {
+		u := l.lease.DeepCopy()
+		l.fill(u)
+		lease, err = l.client.Update(ctx, leases, u)
+	}
 	if err != nil {
 		return err
 	}
@@ -187,25 +196,41 @@ func (l *Lock) Stop() {
 	<-l.done
 }
 
-// Release gives the lock back. It works on a context that is still alive, also
-// after the run's own was cancelled.
-func (l *Lock) Release(ctx context.Context) error {
+// Release gives the lock back, and with it the Lease where nothing is left to
+// be locked. It works on a context that is still alive, also after the run's own
+// was cancelled.
+func (l *Lock) Release(ctx context.Context, remove bool) error {
 	l.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
+	err := l.giveBack(ctx, remove)
 	if apierrors.IsConflict(err) {
 		// A renewal that was cut short may have been written: then it is still ours.
 		live, getErr := l.client.Get(ctx, leases, l.id)
 		if getErr != nil || live == nil || holderOf(live) != l.holder {
 			return nil // it is another run's by now
 		}
-		_, err = l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: live.GetUID(), Version: live.GetResourceVersion()})
+		l.lease = live
+		err = l.giveBack(ctx, remove)
 	}
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) { // it may go with its namespace
 		return fmt.Errorf("release the lock: %w", err)
 	}
 	return nil
+}
+
+func (l *Lock) giveBack(ctx context.Context, remove bool) error {
+	if remove {
+		_, err := l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
+		return err
+	}
+	// As client-go's leader election does: nobody's, and nothing to wait for.
+	u := l.lease.DeepCopy()
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	spec["holderIdentity"], spec["leaseDurationSeconds"] = "", int64(1)
+	u.Object["spec"] = spec
+	_, err := l.client.Update(ctx, leases, u)
+	return err
 }
 
 func holderOf(u *unstructured.Unstructured) string {

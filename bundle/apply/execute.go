@@ -185,7 +185,7 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 
 // advance starts what may go; false when all is settled.
 func (e *execution) advance() bool {
-	for e.acting() < e.Parallel && e.queue.Len() > 0 && e.halted == nil {
+	for e.acting() < e.client.Width() && e.queue.Len() > 0 && e.halted == nil {
 		n, ok := heap.Pop(&e.queue).(*node)
 		if !ok || n.state != queued {
 			continue

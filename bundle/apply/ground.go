@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/validate"
@@ -123,7 +124,7 @@ func (g *ground) chooseStandIns(ctx context.Context) error {
 func (g *ground) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 	found := make([][]bundle.ID, len(kinds)*len(g.standIns))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(g.Parallel)
+	group.SetLimit(cluster.MostWrites)
 	for i, gk := range kinds {
 		resource, err := g.client.Any(gk)
 		if err != nil || !resource.Can("list") || g.crds.Has(gk) {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,37 +14,28 @@ import (
 	"brine/inventory"
 )
 
-// lockUp takes the lock, unless this run has it. An inventory that cannot be
-// read, and a bundle that is wrong, are found before: nothing is written for
-// them, not even the lock. It returns true where there is nothing to be done.
-func (r *run) lockUp(ctx context.Context) (bool, error) {
-	if r.lock != nil {
-		return false, nil
+// take takes the lock, unless this run has it. Where its namespace is not there
+// yet, that is made first: from the bundle, if the bundle has it.
+func (r *run) take(ctx context.Context) error {
+	if r.held != nil {
+		return nil
 	}
-	if err := r.load(ctx); err != nil {
-		return false, err
+	held, err := r.lock.Take(ctx)
+	if apierrors.IsNotFound(err) && !errors.Is(err, inventory.ErrTaken) && !r.Plan.Destroy {
+		if err := r.makeNamespace(ctx); err != nil {
+			return err
+		}
+		held, err = r.lock.Take(ctx)
 	}
-	if r.nothingToDestroy() {
-		return true, nil
-	}
-	if err := r.order(); err != nil {
-		return false, err
-	}
-	lock, held, err := r.acquire(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	r.lock, r.held = lock, held
-	return false, nil
+	r.held = held
+	return nil
 }
 
-// acquire takes the lock. Where its namespace is not there yet, that is made
-// first: from the bundle, if the bundle has it.
-func (r *run) acquire(ctx context.Context) (*inventory.Lock, context.Context, error) {
-	lock, held, err := inventory.Acquire(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.LockTimeout)
-	if !apierrors.IsNotFound(err) || r.Plan.Destroy {
-		return lock, held, err
-	}
+// makeNamespace makes the inventory's namespace.
+func (r *run) makeNamespace(ctx context.Context) error {
 	namespace := &unstructured.Unstructured{Object: map[string]any{}}
 	namespace.SetAPIVersion("v1")
 	namespace.SetKind("Namespace")
@@ -57,14 +49,14 @@ func (r *run) acquire(ctx context.Context) (*inventory.Lock, context.Context, er
 	}
 	body, err := namespace.MarshalJSON()
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
+		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
 	id := bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: r.Inventory.Namespace}
 	r.made = id
 	if _, _, err := r.client.Apply(ctx, namespaces, id, body, cluster.Write{}); err != nil {
-		return nil, nil, fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
+		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
 	}
-	return inventory.Acquire(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.LockTimeout)
+	return nil
 }
 
 // namespaces is known without discovery.

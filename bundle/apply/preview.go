@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
@@ -62,7 +63,7 @@ func (r *run) verdicts(ctx context.Context) ([]verdict, error) {
 	verdicts := make([]verdict, len(r.plan.Steps))
 	for _, definitions := range []bool{true, false} {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(r.Parallel)
+		group.SetLimit(cluster.MostWrites)
 		for i, s := range r.plan.Steps {
 			if isDefinition := !s.Deletes() && s.ID.GroupKind == crdKind; isDefinition != definitions {
 				continue

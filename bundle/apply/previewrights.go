@@ -17,7 +17,7 @@ import (
 func (r *run) missingRights(ctx context.Context) error {
 	wanted := rights.Of(r.uses(), r.Inventory.Namespace, false)
 	wanted = slices.DeleteFunc(wanted, optional)
-	missing, err := rights.Missing(ctx, r.client, wanted, r.Parallel)
+	missing, err := rights.Missing(ctx, r.client, wanted)
 	if err != nil {
 		return fmt.Errorf("find out which rights are missing: %w", err)
 	}

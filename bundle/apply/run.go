@@ -25,7 +25,6 @@ type Options struct {
 	Plan        plan.Options
 	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
 	Timeout     time.Duration // of the whole run; 0: none
-	Parallel    int           // appliers
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
 	SkipInvalid bool          // --validation=skip-invalid
 	Cascade     metav1.DeletionPropagation
@@ -53,7 +52,7 @@ type run struct {
 
 	inv   *inventory.Inventory
 	lock  *inventory.Lock
-	held  context.Context //nolint:containedctx // ends when the lock is lost; each attempt of the run goes on with it
+	held  context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run goes on with it
 	began bool            // the plan is being carried out: nothing is done again
 	graph *order.Graph
 	rules map[bundle.ID]*ready.Rules
@@ -75,10 +74,10 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	if o.DryRun == "server" && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)
 	}
-	if r.lock != nil {
+	if r.held != nil {
 		// The lock is given back also when the run was interrupted.
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-		if lockErr := r.lock.Release(release); lockErr != nil {
+		if lockErr := r.lock.Release(release, r.inv != nil && !r.inv.Exists()); lockErr != nil {
 			r.record.warn(lockErr.Error())
 		}
 		cancel()
@@ -90,37 +89,66 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 const lastWords = 10 * time.Second
 
 func (r *run) run(ctx context.Context) error {
-	if err := r.client.Discover(ctx); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if err := r.resolve(ctx); err != nil {
-		return err
-	}
-	for attempt := 1; ; attempt++ {
-		err := r.prepare(ctx)
-		if err == nil {
-			break
-		}
-		// Somebody wrote the inventory since it was read: look again.
-		if !errors.Is(err, inventory.ErrConflict) || attempt == 3 || r.began {
+	for attempt, races := 1, 0; ; {
+		err := r.attempt(ctx)
+		switch {
+		case errors.Is(err, inventory.ErrTaken) && races < 10:
+			r.inv = nil // another run was first: all it did has to be read
+			races++
+		case errors.Is(err, inventory.ErrConflict) && attempt < 3 && !r.began:
+			// Somebody else wrote the inventory since it was read: look again.
+			r.inv = nil
+			attempt++
+		default:
 			return err
 		}
 	}
-	return nil
 }
 
-// prepare reads, orders, locks, looks, plans, and carries the plan out. Up to
-// the inventory's own write it can be done again.
-func (r *run) prepare(ctx context.Context) error { //nolint:contextcheck // the held context comes from it
-	if r.DryRun == "none" {
-		if done, err := r.lockUp(ctx); done || err != nil {
+// begin asks what the server serves, and reads the inventory meanwhile.
+func (r *run) begin(ctx context.Context) error {
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := make(chan error, 1)
+	go func() { read <- r.read(reading) }()
+	err := r.client.Discover(ctx)
+	if err == nil {
+		err = r.resolve(ctx)
+	}
+	if err != nil {
+		cancel()
+		<-read
+		return err
+	}
+	return <-read
+}
+
+// read waits until nobody else is at work, and reads the inventory.
+func (r *run) read(ctx context.Context) error {
+	if r.DryRun == "none" && r.held == nil {
+		lock, err := inventory.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.record.begin.Add(r.LockTimeout))
+		if err != nil {
 			return err
 		}
+		r.lock = lock
+	}
+	return r.load(ctx)
+}
+
+// attempt reads, orders, looks, plans, locks, and carries the plan out. Up to
+// the inventory's own write it can be done again.
+func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the held context comes from it
+	if r.held != nil {
 		ctx = r.held
 	}
-	err := r.underLock(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
-		return cause // and not what broke because of it
+	err := r.goThrough(ctx)
+	if r.held != nil {
+		if cause := context.Cause(r.held); errors.Is(cause, inventory.ErrLockLost) {
+			return cause // and not what broke because of it
+		}
 	}
 	return err
 }
@@ -131,7 +159,6 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	r.inv = inv
-	r.record.result.Inventory.ID = r.inv.ID
 	return nil
 }
 
@@ -144,11 +171,16 @@ func (r *run) nothingToDestroy() bool {
 	return true
 }
 
-// underLock does what has to see the inventory as the last run left it.
-func (r *run) underLock(ctx context.Context) error {
-	if err := r.load(ctx); err != nil {
-		return err
+// goThrough goes the whole way. All that can be known, and refused, before the
+// first write is; the lock is the first write, and proves that what was read
+// is still true.
+func (r *run) goThrough(ctx context.Context) error {
+	if r.inv == nil {
+		if err := r.read(ctx); err != nil {
+			return err
+		}
 	}
+	r.record.result.Inventory.ID = r.inv.ID
 	if r.nothingToDestroy() {
 		return nil
 	}
@@ -172,19 +204,21 @@ func (r *run) underLock(ctx context.Context) error {
 	if err := r.confirm(ctx); err != nil {
 		return err
 	}
+	if err := r.take(ctx); err != nil {
+		return err
+	}
 	if !r.Plan.Destroy {
-		if err := r.inv.Add(ctx, r.plan.Add); err != nil {
+		if err := r.inv.Add(r.held, r.plan.Add); err != nil {
 			return err
 		}
 	}
 	r.began = true
-	return r.carryOut(ctx)
+	return r.carryOut(r.held)
 }
 
 // order makes the graph and compiles the rules of readiness.
 func (r *run) order() error {
 	if len(r.bundle.Objects) == 0 && len(r.bundle.Absent) == 0 && len(r.inv.Members) > 0 && !r.Plan.AllowEmpty && !r.Plan.Destroy {
-		// Before the lock, so that nothing at all is written.
 		_, problems := plan.Build(plan.Input{Graph: &order.Graph{}, Inventory: r.inv, Options: r.Plan})
 		return badBundle(problems)
 	}

@@ -31,6 +31,12 @@ type Options struct {
 	RetryFor time.Duration
 	// ForceConflicts takes fields that other managers own.
 	ForceConflicts bool
+	// CacheDir is where discovery is kept between runs, as kubectl does; none if
+	// it is not absolute.
+	CacheDir string
+	// Parallel is how many writes are under way at once. Zero: as many as the
+	// server is quick with, up to MostWrites.
+	Parallel int
 	// FieldValidation is Strict (the default), Warn or Ignore.
 	FieldValidation string
 }
@@ -47,6 +53,8 @@ type Client struct {
 	disco    *discovery.DiscoveryClient
 	raw      rest.Interface
 	kinds    kinds
+	pace     *pace
+	ahead    chan error // the answer to Hurry
 }
 
 // New makes a client for config; it sends nothing yet.
@@ -64,23 +72,23 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.RateLimiter = limiter
 	}
-	counter := &Counter{}
+	counter, pace := &Counter{}, newPace(o.Parallel)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter}
+		return &transport{next: next, counter: counter, limiter: limiter, pace: pace}
 	})
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, host: config.Host, options: o}
+	c := &Client{Requests: counter, host: config.Host, options: o, pace: pace}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
-	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, shared); err != nil {
+	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, cached(o.CacheDir, shared)); err != nil {
 		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
 	}
 	plain := rest.CopyConfig(config)

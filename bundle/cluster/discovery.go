@@ -38,6 +38,21 @@ type kinds struct {
 // discovered, because the server behind an APIService is away, are no error
 // here: see Failed.
 func (c *Client) Discover(ctx context.Context) error {
+	if ahead := c.ahead; ahead != nil {
+		c.ahead = nil
+		return <-ahead
+	}
+	return c.discover(ctx)
+}
+
+// Hurry begins what the next Discover waits for.
+func (c *Client) Hurry(ctx context.Context) {
+	ahead := make(chan error, 1)
+	c.ahead = ahead
+	go func() { ahead <- c.discover(ctx) }()
+}
+
+func (c *Client) discover(ctx context.Context) error {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
 	failed := map[schema.GroupVersion]error{}

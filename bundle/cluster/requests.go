@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -44,6 +45,7 @@ type transport struct {
 	next    http.RoundTripper
 	counter *Counter
 	limiter *courtesy
+	pace    *pace
 	once    sync.Once
 }
 
@@ -53,10 +55,27 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		verb = info.Verb
 	}
 	t.counter.add(verb)
-	response, err := t.next.RoundTrip(r)
+	response, err := t.send(r, verb)
 	if err == nil {
 		t.once.Do(func() { t.limiter.learn(response.Header) })
 	}
+	return response, err
+}
+
+func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
+	if verb != "patch" && verb != "delete" {
+		return t.next.RoundTrip(r)
+	}
+	if err := t.pace.enter(r.Context()); err != nil {
+		return nil, err
+	}
+	begin, status := time.Now(), 0
+	response, err := t.next.RoundTrip(r)
+	if err == nil {
+		status = response.StatusCode
+	}
+	now := time.Now()
+	t.pace.leave(now, now.Sub(begin), status)
 	return response, err
 }
 

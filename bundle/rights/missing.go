@@ -14,6 +14,9 @@ import (
 	"brine/bundle/cluster"
 )
 
+// questions under way at once.
+const questions = 16
+
 // reviews is known without discovery; every authenticated user may create one.
 var reviews = cluster.Resource{
 	GVR: schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"},
@@ -22,15 +25,15 @@ var reviews = cluster.Resource{
 
 // Missing are those of wanted that the user does not have, in the same order.
 // What holds in all namespaces is asked for once.
-func Missing(ctx context.Context, c *cluster.Client, wanted []Right, parallel int) ([]Right, error) {
-	everywhere, err := held(ctx, c, wide(wanted), parallel)
+func Missing(ctx context.Context, c *cluster.Client, wanted []Right) ([]Right, error) {
+	everywhere, err := held(ctx, c, wide(wanted))
 	if err != nil {
 		return nil, err
 	}
 	rest := slices.DeleteFunc(slices.Clone(wanted), func(r Right) bool {
 		return everywhere[Right{Verb: r.Verb, Resource: r.Resource}]
 	})
-	narrow, err := held(ctx, c, rest, parallel)
+	narrow, err := held(ctx, c, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +49,11 @@ func wide(rights []Right) []Right {
 	return sorted(set)
 }
 
-func held(ctx context.Context, c *cluster.Client, rights []Right, parallel int) (map[Right]bool, error) {
+func held(ctx context.Context, c *cluster.Client, rights []Right) (map[Right]bool, error) {
 	answers := map[Right]bool{}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(questions)
 	for _, r := range rights {
 		group.Go(func() error {
 			allowed, err := ask(ctx, c, r)

@@ -128,7 +128,7 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long transient answers to one request are retried; 0 retries none")
 	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock; 0 does not wait")
 	f.DurationVar(&r.heartbeat, "heartbeat", 10*time.Second, "tell what is waited for at least this often; 0 tells it only in the end")
-	f.IntVar(&r.options.Parallel, "parallel", 16, "requests under way at once")
+	f.IntVar(&r.cluster.Parallel, "parallel", 0, "writes under way at once; 0: as many as the server is quick with")
 }
 
 func newApply(s streams) *cobra.Command   { return newRun(s, "apply") }
@@ -214,6 +214,13 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 		return o, nil, nil, err
 	}
 	o.Namespace = conn.namespace()
+	var client *cluster.Client
+	var away error // told only if the bundle is good
+	if o.DryRun != "client" {
+		if client, away = conn.client(r.cluster); away == nil {
+			client.Hurry(cmd.Context()) // what the server serves, while the bundle is read
+		}
+	}
 	b, err := r.bundle(cmd.Context())
 	if err != nil {
 		return o, nil, nil, err
@@ -221,11 +228,7 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	if r.nothing(b, o) {
 		return o, nil, nil, errEmpty
 	}
-	if o.DryRun == "client" {
-		return o, b, nil, nil
-	}
-	client, err := conn.client(r.cluster)
-	return o, b, client, err
+	return o, b, client, away
 }
 
 var errNoBundle = errors.New("no bundle: give files or folders with -f, or - for standard input")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -169,6 +170,9 @@ func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
 		return nil, err
 	}
 	o.UserAgent = "brine/" + version()
+	if c.flags.CacheDir != nil && *c.flags.CacheDir != "" {
+		o.CacheDir = filepath.Join(*c.flags.CacheDir, "http")
+	}
 	client, err := cluster.New(config, o)
 	if err != nil {
 		return nil, &coded{apply.ExitUnreachable, err}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,11 +28,19 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
+	cache, err := os.MkdirTemp("", "brine-test-cache-*") // and not in the home of whoever tests
+	if err == nil {
+		err = os.Setenv("BRINE_CACHE_DIR", cache)
+	}
+	if err != nil {
+		panic(err)
+	}
 	clustertest.Main(m, func() error {
-		if builtIn == "" {
-			return nil
+		err := os.RemoveAll(cache)
+		if builtIn != "" {
+			err = errors.Join(err, os.RemoveAll(builtIn))
 		}
-		return os.RemoveAll(builtIn)
+		return err
 	})
 }
 

@@ -79,8 +79,8 @@ func wrongValue(command string, f *pflag.Flag) string {
 			return "a time cannot be negative: write it like 90s or 10m, or 0"
 		}
 	case "parallel":
-		if n, err := strconv.Atoi(value); err == nil && n < 1 {
-			return "it has to be at least 1"
+		if n, err := strconv.Atoi(value); err == nil && n < 0 {
+			return "it has to be at least 1, or 0 for as many as the server is quick with"
 		}
 	case "history-limit":
 		if n, err := strconv.Atoi(value); err == nil && n < 0 {

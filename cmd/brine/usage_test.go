@@ -37,7 +37,7 @@ func TestValuesOfFlags(t *testing.T) {
 		{"apply", "max-prune", "200%", "from 0% to 100%"},
 		{"apply", "max-prune", "abc", "a number of objects"},
 		{"apply", "max-prune", "-1", "a number of objects"},
-		{"destroy", "parallel", "0", "at least 1"},
+		{"destroy", "parallel", "-1", "at least 1"},
 		{"apply", "inventory", "Bad_/x", "cannot be a namespace"},
 		{"status", "inventory", "shop/Bad_", "cannot be the name of an inventory"},
 		{"destroy", "inventory", "a/b/c", "NAMESPACE/NAME"},
@@ -77,7 +77,7 @@ func TestValuesOfFlags(t *testing.T) {
 		t.Errorf("looking left something behind: %v, %v", left, err)
 	}
 
-	s := offline(t, "apply", "-f", file, "--parallel=0", "--timeout=-1s", "-o", "json").want(t, apply.ExitBadBundle)
+	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, apply.ExitBadBundle)
 	if len(s.result.Errors) != 2 {
 		t.Errorf("not all of it is told at once: %v", s.result.Errors)
 	}
