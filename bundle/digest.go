@@ -16,14 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The annotation of a workload that names ConfigMaps and Secrets of this
-// bundle, and that of its pod template where their digest goes: pods are
-// replaced when what they read changes. It takes the place of Salt's __slot__.
-const (
-	DigestOf         = "brine.dev/digest-of"
-	DigestAnnotation = "brine.dev/digest"
-)
-
 // Digests fills the pod templates of workloads that are annotated
 // brine.dev/digest-of: configmaps/NAME,secrets/NAME with the digest of those
 // objects' data as it is in this bundle. It has to come after Resolve, and may
@@ -53,10 +45,7 @@ func (b *Bundle) Digests() []Problem {
 			}
 		}
 		for _, m := range messages {
-			path := "metadata.annotations[" + DigestOf + "]"
-			at := o.Source
-			at.Line = o.Line(path)
-			problems = append(problems, Problem{Source: at, ID: o.ID, Path: path, Message: m})
+			problems = append(problems, o.about("metadata.annotations["+DigestOf+"]", m))
 		}
 	}
 	if filled {
@@ -96,6 +85,12 @@ func digested(o *Object, of string, byID map[ID]*Object, partial bool) (objects 
 // podTemplate is the pod template of a workload, also of a CronJob and of
 // custom resources that keep it where Deployments do; nil where there is none.
 func podTemplate(content map[string]any) map[string]any {
+	template, _ := templateAt(content)
+	return template
+}
+
+// templateAt is the pod template, and where it stands.
+func templateAt(content map[string]any) (template map[string]any, path string) {
 	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}} {
 		v, found, err := unstructured.NestedFieldNoCopy(content, path...)
 		template, ok := v.(map[string]any)
@@ -103,10 +98,10 @@ func podTemplate(content map[string]any) map[string]any {
 			continue
 		}
 		if _, ok := template["spec"].(map[string]any); ok {
-			return template
+			return template, strings.Join(path, ".")
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // annotate sets the annotation, also where metadata or annotations are null.
@@ -117,7 +112,7 @@ func annotate(template map[string]any, digest string) error {
 	} else if isMap && meta["annotations"] == nil {
 		delete(meta, "annotations")
 	}
-	return unstructured.SetNestedField(template, digest, "metadata", "annotations", DigestAnnotation)
+	return unstructured.SetNestedField(template, digest, "metadata", "annotations", Digest)
 }
 
 // digestOf is over kinds, names and values, however those are written: a

@@ -41,14 +41,14 @@ func digests(t *testing.T, text string) (string, []Problem) {
 	problems := b.Digests()
 	w := b.Objects[len(b.Objects)-1]
 	template := podTemplate(w.Content.Object)
-	got, _, _ := unstructured.NestedString(template, "metadata", "annotations", DigestAnnotation)
+	got, _, _ := unstructured.NestedString(template, "metadata", "annotations", Digest)
 	if (got != "") != (b.Digest != before) {
 		t.Error("the bundle's digest has to follow what is filled in")
 	}
 	if again := b.Digests(); len(again) != len(problems) {
 		t.Errorf("the second time: %v", again)
 	}
-	if again, _, _ := unstructured.NestedString(template, "metadata", "annotations", DigestAnnotation); again != got {
+	if again, _, _ := unstructured.NestedString(template, "metadata", "annotations", Digest); again != got {
 		t.Error("the second time the digest is another")
 	}
 	return got, problems

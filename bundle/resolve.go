@@ -80,6 +80,9 @@ func (b *Bundle) Resolve(r Resolver) error {
 		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", Count(s.dropped, "cluster-scoped object"))})
 	}
 	problems = append(problems, b.unite()...)
+	wrong, odd := b.annotations()
+	problems = append(problems, wrong...)
+	b.WarnOnce(odd)
 	b.requisites()
 	b.Digest = b.digest()
 	return problems.err()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
@@ -170,7 +171,7 @@ func saysImmutable(text string) bool {
 
 // needsRecreate says what the user can do about an immutable field.
 func needsRecreate(s *plan.Step, err error) error {
-	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, plan.OnImmutable, s.ID.GroupKind)
+	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, bundle.OnImmutable, s.ID.GroupKind)
 }
 
 // remove deletes an object that is to be recreated and waits until it is gone.

@@ -127,7 +127,7 @@ func (b *builder) pair(rule string) bool {
 	if b.pairs[rule] == limit+1 {
 		b.notices = append(b.notices, bundle.Problem{Message: fmt.Sprintf(
 			"more than %d pairs of %s: the others are not ordered; use %s where the order matters",
-			limit, rule, dependsOn)})
+			limit, rule, bundle.DependsOn)})
 	}
 	return false
 }

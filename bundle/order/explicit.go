@@ -12,11 +12,6 @@ import (
 	"brine/bundle"
 )
 
-const (
-	dependsOn = dependson.Annotation
-	mutations = mutation.Annotation
-)
-
 // explicit adds the edges that people wrote: annotations (whose syntax and
 // meaning are cli-utils' own) and Salt's requisites. All of them want their
 // target ready.
@@ -31,7 +26,7 @@ func (b *builder) explicit() {
 }
 
 func (b *builder) dependsOn(i int, o *bundle.Object) {
-	value, ok := annotation(o, dependsOn)
+	value, ok := annotation(o, bundle.DependsOn)
 	if !ok {
 		return
 	}
@@ -40,19 +35,19 @@ func (b *builder) dependsOn(i int, o *bundle.Object) {
 		on, err := dependson.ParseObjMetadata(ref)
 		switch {
 		case err != nil:
-			b.wrong(i, dependsOn, fmt.Sprintf(
+			b.wrong(i, bundle.DependsOn, fmt.Sprintf(
 				"%v; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)", err))
 		case seen[on]:
-			b.wrong(i, dependsOn, fmt.Sprintf("%s is named twice; take one out", bundle.Name(on)))
+			b.wrong(i, bundle.DependsOn, fmt.Sprintf("%s is named twice; take one out", bundle.Name(on)))
 		default:
 			seen[on] = true
-			b.require(i, on, dependsOn, "depends-on annotation")
+			b.require(i, on, bundle.DependsOn, "depends-on annotation")
 		}
 	}
 }
 
 func (b *builder) mutations(i int, o *bundle.Object) {
-	if _, ok := annotation(o, mutations); !ok {
+	if _, ok := annotation(o, bundle.ApplyTimeMutation); !ok {
 		return
 	}
 	subs, err := mutation.ReadAnnotation(o.Content)
@@ -60,7 +55,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 		if invalid, ok := errors.AsType[object.InvalidAnnotationError](err); ok {
 			err = invalid.Cause
 		}
-		b.wrong(i, mutations, fmt.Sprintf(
+		b.wrong(i, bundle.ApplyTimeMutation, fmt.Sprintf(
 			"%v; write a YAML list of sourceRef, sourcePath, targetPath and token", err))
 		return
 	}
@@ -73,7 +68,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 		}
 		if !seen[on] {
 			seen[on] = true
-			b.require(i, on, mutations, "apply-time mutation of "+s.TargetPath)
+			b.require(i, on, bundle.ApplyTimeMutation, "apply-time mutation of "+s.TargetPath)
 		}
 	}
 }

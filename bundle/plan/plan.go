@@ -18,16 +18,6 @@ import (
 	"brine/inventory"
 )
 
-// Annotations that say what may be done to an object.
-const (
-	// LifecycleMutation with the value "ignore": create it if it is missing,
-	// never change it (newer than cli-utils 0.37.2; kpt and Config Sync have it).
-	LifecycleMutation = "client.lifecycle.config.k8s.io/mutation"
-	// OnImmutable with the value "recreate": delete and create the object when
-	// the server says that a field cannot be changed.
-	OnImmutable = "brine.dev/on-immutable"
-)
-
 // Policy says whose objects a run may take: cli-utils' inventory policies.
 type Policy int
 
@@ -185,7 +175,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
-	s.Recreate = o.Content.GetAnnotations()[OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
+	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
 	if in.going(s.Live) {
 		s.Going, s.Live = s.Live, nil
 	}
@@ -207,8 +197,8 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		s.Action, s.Blocked = Failed, in.whose(s.Live)
 		s.Reason = s.Blocked
 		return s, nil
-	case o.Content.GetAnnotations()[LifecycleMutation] == "ignore":
-		s.Action, s.Reason = Unchanged, LifecycleMutation+": ignore"
+	case o.Content.GetAnnotations()[bundle.LifecycleMutation] == "ignore":
+		s.Action, s.Reason = Unchanged, bundle.LifecycleMutation+": ignore"
 		return s, nil
 	}
 	s.Action = Configured
@@ -289,8 +279,8 @@ func keepsLive(live *unstructured.Unstructured) (string, bool) {
 // keeping are the annotations that forbid to delete an object (cli-utils'
 // common.NoDeletion).
 var keeping = map[string]string{
-	"cli-utils.sigs.k8s.io/on-remove":         "keep",
-	"client.lifecycle.config.k8s.io/deletion": "detach",
+	bundle.OnRemove:          "keep",
+	bundle.LifecycleDeletion: "detach",
 }
 
 // keeps says whether an annotation forbids to delete the object.

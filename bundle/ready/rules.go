@@ -10,19 +10,6 @@ import (
 	"brine/bundle"
 )
 
-// The annotations that an object's own rules stand in.
-const (
-	// ReadyWhen is a CEL expression over the live object, `self`, that decides
-	// when it is ready, instead of what is usual for its kind.
-	ReadyWhen = "brine.dev/ready-when"
-	// FailedWhen is a CEL expression over `self` that says when it has failed;
-	// where it does not hold, ReadyWhen or what is usual for the kind decides.
-	FailedWhen = "brine.dev/failed-when"
-	// Timeout is how long to wait for the object, a Go duration ("90s", "10m");
-	// "0" is as long as the run may take.
-	Timeout = "brine.dev/timeout"
-)
-
 // Rules are one object's own, from its annotations.
 type Rules struct {
 	// Timeout is nil where the object has none, and 0 for no limit but the
@@ -53,15 +40,15 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 		}
 		found = true
 	}
-	read(ReadyWhen, func(text string) (err error) {
+	read(bundle.ReadyWhen, func(text string) (err error) {
 		rules.readyWhen, err = compile(text, o.ID.GroupKind.Kind == "Secret")
 		return err
 	})
-	read(FailedWhen, func(text string) (err error) {
+	read(bundle.FailedWhen, func(text string) (err error) {
 		rules.failedWhen, err = compile(text, o.ID.GroupKind.Kind == "Secret")
 		return err
 	})
-	read(Timeout, func(text string) (err error) {
+	read(bundle.Timeout, func(text string) (err error) {
 		rules.Timeout, err = duration(text)
 		return err
 	})

@@ -31,15 +31,15 @@ func TestCompileRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name, annotation, text, message string
 	}{
-		{"a slip in the grammar", ReadyWhen, `self.status.phase = 'Ready'`, "CEL, column 19: Syntax error: token recognition error at: '= ': see «= 'Ready'» (and 1 more)"},
-		{"a name that is not there", ReadyWhen, `has(self.status) && object.status.ready`, "CEL, column 21: undeclared reference to 'object' (in container ''): see «object.status.ready»"},
-		{"the second line", FailedWhen, "has(self.status) &&\n  selv.status.x", "CEL, line 2, column 3: undeclared reference to 'selv' (in container ''): see «selv.status.x»"},
-		{"not a bool", ReadyWhen, `1 + 1`, "the CEL expression gives int, not bool"},
-		{"a string", FailedWhen, `string(self.status.phase)`, "the CEL expression gives string, not bool"},
-		{"nothing", ReadyWhen, " \n", "the CEL expression is empty"},
-		{"a bad regular expression", ReadyWhen, `self.status.x.matches('[')`, "CEL, column 23: invalid matches argument: see «'[')»"},
-		{"no unit", Timeout, "30", `not a duration; write it like "90s", "10m" or "1h30m"; "0" is no limit but the run's own`},
-		{"a negative duration", Timeout, "-3s", `a duration cannot be negative; "0" is no limit but the run's own`},
+		{"a slip in the grammar", bundle.ReadyWhen, `self.status.phase = 'Ready'`, "CEL, column 19: Syntax error: token recognition error at: '= ': see «= 'Ready'» (and 1 more)"},
+		{"a name that is not there", bundle.ReadyWhen, `has(self.status) && object.status.ready`, "CEL, column 21: undeclared reference to 'object' (in container ''): see «object.status.ready»"},
+		{"the second line", bundle.FailedWhen, "has(self.status) &&\n  selv.status.x", "CEL, line 2, column 3: undeclared reference to 'selv' (in container ''): see «selv.status.x»"},
+		{"not a bool", bundle.ReadyWhen, `1 + 1`, "the CEL expression gives int, not bool"},
+		{"a string", bundle.FailedWhen, `string(self.status.phase)`, "the CEL expression gives string, not bool"},
+		{"nothing", bundle.ReadyWhen, " \n", "the CEL expression is empty"},
+		{"a bad regular expression", bundle.ReadyWhen, `self.status.x.matches('[')`, "CEL, column 23: invalid matches argument: see «'[')»"},
+		{"no unit", bundle.Timeout, "30", `not a duration; write it like "90s", "10m" or "1h30m"; "0" is no limit but the run's own`},
+		{"a negative duration", bundle.Timeout, "-3s", `a duration cannot be negative; "0" is no limit but the run's own`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, problems := Compile(annotated(t, "Widget", map[string]string{test.annotation: test.text}))
@@ -61,7 +61,7 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 func TestCompileTellsAllProblems(t *testing.T) {
-	rules, problems := Compile(annotated(t, "Widget", map[string]string{ReadyWhen: "?", FailedWhen: "?", Timeout: "?"}))
+	rules, problems := Compile(annotated(t, "Widget", map[string]string{bundle.ReadyWhen: "?", bundle.FailedWhen: "?", bundle.Timeout: "?"}))
 	if rules != nil || len(problems) != 3 {
 		t.Errorf("got %v and %d problems", rules, len(problems))
 	}
@@ -75,12 +75,12 @@ func TestCompileNone(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "0": 0, " 5m\n": 5 * time.Minute} {
-		rules := compiled(t, "Widget", map[string]string{Timeout: text})
+		rules := compiled(t, "Widget", map[string]string{bundle.Timeout: text})
 		if rules == nil || rules.Timeout == nil || *rules.Timeout != want {
 			t.Errorf("%q: got %+v", text, rules)
 		}
 	}
-	if rules := compiled(t, "Widget", map[string]string{ReadyWhen: "true"}); rules.Timeout != nil {
+	if rules := compiled(t, "Widget", map[string]string{bundle.ReadyWhen: "true"}); rules.Timeout != nil {
 		t.Errorf("an object without a timeout has %v", *rules.Timeout)
 	}
 }
@@ -121,10 +121,10 @@ func TestOfWithRules(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			annotations := map[string]string{}
 			if test.readyWhen != "" {
-				annotations[ReadyWhen] = test.readyWhen
+				annotations[bundle.ReadyWhen] = test.readyWhen
 			}
 			if test.failed != "" {
-				annotations[FailedWhen] = test.failed
+				annotations[bundle.FailedWhen] = test.failed
 			}
 			got := Of(live(t, test.object), compiled(t, "Widget", annotations), Hints{})
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
@@ -141,7 +141,7 @@ func TestAnExpressionThatCostsTooMuch(t *testing.T) {
 	}
 	u := live(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}`)
 	u.Object["spec"] = map[string]any{"items": many}
-	rules := compiled(t, "Widget", map[string]string{ReadyWhen: `self.spec.items.all(a, self.spec.items.all(b, self.spec.items.all(c, a + b + c >= 0)))`})
+	rules := compiled(t, "Widget", map[string]string{bundle.ReadyWhen: `self.spec.items.all(a, self.spec.items.all(b, self.spec.items.all(c, a + b + c >= 0)))`})
 	got := Of(u, rules, Hints{})
 	if got.State != NotReady || !strings.Contains(got.Reason, "cost limit") {
 		t.Errorf("got %+v", got)
@@ -149,7 +149,7 @@ func TestAnExpressionThatCostsTooMuch(t *testing.T) {
 }
 
 func TestASecretsValueIsNotTold(t *testing.T) {
-	rules := compiled(t, "Secret", map[string]string{ReadyWhen: `int(self.data.port) > 1`})
+	rules := compiled(t, "Secret", map[string]string{bundle.ReadyWhen: `int(self.data.port) > 1`})
 	got := Of(live(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {port: aHVudGVy}}`), rules, Hints{})
 	if got.State != NotReady || strings.Contains(got.Reason, "aHVudGVy") {
 		t.Error("a Secret without a number in port is ready, or the reason quotes it")

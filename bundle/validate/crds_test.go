@@ -152,17 +152,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"replicas", "image", "imagePullPolicy", "name"}
-	for name, want := range map[string]string{
-		"replica": "replicas", "rpelicas": "replicas", "Image": "image", "imagepullpolicy": "imagePullPolicy", "nam": "name", "volumes": "", "": "", "x": "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-}
-
 // FuzzCheck: whatever JSON a custom resource holds, Check tells what is wrong.
 func FuzzCheck(f *testing.F) {
 	crds := testCRDs(f)

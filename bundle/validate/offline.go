@@ -166,7 +166,7 @@ func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int
 	if len(kinds) == 0 {
 		return fmt.Sprintf("not checked: %s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind)
 	}
-	if best := nearest(gvk.Kind, kinds); best != "" {
+	if best := bundle.Nearest(gvk.Kind, kinds); best != "" {
 		return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s; did you mean %s?", gvk.Kind, gv, best)
 	}
 	return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s", gvk.Kind, gv)

@@ -133,7 +133,7 @@ func (w *walker) text(path, v string, t *published.Type) {
 	if v == "" || len(t.Enum) == 0 || slices.Contains(t.Enum, v) {
 		return
 	}
-	if best := nearest(v, slices.Clone(t.Enum)); best != "" {
+	if best := bundle.Nearest(v, t.Enum); best != "" {
 		w.tell(path, "unsupported value %q; did you mean %q?", v, best)
 		return
 	}
