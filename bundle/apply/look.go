@@ -91,6 +91,9 @@ func (r *run) makePlan(ctx context.Context) error {
 	if len(problems) > 0 {
 		return badBundle(problems)
 	}
+	if len(p.Refused) > 0 && r.DryRun == "none" {
+		return badBundle(p.Refused)
+	}
 	for _, w := range p.Warnings {
 		r.record.warn(w)
 	}

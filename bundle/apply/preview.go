@@ -51,6 +51,9 @@ func (r *run) preview(ctx context.Context) error {
 	if err := r.lacking(); err != nil {
 		return err
 	}
+	if len(r.plan.Refused) > 0 {
+		return badBundle(r.plan.Refused) // and no plan to carry out is written
+	}
 	return r.handOut(verdicts)
 }
 

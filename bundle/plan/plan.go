@@ -124,10 +124,12 @@ type Plan struct {
 	// Forget are members that are gone from the cluster, or were never ours.
 	Forget   []bundle.ID
 	Warnings []string
+	// Refused is why the plan may be shown, but not carried out (MaxPrune).
+	Refused []bundle.Problem
 }
 
 // Build plans. It returns problems that must stop the run before its first
-// write; the plan is nil then.
+// write; the plan is nil then. So must Plan.Refused, of which there is a plan.
 func Build(in Input) (*Plan, []bundle.Problem) {
 	p := &Plan{}
 	var problems []bundle.Problem
@@ -157,10 +159,8 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	if problem := in.prune(p); problem != nil {
-		return nil, []bundle.Problem{*problem}
-	}
-	return p, nil
+	in.prune(p)
+	return p, in.tooMany(p)
 }
 
 // apply plans one object of the bundle.

@@ -46,7 +46,7 @@ func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent [
 }
 
 // prune plans deletions, dependents before what they depend on.
-func (in *Input) prune(p *Plan) *bundle.Problem {
+func (in *Input) prune(p *Plan) {
 	var steps []*Step
 	absent := map[bundle.ID]*bundle.Absent{}
 	for _, a := range in.Absent {
@@ -75,12 +75,8 @@ func (in *Input) prune(p *Plan) *bundle.Problem {
 		in.guard(s, absent[id] != nil, kept)
 		steps = append(steps, s)
 	}
-	if problem := in.tooMany(steps); problem != nil {
-		return problem
-	}
 	in.stillNeeded(p, steps)
 	in.backwards(p, steps)
-	return nil
 }
 
 // uids are those of the objects that the bundle has: the same object may be
@@ -142,13 +138,14 @@ func some(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
-func (in *Input) tooMany(steps []*Step) *bundle.Problem {
+// tooMany refuses a plan that deletes more than MaxPrune allows.
+func (in *Input) tooMany(p *Plan) []bundle.Problem {
 	limit := in.Options.MaxPrune
 	if limit == "" || in.Options.Destroy {
 		return nil
 	}
 	count := 0
-	for _, s := range steps {
+	for _, s := range p.Steps {
 		if s.Action == Pruned {
 			count++
 		}
@@ -156,16 +153,17 @@ func (in *Input) tooMany(steps []*Step) *bundle.Problem {
 	number, share := strings.CutSuffix(limit, "%")
 	most, err := strconv.Atoi(number)
 	if err != nil || most < 0 {
-		return &bundle.Problem{Message: fmt.Sprintf("--max-prune: %q is neither a number nor a percentage", limit)}
+		return []bundle.Problem{{Message: fmt.Sprintf("--max-prune: %q is neither a number nor a percentage", limit)}}
 	}
 	if share {
 		most = most * len(in.Inventory.Members) / 100
 	}
-	if count <= most {
-		return nil
+	if count > most {
+		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf(
+			"%d of %d objects in inventory %s/%s would be pruned, more than --max-prune=%s allows: nothing was changed",
+			count, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name, limit)})
 	}
-	return &bundle.Problem{Message: fmt.Sprintf("%d of %s in inventory %s/%s would be pruned, more than --max-prune=%s allows: nothing was changed",
-		count, bundle.Count(len(in.Inventory.Members), "object"), in.Inventory.Namespace, in.Inventory.Name, limit)}
+	return nil
 }
 
 // stillNeeded keeps what an object of the bundle depends on explicitly.

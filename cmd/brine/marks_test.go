@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"brine/bundle/apply"
+	"brine/bundle/plan"
 )
 
 // Marks that say nothing are found before anything is written, by check and
@@ -32,4 +36,40 @@ func TestMisspeltMarksWithoutACluster(t *testing.T) {
 	says := []string{bad + ":6: ", `"kep" means nothing here: write keep`, bad + ":14: ", "not a duration", "is brine.dev/timeout meant?"}
 	offline(t, "check", "-f", bad).want(t, apply.ExitBadBundle).tells(t, says...)
 	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bad).want(t, apply.ExitBadBundle).tells(t, says...)
+}
+
+// A preview of more deletions than --max-prune allows lists them all, and then
+// says that apply would refuse.
+func TestPreviewBeyondMaxPrune(t *testing.T) {
+	s := newScene(t)
+	s.apply(documents(configMap("a"), configMap("b"), configMap("c"), configMap("d", "annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), configMap("e"))).want(t, 0)
+	p := s.proxied()
+	refused := "3 of 5 objects in inventory " + s.inventory + " would be pruned, more than --max-prune=2 allows"
+	out := filepath.Join(t.TempDir(), "plan.json")
+	got := s.preview(documents(configMap("a"), configMap("new")), "--max-prune=2", "--plan-out="+out).want(t, apply.ExitBadBundle).tells(t, refused)
+	for name, action := range map[string]plan.Action{"a": plan.Unchanged, "new": plan.Created, "b": plan.Pruned, "c": plan.Pruned, "d": plan.Detached, "e": plan.Pruned} {
+		got.did(t, "ConfigMap", name, action)
+	}
+	if got.result.Summary.Pruned != 3 || len(got.result.Errors) != 1 {
+		t.Errorf("%+v %q", got.result.Summary, got.result.Errors)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a plan that is refused was written")
+	}
+	text := s.preview(documents(configMap("a")), "--max-prune=2", "-o", "text").want(t, apply.ExitBadBundle)
+	if listed, told := strings.Index(text.stdout+text.stderr, "/e"), strings.Index(text.stdout+text.stderr, refused); listed < 0 || told < listed {
+		t.Errorf("the deletions are not listed, and then the error:\n%s\n%s", text.stdout, text.stderr)
+	}
+	s.apply(documents(configMap("a")), "--max-prune=2").want(t, apply.ExitBadBundle).tells(t, refused)
+	for _, w := range p.Writes() {
+		if !w.Query.Has("dryRun") {
+			t.Errorf("it wrote: %s %s", w.Method, w.Path)
+		}
+	}
+	s.exists("v1/configmaps", "b", "c", "d", "e")
+	s.preview(documents(configMap("a")), "--max-prune=3").want(t, 0)
+	// What stays, because something that stays needs it, does not count.
+	s.apply(documents(configMap("a", "annotations: {config.kubernetes.io/depends-on: /namespaces/{ns}/ConfigMap/b}")), "--max-prune=2").want(t, 0)
+	s.exists("v1/configmaps", "b")
+	s.missing("v1/configmaps", "c", "e")
 }
