@@ -86,7 +86,9 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	if action == plan.Configured && n.Live != nil && !plan.Changed(n.Live, stored) {
 		action = plan.Unchanged
 	}
-	return outcome{node: n, action: action, stored: stored, warnings: warnings, secret: len(sent.secrets) > 0}
+	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: len(sent.secrets) > 0}
+	o.print, o.printed = plan.FingerprintOf(n.Asked, stored)
+	return o
 }
 
 // patch applies the body. A kind that this run has only just defined may not

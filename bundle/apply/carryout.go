@@ -59,10 +59,8 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 				if known, ok := r.inv.Fingerprints[n.ID]; ok {
 					prints[n.ID] = known
 				}
-			} else if n.stored != nil {
-				if print, ok := plan.FingerprintOf(n.Asked, n.stored); ok {
-					prints[n.ID] = print
-				}
+			} else if n.printed {
+				prints[n.ID] = n.print
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/inventory"
 )
 
 // state of a node. From settled on nothing more happens to it, unless a
@@ -45,13 +46,15 @@ type node struct {
 	applied  bool // needs that want it applied are met
 	stored   *unstructured.Unstructured
 	latest   *unstructured.Unstructured // as last seen on the cluster
-	since    time.Time                  // when waiting began
-	reason   string                     // the last one told
-	seen     bool                       // a watch has seen it since
-	probing  bool                       // a CRD whose versions are being asked for
-	polled   bool                       // no watch can be had
-	checked  time.Time                  // when it was last seen, or asked for
-	why      string                     // for those that are skipped because of it
+	print    inventory.Fingerprint      // of what is stored
+	printed  bool
+	since    time.Time // when waiting began
+	reason   string    // the last one told
+	seen     bool      // a watch has seen it since
+	probing  bool      // a CRD whose versions are being asked for
+	polled   bool      // no watch can be had
+	checked  time.Time // when it was last seen, or asked for
+	why      string    // for those that are skipped because of it
 }
 
 // dependent is an edge, seen from the node that is needed.
@@ -92,6 +95,8 @@ type outcome struct {
 	gone     bool // a deletion that needs no waiting
 	warnings []string
 	secret   bool // what was sent holds values of a Secret
+	print    inventory.Fingerprint
+	printed  bool
 	err      error
 }
 

@@ -69,6 +69,7 @@ func (e *execution) acted(o outcome) {
 	}
 	n.result.Action = o.action
 	n.stored, n.latest = o.stored, o.stored
+	n.print, n.printed = o.print, o.printed
 	if n.Deletes() {
 		e.record.tell(Event{Type: Acted, Object: n.result})
 		if o.gone {

@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,20 +49,20 @@ func ownedHash(live *unstructured.Unstructured) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%v\n", ours["apiVersion"])
-	hashFields(h, fields, live.Object)
+	text := fmt.Appendf(nil, "%v\n", ours["apiVersion"])
+	text = appendFields(text, fields, live.Object)
 	var shared []string
 	for _, other := range others {
-		if text := sharedFields(fields, other); text != "" {
-			shared = append(shared, text)
+		if both := sharedFields(fields, other); both != "" {
+			shared = append(shared, both)
 		}
 	}
 	slices.Sort(shared)
-	for _, text := range slices.Compact(shared) {
-		fmt.Fprintf(h, "\n%s", text)
+	for _, both := range slices.Compact(shared) {
+		text = append(append(text, '\n'), both...)
 	}
-	return short(h.Sum(nil)), true
+	sum := sha256.Sum256(text)
+	return short(sum[:]), true
 }
 
 // managed are our entry in managedFields and the fields of the others', read
@@ -97,17 +97,16 @@ func sharedFields(a, b map[string]any) string {
 	return text.String()
 }
 
-// hashFields walks fieldsV1 and the live value side by side (the format:
+// appendFields walks fieldsV1 and the live value side by side (the format:
 // structured-merge-diff, fieldpath/serialize.go: f: a field, k: a list item by
 // its keys, v: a set's value, i: an index, ".": the thing itself).
-func hashFields(h hash.Hash, fields map[string]any, live any) {
+func appendFields(text []byte, fields map[string]any, live any) []byte {
 	if len(fields) == 0 {
-		hashValue(h, live)
-		return
+		return appendValue(text, live)
 	}
 	var items func(key string) any
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		fmt.Fprintf(h, "%q{", key)
+		text = append(strconv.AppendQuote(text, key), '{')
 		below, _ := fields[key].(map[string]any)
 		kind, name, _ := strings.Cut(key, ":")
 		switch kind {
@@ -115,37 +114,41 @@ func hashFields(h hash.Hash, fields map[string]any, live any) {
 			object, _ := live.(map[string]any)
 			value, ok := object[name]
 			if !ok {
-				fmt.Fprint(h, "absent")
+				text = append(text, "absent"...)
 				break
 			}
-			hashFields(h, below, value)
+			text = appendFields(text, below, value)
 		case "k":
 			if items == nil {
 				items = itemsByKey(live)
 			}
 			item := items(name)
 			if item == nil {
-				fmt.Fprint(h, "absent")
+				text = append(text, "absent"...)
 				break
 			}
-			hashFields(h, below, item)
+			text = appendFields(text, below, item)
 		case "v":
-			fmt.Fprint(h, contains(live, name))
+			text = strconv.AppendBool(text, contains(live, name))
 		case "i":
-			hashValue(h, live)
+			text = appendValue(text, live)
 		case ".":
-			fmt.Fprint(h, live != nil)
+			text = strconv.AppendBool(text, live != nil)
 		}
-		fmt.Fprint(h, "}")
+		text = append(text, '}')
 	}
+	return text
 }
 
-func hashValue(h hash.Hash, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		text = fmt.Append(nil, v)
+func appendValue(text []byte, v any) []byte {
+	if s, ok := v.(string); ok { // as nearly all of them are
+		return strconv.AppendQuote(text, s)
 	}
-	h.Write(text)
+	value, err := json.Marshal(v)
+	if err != nil {
+		value = fmt.Append(nil, v)
+	}
+	return append(text, value...)
 }
 
 // itemsByKey finds items of a list by their keys, as JSON: {"name":"app"}.
