@@ -24,7 +24,7 @@ func TestReadersTellThatTheyAskAgain(t *testing.T) {
 			}
 			http.Error(w, "who are you", http.StatusUnauthorized)
 		}))
-		defer server.Close()
+		t.Cleanup(server.Close)
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 		text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: %q}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n", server.URL)
 		if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {

@@ -56,13 +56,14 @@ func formatOf(args []string) string {
 			break
 		}
 		value, long := strings.CutPrefix(arg, "--output=")
-		short := shortOutput.FindStringSubmatch(arg)
+		isShort := shortOutput.MatchString(arg)
+		short := shortOutput.ReplaceAllString(arg, "$1")
 		switch {
 		case long:
 			format = value
-		case short != nil && short[1] != "":
-			format = short[1]
-		case (short != nil || arg == "--output") && i+1 < len(args):
+		case isShort && short != "":
+			format = short
+		case (isShort || arg == "--output") && i+1 < len(args):
 			format = args[i+1]
 		}
 	}

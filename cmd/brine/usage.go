@@ -203,8 +203,7 @@ func unwritable(path string) string {
 			err = probe.Close()
 		}
 	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Sprintf("cannot be written: %s: %v", filepath.Dir(path), at.Err)
 	}
 	if err != nil {

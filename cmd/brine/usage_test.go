@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestValuesOfFlags(t *testing.T) {
 		{"preview", "plan-out", folder, "it is a folder"},
 	} {
 		args := []string{test.command}
-		if strings.Contains("apply preview check rbac", test.command) {
+		if slices.Contains([]string{"apply", "preview", "check", "rbac"}, test.command) {
 			args = append(args, "-f", file)
 		}
 		shown := "--" + test.flag + "=" + test.value
