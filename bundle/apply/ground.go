@@ -49,7 +49,7 @@ func (r *run) survey(ctx context.Context) (*ground, error) {
 		run: r, steps: map[bundle.ID]*plan.Step{}, fresh: map[string]bool{}, taken: map[bundle.ID]bool{},
 		unborn: map[schema.GroupKind]bool{}, moved: map[schema.GroupKind]bool{},
 	}
-	g.crds, _ = validate.Compile(r.bundle.Objects) // what is wrong with a CRD, the server says
+	g.crds = r.definitions()
 	for _, s := range r.plan.Steps {
 		g.steps[s.ID] = s
 	}

@@ -91,6 +91,16 @@ func (r *run) makePlan(ctx context.Context) error {
 	if len(problems) > 0 {
 		return badBundle(problems)
 	}
+	skipped, err := r.conform(ctx, p)
+	if err != nil {
+		return err
+	}
+	if skipped {
+		if err := r.order(); err != nil {
+			return err
+		}
+		return r.makePlan(ctx)
+	}
 	if len(p.Refused) > 0 && r.DryRun == "none" {
 		return badBundle(p.Refused)
 	}

@@ -67,9 +67,9 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if r.Plan.Destroy {
 		return &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
 	}
-	c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
+	c, err := r.checkOffline(kubernetesVersion)
 	if err != nil {
-		return &stop{code: ExitBadBundle, errors: []error{err}}
+		return err
 	}
 	for _, w := range r.bundle.Warnings {
 		r.record.warn(w.Error())
@@ -80,6 +80,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if len(c.Problems) > 0 {
 		return badBundle(c.Problems)
 	}
+	r.tellInvalid()
 	r.inv = &inventory.Inventory{Namespace: r.Inventory.Namespace, Name: r.Inventory.Name, ID: r.Inventory.ID}
 	if r.inv.ID == "" {
 		r.inv.ID = inventory.DefaultID(r.inv.Namespace, r.inv.Name)
@@ -110,6 +111,27 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 		r.tell(s, results[i], verdicts[i])
 	}
 	return nil
+}
+
+// checkOffline is Check, again without the invalid objects until there are none
+// where --validation=skip-invalid says so: who depends on them is next.
+func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
+	for {
+		c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
+		if err != nil {
+			return nil, &stop{code: ExitBadBundle, errors: []error{err}}
+		}
+		invalid := c.Problems
+		if len(invalid) == 0 { // as apply does before it writes; other faults are for the server to find
+			invalid = slices.DeleteFunc(slices.Clone(c.Faults), func(p bundle.Problem) bool { return !c.CRDs.Sound(p.ID.GroupKind) })
+		}
+		if !r.SkipInvalid || len(invalid) == 0 {
+			return c, nil
+		}
+		if rest := r.skipInvalid(invalid); len(rest) > 0 {
+			return nil, badBundle(rest)
+		}
+	}
 }
 
 // owner is the object that a problem is about: objects without names of their

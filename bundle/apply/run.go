@@ -14,6 +14,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/validate"
 	"brine/inventory"
 )
 
@@ -60,6 +61,7 @@ type run struct {
 	plan  *plan.Plan
 	made  bundle.ID // the inventory's namespace, if this run made it
 	told  int       // of the bundle's invalid objects
+	crds  *validate.CRDs
 
 	readOnly bool // a dry run whose user may write nothing at all
 }

@@ -112,8 +112,8 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 		s.Action, s.Reason = Detached, fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
 	case s.ID.GroupKind == namespaceKind && in.inUse[s.ID.Name] != "":
 		s.Action, s.Reason = Skipped, "still in use by "+in.inUse[s.ID.Name]
-	case s.ID.GroupKind == crdKind && in.kindInUse[definedKind(s.Live)] != "":
-		s.Action, s.Reason = Skipped, "still in use by "+in.kindInUse[definedKind(s.Live)]
+	case s.ID.GroupKind == crdKind && in.kindInUse[DefinedKind(s.Live)] != "":
+		s.Action, s.Reason = Skipped, "still in use by "+in.kindInUse[DefinedKind(s.Live)]
 	case s.ID.GroupKind == namespaceKind && s.ID.Name == in.Inventory.Namespace && !in.Options.Destroy:
 		s.Action, s.Reason = Skipped, "it holds the inventory itself"
 	case len(in.Foreign[s.ID]) > 0 && !in.Options.ForceNamespaces:
@@ -124,8 +124,8 @@ func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
 	}
 }
 
-// definedKind is the kind that a CustomResourceDefinition defines.
-func definedKind(crd *unstructured.Unstructured) schema.GroupKind {
+// DefinedKind is the kind that a CustomResourceDefinition defines.
+func DefinedKind(crd *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return schema.GroupKind{Group: group, Kind: kind}

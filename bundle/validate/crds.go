@@ -76,6 +76,12 @@ func (c *CRDs) Has(gk schema.GroupKind) bool {
 	return c != nil && c.byKind[gk] != nil
 }
 
+// Sound tells whether a CRD of the bundle defines the kind, and nothing is wrong
+// with that CRD itself.
+func (c *CRDs) Sound(gk schema.GroupKind) bool {
+	return c.Has(gk) && !c.byKind[gk].broken
+}
+
 // Namespaced tells whether objects of a kind live in namespaces; known is false
 // if no CRD of the bundle defines the kind.
 func (c *CRDs) Namespaced(gk schema.GroupKind) (namespaced, known bool) {

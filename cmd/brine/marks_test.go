@@ -73,3 +73,20 @@ func TestPreviewBeyondMaxPrune(t *testing.T) {
 	s.exists("v1/configmaps", "b")
 	s.missing("v1/configmaps", "c", "e")
 }
+
+func TestSkipInvalidWithoutACluster(t *testing.T) {
+	text := invalidBundle()
+	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bundleFile(t, text)).want(t, apply.ExitBadBundle)
+	s := offline(t, "apply", "--dry-run=client", "--validation=skip-invalid", "-o", "json", "-f", bundleFile(t, text)).want(t, apply.ExitFailed)
+	s.did(t, "Pod", "one", plan.Created)
+	s.did(t, "Deployment", "web", plan.Created)
+	for _, name := range []string{"external", "cycle-a", "cycle-b", "mutated", "rules", "depends-on-invalid", ""} {
+		if o := s.did(t, "Pod", name, plan.Skipped); !strings.Contains(o.Reason, "invalid: ") {
+			t.Errorf("the reason of %q is %q", name, o.Reason)
+		}
+	}
+	s.tells(t, "bundle.yaml:", "neither in the bundle nor in the inventory")
+	if s.result.Summary.Created != 3 { // a kind that nobody knows offline included
+		t.Errorf("%+v", s.result.Summary)
+	}
+}
