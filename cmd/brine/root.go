@@ -17,6 +17,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
+	"brine/cmd/brine/output"
 )
 
 // streams are the process's; tests give their own.
@@ -87,7 +88,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			problems := fromEnvironment(cmd.Flags())
+			problems := fromEnvironment(cmd.Name(), cmd.Flags())
 			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
 				return problems
 			}
@@ -107,7 +108,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 
 // fromEnvironment sets each flag that was not given from BRINE_…, if that is
 // set: a flag goes over the environment, that over the default.
-func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
+func fromEnvironment(command string, flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
@@ -119,6 +120,10 @@ func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 		}
 		// Both name the inventory: a flag of either goes over the environment.
 		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
+			return
+		}
+		// BRINE_OUTPUT=salt is for all that can do it; brine version cannot.
+		if f.Name == "output" && slices.Contains(output.Formats, value) && !slices.Contains(allowedWords(command, f.Name), value) {
 			return
 		}
 		err := flags.Set(f.Name, value)

@@ -31,9 +31,9 @@ func TestValuesOfFlags(t *testing.T) {
 		{"apply", "dry-run", "true", "none, client or server"},
 		{"apply", "output", "yaml", "text, json, events, html, salt, salt-cmd or salt-events"},
 		{"status", "output", "yaml", "text or json"},
-		{"history", "output", "events", "text or json"},
-		{"check", "output", "html", "text, json or dot"},
-		{"version", "output", "salt", "text or json"},
+		{"history", "output", "yaml", "text or json"},
+		{"check", "output", "yaml", "text, json or dot"},
+		{"version", "output", "yaml", "text or json"},
 		{"apply", "history-limit", "-1", "0, which keeps none, or more"},
 		{"apply", "max-prune", "200%", "from 0% to 100%"},
 		{"apply", "max-prune", "abc", "a number of objects"},
@@ -81,6 +81,18 @@ func TestValuesOfFlags(t *testing.T) {
 	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, apply.ExitBadBundle)
 	if len(s.result.Errors) != 2 {
 		t.Errorf("not all of it is told at once: %v", s.result.Errors)
+	}
+}
+
+// A format in the environment is for the commands that have it.
+func TestOutputFromTheEnvironment(t *testing.T) {
+	t.Setenv("BRINE_OUTPUT", "salt")
+	if s := offline(t, "version").want(t, 0); !strings.HasPrefix(s.stdout, "brine v") {
+		t.Errorf("version prints %q", s.stdout)
+	}
+	offline(t, "version", "-o", "salt").want(t, apply.ExitBadBundle)
+	if s := offline(t, "apply", "--name=x").want(t, apply.ExitBadBundle); !strings.Contains(s.stdout, `"result":false`) {
+		t.Errorf("apply prints %q", s.stdout)
 	}
 }
 
