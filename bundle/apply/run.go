@@ -210,12 +210,12 @@ func (r *run) goThrough(ctx context.Context) error {
 		return err
 	}
 	if !r.Plan.Destroy {
-		if err := r.inv.Add(r.held, r.plan.Add); err != nil {
+		if err := r.inv.Add(r.held, r.plan.Add); err != nil { //nolint:contextcheck // it is ctx, with the lock
 			return err
 		}
 	}
 	r.began = true
-	return r.carryOut(r.held)
+	return r.carryOut(r.held) //nolint:contextcheck // as above
 }
 
 // order makes the graph and compiles the rules of readiness.

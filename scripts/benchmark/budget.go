@@ -67,6 +67,9 @@ func (r *report) budgets() string {
 	if c := r.cell("brine", five, 5, 0); c != nil {
 		add("five objects, start to end, seconds", "0.3", 0.3, c.seconds, "")
 	}
+	if c := r.cell("brine", reading, 223, 0); c != nil {
+		add(reading+", seconds", "0.15", 0.15, c.seconds, "")
+	}
 	if len(rows) == 0 {
 		return ""
 	}

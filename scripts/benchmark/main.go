@@ -20,6 +20,7 @@ type options struct {
 	cluster  string // scripts/cluster
 	state    string // the cluster's directory
 	brine    string
+	reader   string // the tests of bundle/apply, for what is no command of brine's
 	self     string            // this program
 	peers    map[string]string // name -> binary
 	bundles  string            // the real platform's, or ""
@@ -29,6 +30,7 @@ type options struct {
 	parallel []int // raw's concurrencies
 	works    []string
 	runs     int
+	peerRuns int
 	readme   string
 	render   bool
 }
@@ -87,10 +89,12 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.cluster, "cluster", "", "scripts/cluster")
 	f.StringVar(&o.state, "state", "", "directory of the cluster to measure on")
 	f.StringVar(&o.brine, "brine", "", "brine's binary")
+	f.StringVar(&o.reader, "reader", "", "the test binary of bundle/apply")
 	f.StringVar(&o.bundles, "bundles", "", "folder of the real platform's bundles, metalk8s-old and metalk8s-new")
 	f.StringVar(&o.readme, "readme", "", "README whose marked section is replaced")
 	f.BoolVar(&o.render, "render", false, "measure nothing: write the report of the results in --out")
 	f.IntVar(&o.runs, "runs", 3, "runs of each cell; medians are shown")
+	f.IntVar(&o.peerRuns, "peer-runs", 3, "of these, with kapply, kapp and helm")
 	tools := f.String("tools", "raw,brine,kapply,kapp,helm", "what is measured")
 	counts := f.String("counts", "100,1000,5000,10000", "objects in the generated bundles")
 	delays := f.String("delays", "0,20", "round trips, milliseconds")
