@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
@@ -230,7 +231,34 @@ func (e *execution) delete(ctx context.Context, n *node) outcome {
 	case err != nil:
 		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("delete: %w", err)}
 	}
+	if n.ID.GroupKind == namespaces.GVK.GroupKind() && !isGone {
+		e.deleteClaims(ctx, n.ID.Name)
+	}
 	return outcome{node: n, action: plan.Pruned, gone: isGone}
+}
+
+// deleteClaims deletes the PersistentVolumeClaims that go with a deleted
+// namespace (they are not ours to name: a StatefulSet's controller makes them).
+// The namespace's controller would do so only five seconds later, and look five
+// seconds after that whether they are gone (kube's namespace_controller.go,
+// namespaceDeletionGracePeriod, and its queue's back-off). It still does where
+// we may not.
+func (e *execution) deleteClaims(ctx context.Context, namespace string) {
+	claims := schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	resource, err := e.client.Any(claims)
+	if err != nil {
+		return
+	}
+	items, err := e.client.ListMetadata(ctx, resource, namespace, "")
+	if err != nil {
+		return
+	}
+	for i := range items {
+		if items[i].DeletionTimestamp == nil {
+			id := bundle.ID{GroupKind: claims, Namespace: namespace, Name: items[i].Name}
+			_, _ = e.client.Delete(ctx, resource, id, cluster.Deletion{UID: items[i].UID})
+		}
+	}
 }
 
 // detach takes our marks off an object that stays.

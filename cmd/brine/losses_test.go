@@ -367,3 +367,46 @@ func TestMembersThatAreNoLongerOursStay(t *testing.T) {
 		t.Errorf("its owner became %q", got)
 	}
 }
+
+// The claims that a StatefulSet's controller made go with the namespace that
+// goes, without its controller's two rounds of five seconds; those in a
+// namespace that stays are left alone.
+func TestClaimsGoWithTheirNamespaceOnly(t *testing.T) {
+	s := newScene(t)
+	set := func(namespace string) string {
+		return `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: ` + namespace + `}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: "registry.k8s.io/pause:3.10"}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: "{ns}-none", resources: {requests: {storage: 1Mi}}}
+`
+	}
+	s.goneAfter("v1/namespaces", s.ns+"-going")
+	s.apply(documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-going}\n", set("{ns}-going"), set("{ns}")), "--wait=applied").want(t, 0)
+	for _, namespace := range []string{s.ns, s.ns + "-going"} {
+		for s.live("v1/persistentvolumeclaims", namespace, "data-db-0") == nil {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	p := s.proxied()
+	s.destroy().want(t, 0)
+	var deleted []string
+	for _, r := range p.Requests() {
+		if r.Method == http.MethodDelete && (strings.HasSuffix(r.Path, "/namespaces/"+s.ns+"-going") || strings.Contains(r.Path, "persistentvolumeclaims")) {
+			deleted = append(deleted, r.Path)
+		}
+	}
+	if want := []string{"/api/v1/namespaces/" + s.ns + "-going", "/api/v1/namespaces/" + s.ns + "-going/persistentvolumeclaims/data-db-0"}; !slices.Equal(deleted, want) {
+		t.Errorf("it deleted %v, want %v", deleted, want)
+	}
+	if s.live("v1/persistentvolumeclaims", s.ns, "data-db-0") == nil {
+		t.Error("a claim went whose namespace stays")
+	}
+}
