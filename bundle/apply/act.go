@@ -89,6 +89,7 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	}
 	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: len(sent.secrets) > 0}
 	o.print, o.printed = plan.FingerprintOf(n.Asked, stored)
+	unstructured.RemoveNestedField(stored.Object, "metadata", "managedFields") // half of it, and of no more use
 	return o
 }
 

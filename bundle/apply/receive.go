@@ -298,6 +298,7 @@ func (e *execution) probed(m served) {
 func (e *execution) settle(n *node) {
 	waited := n.state == waiting || n.state == failing
 	e.set(n, finished)
+	n.stored, n.latest = nil, nil // of thousands of objects, those that are done with are not kept
 	e.record.done++
 	n.result.ReadyAt = e.record.seconds()
 	if !n.Deletes() {
