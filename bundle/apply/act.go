@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -320,7 +321,7 @@ func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstruc
 		for _, m := range managers {
 			parts = append(parts, fmt.Sprintf("%s owns %s", m, strings.Join(byManager[m], ", ")))
 		}
-		return fmt.Errorf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))
+		return &answer{err: err, text: fmt.Sprintf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))}
 	}
 	text := diff.Redact(shortened(err), n.Object.Content)
 	for _, secret := range secrets {
@@ -330,6 +331,16 @@ func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstruc
 		text += " (" + hint + ")"
 	}
 	return &answer{text: text, err: err}
+}
+
+// refusal says whether an answer means that nothing was written.
+func refusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !cluster.Transient(err)
 }
 
 // answer is a server's answer, safe to show; the error itself is kept for

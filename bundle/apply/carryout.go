@@ -53,6 +53,8 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 				statuses[n.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
 			}
 		case n.Blocked != "", n.ID.Name == "":
+		case r.neverOurs(n):
+			gone = append(gone, n.ID)
 		default:
 			statuses[n.ID] = statusOf(n.result)
 			if n.Action == plan.Unchanged {
@@ -92,6 +94,21 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 		}
 	}
 	return nil
+}
+
+// neverOurs says whether an object was noted in the inventory before it was
+// applied, and then was not: refused for good, or never sent. As in cli-utils it
+// stays only if it was a member before.
+func (r *run) neverOurs(n *node) bool {
+	if n.Member || n.ID == r.made {
+		return false
+	}
+	for _, live := range []*unstructured.Unstructured{n.Live, n.Going} {
+		if live != nil && live.GetAnnotations()[inventory.OwningInventory] == r.inv.ID {
+			return false // its inventory was lost
+		}
+	}
+	return n.result.Action == plan.Skipped || n.result.Action == plan.Failed && n.refused && !n.doubtful
 }
 
 // finish writes the inventory; one that was destroyed whole, and holds nothing

@@ -55,6 +55,8 @@ type node struct {
 	polled   bool      // no watch can be had
 	checked  time.Time // when it was last seen, or asked for
 	why      string    // for those that are skipped because of it
+	refused  bool      // the server said no, for good
+	doubtful bool      // an attempt before that may have gone through all the same
 }
 
 // dependent is an edge, seen from the node that is needed.

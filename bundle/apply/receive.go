@@ -23,6 +23,7 @@ func (e *execution) receive(m any) {
 		e.acted(m)
 	case retried:
 		m.node.result.Reason = ""
+		m.node.doubtful = m.node.doubtful || !refusal(m.err)
 		text := m.err.Error()
 		if m.node.Object != nil {
 			text = diff.Redact(text, m.node.Object.Content)
@@ -63,6 +64,7 @@ func (e *execution) acted(o outcome) {
 	}
 	if o.err != nil {
 		n.result.Error = o.err.Error()
+		n.refused = refusal(o.err)
 		e.record.fail(e.about(n, o.err.Error()))
 		e.lose(n, o.action, o.err.Error())
 		return

@@ -95,6 +95,7 @@ type Step struct {
 	Action Action
 	Reason string
 	Needs  []Need
+	Member bool // the inventory held it before
 	// Body is what is sent, Asked its hash. Only of objects in the bundle.
 	Body  []byte
 	Asked string
@@ -175,6 +176,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
+	_, s.Member = in.Inventory.Members[o.ID]
 	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
 	if in.going(s.Live) {
 		s.Going, s.Live = s.Live, nil
