@@ -70,6 +70,15 @@ func (r *report) budgets() string {
 	if c := r.cell("brine", reading, 223, 0); c != nil {
 		add(reading+", seconds", "0.15", 0.15, c.seconds, "")
 	}
+	for _, work := range platformWorks {
+		ours, peer := r.cell("brine", work, 0, 0), r.cell("kapp", work, 0, 0)
+		if ours == nil || peer == nil || ours.failed != "" || peer.failed != "" {
+			continue
+		}
+		what := "the real platform, " + work
+		add(what+": time", "a third of kapp's", 1.0/3, ours.seconds/peer.seconds, fmt.Sprintf("kapp %.1f s", peer.seconds))
+		add(what+": memory", "a fifth of kapp's", 1.0/5, ours.memory/peer.memory, fmt.Sprintf("kapp %.0f MB", peer.memory))
+	}
 	if len(rows) == 0 {
 		return ""
 	}

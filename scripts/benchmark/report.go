@@ -141,13 +141,27 @@ func (r *report) bestPeer(work string, count, delay int) (string, *cell) {
 }
 
 func (r *report) loads() string {
-	low, high, runs := 1e9, 0.0, 0
+	low, high, runs, peers, large := 1e9, 0.0, 0, 0, 0
 	for _, x := range r.Results {
 		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
+		if x.Tool != "raw" && x.Tool != "brine" && x.Count > 0 {
+			peers = max(peers, x.Run)
+		}
+		if x.Count > few {
+			large = max(large, x.Run)
+		}
 	}
 	text := fmt.Sprintf("%s; %s; medians of %d runs; load average %.1f to %.1f", r.Time.Format("2 January 2006"), r.Machine, runs, low, high)
 	if runs == 1 {
 		text = strings.Replace(text, "medians of 1 runs", "a single run, no medians", 1)
+	}
+	for _, fewer := range []struct {
+		what string
+		runs int
+	}{{"generated bundles with kapply, kapp and helm", peers}, {fmt.Sprintf("more than %d objects", few), large}} {
+		if fewer.runs > 0 && fewer.runs < runs {
+			text += fmt.Sprintf("; of %d for %s", fewer.runs, fewer.what)
+		}
 	}
 	if busy := 2 * float64(runtime.NumCPU()); high > busy {
 		text += ". Others kept the machine busy, more at some times than at others: the ratios are rough, and so is every verdict below"
