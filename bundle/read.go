@@ -67,7 +67,9 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 
 	b := &Bundle{}
 	dropped := 0
+	var salt []*states
 	for _, r := range results {
+		salt = append(salt, r.salt...)
 		b.Objects = append(b.Objects, r.objects...)
 		b.Absent = append(b.Absent, r.absent...)
 		b.Warnings = append(b.Warnings, r.warnings...)
@@ -75,6 +77,8 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 		b.Invalid = append(b.Invalid, r.invalid...)
 		dropped += r.dropped
 	}
+	wrong, odd := link(salt)
+	problems, b.Warnings = append(problems, wrong...), append(b.Warnings, odd...)
 	if dropped > 0 {
 		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", Count(dropped, "object"))})
 	}
@@ -106,7 +110,8 @@ type reading struct {
 	problems Problems
 	warnings []Problem
 	invalid  []Problem // of objects that were left out
-	dropped  int       // objects that carried server-set metadata
+	salt     []*states
+	dropped  int // objects that carried server-set metadata
 	budget
 	expanding []*yaml.Node // aliases that the object being read came through
 }

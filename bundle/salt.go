@@ -41,23 +41,24 @@ func (r *reading) rendered(d *document, root *yaml.Node, o Options) {
 	}
 }
 
-// states reads the manifests of Salt's states and what their requisites ask.
+// states is a document of Salt's states, until those of all documents are read.
+type states struct {
+	*document
+	*sls.Rendering
+	present [][]*Object // by the rendering's documents
+}
+
+// states reads the manifests of Salt's states; link sees to their requisites.
 func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
-	docs, problems, warnings := sls.Decode(root, s, sls.Options{IgnoreForeignStates: o.IgnoreForeignStates})
-	place := func(p sls.Problem) Problem {
-		return Problem{Source: Source{File: d.file, Line: d.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
-	}
-	for _, p := range problems {
-		r.problems = append(r.problems, place(p))
-	}
-	for _, w := range warnings {
-		r.warnings = append(r.warnings, place(w))
-	}
-	present := make([][]*Object, len(docs))
-	for i, doc := range docs {
-		objects := r.state(d, doc, o)
+	one := &states{document: d, Rendering: sls.Decode(root, s, sls.Options{IgnoreForeignStates: o.IgnoreForeignStates})}
+	r.salt = append(r.salt, one)
+	one.present = make([][]*Object, len(one.Documents))
+	for i := range one.Documents {
+		doc := &one.Documents[i]
+		objects := r.state(d, *doc, o)
+		doc.Node = nil
 		if !doc.Absent {
-			present[i] = objects
+			one.present[i] = objects
 			r.objects = append(r.objects, objects...)
 			continue
 		}
@@ -65,18 +66,43 @@ func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
 			r.absent = append(r.absent, &Absent{ID: obj.ID, GVK: obj.GVK, Source: obj.Source})
 		}
 	}
-	for i, doc := range docs {
-		for _, req := range doc.Requires {
-			if docs[req.Index].Absent {
-				r.afterAbsent(present[i], docs[req.Index], req.Why)
-			}
-			for _, obj := range present[i] {
-				for _, on := range present[req.Index] {
-					obj.needs = append(obj.needs, need{on: on, why: req.Why})
+}
+
+// link gives the objects of Salt's states what their requisites ask for, in
+// whichever document it is.
+func link(all []*states) (problems Problems, warnings []Problem) {
+	present := map[*sls.Rendering][][]*Object{}
+	var renderings []*sls.Rendering
+	for _, one := range all {
+		renderings = append(renderings, one.Rendering)
+		present[one.Rendering] = one.present
+	}
+	sls.Link(renderings...)
+	for _, one := range all {
+		for _, p := range one.Problems {
+			problems = append(problems, one.place(p))
+		}
+		for _, w := range one.Warnings {
+			warnings = append(warnings, one.place(w))
+		}
+		for i, doc := range one.Documents {
+			for _, req := range doc.Requires {
+				if on := req.In.Documents[req.Index]; on.Absent {
+					warnings = append(warnings, afterAbsent(one.present[i], on, req.Why)...)
+				}
+				for _, obj := range one.present[i] {
+					for _, on := range present[req.In][req.Index] {
+						obj.needs = append(obj.needs, need{on: on, why: req.Why})
+					}
 				}
 			}
 		}
 	}
+	return problems, warnings
+}
+
+func (s *states) place(p sls.Problem) Problem {
+	return Problem{Source: Source{File: s.file, Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
 }
 
 // state reads one state's manifest; what is wrong with it names the state.
@@ -104,9 +130,10 @@ func (r *reading) state(d *document, doc sls.Document, o Options) []*Object {
 }
 
 // afterAbsent warns of the one order that cannot be kept.
-func (r *reading) afterAbsent(objects []*Object, absent sls.Document, why string) {
+func afterAbsent(objects []*Object, absent sls.Document, why string) (warnings []Problem) {
 	for _, obj := range objects {
-		r.warnings = append(r.warnings, Problem{Source: obj.Source, ID: obj.ID, Message: fmt.Sprintf(
+		warnings = append(warnings, Problem{Source: obj.Source, ID: obj.ID, Message: fmt.Sprintf(
 			"%s: state %q removes its object, and objects are removed only after all others are applied", why, absent.State)})
 	}
+	return warnings
 }

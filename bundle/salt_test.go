@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -157,5 +158,34 @@ func TestReadWarnsOfARequisiteOnAnAbsence(t *testing.T) {
 		`, "Gone": {"k.object_absent": [{"name": "old"}, {"kind": "ConfigMap"}, {"apiVersion": "v1"}]}}}`)
 	if len(b.Warnings) != 1 || !strings.Contains(b.Warnings[0].Error(), `require: Gone: state "Gone" removes its object`) {
 		t.Errorf("%v", b.Warnings)
+	}
+}
+
+// Several files given together are one high state: requisites lead from one to
+// the other, and what leads nowhere is told where it stands.
+func TestReadLinksStatesOfSeveralFiles(t *testing.T) {
+	folder := t.TempDir()
+	state := func(id, name, requires string) string {
+		return fmt.Sprintf("%s:\n  k.object_present:\n  - manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n  - require: [%s]\n", id, name, requires)
+	}
+	one, two := filepath.Join(folder, "one.sls"), filepath.Join(folder, "two.sls")
+	for path, text := range map[string]string{one: state("First", "a", "{k: Second}"), two: state("Second", "b", "")} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Read(t.Context(), Options{Files: []string{one, two}})
+	if err == nil {
+		err = b.Resolve(Resolver{Namespace: "ns"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Requisite{{On: b.Objects[1].ID, Why: "require: Second"}}
+	if got := b.Objects[0].Requisites; !reflect.DeepEqual(got, want) || b.Objects[1].ID.Name != "b" || len(b.Objects[1].Requisites) > 0 {
+		t.Errorf("requisites %v and %v, want %v", got, b.Objects[1].Requisites, want)
+	}
+	if _, err := Read(t.Context(), Options{Files: []string{one}}); err == nil || !strings.Contains(err.Error(), one+":4 (state \"First\"") || !strings.Contains(err.Error(), "no state of the bundle matches {k: Second}") {
+		t.Errorf("one file alone: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ type chunk struct {
 	requisites  []requisite
 	order       float64
 	nameOrder   int
-	docs        []int // the documents that came of it
+	of          *Rendering
+	docs        []int // the documents of its rendering that came of it
 }
 
 // requisite is one entry of a requisite list: target's state (or "sls", or
@@ -50,18 +51,18 @@ func (c *chunk) argPair(key string) (pair, bool) {
 	return pair{}, false
 }
 
-func (d *decoder) problem(at place, format string, args ...any) {
-	d.problems = append(d.problems, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+func (d *Rendering) problem(at place, format string, args ...any) {
+	d.Problems = append(d.Problems, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) warn(at place, format string, args ...any) {
-	d.warnings = append(d.warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+func (d *Rendering) warn(at place, format string, args ...any) {
+	d.Warnings = append(d.Warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
 }
 
 // saltErrors tells the errors that Salt printed in place of states. Salt puts
 // the rendered text around the place behind a line of dashes: that may hold
 // anything, Secrets too, and is left out.
-func (d *decoder) saltErrors(root *yaml.Node) {
+func (d *Rendering) saltErrors(root *yaml.Node) {
 	entries := items(root)
 	if isString(root) {
 		entries = []*yaml.Node{root}
@@ -76,7 +77,7 @@ func (d *decoder) saltErrors(root *yaml.Node) {
 	}
 }
 
-func (d *decoder) low(root *yaml.Node) {
+func (d *Rendering) low(root *yaml.Node) {
 	if !isSequence(root) {
 		d.problem(place{line: line(root)}, "low data is a list of states (state.show_low_sls prints it); this is none")
 		return
@@ -101,16 +102,17 @@ func (d *decoder) low(root *yaml.Node) {
 }
 
 // add takes a chunk whose arguments are complete.
-func (d *decoder) add(c *chunk) {
+func (d *Rendering) add(c *chunk) {
 	if c.name == "" {
 		c.name = c.id
 	}
+	c.of = d
 	d.readRequisites(c)
 	d.chunks = append(d.chunks, c)
 }
 
 // sort is Salt's order_chunks, but ties keep the order of the text.
-func (d *decoder) sort() {
+func (d *Rendering) sort() {
 	top := 1.0
 	for _, c := range d.chunks {
 		if n, err := strconv.Atoi(text(c.arg("order"))); err == nil && n > 0 && float64(n) > top-1 {

@@ -79,6 +79,13 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// decoded is one rendering by itself.
+func decoded(doc *yaml.Node, shape Shape, o Options) ([]Document, []Problem, []Problem) {
+	r := Decode(doc, shape, o)
+	Link(r)
+	return r.Documents, r.Problems, r.Warnings
+}
+
 func TestDecode(t *testing.T) {
 	cases := map[string]struct {
 		in, want string
@@ -206,8 +213,8 @@ warning line 2: include of "base" is not followed: slsutil.renderer prints one f
 		"a requisite on nothing": {
 			in: `A: {k.object_present: [{manifest: ` + cm("a") + `}, {require: [{k: B}, {sls: gone}]}], __sls__: s}`,
 			want: `0 present A ConfigMap/a
-problem line 1 (state "A", sls s): require: no state in this rendering matches {k: B}
-problem line 1 (state "A", sls s): require: no state in this rendering matches {sls: gone}
+problem line 1 (state "A", sls s): require: no state of the bundle matches {k: B}
+problem line 1 (state "A", sls s): require: no state of the bundle matches {sls: gone}
 `},
 		"foreign states and object_updated are listed": {
 			in: `
@@ -294,7 +301,7 @@ problem line 5 (state "D"): require: k needs the id or name of a state
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			doc := parse(t, c.in)
-			got := show(Decode(doc, Detect(doc), Options{IgnoreForeignStates: c.ignore}))
+			got := show(decoded(doc, Detect(doc), Options{IgnoreForeignStates: c.ignore}))
 			if got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
@@ -310,7 +317,7 @@ func TestDecodeForcedShapeOnOtherInput(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(in), n); err != nil {
 				continue
 			}
-			docs, problems, _ := Decode(n, s, Options{})
+			docs, problems, _ := decoded(n, s, Options{})
 			if len(docs) == 0 && len(problems) == 0 {
 				t.Errorf("%q as %v: neither documents nor problems", in, s)
 			}

@@ -12,7 +12,7 @@ import (
 var conditions = []string{"unless", "onlyif", "creates", "onfail", "onfail_any", "onfail_all", "use"}
 
 // documents turns the chunks, which are in order, into documents.
-func (d *decoder) documents() {
+func (d *Rendering) documents() {
 	targets := map[string]int{}
 	for _, c := range d.chunks {
 		if !c.ours() {
@@ -26,33 +26,29 @@ func (d *decoder) documents() {
 			}
 		}
 		for _, n := range d.manifests(c) {
-			c.docs = append(c.docs, len(d.docs))
-			d.docs = append(d.docs, Document{Node: n, State: c.id, SLS: c.sls, Absent: c.absent(), Line: line(n)})
+			c.docs = append(c.docs, len(d.Documents))
+			d.Documents = append(d.Documents, Document{Node: n, State: c.id, SLS: c.sls, Absent: c.absent(), Line: line(n)})
 		}
 	}
 	for target, n := range targets {
 		d.warn(place{line: 1}, "%d states name the %s: brine takes its own --kubeconfig and --context for all of them", n, target)
 	}
-	slices.SortFunc(d.warnings, func(a, b Problem) int {
+	slices.SortFunc(d.Warnings, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return strings.Compare(a.Message, b.Message)
 	})
-	edges := d.edges()
-	for _, c := range d.chunks {
-		requires := require(c, edges)
-		for _, i := range c.docs {
-			d.docs[i].Requires = requires
-		}
-	}
-	if len(d.docs) == 0 && len(d.problems) == 0 {
+	if len(d.Documents) == 0 && len(d.Problems) == 0 {
 		d.problem(place{line: d.chunks[0].line}, "none of the %d states is an object (object_present, manifest_present, object_absent, manifest_absent)%s",
 			len(d.chunks), d.includeHint())
 	}
+	for _, c := range d.chunks {
+		c.args = nil // their requisites and documents are all that is still asked for
+	}
 }
 
-func (d *decoder) foreign(c *chunk) {
+func (d *Rendering) foreign(c *chunk) {
 	if d.options.IgnoreForeignStates {
 		return
 	}
@@ -63,7 +59,7 @@ func (d *decoder) foreign(c *chunk) {
 	d.problem(c.place, "%s.%s %s: leave it to Salt and out of the bundle, or pass over it with --ignore-foreign-states", c.module, c.fun, what)
 }
 
-func (d *decoder) conditions(c *chunk) {
+func (d *Rendering) conditions(c *chunk) {
 	for _, key := range conditions {
 		a, ok := c.argPair(key)
 		if !ok || isNull(a.value) || key == "use" && d.resolved {
@@ -77,7 +73,7 @@ func (d *decoder) conditions(c *chunk) {
 }
 
 // manifests are the manifest nodes of one chunk.
-func (d *decoder) manifests(c *chunk) []*yaml.Node {
+func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 	a, ok := c.argPair("manifest")
 	if !ok || isNull(a.value) {
 		if c.absent() {
@@ -110,7 +106,7 @@ func (d *decoder) manifests(c *chunk) []*yaml.Node {
 
 // named makes the manifest that object_absent's name, kind, apiVersion and
 // namespace stand for.
-func (d *decoder) named(c *chunk) []*yaml.Node {
+func (d *Rendering) named(c *chunk) []*yaml.Node {
 	version := text(c.arg("apiVersion"))
 	if version == "" {
 		version = text(c.arg("api_version"))

@@ -17,7 +17,7 @@ type declaration struct {
 	args   []pair
 }
 
-func (d *decoder) high(root *yaml.Node) {
+func (d *Rendering) high(root *yaml.Node) {
 	if !isMapping(root) {
 		d.problem(place{line: line(root)}, "high data is a mapping of states by their id (state.show_sls prints it); this is none")
 		return
@@ -51,12 +51,12 @@ func (d *decoder) high(root *yaml.Node) {
 		d.expand(decl)
 	}
 	d.sort()
-	if len(d.chunks) == 0 && len(d.problems) == 0 {
+	if len(d.chunks) == 0 && len(d.Problems) == 0 {
 		d.problem(place{line: line(root)}, "Salt rendered no states%s", d.includeHint())
 	}
 }
 
-func (d *decoder) readIncludes(n *yaml.Node) {
+func (d *Rendering) readIncludes(n *yaml.Node) {
 	for _, item := range items(n) {
 		name := text(item)
 		if isMapping(item) { // {saltenv: name} or {name: {defaults: …}}
@@ -75,7 +75,7 @@ func (d *decoder) readIncludes(n *yaml.Node) {
 	}
 }
 
-func (d *decoder) includeHint() string {
+func (d *Rendering) includeHint() string {
 	if len(d.includes) == 0 {
 		return ""
 	}
@@ -83,7 +83,7 @@ func (d *decoder) includeHint() string {
 }
 
 // declarations reads what stands under one state id.
-func (d *decoder) declarations(p pair) []*declaration {
+func (d *Rendering) declarations(p pair) []*declaration {
 	at := place{line: p.line, state: p.key, sls: text(field(p.value, "__sls__"))}
 	if isString(p.value) { // ID: module.function
 		module, fun, ok := strings.Cut(p.value.Value, ".")
@@ -145,7 +145,7 @@ func exclude(declared []*declaration, excludes []*yaml.Node) []*declaration {
 
 // extend is Salt's reconcile_extend: requisites are added to, the function and
 // every other argument is replaced.
-func (d *decoder) extend(declared []*declaration, by *declaration) []*declaration {
+func (d *Rendering) extend(declared []*declaration, by *declaration) []*declaration {
 	known := false
 	for _, decl := range declared {
 		if decl.state != by.state && text(declArg(decl, "name")) != by.state {
@@ -187,7 +187,7 @@ func declArg(decl *declaration, key string) *yaml.Node {
 }
 
 // expand makes one chunk of a declaration, or one for each of its names.
-func (d *decoder) expand(decl *declaration) {
+func (d *Rendering) expand(decl *declaration) {
 	if len(decl.funs) != 1 {
 		if decl.module == "require" || decl.module == "watch" {
 			return // Salt passes over these, too

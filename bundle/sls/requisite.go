@@ -23,7 +23,7 @@ func isRequisite(key string) bool {
 }
 
 // readRequisites takes the requisites out of a chunk's arguments.
-func (d *decoder) readRequisites(c *chunk) {
+func (d *Rendering) readRequisites(c *chunk) {
 	for _, a := range c.args {
 		if !slices.Contains(needing, a.key) && !slices.Contains(inverse, a.key) && a.key != "prereq_in" || isNull(a.value) {
 			continue
@@ -63,16 +63,35 @@ type edge struct {
 	why string
 }
 
-// edges resolves every requisite; one that matches nothing is a problem.
-func (d *decoder) edges() map[*chunk][]edge {
+// Link resolves the requisites of renderings that are one bundle: the states of
+// one see those of the others, as in Salt's high state of several SLS files. A
+// requisite that matches nothing is a problem of the rendering it stands in.
+func Link(renderings ...*Rendering) {
 	all := map[*chunk][]edge{}
-	known := d.index()
-	for _, c := range d.chunks {
-		for _, r := range c.requisites {
-			d.resolve(c, r, known, all)
+	var chunks []*chunk
+	for _, d := range renderings {
+		chunks = append(chunks, d.chunks...)
+	}
+	own, known := make([]index, len(renderings)), indexed(chunks)
+	for i, d := range renderings {
+		own[i] = known
+		if len(renderings) > 1 {
+			own[i] = indexed(d.chunks)
 		}
 	}
-	return all
+	for i, d := range renderings {
+		for _, c := range d.chunks {
+			for _, r := range c.requisites {
+				d.resolve(c, r, own[i], known, all)
+			}
+		}
+	}
+	for _, c := range chunks {
+		requires := require(c, all)
+		for _, i := range c.docs {
+			c.of.Documents[i].Requires = requires
+		}
+	}
 }
 
 // index finds chunks by what a requisite may call them.
@@ -81,9 +100,9 @@ type index struct {
 	all           []*chunk
 }
 
-func (d *decoder) index() index {
-	known := index{byName: map[string][]*chunk{}, bySLS: map[string][]*chunk{}, all: d.chunks}
-	for _, c := range d.chunks {
+func indexed(chunks []*chunk) index {
+	known := index{byName: map[string][]*chunk{}, bySLS: map[string][]*chunk{}, all: chunks}
+	for _, c := range chunks {
 		known.byName[c.id] = append(known.byName[c.id], c)
 		if c.name != c.id {
 			known.byName[c.name] = append(known.byName[c.name], c)
@@ -91,6 +110,25 @@ func (d *decoder) index() index {
 		known.bySLS[c.sls] = append(known.bySLS[c.sls], c)
 	}
 	return known
+}
+
+// targets are the chunks that r matches. A plain name means the state of the
+// rendering it stands in, where that has one: the same SLS may be in several.
+func (r requisite) targets(own, known index) []*chunk {
+	matching := func(i index) (found []*chunk) {
+		for _, t := range i.candidates(r) {
+			if r.matches(t) {
+				found = append(found, t)
+			}
+		}
+		return found
+	}
+	if r.module != "sls" && !strings.ContainsAny(r.target, "*?[") {
+		if found := matching(own); len(found) > 0 {
+			return found
+		}
+	}
+	return matching(known)
 }
 
 // candidates are the chunks that r may match: few for a plain name.
@@ -104,18 +142,14 @@ func (known index) candidates(r requisite) []*chunk {
 	return known.byName[r.target]
 }
 
-func (d *decoder) resolve(c *chunk, r requisite, known index, all map[*chunk][]edge) {
-	found := false
-	for _, t := range known.candidates(r) {
-		if !r.matches(t) {
-			continue
-		}
-		found = true
+func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*chunk][]edge) {
+	found := r.targets(own, known)
+	for _, t := range found {
 		if t == c {
 			continue
 		}
 		if r.kind == "onfail_in" {
-			d.onFail(t, c)
+			t.of.onFail(t, c)
 			continue
 		}
 		if slices.Contains(inverse, r.kind) {
@@ -128,15 +162,15 @@ func (d *decoder) resolve(c *chunk, r requisite, known index, all map[*chunk][]e
 		}
 		all[c] = append(all[c], edge{t, why})
 	}
-	if found || r.module == "sls" && slices.ContainsFunc(d.includes, func(name string) bool {
+	if len(found) > 0 || r.module == "sls" && slices.ContainsFunc(d.includes, func(name string) bool {
 		return match(r.target, strings.TrimLeft(name, ".")) // said already that it is not part of this
 	}) {
 		return
 	}
-	d.problem(place{r.line, c.state, c.sls}, "%s: no state in this rendering matches {%s: %s}", r.kind, r.module, r.target)
+	d.problem(place{r.line, c.state, c.sls}, "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
 }
 
-func (d *decoder) onFail(target, by *chunk) {
+func (d *Rendering) onFail(target, by *chunk) {
 	if target.ours() {
 		d.problem(target.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", by.id)
 	}
@@ -169,7 +203,7 @@ func require(c *chunk, all map[*chunk][]edge) []Require {
 				reason = why + ", " + e.why
 			}
 			for _, i := range e.to.docs {
-				found = append(found, Require{Index: i, Why: reason})
+				found = append(found, Require{In: e.to.of, Index: i, Why: reason})
 			}
 			if !e.to.ours() {
 				walk(e.to, reason)

@@ -83,7 +83,7 @@ func TestSamplesGiveTheObjectsOfTheirManifests(t *testing.T) {
 	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
-			docs, problems, warnings := Decode(doc, Detect(doc), Options{IgnoreForeignStates: true})
+			docs, problems, warnings := decoded(doc, Detect(doc), Options{IgnoreForeignStates: true})
 			if len(problems) > 0 {
 				t.Fatalf("problems: %v", problems)
 			}
@@ -117,7 +117,7 @@ func TestSampleDeployHasItsEdgeThroughAForeignState(t *testing.T) {
 	dir := bundles(t)
 	for _, name := range []string{"deploy.high", "deploy.low"} {
 		doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
-		docs, _, _ := Decode(doc, Detect(doc), Options{IgnoreForeignStates: true})
+		docs, _, _ := decoded(doc, Detect(doc), Options{IgnoreForeignStates: true})
 		i := slices.IndexFunc(docs, func(d Document) bool { return d.State == "Create settings" })
 		if i < 0 || len(docs[i].Requires) != 10 {
 			t.Fatalf("%s: %d documents, Create settings at %d", name, len(docs), i)
@@ -135,7 +135,7 @@ func TestSampleDeployListsItsForeignState(t *testing.T) {
 	dir := bundles(t)
 	for _, name := range []string{"deploy.high", "deploy.low", "deploy.renderer"} {
 		doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
-		_, problems, _ := Decode(doc, Detect(doc), Options{})
+		_, problems, _ := decoded(doc, Detect(doc), Options{})
 		if len(problems) != 1 || problems[0].State != "Wait for ingress" || !strings.Contains(problems[0].Message, "test.nop") ||
 			!strings.Contains(problems[0].Message, "--ignore-foreign-states") {
 			t.Errorf("%s: %v", name, problems)

@@ -47,13 +47,15 @@ type Document struct {
 	SLS    string     // Salt's __sls__, "" in what slsutil.renderer prints
 	Absent bool       // the object is to be gone
 	Line   int        // of the manifest's first field, counted from 1
-	// Requires are the documents that the state's requisites lead to, each once.
+	// Requires are the documents that the state's requisites lead to, each once;
+	// Link finds them.
 	Requires []Require
 }
 
 // Require says that a document needs another one first.
 type Require struct {
-	Index int    // into the documents that Decode returned
+	In    *Rendering
+	Index int    // into its documents
 	Why   string // "require: Create settings"
 }
 
@@ -70,13 +72,24 @@ var (
 	absentFuns  = map[string]bool{"object_absent": true, "manifest_absent": true}
 )
 
+// Rendering is one document of Salt's, taken apart.
+type Rendering struct {
+	Documents          []Document
+	Problems, Warnings []Problem
+
+	options  Options
+	chunks   []*chunk
+	resolved bool     // low data: Salt has resolved extend, use and the like
+	includes []string // SLS named by include, which this rendering does not hold
+}
+
 // Decode takes a document of the given shape apart (a wrapping in "local" or
-// one minion id comes off first) and returns its manifests in the order Salt
-// would run them: by order, ties in the order of the text. A document without
-// a single manifest is a problem, never an empty result.
-func Decode(doc *yaml.Node, shape Shape, o Options) (docs []Document, problems, warnings []Problem) {
+// one minion id comes off first) into its manifests in the order Salt would run
+// them: by order, ties in the order of the text. A document without a single
+// manifest is a problem, never an empty result.
+func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 	root, minions := unwrap(resolve(doc))
-	d := &decoder{options: o}
+	d := &Rendering{options: o}
 	switch {
 	case len(minions) > 1:
 		d.problem(place{line: line(root)}, "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
@@ -91,28 +104,18 @@ func Decode(doc *yaml.Node, shape Shape, o Options) (docs []Document, problems, 
 	case shape == Low:
 		d.low(root)
 	case shape == Manifests && isMapping(root):
-		d.docs = []Document{{Node: root, Line: line(root)}}
+		d.Documents = []Document{{Node: root, Line: line(root)}}
 	default:
 		d.problem(place{line: line(root)}, "this is not Salt's high or low data")
 	}
 	if len(d.chunks) > 0 {
 		d.documents()
 	}
-	return d.docs, d.problems, d.warnings
+	return d
 }
 
 // place is where a problem stands.
 type place struct {
 	line       int
 	state, sls string
-}
-
-type decoder struct {
-	options  Options
-	chunks   []*chunk
-	resolved bool     // low data: Salt has resolved extend, use and the like
-	includes []string // SLS named by include, which this rendering does not hold
-	docs     []Document
-	problems []Problem
-	warnings []Problem
 }
