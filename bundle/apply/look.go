@@ -77,7 +77,10 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 	in := plan.Input{
 		Graph: r.graph, Absent: r.bundle.Absent, Inventory: r.inv,
-		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan,
+		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan, Invalid: map[bundle.ID]bool{},
+	}
+	for _, p := range r.bundle.Invalid {
+		in.Invalid[p.ID] = true
 	}
 	if !r.Plan.NoPrune && !r.Plan.ForceNamespaces {
 		doomed := plan.Candidates(r.inv.Members, r.graph, r.bundle.Absent)

@@ -67,6 +67,9 @@ type Input struct {
 	// Foreign are, for a Namespace or CRD that might be deleted, what would go
 	// with it and is not ours, as messages name it.
 	Foreign map[bundle.ID][]string
+	// Invalid are objects of the bundle that were left out of it: they stay as
+	// they are, and somebody else tells of them.
+	Invalid map[bundle.ID]bool
 	// Served says whether the server serves a kind at all.
 	Served  func(schema.GroupKind) bool
 	Options Options

@@ -59,6 +59,9 @@ func (in *Input) prune(p *Plan) {
 		in.kindInUse[o.ID.GroupKind] = bundle.Name(o.ID)
 	}
 	for _, id := range Candidates(in.Inventory.Members, in.Graph, in.Absent) {
+		if in.Invalid[id] {
+			continue
+		}
 		live := in.Live[id]
 		switch err := in.Unsure[id]; {
 		case live == nil && err != nil:

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,4 +90,20 @@ func TestSkipInvalidWithoutACluster(t *testing.T) {
 	if s.result.Summary.Created != 3 { // a kind that nobody knows offline included
 		t.Errorf("%+v", s.result.Summary)
 	}
+}
+
+// A member that became invalid is left as it is, and told once.
+func TestSkippedMemberIsToldOnce(t *testing.T) {
+	s := newScene(t)
+	s.apply(documents(configMap("a"), configMap("b"), configMap("gone"))).want(t, 0)
+	got := s.apply(documents(configMap("a"), configMap("b", "annotations: {brine.dev/on-immutable: recreat}")), "--validation=skip-invalid").want(t, apply.ExitFailed)
+	var told []string
+	for _, o := range got.result.Objects {
+		told = append(told, o.Name+" "+string(o.Action))
+	}
+	slices.Sort(told)
+	if want := []string{"a unchanged", "b skipped", "gone skipped"}; !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+	s.holds("ConfigMap a", "ConfigMap b", "ConfigMap gone")
 }
