@@ -20,7 +20,7 @@ type options struct {
 	cluster  string // scripts/cluster
 	state    string // the cluster's directory
 	brine    string
-	reader   string // the tests of bundle/apply, for what is no command of brine's
+	reader   string            // the tests of bundle/apply, for what is no command of brine's
 	self     string            // this program
 	peers    map[string]string // name -> binary
 	bundles  string            // the real platform's, or ""
