@@ -120,7 +120,7 @@ func withAnyVersion(config *rest.Config) *rest.Config {
 // courtesy limits the client's rate only where the server cannot look after
 // itself: one with priority and fairness says so in every answer.
 type courtesy struct {
-	limited flowcontrol.RateLimiter
+	limited atomic.Pointer[flowcontrol.RateLimiter]
 }
 
 const (
@@ -128,31 +128,26 @@ const (
 	courtesyBurst = 300
 )
 
-// learn is called with the first answer's headers, before there is traffic
-// worth limiting.
+// learn is called with the first good answer's headers (a load balancer's own
+// say nothing of the server), before there is traffic worth limiting.
 func (l *courtesy) learn(header http.Header) {
 	if header.Get("X-Kubernetes-PF-FlowSchema-UID") == "" {
-		l.limited = flowcontrol.NewTokenBucketRateLimiter(courtesyQPS, courtesyBurst)
+		limiter := flowcontrol.NewTokenBucketRateLimiter(courtesyQPS, courtesyBurst)
+		l.limited.Store(&limiter)
 	}
 }
 
-func (l *courtesy) TryAccept() bool { return l.limited == nil || l.limited.TryAccept() }
-func (l *courtesy) Accept() {
-	if l.limited != nil {
-		l.limited.Accept()
+func (l *courtesy) limiter() flowcontrol.RateLimiter {
+	if limiter := l.limited.Load(); limiter != nil {
+		return *limiter
 	}
-}
-func (l *courtesy) Stop() {}
-func (l *courtesy) QPS() float32 {
-	if l.limited == nil {
-		return 0
-	}
-	return l.limited.QPS()
+	return unlimited
 }
 
-func (l *courtesy) Wait(ctx context.Context) error {
-	if l.limited == nil {
-		return nil
-	}
-	return l.limited.Wait(ctx)
-}
+var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
+
+func (l *courtesy) TryAccept() bool                { return l.limiter().TryAccept() }
+func (l *courtesy) Accept()                        { l.limiter().Accept() }
+func (l *courtesy) Stop()                          {}
+func (l *courtesy) QPS() float32                   { return l.limiter().QPS() }
+func (l *courtesy) Wait(ctx context.Context) error { return l.limiter().Wait(ctx) }

@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.counter.add(verb)
 	response, err := t.send(r, verb)
-	if err == nil {
+	if err == nil && response.StatusCode < http.StatusBadRequest {
 		t.once.Do(func() { t.limiter.learn(response.Header) })
 	}
 	return response, err

@@ -63,9 +63,9 @@ func measure(ctx context.Context, o options) (*report, error) {
 	return &b.report, err
 }
 
-// few objects are measured in every run, and on a long wire as well; more of them
-// once, where they are near.
-const few = 1000
+// Up to few objects are measured in every run, and on a long wire as well; more
+// of them once, where they are near; more than many without the peers.
+const few, many = 1000, 5000
 
 // round measures everything once.
 func (b *bench) round(ctx context.Context, run int) error {
@@ -88,7 +88,7 @@ func (b *bench) round(ctx context.Context, run int) error {
 					continue
 				}
 				for _, tool := range b.tools {
-					if tool != "raw" && tool != "brine" && run > b.peerRuns {
+					if tool != "raw" && tool != "brine" && (run > b.peerRuns || count > many) {
 						continue
 					}
 					if err := b.mixed(ctx, run, tool, ms, count, made); err != nil {
