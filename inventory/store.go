@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,16 +46,12 @@ func (inv *Inventory) load(ctx context.Context) error {
 	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
 	inv.overflow, inv.prints = nil, nil
 
-	head, err := inv.client.Get(ctx, configMaps, configMapID(inv.Namespace, inv.Name))
+	head, sides, err := inv.fetch(ctx)
 	if err != nil {
 		return err
 	}
 	inv.head = head
 	if err := inv.loadHead(); err != nil {
-		return err
-	}
-	sides, err := inv.client.List(ctx, configMaps, inv.Namespace, Side+"="+inv.ID, "")
-	if err != nil {
 		return err
 	}
 	slices.SortFunc(sides, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
@@ -73,6 +70,34 @@ func (inv *Inventory) load(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// fetch reads the head, and what is beside it, at the same time: by the ID that
+// was asked for, or the one that brine gives, and again if the head has another.
+func (inv *Inventory) fetch(ctx context.Context) (head *unstructured.Unstructured, sides []unstructured.Unstructured, err error) {
+	id := inv.ID
+	if id == "" {
+		id = DefaultID(inv.Namespace, inv.Name)
+	}
+	list := func(ctx context.Context) (err error) {
+		sides, err = inv.client.List(ctx, configMaps, inv.Namespace, Side+"="+id, "")
+		return err
+	}
+	both, beside := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		head, err = inv.client.Get(beside, configMaps, configMapID(inv.Namespace, inv.Name))
+		return err
+	})
+	both.Go(func() error { return list(beside) })
+	if err := both.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if head != nil && inv.ID == "" {
+		if id = head.GetLabels()[Label]; id != DefaultID(inv.Namespace, inv.Name) && id != "" {
+			err = list(ctx)
+		}
+	}
+	return head, sides, err
 }
 
 func (inv *Inventory) loadHead() error {

@@ -67,14 +67,23 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 		}
 	}
 	last := r.inv.Last().Number
-	// The history is for people: what goes wrong with it is said, no more, and
-	// must not keep the inventory from being written.
-	history, cancel := context.WithTimeout(ctx, lastWords/2)
-	number, err := r.saveRevision(history)
-	cancel()
-	if err != nil {
-		r.record.warn(err.Error())
+	// The history is for people, and fingerprints are a cache: what goes wrong
+	// with them is said, no more, and must not keep the inventory from being
+	// written.
+	beside, cancel := context.WithTimeout(ctx, lastWords/2)
+	saved := make(chan error, 1)
+	if r.Plan.Destroy {
+		saved <- nil // there may be nothing left to hold them
+	} else {
+		go func() { saved <- r.inv.SaveFingerprints(beside, prints) }()
 	}
+	number, err := r.saveRevision(beside)
+	for _, err := range []error{err, <-saved} {
+		if err != nil {
+			r.record.warn(err.Error())
+		}
+	}
+	cancel()
 	err = r.finish(ctx, gone, statuses)
 	for attempt := 1; errors.Is(err, inventory.ErrConflict) && attempt < 3; attempt++ {
 		// Somebody annotated it, say. What we have to say of it still holds.
@@ -85,8 +94,10 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	if err != nil || !r.inv.Exists() {
 		return err
 	}
-	if err := r.inv.SaveFingerprints(ctx, prints); err != nil {
-		r.record.warn(err.Error())
+	if r.Plan.Destroy {
+		if err := r.inv.SaveFingerprints(ctx, prints); err != nil {
+			r.record.warn(err.Error())
+		}
 	}
 	if number > last {
 		if err := r.inv.Trim(ctx, number-r.HistoryLimit); err != nil {

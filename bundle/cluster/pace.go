@@ -12,16 +12,21 @@ import (
 const MostWrites = 64
 
 const (
-	firstWidth = 16
+	firstWidth = 32
 	leastWidth = 2
 	// Twice the time that an unhurried server takes means that about as many
-	// requests wait there as are worked on: more would only wait as well.
+	// requests wait there as are worked on: more are likely to wait as well.
 	hurried = 2
+	// A trial that was in vain is repeated after so many windows: what is sent
+	// by then may be of another kind.
+	patience = 8
 )
 
 // pace bounds the writes (PATCH and DELETE, dry runs too) that are under way at
-// once. It grows while that is worth something: while answers come as fast as
-// ever, or more of them in the same time. Told to slow down (429), it halves.
+// once. It grows while answers come about as fast as ever. When they do not, it
+// tries whether more requests get more answers all the same, as behind a slow
+// webhook, and takes that back if they do not, as where they wait for a
+// processor. Told to slow down (429), it halves.
 type pace struct {
 	fixed bool
 
@@ -35,8 +40,13 @@ type pace struct {
 	took     time.Duration // by them together
 	full     bool          // all that was allowed was under way
 	fastest  time.Duration // a window's mean
-	best     float64       // a window's answers a second
 	quietTil time.Time     // after a 429 it does not grow for a while
+
+	trial  bool    // the last growth was one
+	fresh  bool    // requests sent before it still count
+	before float64 // answers a second before the trial
+	back   int     // the width before it
+	rest   int     // windows until the next
 }
 
 func newPace(width int) *pace {
@@ -109,7 +119,7 @@ func (p *pace) learn(now time.Time, took time.Duration, status int) {
 		if now.After(p.quietTil) { // those under way were sent before we knew
 			p.width = max(p.width/2, leastWidth)
 			p.quietTil = now.Add(time.Second)
-			p.best = 0
+			p.trial = false
 		}
 		p.window(now)
 		return
@@ -127,10 +137,19 @@ func (p *pace) learn(now time.Time, took time.Duration, status int) {
 	if p.fastest == 0 || mean < p.fastest {
 		p.fastest = mean
 	}
-	if p.full && now.After(p.quietTil) && (mean < hurried*p.fastest || rate > 1.1*p.best) {
+	switch {
+	case !p.full, !now.After(p.quietTil):
+	case p.fresh:
+		p.fresh = false
+	case p.trial && rate < 1.05*p.before:
+		p.width, p.trial, p.rest = p.back, false, patience
+	case p.rest > 0:
+		p.rest--
+	default:
+		p.trial = mean >= hurried*p.fastest
+		p.fresh, p.before, p.back = p.trial, rate, p.width
 		p.width = min(p.width+p.width/2, MostWrites)
 	}
-	p.best = max(p.best, rate)
 	p.window(now)
 }
 

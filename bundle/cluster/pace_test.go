@@ -8,9 +8,9 @@ import (
 )
 
 // played lets a pace write to a server that works on so many requests at once,
-// each for so long, at the end of a wire; the rest of them wait there.
-func played(p *pace, requests, workers int, work, wire time.Duration) {
-	now := time.Unix(100, 0)
+// each for so long, at the end of a wire; the rest of them wait there. It
+// returns the time when all are answered.
+func played(p *pace, now time.Time, requests, workers int, work, wire time.Duration) time.Time {
 	type request struct{ sent, answered time.Time }
 	var under []request
 	free := make([]time.Time, workers)
@@ -41,6 +41,7 @@ func played(p *pace, requests, workers int, work, wire time.Duration) {
 		now = done.answered
 		p.leave(now, done.answered.Sub(done.sent), 200)
 	}
+	return now
 }
 
 // expired makes enter say at once that there is no place.
@@ -63,7 +64,9 @@ func TestPaceGrowsWhileItIsWorthSomething(t *testing.T) {
 		{"a slow webhook", 1000, 300 * time.Millisecond, time.Millisecond, MostWrites, MostWrites},
 	} {
 		p := newPace(0)
-		played(p, 2000, c.workers, c.work, c.wire)
+		// Not so slow yet: what was fast once must not keep it from growing.
+		now := played(p, time.Unix(0, 0), 100, c.workers, c.work/4, c.wire)
+		played(p, now, 2000, c.workers, c.work, c.wire)
 		if p.width < c.atLeast || p.width > c.most {
 			t.Errorf("%s: %d writes at once, %d to %d expected", c.name, p.width, c.atLeast, c.most)
 		}
@@ -91,7 +94,7 @@ func TestPaceHalvesWhenToldTo(t *testing.T) {
 	if p.width != leastWidth {
 		t.Errorf("%d at once after many, %d expected", p.width, leastWidth)
 	}
-	played(p, 500, 64, time.Millisecond, 20*time.Millisecond)
+	played(p, now.Add(time.Minute), 500, 64, time.Millisecond, 20*time.Millisecond)
 	if p.width <= leastWidth {
 		t.Error("it never recovers")
 	}
@@ -99,7 +102,7 @@ func TestPaceHalvesWhenToldTo(t *testing.T) {
 
 func TestPaceOfAFixedWidthStays(t *testing.T) {
 	p := newPace(3)
-	played(p, 100, 64, time.Millisecond, 20*time.Millisecond)
+	played(p, time.Unix(0, 0), 100, 64, time.Millisecond, 20*time.Millisecond)
 	p.busy++
 	p.leave(time.Unix(9, 0), time.Millisecond, 429)
 	if p.width != 3 {

@@ -67,6 +67,9 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	if err := t.pace.enter(r.Context()); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // as a RoundTripper has to
+		}
 		return nil, err
 	}
 	begin, status := time.Now(), 0
