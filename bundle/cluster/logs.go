@@ -9,10 +9,11 @@ import (
 // Logs reads the last lines of a container's log; of its previous run if so.
 // It asks once: a kubelet that is away is no reason to wait.
 func (c *Client) Logs(ctx context.Context, namespace, pod, container string, previous bool, lines int64) (string, error) {
-	text, err := c.raw.Get().AbsPath("/api/v1/namespaces", namespace, "pods", pod, "log").
+	result := c.raw.Get().AbsPath("/api/v1/namespaces", namespace, "pods", pod, "log").
 		Param("container", container).Param("previous", strconv.FormatBool(previous)).
-		Param("tailLines", strconv.FormatInt(lines, 10)).Do(ctx).Raw()
-	if err != nil {
+		Param("tailLines", strconv.FormatInt(lines, 10)).Do(ctx)
+	text, _ := result.Raw() // its error lacks what the server said
+	if err := result.Error(); err != nil {
 		return "", fmt.Errorf("read the log of container %s of pod %s/%s: %w", container, namespace, pod, err)
 	}
 	return string(text), nil

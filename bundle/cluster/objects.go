@@ -257,13 +257,14 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 		path += "/namespaces/" + id.Namespace
 	}
 	var answer []byte
-	err = c.retry(ctx, func(ctx context.Context) (err error) {
+	err = c.retry(ctx, func(ctx context.Context) error {
 		request := c.raw.Delete().AbsPath(path, r.GVR.Resource, id.Name).SetHeader("Content-Type", "application/json").Body(body)
 		if d.DryRun { // the server goes by the body; this is for who reads its audit log
 			request = request.Param("dryRun", metav1.DryRunAll)
 		}
-		answer, err = request.Do(ctx).Raw()
-		return err
+		result := request.Do(ctx)
+		answer, _ = result.Raw() // its error lacks what the server said
+		return result.Error()
 	})
 	if gone(err) {
 		return true, nil

@@ -68,7 +68,7 @@ func Transient(err error) bool {
 	case errors.As(err, &lost), apierrors.IsUnauthorized(err), undecodable(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsUnexpectedServerError(err):
+		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
 		return true
 	case apierrors.IsConflict(err):
 		return len(FieldConflicts(err)) == 0 && !preconditionFailed(err)
@@ -130,9 +130,12 @@ func FieldConflicts(err error) []Conflict {
 }
 
 // preconditionFailed: a UID or resourceVersion that we insisted on is not the
-// live one. Asking again changes nothing.
+// live one, in the words of apiserver's registry/rest/delete.go, of its
+// storage/interfaces.go, and of an apply (endpoints/handlers/patch.go). Asking again
+// changes nothing.
 func preconditionFailed(err error) bool {
-	return strings.Contains(err.Error(), "Precondition failed") || strings.Contains(err.Error(), "uid mismatch")
+	text := err.Error()
+	return strings.Contains(text, "in the precondition (") || strings.Contains(text, "Precondition failed") || strings.Contains(text, "uid mismatch")
 }
 
 // undecodable: the server calls it its own error (500) when it cannot read what
