@@ -250,7 +250,7 @@ func deleting(live *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
-		if ok && condition["status"] == "True" && live.GetKind() == "Namespace" {
+		if ok && condition["status"] == "True" && (live.GetKind() == "Namespace" || condition["type"] == "Terminating") { // a CRD's
 			reason += fmt.Sprintf("; %v: %v", condition["reason"], condition["message"])
 		}
 	}
