@@ -144,14 +144,14 @@ func (r *report) loads() string {
 	low, high, runs, peers, large := 1e9, 0.0, 0, 0, 0
 	for _, x := range r.Results {
 		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
-		if x.Tool != "raw" && x.Tool != "brine" && x.Count > 0 {
+		if x.Tool != "raw" && x.Tool != "brine" && x.Work == first {
 			peers = max(peers, x.Run)
 		}
 		if x.Count > few {
 			large = max(large, x.Run)
 		}
 	}
-	text := fmt.Sprintf("%s; %s; medians of %d runs; load average %.1f to %.1f", r.Time.Format("2 January 2006"), r.Machine, runs, low, high)
+	text := fmt.Sprintf("%s; %s; medians of %d runs", r.Time.Format("2 January 2006"), r.Machine, runs)
 	if runs == 1 {
 		text = strings.Replace(text, "medians of 1 runs", "a single run, no medians", 1)
 	}
@@ -163,6 +163,7 @@ func (r *report) loads() string {
 			text += fmt.Sprintf("; of %d for %s", fewer.runs, fewer.what)
 		}
 	}
+	text += fmt.Sprintf("; load average %.1f to %.1f", low, high)
 	if busy := 2 * float64(runtime.NumCPU()); high > busy {
 		text += ". Others kept the machine busy, more at some times than at others: the ratios are rough, and so is every verdict below"
 	}
