@@ -41,6 +41,22 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// What was run less often than the rest is said to have been: only generated
+// bundles are, the real platform and the five objects are not.
+func TestLoads(t *testing.T) {
+	r := &report{Machine: "2 cores"}
+	for run := 1; run <= 3; run++ {
+		r.Results = append(r.Results,
+			result{Tool: "brine", Work: first, Count: few, Run: run, Load: float64(run)},
+			result{Tool: "kapp", Work: "five objects, start to end", Count: 5, Run: run, Load: 1})
+	}
+	r.Results = append(r.Results, result{Tool: "kapp", Work: first, Count: few, Run: 1, Load: 1}, result{Tool: "brine", Work: first, Count: many, Run: 2, Load: 1})
+	want := "; 2 cores; medians of 3 runs; of 1 for generated bundles with kapply, kapp and helm; of 2 for more than 1000 objects; load average 1.0 to 3.0"
+	if got := r.loads(); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want it to end in %q", got, want)
+	}
+}
+
 func TestReplaceSection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "README.md")
 	if err := os.WriteFile(path, []byte("a\n"+sectionBegin+"\nold\n"+sectionEnd+"\nb\n"), 0o600); err != nil {
