@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -109,6 +111,55 @@ func TestProxyCutsConnections(t *testing.T) {
 				t.Errorf("got done %v (%v), want %v", done, err, tc.done)
 			}
 		})
+	}
+}
+
+// A second actor's place is before the server sees a request, or between its
+// answer and the client's sight of it.
+func TestProxyHoldsRequestsForASecondActor(t *testing.T) {
+	p, client, direct := through(t)
+	var seen []bool
+	look := func() {
+		_, err := direct.Get(t.Context(), "a", metav1.GetOptions{})
+		seen = append(seen, err == nil)
+	}
+	p.Intercept(func(clustertest.Request) clustertest.Action { return clustertest.Action{Before: look, After: look} })
+	created, err := client.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	if err != nil || created.GetUID() == "" {
+		t.Fatalf("got %v, %v", created, err)
+	}
+	if want := []bool{false, true}; !slices.Equal(seen, want) {
+		t.Errorf("the object was there %v, want %v", seen, want)
+	}
+	_, err = client.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		t.Errorf("got %v, want the server's own answer", err)
+	}
+	p.Forget()
+	var cut sync.Once
+	p.Intercept(func(clustertest.Request) (a clustertest.Action) {
+		cut.Do(func() { a.CutAfter = true })
+		return a
+	})
+	watch, err := client.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch.Stop()
+	if n := len(p.Requests()); n != 2 {
+		t.Errorf("%d requests, want a watch that was cut as it began, and another", n)
+	}
+}
+
+func TestProxyUser(t *testing.T) {
+	c := clustertest.Shared(t)
+	client, err := dynamic.NewForConfig(c.Proxy(t, clustertest.ProxyOptions{User: "nobody"}).Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("got %v, want what the server says to somebody without rights", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -52,13 +53,18 @@ func (r Request) IsWrite() bool {
 // Action is what a Proxy does with a request; the zero value passes it on.
 type Action struct {
 	Delay time.Duration // waits first
+	// Before and After are a second actor: they run while the client waits for
+	// its answer, before the server sees the request, or after it has dealt with
+	// it (of a watch: after it began to answer). They use a client of their own,
+	// past the proxy.
+	Before, After func()
 	// Status answers with a metav1.Status of this code in the server's place.
 	Status     int
 	Message    string
 	RetryAfter int // seconds, with Status
 	// CutBefore and CutAfter reset the connection: the server never sees the
-	// request, or has dealt with it. Every other request on the connection is
-	// lost, too, as it is in life.
+	// request, or has dealt with it (of a watch: has begun to answer). Every other
+	// request on the connection is lost, too, as it is in life.
 	CutBefore, CutAfter bool
 }
 
@@ -67,6 +73,12 @@ type ProxyOptions struct {
 	// Intercept decides about each request; nil passes them all. It is called
 	// concurrently.
 	Intercept func(Request) Action
+	// User, unless empty, is whom the server takes the client for. Without it the
+	// client is what the cluster's own kubeconfig says.
+	User string
+	// PageSize, unless 0, is the most that the server gives to a LIST that asks
+	// for pages.
+	PageSize int
 }
 
 // Proxy stands between a client and the API server.
@@ -76,6 +88,7 @@ type Proxy struct {
 
 	upstream http.Handler
 	token    string
+	pageSize int
 
 	mu        sync.Mutex
 	intercept func(Request) Action
@@ -87,6 +100,7 @@ type Proxy struct {
 func (c *Cluster) Proxy(t testing.TB, opts ProxyOptions) *Proxy {
 	t.Helper()
 	config := c.Config(t)
+	config.Impersonate.UserName = opts.User
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +111,7 @@ func (c *Cluster) Proxy(t testing.TB, opts ProxyOptions) *Proxy {
 	}
 	p := &Proxy{
 		token:     rand.Text(),
+		pageSize:  opts.PageSize,
 		intercept: opts.Intercept,
 		upstream: &httputil.ReverseProxy{
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -178,23 +193,66 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del("Authorization") // the transport sets the cluster's own
 	action := p.record(r)
+	if query := r.URL.Query(); p.pageSize > 0 && query.Has("limit") {
+		query.Set("limit", strconv.Itoa(p.pageSize))
+		r.URL.RawQuery = query.Encode()
+	}
 	select {
 	case <-time.After(action.Delay):
 	case <-r.Context().Done():
 		return
 	}
+	if action.Before != nil {
+		action.Before()
+	}
 	switch {
 	case action.CutBefore:
 		cut(r)
-	case action.CutAfter:
-		p.upstream.ServeHTTP(httptest.NewRecorder(), r)
-		cut(r)
 	case action.Status != 0:
 		answer(w, action)
+	case action.CutAfter || action.After != nil:
+		p.answered(w, r, func() {
+			if action.After != nil {
+				action.After()
+			}
+			if action.CutAfter {
+				cut(r)
+			}
+		})
 	default:
 		p.upstream.ServeHTTP(w, r)
 	}
 }
+
+// answered calls a function between the server's answer and the client's sight
+// of it.
+func (p *Proxy) answered(w http.ResponseWriter, r *http.Request, then func()) {
+	if r.URL.Query().Has("watch") {
+		p.upstream.ServeHTTP(&watchWriter{ResponseWriter: w, then: then}, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	p.upstream.ServeHTTP(answer, r)
+	then()
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// watchWriter calls a function when the answer begins, as that of a watch has
+// no end.
+type watchWriter struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (w *watchWriter) WriteHeader(code int) {
+	w.then()
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets the events of a watch be flushed.
+func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // dryDelete says whether a DELETE asks for a dry run in its body, where
 // DeleteOptions may stand instead of in the query.
@@ -268,6 +326,8 @@ func reason(code int) metav1.StatusReason {
 		return metav1.StatusReasonForbidden
 	case http.StatusNotFound:
 		return metav1.StatusReasonNotFound
+	case http.StatusGone:
+		return metav1.StatusReasonExpired
 	case http.StatusConflict:
 		return metav1.StatusReasonConflict
 	case http.StatusUnprocessableEntity:
