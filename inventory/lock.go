@@ -63,7 +63,7 @@ type Lock struct {
 func Await(ctx context.Context, c *cluster.Client, namespace, name string, giveUp time.Time) (*Lock, error) {
 	l := &Lock{
 		client: c,
-		id:     bundle.ID{Namespace: namespace, Name: "brine-" + name, GroupKind: leases.GVK.GroupKind()},
+		id:     bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: leases.GVK.GroupKind()},
 		holder: holder(),
 	}
 	if err := l.await(ctx, giveUp); err != nil {

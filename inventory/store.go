@@ -125,6 +125,9 @@ func (inv *Inventory) loadHead() error {
 		if err != nil {
 			return fmt.Errorf("%w: repair or remove that key of the ConfigMap, nothing was changed", err)
 		}
+		if Auxiliary(inv.Namespace, inv.Name, id) != "" {
+			continue // taken for a member by an older version: it would prune the inventory
+		}
 		inv.Members[id] = decodeStatus(value)
 		inv.place[id] = inv.Name
 		if own, ok := headKey(id); !ok || own != key {
@@ -142,7 +145,7 @@ func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
 	}
 	for _, r := range records {
 		id := r.id()
-		if _, ok := inv.place[id]; ok {
+		if _, ok := inv.place[id]; ok || Auxiliary(inv.Namespace, inv.Name, id) != "" {
 			continue
 		}
 		inv.Members[id], inv.place[id] = r.Status, side.GetName()

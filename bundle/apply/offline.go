@@ -121,6 +121,7 @@ func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 		if err != nil {
 			return nil, &stop{code: ExitBadBundle, errors: []error{err}}
 		}
+		c.Problems = append(c.Problems, inventory.Reserved(r.Inventory.Namespace, r.Inventory.Name, r.bundle)...)
 		invalid := c.Problems
 		if len(invalid) == 0 { // as apply does before it writes; other faults are for the server to find
 			invalid = slices.DeleteFunc(slices.Clone(c.Faults), func(p bundle.Problem) bool { return !c.CRDs.Sound(p.ID.GroupKind) })

@@ -228,6 +228,7 @@ func (r *run) order() error {
 		_, ok := r.inv.Members[id]
 		return ok
 	}})
+	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
 	r.rules = map[bundle.ID]*ready.Rules{}
 	for _, o := range r.bundle.Objects {
 		rules, wrong := ready.Compile(o)

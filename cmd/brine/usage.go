@@ -21,6 +21,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
+	"brine/inventory"
 )
 
 // words are the flags that take one of a few.
@@ -152,6 +153,9 @@ func wrongInventory(value string) string {
 
 // wrongName: an inventory is a ConfigMap.
 func wrongName(name string) string {
+	if len(name) > inventory.MaxName {
+		return fmt.Sprintf("the name of an inventory has at most %d characters, this has %d: the names of its parts begin with it", inventory.MaxName, len(name))
+	}
 	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return ""
 	}

@@ -1,0 +1,61 @@
+package inventory
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"brine/bundle"
+)
+
+// MaxName is the longest name of an inventory: the names of its auxiliary
+// objects begin with it.
+const MaxName = 253 - len("-revision-1000000-1000")
+
+var (
+	auxiliaryMap    = regexp.MustCompile(`^-(overflow|fingerprints)-[0-9]+$`)
+	auxiliarySecret = regexp.MustCompile(`^-(revision-[0-9]+-[0-9]+|key)$`)
+)
+
+// Auxiliary says what an object is to the inventory namespace/name itself, like
+// "its lock"; "" for every other object. Such an object can be no member: the
+// inventory would overwrite, and in the end delete, itself.
+func Auxiliary(namespace, name string, id bundle.ID) string {
+	if id.Namespace != namespace {
+		return ""
+	}
+	rest, isBeside := strings.CutPrefix(id.Name, name)
+	switch {
+	case id.GroupKind == configMaps.GVK.GroupKind() && isBeside && rest == "":
+		return "the inventory itself"
+	case id.GroupKind == configMaps.GVK.GroupKind() && isBeside && auxiliaryMap.MatchString(rest):
+		return "a part of the inventory"
+	case id.GroupKind == secrets.GVK.GroupKind() && isBeside && auxiliarySecret.MatchString(rest):
+		return "a part of the inventory"
+	case id.GroupKind == leases.GVK.GroupKind() && id.Name == leaseName(name):
+		return "the lock of the inventory"
+	}
+	return ""
+}
+
+func leaseName(name string) string { return "brine-" + name }
+
+// Reserved are the objects of a bundle that are the inventory namespace/name
+// itself, or auxiliary to it: problems that stop a run before its first write.
+func Reserved(namespace, name string, b *bundle.Bundle) []bundle.Problem {
+	var problems []bundle.Problem
+	check := func(id bundle.ID, source bundle.Source) {
+		if what := Auxiliary(namespace, name, id); what != "" {
+			problems = append(problems, bundle.Problem{Source: source, ID: id, Message: fmt.Sprintf(
+				"this object is %s (%s/%s), which brine itself writes: take it out of the bundle, or choose another inventory with --inventory or --name",
+				what, namespace, name)})
+		}
+	}
+	for _, o := range b.Objects {
+		check(o.ID, o.Source)
+	}
+	for _, a := range b.Absent {
+		check(a.ID, a.Source)
+	}
+	return problems
+}
