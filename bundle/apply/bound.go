@@ -11,10 +11,19 @@ import (
 	"brine/bundle/plan"
 )
 
+// thisCluster reads which cluster this is.
+func (r *run) thisCluster(ctx context.Context) (*plan.BoundCluster, error) {
+	id, err := r.client.Identify(ctx, r.Inventory.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &plan.BoundCluster{UID: id.UID, CA: id.CA}, nil
+}
+
 // bind writes down the plan that the verdicts are of.
-func (r *run) bind(verdicts []verdict) *plan.Bound {
+func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 	b := &plan.Bound{
-		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version,
+		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
 		Digest: r.bundle.Digest, Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
 		Options: map[string]string{
 			"inventory-policy": r.Plan.Policy.String(),
@@ -42,21 +51,26 @@ func joined(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// confirm makes the plan that was bound anew, with the lock held, and ends the
-// run before its first write if it is not the same.
+// confirm makes the plan that was bound anew, and ends the run before its first
+// write, which is the lock, if it is not the same. What another run changes from
+// here on, the lock finds out.
 func (r *run) confirm(ctx context.Context) error {
 	if r.Bound == nil {
 		return nil
+	}
+	in, err := r.thisCluster(ctx)
+	if err != nil {
+		return err
 	}
 	verdicts, err := r.verdicts(ctx)
 	if err != nil {
 		return err
 	}
-	return r.unmoved(verdicts)
+	return r.unmoved(in, verdicts)
 }
 
-func (r *run) unmoved(verdicts []verdict) error {
-	moved := r.Bound.Moved(r.bind(verdicts))
+func (r *run) unmoved(in *plan.BoundCluster, verdicts []verdict) error {
+	moved := r.Bound.Moved(r.bind(in, verdicts))
 	if len(moved) == 0 {
 		return nil
 	}
@@ -69,9 +83,16 @@ func (r *run) unmoved(verdicts []verdict) error {
 
 // handOut gives the plan of a preview that found nothing wrong to who asked for
 // it.
-func (r *run) handOut(verdicts []verdict) error {
+func (r *run) handOut(ctx context.Context, verdicts []verdict) error {
+	if r.Bound == nil && r.PlanOut == nil {
+		return nil
+	}
+	in, err := r.thisCluster(ctx)
+	if err != nil {
+		return err
+	}
 	if r.Bound != nil {
-		if err := r.unmoved(verdicts); err != nil {
+		if err := r.unmoved(in, verdicts); err != nil {
 			return err
 		}
 	}
@@ -82,7 +103,10 @@ func (r *run) handOut(verdicts []verdict) error {
 		r.record.warn("no plan was written: it would fail")
 		return nil
 	}
-	if err := r.PlanOut(r.bind(verdicts)); err != nil {
+	if !in.Known() {
+		return &stop{code: ExitUnreachable, errors: []error{errors.New("no plan was written: it could not say which cluster it is for; missing right: get namespaces kube-system")}}
+	}
+	if err := r.PlanOut(r.bind(in, verdicts)); err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (r *run) preview(ctx context.Context) error {
 	if len(r.plan.Refused) > 0 {
 		return badBundle(r.plan.Refused) // and no plan to carry out is written
 	}
-	return r.handOut(verdicts)
+	return r.handOut(ctx, verdicts)
 }
 
 // verdicts asks about every step, in parallel, CRDs before what they define.

@@ -20,15 +20,42 @@ import (
 // Bound is a plan written down (--plan-out), with the versions of the live
 // objects that it was made from. It holds no value of any Secret.
 type Bound struct {
-	APIVersion string         `json:"apiVersion"` // brine.dev/v1
-	Kind       string         `json:"kind"`       // Plan
-	Created    time.Time      `json:"created"`
-	Version    string         `json:"version"` // brine's
-	Digest     string         `json:"digest"`  // the bundle's
-	Inventory  BoundInventory `json:"inventory"`
+	APIVersion string    `json:"apiVersion"` // brine.dev/v1
+	Kind       string    `json:"kind"`       // Plan
+	Created    time.Time `json:"created"`
+	Version    string    `json:"version"` // brine's
+	Digest     string    `json:"digest"`  // the bundle's
+	// Cluster is the cluster that the plan is for; nil in plans of older versions,
+	// which are refused: to make a plan anew costs less than a wrong cluster.
+	Cluster   *BoundCluster  `json:"cluster,omitempty"`
+	Inventory BoundInventory `json:"inventory"`
 	// Options are those that decide what is done, as flags name them.
 	Options map[string]string `json:"options"`
 	Steps   []BoundStep       `json:"steps"`
+}
+
+// BoundCluster identifies a cluster. What the user could not read is empty.
+type BoundCluster struct {
+	UID string `json:"uid,omitempty"` // of the namespace kube-system
+	CA  string `json:"ca,omitempty"`  // "sha256:<hex>" over the cluster's CA certificates
+}
+
+// Known says whether the cluster can be told from others.
+func (c *BoundCluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
+
+// moved says why this is not, or cannot be shown to be, the cluster of the plan.
+func (c *BoundCluster) moved(now *BoundCluster) string {
+	switch {
+	case !c.Known():
+		return "the cluster: the plan does not say which one it is for"
+	case !now.Known(), c.UID != "" && now.UID == "", c.UID == "" && now.CA == "":
+		return "the cluster: whether it is the one that the plan is for cannot be known: the right to get Namespace kube-system is missing"
+	case c.UID != "" && c.UID != now.UID:
+		return fmt.Sprintf("the cluster: the plan is for the one whose Namespace kube-system has the uid %s, this one's has %s", c.UID, now.UID)
+	case c.CA != "" && now.CA != "" && c.CA != now.CA:
+		return fmt.Sprintf("the cluster: the plan is for the one whose CA is %s, this one's is %s", c.CA, now.CA)
+	}
+	return ""
 }
 
 // BoundInventory is the inventory that a plan was made from.
@@ -94,6 +121,9 @@ func BindStep(s *Step, action Action, stored *unstructured.Unstructured) BoundSt
 // same is done to the same object, and the same fields change in the same way.
 // Of Secrets, whose values are not in a plan, the version counts as well.
 func (b *Bound) Moved(now *Bound) []string {
+	if why := b.Cluster.moved(now.Cluster); why != "" {
+		return []string{why} // nothing else can be compared
+	}
 	var moved []string
 	if b.Digest != now.Digest {
 		moved = append(moved, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 )
 
@@ -83,4 +86,41 @@ func TestBoundPlan(t *testing.T) {
 		s.preview(then, "--plan-out", file).want(t, 0)
 		s.apply(then, "--plan", file, "--no-prune").want(t, 3).tells(t, "--no-prune")
 	})
+}
+
+// A plan is for one cluster. A first apply differs in nothing else from one to
+// the next.
+func TestPlanOfAnotherCluster(t *testing.T) {
+	s, other := newScene(t), clustertest.New(t)
+	file := filepath.Join(t.TempDir(), "plan.json")
+	text := documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-a\"}\n", strings.ReplaceAll(configMap("a"), "namespace: {ns}\n", "namespace: {ns}-a\n"))
+	s.inventory = s.ns + "-a/inv"
+	s.preview(text, "--plan-out", file).want(t, 0)
+
+	away := *s
+	p := other.Proxy(t, clustertest.ProxyOptions{})
+	away.kubeconfig = p.Kubeconfig
+	away.apply(text, "--plan", file).want(t, 3).tells(t, "holds no longer", "the cluster: the plan is for the one whose Namespace kube-system has the uid")
+	away.preview(text, "--plan", file, "--plan-out", file+".new").want(t, 3)
+
+	// One that does not say, as older versions wrote it, is refused.
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document map[string]any
+	if err := json.Unmarshal(written, &document); err != nil {
+		t.Fatal(err)
+	}
+	delete(document, "cluster")
+	old, _ := json.Marshal(document)
+	if err := os.WriteFile(file+".old", old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	away.apply(text, "--plan", file+".old").want(t, 3).tells(t, "the plan does not say which one it is for")
+	if w := p.Writes(); len(w) > 0 {
+		t.Errorf("it wrote %v", describe(w))
+	}
+	s.apply(text, "--plan", file).want(t, 0)
+	s.destroy().want(t, 0)
 }

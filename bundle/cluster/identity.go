@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// Identity is what tells one cluster from another, whatever address it is
+// reached at. What the user may not read is empty.
+type Identity struct {
+	UID string // of the namespace kube-system
+	CA  string // "sha256:<hex>" over the certificates that the cluster's CA is known by
+}
+
+// Identify reads the identity of the cluster. Each namespace has the CA's
+// certificates in a ConfigMap of its own; namespace is one that the user may read.
+func (c *Client) Identify(ctx context.Context, namespace string) (Identity, error) {
+	var id Identity
+	system := Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, GVK: namespaceKind.WithVersion("v1")}
+	u, err := c.Get(ctx, system, bundle.ID{GroupKind: namespaceKind, Name: "kube-system"})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return id, fmt.Errorf("read which cluster this is: Namespace kube-system: %w", err)
+	}
+	if u != nil {
+		id.UID = string(u.GetUID())
+	}
+	maps := Resource{
+		GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true,
+	}
+	u, err = c.Get(ctx, maps, bundle.ID{GroupKind: maps.GVK.GroupKind(), Namespace: namespace, Name: "kube-root-ca.crt"})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return id, fmt.Errorf("read which cluster this is: ConfigMap %s/kube-root-ca.crt: %w", namespace, err)
+	}
+	if u != nil {
+		text, _, _ := unstructured.NestedString(u.Object, "data", "ca.crt")
+		id.CA = certificatesDigest(text)
+	}
+	return id, nil
+}
+
+// certificatesDigest does not depend on how PEM is laid out; "" where there is
+// no certificate.
+func certificatesDigest(text string) string {
+	var sums []string
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		sum := sha256.Sum256(block.Bytes)
+		sums = append(sums, hex.EncodeToString(sum[:]))
+	}
+	if len(sums) == 0 {
+		return ""
+	}
+	slices.Sort(sums)
+	h := sha256.New()
+	for _, s := range slices.Compact(sums) {
+		h.Write([]byte(s))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
