@@ -119,17 +119,25 @@ func unpack(text string, v any) error {
 	if err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	plain, err := decompress(compressed)
 	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
-	}
-	defer r.Close()
-	plain, err := r.DecodeAll(compressed, nil)
-	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+		return err
 	}
 	if err := json.Unmarshal(plain, v); err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
 	return nil
+}
+
+func decompress(compressed []byte) ([]byte, error) {
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	defer r.Close()
+	plain, err := r.DecodeAll(compressed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	return plain, nil
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +31,7 @@ const (
 	revisionInfo  = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
 	revisionHead  = "brine.dev/last-revision" // annotation of the head: the same, of the last one
 	revisionKey   = "bundle.json.zst"
+	revisionSum   = "sha256" // beside the first part: the checksum of all parts
 	// revisionBytes of compressed bundle go into one Secret (1 MiB is the limit).
 	revisionBytes = 900 << 10
 )
@@ -62,7 +62,7 @@ func (inv *Inventory) Last() Revision {
 // again with the same result; a limit of 0 saves none. The head names it with
 // its next write, in Finish: so a revision that was cut short is overwritten by
 // the next.
-func (inv *Inventory) SaveRevision(ctx context.Context, r Revision, objects []*unstructured.Unstructured, limit int) (Revision, error) {
+func (inv *Inventory) SaveRevision(ctx context.Context, r Revision, c *Content, limit int) (Revision, error) {
 	last := inv.Last()
 	if limit <= 0 || (last.Digest == r.Digest && last.Result == r.Result) {
 		return last, nil
@@ -71,22 +71,14 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r Revision, objects []*u
 	if last.Digest == r.Digest {
 		r.Number = last.Number // the same bundle, which came to something else this time
 	}
-	text, err := json.Marshal(objects)
+	packed, sum, err := c.encode()
 	if err != nil {
-		return r, fmt.Errorf("save revision %d: encode the bundle: %w", r.Number, err)
-	}
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return r, fmt.Errorf("save revision %d: compress the bundle: %w", r.Number, err)
-	}
-	packed := w.EncodeAll(text, nil)
-	if err := w.Close(); err != nil {
-		return r, fmt.Errorf("save revision %d: compress the bundle: %w", r.Number, err)
+		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 	}
 	parts := slices.Collect(slices.Chunk(packed, revisionBytes))
 	r.Parts = len(parts)
 	for i, part := range parts {
-		if err := inv.writePart(ctx, r, i, part); err != nil {
+		if err := inv.writePart(ctx, r, i, part, sum); err != nil {
 			return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 		}
 	}
@@ -102,11 +94,15 @@ func (inv *Inventory) partName(number, part int) string {
 	return fmt.Sprintf("%s-revision-%d-%d", inv.Name, number, part)
 }
 
-func (inv *Inventory) writePart(ctx context.Context, r Revision, i int, part []byte) error {
+func (inv *Inventory) writePart(ctx context.Context, r Revision, i int, part []byte, sum string) error {
+	data := map[string]any{revisionKey: base64.StdEncoding.EncodeToString(part)}
+	if i == 0 {
+		data[revisionSum] = base64.StdEncoding.EncodeToString([]byte(sum))
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"type":      "brine.dev/revision",
 		"immutable": false,
-		"data":      map[string]any{revisionKey: base64.StdEncoding.EncodeToString(part)},
+		"data":      data,
 	}}
 	u.SetGroupVersionKind(secrets.GVK)
 	u.SetNamespace(inv.Namespace)
@@ -176,39 +172,51 @@ func (inv *Inventory) History(ctx context.Context) ([]Revision, error) {
 // ErrNoRevision says that the history does not hold the revision that was asked for.
 var ErrNoRevision = errors.New("no such revision")
 
-// LoadRevision reads the objects of a revision, in the order of its bundle.
-func (inv *Inventory) LoadRevision(ctx context.Context, number int) ([]*unstructured.Unstructured, error) {
+// ErrDamagedRevision says that a revision is not as it was saved.
+var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed; brine history lists the others")
+
+// LoadRevision reads what a revision keeps, and verifies that it is as it was
+// saved.
+func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*Content, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("read revision %d of inventory %s/%s: %w", number, inv.Namespace, inv.Name, err)
+	}
 	var packed []byte
+	var sum string
 	for i, parts := 0, 1; i < parts; i++ {
 		id := bundle.ID{Namespace: inv.Namespace, Name: inv.partName(number, i), GroupKind: secrets.GVK.GroupKind()}
+		damaged := func(what string) error {
+			return fail(fmt.Errorf("%w: %s: %s", ErrDamagedRevision, bundle.Name(id), what))
+		}
 		u, err := inv.client.Get(ctx, secrets, id)
-		if err != nil {
-			return nil, fmt.Errorf("read revision %d of inventory %s/%s: %w", number, inv.Namespace, inv.Name, err)
-		}
-		if u == nil {
+		switch {
+		case err != nil:
+			return nil, fail(err)
+		case u == nil && i == 0:
 			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); brine history lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name)
+		case u == nil:
+			return nil, damaged("it is missing")
 		}
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		if i == 0 {
 			var r Revision
 			if err := json.Unmarshal([]byte(u.GetAnnotations()[revisionInfo]), &r); err != nil || r.Parts < 1 {
-				return nil, fmt.Errorf("read revision %d of inventory %s/%s: Secret %s is damaged: its annotation %s", number, inv.Namespace, inv.Name, id.Name, revisionInfo)
+				return nil, damaged("its annotation " + revisionInfo + " cannot be read")
 			}
 			parts = r.Parts
+			text, _ := base64.StdEncoding.DecodeString(data[revisionSum])
+			sum = string(text)
 		}
-		text, _, _ := unstructured.NestedString(u.Object, "data", revisionKey)
-		part, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, fmt.Errorf("read revision %d of inventory %s/%s: Secret %s is damaged: its data", number, inv.Namespace, inv.Name, id.Name)
+		part, err := base64.StdEncoding.DecodeString(data[revisionKey])
+		if err != nil || len(part) == 0 {
+			return nil, damaged("its data " + revisionKey + " cannot be read")
 		}
 		packed = append(packed, part...)
 	}
-	var objects []*unstructured.Unstructured
-	var contents []map[string]any
-	if err := unpack(base64.StdEncoding.EncodeToString(packed), &contents); err != nil {
-		return nil, fmt.Errorf("read revision %d of inventory %s/%s: %w", number, inv.Namespace, inv.Name, err)
+	c, err := decodeContent(packed, sum, fmt.Sprintf("revision-%d", number))
+	if err != nil {
+		// Not wrapped: an unexpected EOF in it is not the connection's.
+		return nil, fail(fmt.Errorf("%w: %s", ErrDamagedRevision, err.Error()))
 	}
-	for _, c := range contents {
-		objects = append(objects, &unstructured.Unstructured{Object: c})
-	}
-	return objects, nil
+	return c, nil
 }

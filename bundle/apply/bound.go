@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,15 +26,7 @@ func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 	b := &plan.Bound{
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
 		Digest: r.bundle.Digest, Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
-		Options: map[string]string{
-			"inventory-policy": r.Plan.Policy.String(),
-			"no-prune":         fmt.Sprint(r.Plan.NoPrune),
-			"force-namespaces": fmt.Sprint(r.Plan.ForceNamespaces),
-			"force-conflicts":  fmt.Sprint(r.client.Forces()),
-			"recreate":         joined(r.Plan.Recreate),
-			"take-over-from":   joined(r.Plan.TakeOverFrom),
-			"cascade":          string(r.Cascade),
-		},
+		Options: r.deciding(),
 	}
 	for i, s := range r.plan.Steps {
 		v := verdicts[i]
@@ -43,6 +36,31 @@ func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored))
 	}
 	return b
+}
+
+// deciding are the options that decide what is done, as flags name them.
+func (r *run) deciding() map[string]string {
+	return map[string]string{
+		"inventory-policy": r.Plan.Policy.String(),
+		"no-prune":         fmt.Sprint(r.Plan.NoPrune && r.Plan.NoPruneReason == ""),
+		"force-namespaces": fmt.Sprint(r.Plan.ForceNamespaces),
+		"force-conflicts":  fmt.Sprint(r.client.Forces()),
+		"recreate":         joined(r.Plan.Recreate),
+		"take-over-from":   joined(r.Plan.TakeOverFrom),
+		"cascade":          string(r.Cascade),
+	}
+}
+
+// otherOptions warns where a revision was applied with other options than it is
+// now: they are the run's and not the bundle's, so none of them is repeated
+// without being asked for.
+func (r *run) otherOptions() {
+	now := r.deciding()
+	for _, name := range slices.Sorted(maps.Keys(r.RevisionOptions)) {
+		if was := r.RevisionOptions[name]; was != now[name] {
+			r.record.warn(fmt.Sprintf("the revision was applied with --%s=%s, this run has --%s=%s", name, was, name, now[name]))
+		}
+	}
 }
 
 func joined(names []string) string {

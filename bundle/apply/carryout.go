@@ -139,17 +139,14 @@ func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.
 
 // saveRevision keeps the bundle in the history, with what came of it.
 func (r *run) saveRevision(ctx context.Context) (int, error) {
-	if r.Plan.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects) == 0 {
+	if r.Plan.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
 		return 0, nil
 	}
 	revision := inventory.Revision{
 		Digest: r.bundle.Digest, Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
 		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
 	}
-	objects := make([]*unstructured.Unstructured, len(r.bundle.Objects))
-	for i, o := range r.bundle.Objects {
-		objects[i] = o.Content
-	}
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
 	for _, o := range r.record.result.Objects {
 		switch {
 		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
@@ -158,7 +155,7 @@ func (r *run) saveRevision(ctx context.Context) (int, error) {
 			revision.Result = "not-ready"
 		}
 	}
-	saved, err := r.inv.SaveRevision(ctx, revision, objects, r.HistoryLimit)
+	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
 	r.record.result.Revision = saved.Number
 	return saved.Number, err
 }

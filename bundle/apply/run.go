@@ -38,6 +38,9 @@ type Options struct {
 	// Derived: the inventory's name comes from the bundle's file name.
 	Derived  bool
 	Detailed bool // exit with 2 when there are changes
+	// RevisionOptions are those that a revision, which is applied again, was
+	// applied with, as flags name them.
+	RevisionOptions map[string]string
 	// PlanOut is given the plan of a dry run that finds nothing wrong.
 	PlanOut func(*plan.Bound) error
 	// Bound is the plan to carry out, and no other.
@@ -94,6 +97,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	r.otherOptions()
 	for attempt, races := 1, 0; ; {
 		err := r.attempt(ctx)
 		switch {

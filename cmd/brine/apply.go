@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/cmd/brine/output"
+	"brine/inventory"
 )
 
 // input is which bundle a command reads.
@@ -73,8 +75,9 @@ type runFlags struct {
 	quiet      bool
 	verbose    bool
 	heartbeat  time.Duration
-	// bundle reads what is to be applied.
-	bundle func(context.Context) (*bundle.Bundle, error)
+	// bundle reads what is to be applied, content the revision that it was.
+	bundle  func(context.Context) (*bundle.Bundle, error)
+	content *inventory.Content
 
 	cluster cluster.Options
 	options apply.Options
@@ -227,6 +230,10 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	}
 	if r.nothing(b, o) {
 		return o, nil, nil, errEmpty
+	}
+	if c := r.content; c != nil {
+		o.RevisionOptions = c.Options
+		o.Namespace = cmp.Or(c.Namespace, o.Namespace)
 	}
 	return o, b, client, away
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/apply"
@@ -93,28 +92,13 @@ func (r *runFlags) revision(ctx context.Context, s streams, conn *connection, nu
 			return nil, &coded{apply.ExitBadBundle, errors.New("there is no earlier revision that was applied well, to roll back to; brine history lists them, and a number chooses any")}
 		}
 	}
-	objects, err := inv.LoadRevision(ctx, number)
+	content, err := inv.LoadRevision(ctx, number)
 	if errors.Is(err, inventory.ErrNoRevision) {
 		return nil, &coded{apply.ExitBadBundle, err}
 	}
 	if err != nil {
 		return nil, &coded{apply.ExitCode(err), err}
 	}
-	return bundleOf(objects, fmt.Sprintf("revision-%d", number)), nil
-}
-
-// bundleOf makes a bundle of objects that were one before. Their places in it
-// stand for lines.
-func bundleOf(objects []*unstructured.Unstructured, file string) *bundle.Bundle {
-	b := &bundle.Bundle{}
-	for i, u := range objects {
-		gvk := u.GroupVersionKind()
-		b.Objects = append(b.Objects, &bundle.Object{
-			ID:      bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: gvk.GroupKind()},
-			GVK:     gvk,
-			Content: u,
-			Source:  bundle.Source{File: file, Line: i + 1},
-		})
-	}
-	return b
+	r.content = content
+	return content.Bundle, nil
 }

@@ -1,0 +1,163 @@
+package inventory
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// Content is what a revision keeps: all that its bundle needs to be applied
+// again in the same way.
+type Content struct {
+	Bundle *bundle.Bundle
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Options are those of the run that decided what was done, as flags name them.
+	Options map[string]string
+}
+
+// content is a Content as it is stored. Older versions stored the list of
+// objects alone, with none of the rest.
+type content struct {
+	Namespace string            `json:"namespace,omitempty"`
+	Options   map[string]string `json:"options,omitempty"`
+	Objects   []savedObject     `json:"objects"`
+	Absent    []savedAbsent     `json:"absent,omitempty"`
+	Invalid   []savedProblem    `json:"invalid,omitempty"`
+}
+
+type savedObject struct {
+	Content    map[string]any   `json:"content"`
+	Source     bundle.Source    `json:"source"`
+	Requisites []savedRequisite `json:"requisites,omitempty"`
+}
+
+type savedRequisite struct {
+	On  record `json:"on"`
+	Why string `json:"why"`
+}
+
+type savedAbsent struct {
+	record
+	Version string        `json:"version"`
+	Source  bundle.Source `json:"source"`
+}
+
+type savedProblem struct {
+	record
+	Source  bundle.Source `json:"source"`
+	Path    string        `json:"path,omitempty"`
+	Message string        `json:"message"`
+}
+
+// encode is the content, compressed, and its checksum.
+func (c *Content) encode() (packed []byte, sum string, err error) {
+	out := content{Namespace: c.Namespace, Options: c.Options, Objects: []savedObject{}}
+	for _, o := range c.Bundle.Objects {
+		s := savedObject{Content: o.Content.Object, Source: o.Source}
+		for _, r := range o.Requisites {
+			s.Requisites = append(s.Requisites, savedRequisite{On: recordOf(r.On, Status{}), Why: r.Why})
+		}
+		out.Objects = append(out.Objects, s)
+	}
+	for _, a := range c.Bundle.Absent {
+		out.Absent = append(out.Absent, savedAbsent{record: recordOf(a.ID, Status{}), Version: a.GVK.Version, Source: a.Source})
+	}
+	for _, p := range c.Bundle.Invalid {
+		out.Invalid = append(out.Invalid, savedProblem{record: recordOf(p.ID, Status{}), Source: p.Source, Path: p.Path, Message: p.Message})
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode the bundle: %w", err)
+	}
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, "", fmt.Errorf("compress the bundle: %w", err)
+	}
+	packed = w.EncodeAll(text, nil)
+	if err := w.Close(); err != nil {
+		return nil, "", fmt.Errorf("compress the bundle: %w", err)
+	}
+	return packed, checksum(packed), nil
+}
+
+func checksum(packed []byte) string {
+	sum := sha256.Sum256(packed)
+	return hex.EncodeToString(sum[:])
+}
+
+// decodeContent is the inverse of encode. name, like "revision-3", goes before
+// the files of the bundle. Content without a checksum is an older version's.
+func decodeContent(packed []byte, sum, name string) (*Content, error) {
+	if sum != "" && sum != checksum(packed) {
+		return nil, errors.New("its content does not have the checksum that was stored with it")
+	}
+	text, err := decompress(packed)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return decodeObjects(text, name)
+	}
+	if sum == "" {
+		return nil, errors.New("the checksum of its content is missing")
+	}
+	var in content
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options}
+	for _, s := range in.Objects {
+		o := objectOf(s.Content, inRevision(s.Source, name))
+		for _, r := range s.Requisites {
+			o.Requisites = append(o.Requisites, bundle.Requisite{On: r.On.id(), Why: r.Why})
+		}
+		c.Bundle.Objects = append(c.Bundle.Objects, o)
+	}
+	for _, a := range in.Absent {
+		c.Bundle.Absent = append(c.Bundle.Absent, &bundle.Absent{ID: a.id(), GVK: a.id().GroupKind.WithVersion(a.Version), Source: inRevision(a.Source, name)})
+	}
+	for _, p := range in.Invalid {
+		c.Bundle.Invalid = append(c.Bundle.Invalid, bundle.Problem{ID: p.id(), Source: inRevision(p.Source, name), Path: p.Path, Message: p.Message})
+	}
+	return c, nil
+}
+
+// decodeObjects reads a revision of an older version. The places of the objects
+// in it stand for lines.
+func decodeObjects(text []byte, name string) (*Content, error) {
+	var objects []map[string]any
+	if err := json.Unmarshal(text, &objects); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	c := &Content{Bundle: &bundle.Bundle{}}
+	for i, o := range objects {
+		c.Bundle.Objects = append(c.Bundle.Objects, objectOf(o, bundle.Source{File: name, Line: i + 1}))
+	}
+	return c, nil
+}
+
+func objectOf(object map[string]any, source bundle.Source) *bundle.Object {
+	u := &unstructured.Unstructured{Object: object}
+	gvk := u.GroupVersionKind()
+	return &bundle.Object{
+		ID:      bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}},
+		GVK:     gvk,
+		Content: u,
+		Source:  source,
+	}
+}
+
+func inRevision(s bundle.Source, name string) bundle.Source {
+	s.File = name + ":" + s.File
+	return s
+}
