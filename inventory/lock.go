@@ -1,12 +1,9 @@
 package inventory
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,53 +23,76 @@ var leases = cluster.Resource{
 }
 
 const (
-	leaseDuration = 15 * time.Second
-	leaseRenewal  = 5 * time.Second
+	// leaseDuration outlives an election of etcd, and an API server under load.
+	leaseDuration = time.Minute
 	microTime     = "2006-01-02T15:04:05.000000Z07:00"
 )
 
-// ErrLocked says that another run holds the inventory's lock, and is alive.
+// ErrLocked says that another run holds the inventory's lock.
 var ErrLocked = errors.New("locked by another run")
 
-// ErrLockLost says that the lock was taken from us, or could not be renewed in time.
+// ErrLockLost says that the lock was taken from us.
 var ErrLockLost = errors.New("the lock on the inventory was lost")
 
 // ErrTaken says that another run had the lock since Await: what was read since
 // then may be out of date.
 var ErrTaken = errors.New("another run had the lock meanwhile")
 
+// Wait says how long another run is waited for.
+type Wait struct {
+	// Until is how long a run that lives is waited for.
+	Until time.Time
+	// Report is called, once, when there is something to wait for.
+	Report func(message string)
+}
+
 // Lock is a Lease, brine-<inventory>, held while a run writes. It stays when
 // it is given back, so that its resourceVersion tells whether anybody held it.
 type Lock struct {
-	client *cluster.Client
-	id     bundle.ID
-	holder string
+	client   *cluster.Client
+	id       bundle.ID
+	mark     *mark
+	duration time.Duration // of the lease; tests shorten it
 
-	mu    sync.Mutex
-	lease *unstructured.Unstructured // as it was seen, then as we hold it; nil: not there
-	stop  context.CancelFunc
-	done  chan struct{}
+	mu      sync.Mutex
+	lease   *unstructured.Unstructured // as it was seen, then as we hold it; nil: not there
+	sent    []string                   // renewTimes of renewals whose fate is unknown
+	until   time.Time                  // writes may be sent
+	changed chan struct{}              // closed, and made anew, with until
+	ended   bool                       // renewed no more
+	lost    error
+	paused  time.Duration // no writes were sent, in all
+
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // Await returns the lock of an inventory, not taken yet, when no living run
 // holds it: one request. What is read after it, and before Take succeeds, no
-// other run has changed. If a run holds it, it watches whether that run still
-// renews it: clocks are not compared, so they need not agree. A holder that
-// does not, is dead. A living one is waited for until giveUp, then the error is
-// ErrLocked.
-func Await(ctx context.Context, c *cluster.Client, namespace, name string, giveUp time.Time) (*Lock, error) {
-	l := &Lock{
-		client: c,
-		id:     bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: leases.GVK.GroupKind()},
-		holder: holder(),
-	}
-	if err := l.await(ctx, giveUp); err != nil {
+// other run has changed.
+//
+// A holder that is proven dead is passed over at once. Of any other, Await
+// watches whether it still renews its Lease: clocks are not compared, so they need
+// not agree. One that does not for as long as its lease lasts is dead. One that
+// does lives, and is waited for until wait.Until; then the error is ErrLocked.
+// That is also the error for a lease that is made to last longer than ours do.
+func Await(ctx context.Context, c *cluster.Client, namespace, name string, wait Wait) (*Lock, error) {
+	l := newLock(c, namespace, name)
+	if err := l.await(ctx, wait); err != nil {
 		return nil, fmt.Errorf("lock inventory %s/%s: %w", namespace, name, err)
 	}
 	return l, nil
 }
 
-func (l *Lock) await(ctx context.Context, giveUp time.Time) error {
+func newLock(c *cluster.Client, namespace, name string) *Lock {
+	return &Lock{
+		client:   c,
+		id:       bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: leases.GVK.GroupKind()},
+		duration: leaseDuration,
+	}
+}
+
+func (l *Lock) await(ctx context.Context, wait Wait) error {
 	var seen string
 	var since time.Time
 	for {
@@ -84,37 +104,89 @@ func (l *Lock) await(ctx context.Context, giveUp time.Time) error {
 		if live == nil || holderOf(live) == "" || isDead(holderOf(live)) {
 			return nil
 		}
-		version := live.GetResourceVersion()
-		if version != seen {
+		if version := live.GetResourceVersion(); version != seen {
 			renewed := seen != ""
 			seen, since = version, time.Now()
-			if renewed && time.Now().After(giveUp) {
-				return fmt.Errorf("%w: %s, which renewed its lock just now; wait for it, or use --lock-timeout", ErrLocked, holderOf(live))
+			if renewed && time.Now().After(wait.Until) {
+				return l.locked("it renewed its lock just now", nil)
+			}
+			if !renewed && wait.Report != nil {
+				wait.Report(l.waiting(time.Now(), wait.Until))
 			}
 		}
-		if time.Since(since) > durationOf(live) {
+		switch quiet, lasts := time.Since(since), durationOf(live); {
+		case quiet > lasts:
 			return nil
+		case quiet > l.duration && time.Now().After(wait.Until):
+			return l.locked(fmt.Sprintf("its lease lasts %s, of which %s have passed", lasts, quiet.Round(time.Second)), nil)
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return l.locked("", context.Cause(ctx))
 		case <-time.After(time.Second):
 		}
 	}
 }
 
+// waiting says who holds the lock, and until when it can be waited for.
+func (l *Lock) waiting(now, until time.Time) string {
+	until = later(until, now.Add(min(l.duration, durationOf(l.lease))))
+	return fmt.Sprintf("inventory lock %s is held by %s: waiting to see whether that run is still alive, until %s at the latest",
+		bundle.Name(l.id), heldBy(l.lease), until.Format(time.TimeOnly))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// locked says who holds the lock, and what to do about it.
+func (l *Lock) locked(detail string, cause error) error {
+	text := heldBy(l.lease)
+	if detail != "" {
+		text += "; " + detail
+	}
+	err := fmt.Errorf("%w: %s. Wait for it with --lock-timeout. If you are sure that it has ended, break the lock: kubectl delete lease -n %s %s",
+		ErrLocked, text, l.id.Namespace, l.id.Name)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+func heldBy(lease *unstructured.Unstructured) string {
+	text := spoken(holderOf(lease))
+	if since, _, _ := unstructured.NestedString(lease.Object, "spec", "acquireTime"); since != "" {
+		text += " since " + since
+	}
+	return text
+}
+
 // Take takes the lock, unless another run had it since Await: then the error is
-// ErrTaken. The context that is returned ends when the lock is lost.
+// ErrTaken. The context that is returned ends when the lock is lost. Until it is
+// released the client sends no write while the lease may have run out.
 func (l *Lock) Take(ctx context.Context) (context.Context, error) {
+	l.mark = newMark()
+	before := ""
+	if l.lease != nil {
+		before = holderOf(l.lease)
+	}
+	sent := time.Now()
 	if err := l.take(ctx); err != nil {
+		l.mark.remove()
 		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || l.lease != nil && apierrors.IsNotFound(err) {
 			err = errors.Join(ErrTaken, err)
 		}
 		return nil, fmt.Errorf("take lock %s: %w", bundle.Name(l.id), err)
 	}
+	forget(before)
 	held, lost := context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.done = stop, make(chan struct{})
+	l.until, l.changed = sent.Add(l.duration-l.margin()), make(chan struct{})
+	l.client.Gate(l.writable)
 	go l.renew(renewing, lost)
 	return held, nil
 }
@@ -141,52 +213,20 @@ func (l *Lock) take(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lock) fill(u *unstructured.Unstructured) {
+// fill makes a Lease ours as of now, and returns its renewTime.
+func (l *Lock) fill(u *unstructured.Unstructured) string {
 	now := time.Now().UTC().Format(microTime)
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	if spec["holderIdentity"] != l.holder {
-		spec["acquireTime"] = now
+	if holder := l.mark.holder(); spec["holderIdentity"] != holder {
+		spec["holderIdentity"], spec["acquireTime"] = holder, now
 	}
-	spec["holderIdentity"] = l.holder
-	spec["leaseDurationSeconds"] = int64(leaseDuration / time.Second)
+	spec["leaseDurationSeconds"] = int64(max(l.duration, time.Second) / time.Second)
 	spec["renewTime"] = now
 	u.Object["spec"] = spec
-}
-
-// renew keeps the lock. When it cannot, the run has to stop writing before the
-// lease can be taken by another: lost ends the run's context.
-func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
-	defer close(l.done)
-	renewed := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(leaseRenewal):
-		}
-		attempt, cancel := context.WithTimeout(ctx, max(leaseDuration-leaseRenewal-time.Since(renewed), time.Second))
-		l.mu.Lock()
-		next := l.lease.DeepCopy()
-		l.fill(next)
-		lease, err := l.client.Update(attempt, leases, next)
-		if err == nil {
-			l.lease, renewed = lease, time.Now()
-		}
-		l.mu.Unlock()
-		cancel()
-		switch {
-		case err == nil, ctx.Err() != nil:
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-			lost(fmt.Errorf("%w: another run took it", ErrLockLost))
-			return
-		case time.Since(renewed) > leaseDuration-leaseRenewal:
-			lost(fmt.Errorf("%w: it could not be renewed: %w", ErrLockLost, err))
-			return
-		}
-	}
+	return now
 }
 
 // Stop ends the renewal of the lock, for a run that is about to delete the
@@ -194,6 +234,12 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 func (l *Lock) Stop() {
 	l.stop()
 	<-l.done
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.ended = true
+		close(l.changed)
+	}
 }
 
 // Release gives the lock back, and with it the Lease where nothing is left to
@@ -201,13 +247,15 @@ func (l *Lock) Stop() {
 // was cancelled.
 func (l *Lock) Release(ctx context.Context, remove bool) error {
 	l.Stop()
+	l.client.Gate(nil)
+	defer l.mark.remove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.giveBack(ctx, remove)
 	if apierrors.IsConflict(err) {
 		// A renewal that was cut short may have been written: then it is still ours.
 		live, getErr := l.client.Get(ctx, leases, l.id)
-		if getErr != nil || live == nil || holderOf(live) != l.holder {
+		if getErr != nil || live == nil || !l.isOurs(live) {
 			return nil // it is another run's by now
 		}
 		l.lease = live
@@ -238,65 +286,11 @@ func holderOf(u *unstructured.Unstructured) string {
 	return s
 }
 
+// durationOf is how long a Lease lasts; one that does not say lasts as ours do.
 func durationOf(u *unstructured.Unstructured) time.Duration {
 	s, _, _ := unstructured.NestedInt64(u.Object, "spec", "leaseDurationSeconds")
 	if s <= 0 {
-		return 0
+		return leaseDuration
 	}
 	return time.Duration(s) * time.Second
-}
-
-// holder names this process so that a later run on the same machine can tell
-// that it is dead: host, boot, PID namespace, PID and the process's start.
-func holder() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), place(os.Getpid()))
-}
-
-// place is what, beside the PID, makes a process this one; "" where /proc
-// does not tell.
-func place(pid int) string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return strings.TrimSpace(string(boot)) + "." + namespace + ".gone"
-	}
-	// The 22nd field is the start time; the second may hold spaces, in parentheses.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 {
-		return ""
-	}
-	if fields[0] == "Z" { // killed, and its parent has not asked yet
-		return strings.TrimSpace(string(boot)) + "." + namespace + ".gone"
-	}
-	return strings.TrimSpace(string(boot)) + "." + namespace + "." + fields[19]
-}
-
-// isDead says whether a holder was a process of this very machine and PID
-// namespace that is no more. Of any other it cannot tell, and says false.
-func isDead(holder string) bool {
-	parts := strings.SplitN(holder, "/", 3)
-	if len(parts) != 3 || parts[2] == "" {
-		return false
-	}
-	var pid int
-	if _, err := fmt.Sscan(parts[1], &pid); err != nil {
-		return false
-	}
-	here, there := place(pid), parts[2]
-	cut := strings.LastIndexByte(there, '.')
-	if cut < 0 || here == "" || !strings.HasPrefix(here, there[:cut+1]) {
-		return false
-	}
-	return here != there
 }

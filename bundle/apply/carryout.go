@@ -20,23 +20,15 @@ func (r *run) carryOut(ctx context.Context) error {
 	if errors.Is(cause, inventory.ErrLockLost) {
 		return cause // whoever took the lock writes the inventory now
 	}
-	if errors.Is(e.halted, errTimeout) {
+	if errors.Is(e.halted, ErrTimeout) {
 		r.record.timedOut = true
 	}
-	if cause == nil {
-		r.diagnose(ctx, e)
-		if cause = context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
-			return cause
-		}
+	r.diagnose(r.after.diagnosis, e) //nolint:contextcheck // also after time ran out
+	if cause = context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
+		return cause
 	}
 	// Also an interrupted run writes down what it did, but without taking long.
-	ctx = context.WithoutCancel(ctx)
-	if cause != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, lastWords)
-		defer cancel()
-	}
-	return r.writeDown(ctx, e)
+	return r.writeDown(r.after.records, e) //nolint:contextcheck // as above
 }
 
 // writeDown writes the inventory and the fingerprints.
@@ -70,7 +62,11 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	// The history is for people, and fingerprints are a cache: what goes wrong
 	// with them is said, no more, and must not keep the inventory from being
 	// written.
-	beside, cancel := context.WithTimeout(ctx, lastWords/2)
+	limit := lastWords / 2
+	if e.halted != nil {
+		limit = lastWords / 10
+	}
+	beside, cancel := context.WithTimeout(ctx, limit)
 	saved := make(chan error, 1)
 	if r.Plan.Destroy {
 		saved <- nil // there may be nothing left to hold them
@@ -159,8 +155,6 @@ func (r *run) saveRevision(ctx context.Context) (int, error) {
 	r.record.result.Revision = saved.Number
 	return saved.Number, err
 }
-
-var errTimeout = errors.New("time ran out")
 
 // limitOf is an object's own time limit; 0 is none.
 func limitOf(rules *ready.Rules) time.Duration {

@@ -3,6 +3,7 @@ package apply
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,9 +130,7 @@ func (r *run) execute(ctx context.Context) *execution {
 		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]dependent, len(r.plan.Steps)),
 		mail: make(chan any, 1024), work: work, quiet: time.Now(), heard: map[schema.GroupKind]time.Time{},
 	}
-	if r.Timeout > 0 {
-		e.deadline = r.record.begin.Add(r.Timeout)
-	}
+	e.deadline, _ = ctx.Deadline()
 	e.watches = r.client.Watches(r.inv.Selector(), func(m any) {
 		select {
 		case e.mail <- m:
@@ -183,7 +182,7 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 		if e.halted != nil && !grace {
 			// What the server has not answered by then, it will not.
 			grace = true
-			time.AfterFunc(lastWords/2, cancel)
+			time.AfterFunc(lastWords*4/10, cancel)
 		}
 	}
 	cancel()
@@ -407,11 +406,11 @@ func (e *execution) startPruning() {
 // halt stops all that has not been sent.
 func (e *execution) halt(cause error) {
 	e.halted = cause
-	reason := "interrupted"
-	if cause != nil {
-		reason += ": " + cause.Error()
+	if errors.Is(cause, ErrTimeout) {
+		e.settleAll(cause.Error())
+		return
 	}
-	e.settleAll(reason)
+	e.settleAll("interrupted: " + cause.Error())
 }
 
 // settleAll ends the waiting and skips what was not begun.
@@ -435,14 +434,10 @@ const (
 	distrustful = 4
 )
 
-// clock watches the time: the run's, each object's, and the heartbeat's.
+// clock watches the time: each object's, and the heartbeat's. The run's is its
+// context's.
 func (e *execution) clock() {
 	now := time.Now()
-	if !e.deadline.IsZero() && now.After(e.deadline) && e.halted == nil {
-		e.halted = fmt.Errorf("%w after %s", errTimeout, e.Timeout)
-		e.settleAll(e.halted.Error())
-		return
-	}
 	asked := 0
 	for _, n := range e.nodes {
 		if n.state != waiting && n.state != failing {

@@ -51,7 +51,7 @@ func exitCode(err error) int {
 		return s.code
 	case errors.Is(err, inventory.ErrLocked), errors.Is(err, inventory.ErrTaken), errors.Is(err, inventory.ErrLockLost), errors.Is(err, inventory.ErrConflict):
 		return ExitLocked
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrTimeout):
 		return ExitUnreachable
 	}
 	return ExitFailed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,16 @@ func (r *run) take(ctx context.Context) error {
 	}
 	r.held = held
 	return nil
+}
+
+// release gives the lock back.
+func (r *run) release() {
+	if paused := r.lock.Paused(); paused > 0 {
+		r.record.warn(fmt.Sprintf("the inventory's lock could not be renewed in time: no writes were sent for %s, until the server answered", paused.Round(time.Second)))
+	}
+	if err := r.lock.Release(r.after.release, r.inv != nil && !r.inv.Exists()); err != nil {
+		r.record.warn(err.Error())
+	}
 }
 
 // makeNamespace makes the inventory's namespace.

@@ -53,6 +53,7 @@ type run struct {
 	client *cluster.Client
 	bundle *bundle.Bundle
 	record *recorder
+	after  shutdown
 
 	inv   *inventory.Inventory
 	lock  *inventory.Lock
@@ -73,25 +74,21 @@ type run struct {
 // error is in the result. What happens is told to emit, from one goroutine at a
 // time; the last event holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(Event)) *Result {
-	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit)}
+	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit), after: newShutdown(ctx)}
+	defer r.after.stop()
 	c.OnRetry(r.record.retrying)
 	err := r.run(ctx)
 	if o.DryRun == "server" && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)
 	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrTimeout) && !errors.Is(err, ErrTimeout) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
 	if r.held != nil {
-		// The lock is given back also when the run was interrupted.
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-		if lockErr := r.lock.Release(release, r.inv != nil && !r.inv.Exists()); lockErr != nil {
-			r.record.warn(lockErr.Error())
-		}
-		cancel()
+		r.release() //nolint:contextcheck // the lock is given back also when the run was interrupted
 	}
 	return r.record.finish(ctx, err, c.Requests.Counts())
 }
-
-// lastWords is the time that an interrupted run takes to leave things in order.
-const lastWords = 10 * time.Second
 
 func (r *run) run(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
@@ -135,7 +132,10 @@ func (r *run) begin(ctx context.Context) error {
 // read waits until nobody else is at work, and reads the inventory.
 func (r *run) read(ctx context.Context) error {
 	if r.DryRun == "none" && r.held == nil {
-		lock, err := inventory.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.record.begin.Add(r.LockTimeout))
+		lock, err := inventory.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, inventory.Wait{
+			Until:  r.record.begin.Add(r.LockTimeout),
+			Report: func(message string) { r.record.tell(Event{Type: Warning, Message: message}) },
+		})
 		if err != nil {
 			return err
 		}

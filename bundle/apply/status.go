@@ -69,7 +69,7 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 func ExitCode(err error) int { return exitCode(err) }
 
 // Refuse is the result of a run that could not begin.
-func Refuse(o Options, code int, err error, emit func(Event)) *Result {
+func Refuse(ctx context.Context, o Options, code int, err error, emit func(Event)) *Result {
 	r := newRecorder(o, emit)
-	return r.finish(context.Background(), &stop{code: code, errors: []error{err}}, map[string]int{})
+	return r.finish(ctx, &stop{code: code, errors: []error{err}}, map[string]int{})
 }

@@ -45,6 +45,9 @@ type Options struct {
 type Client struct {
 	Requests *Counter
 
+	config   *rest.Config
+	http     *http.Client
+	gate     *gate
 	host     string
 	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	options  Options
@@ -59,6 +62,11 @@ type Client struct {
 
 // New makes a client for config; it sends nothing yet.
 func New(config *rest.Config, o Options) (*Client, error) {
+	return newClient(config, o, &Counter{})
+}
+
+func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error) {
+	given := config
 	if o.RetryFor == 0 {
 		o.RetryFor = time.Minute
 	}
@@ -72,16 +80,16 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.RateLimiter = limiter
 	}
-	counter, pace := &Counter{}, newPace(o.Parallel)
+	pace, gate := newPace(o.Parallel), &gate{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter, pace: pace}
+		return &transport{next: next, counter: counter, limiter: limiter, pace: pace, gate: gate}
 	})
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, host: config.Host, options: o, pace: pace}
+	c := &Client{Requests: counter, config: given, http: shared, gate: gate, host: config.Host, options: o, pace: pace}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
@@ -99,6 +107,25 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// Apart is a client for the same server, and of the same Requests, with
+// connections of its own: what hangs on the client's does not hang on them. It
+// retries nothing, and has no Gate.
+func (c *Client) Apart() *Client {
+	config, o := rest.CopyConfig(c.config), c.options
+	if config.Proxy == nil {
+		config.Proxy = http.ProxyFromEnvironment // the default; but client-go shares no connection where it is set
+	}
+	o.RetryFor = time.Nanosecond
+	apart, err := newClient(config, o, c.Requests)
+	if err != nil {
+		return c // as it was made from the same, this cannot be
+	}
+	return apart
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // OnRetry sets who is told of every transient answer, before the pause that
 // follows it. ctx is that of the call.

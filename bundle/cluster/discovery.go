@@ -40,7 +40,12 @@ type kinds struct {
 func (c *Client) Discover(ctx context.Context) error {
 	if ahead := c.ahead; ahead != nil {
 		c.ahead = nil
-		return <-ahead
+		select {
+		case err := <-ahead:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("ask %s what it serves: %w", c.host, ctx.Err())
+		}
 	}
 	return c.discover(ctx)
 }

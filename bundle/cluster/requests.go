@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -46,6 +47,7 @@ type transport struct {
 	counter *Counter
 	limiter *courtesy
 	pace    *pace
+	gate    *gate
 	once    sync.Once
 }
 
@@ -53,6 +55,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := strings.ToLower(r.Method)
 	if info, err := verbs.NewRequestInfo(r); err == nil {
 		verb = info.Verb
+	}
+	if writes(verb) {
+		if err := t.gate.pass(r.Context()); err != nil {
+			closeBody(r)
+			return nil, &lostRace{err}
+		}
 	}
 	t.counter.add(verb)
 	response, err := t.send(r, verb)
@@ -67,9 +75,7 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	if err := t.pace.enter(r.Context()); err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close() // as a RoundTripper has to
-		}
+		closeBody(r)
 		return nil, err
 	}
 	begin, status := time.Now(), 0
@@ -80,6 +86,42 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 	now := time.Now()
 	t.pace.leave(now, now.Sub(begin), status)
 	return response, err
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close() // as a RoundTripper has to
+	}
+}
+
+// gate holds writes back.
+type gate struct {
+	wait atomic.Pointer[func(context.Context) error]
+}
+
+// Gate sets what every write waits for before it is sent (again); nil lets all
+// through. Its error is the write's, which is not retried.
+func (c *Client) Gate(wait func(context.Context) error) {
+	if wait == nil {
+		c.gate.wait.Store(nil)
+		return
+	}
+	c.gate.wait.Store(&wait)
+}
+
+func (g *gate) pass(ctx context.Context) error {
+	if wait := g.wait.Load(); wait != nil {
+		return (*wait)(ctx)
+	}
+	return nil
+}
+
+func writes(verb string) bool {
+	switch verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
 }
 
 type warnings struct{}

@@ -23,7 +23,8 @@ const (
 )
 
 // retry calls try until it succeeds, fails for good, or the client's RetryFor
-// has passed; the last error is returned as it came.
+// has passed since it first failed (a stalled server may take a minute to do
+// so); the last error is returned as it came.
 func (c *Client) retry(ctx context.Context, try func(context.Context) error) error {
 	return c.retryFor(ctx, c.options.RetryFor, try)
 }
@@ -33,12 +34,15 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 const firstContact = 20 * time.Second
 
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
-	deadline := time.Now().Add(bound)
+	var deadline time.Time
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil || !Transient(err) {
 			return err
+		}
+		if attempt == 1 {
+			deadline = time.Now().Add(bound)
 		}
 		wait := pause/2 + rand.N(pause/2+1) // a crowd must not come back as a crowd
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

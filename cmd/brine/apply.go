@@ -43,11 +43,11 @@ func (in *input) flags(f *pflag.FlagSet) {
 	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "pass over Salt states that are no Kubernetes objects")
 }
 
-func (in *input) read(cmd *cobra.Command, s streams) (*bundle.Bundle, error) {
+func (in *input) read(ctx context.Context, s streams) (*bundle.Bundle, error) {
 	if len(in.files) == 0 {
 		return nil, errNoBundle
 	}
-	return bundle.Read(cmd.Context(), bundle.Options{
+	return bundle.Read(ctx, bundle.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
 		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
 	})
@@ -150,11 +150,11 @@ func newRun(s streams, command string) *cobra.Command {
 	r.add(cmd.Flags(), command)
 	conn := newConnection(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r.bundle = func(context.Context) (*bundle.Bundle, error) {
+		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) {
 			if command == "destroy" {
 				return &bundle.Bundle{}, nil
 			}
-			return r.input.read(cmd, s)
+			return r.input.read(ctx, s)
 		}
 		return r.run(cmd, s, conn)
 	}
@@ -168,9 +168,9 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	if err != nil {
 		return &coded{apply.ExitBadBundle, err}
 	}
-	ctx, stopped := context.WithCancel(cmd.Context())
+	ctx, stopped := apply.WithTimeout(cmd.Context(), r.options.Timeout)
 	defer stopped()
-	result := r.result(ctx, cmd, conn, printer)
+	result := r.result(ctx, conn, printer)
 	if err := printer.Close(); err != nil {
 		return shown("print the result", err)
 	}
@@ -183,14 +183,14 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	return nil
 }
 
-func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, conn *connection, printer output.Printer) *apply.Result {
-	o, b, client, err := r.prepare(cmd, conn)
+func (r *runFlags) result(ctx context.Context, conn *connection, printer output.Printer) *apply.Result {
+	o, b, client, err := r.prepare(ctx, conn)
 	if err != nil {
 		code := apply.ExitBadBundle
 		if c, ok := errors.AsType[*coded](err); ok {
 			code = c.code
 		}
-		return apply.Refuse(o, code, err, printer.Event)
+		return apply.Refuse(ctx, o, code, err, printer.Event)
 	}
 	if o.DryRun == "client" {
 		return apply.Offline(ctx, b, o, r.kubernetes, printer.Event)
@@ -198,7 +198,7 @@ func (r *runFlags) result(ctx context.Context, cmd *cobra.Command, conn *connect
 	return apply.Run(ctx, client, b, o, printer.Event)
 }
 
-func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
+func (r *runFlags) prepare(ctx context.Context, conn *connection) (apply.Options, *bundle.Bundle, *cluster.Client, error) {
 	o := r.options
 	o.DryRun, o.Version, o.Heartbeat = r.dryRun, version(), r.heartbeat
 	o.Detailed = r.detailed
@@ -221,10 +221,10 @@ func (r *runFlags) prepare(cmd *cobra.Command, conn *connection) (apply.Options,
 	var away error // told only if the bundle is good
 	if o.DryRun != "client" {
 		if client, away = conn.client(r.cluster); away == nil {
-			client.Hurry(cmd.Context()) // what the server serves, while the bundle is read
+			client.Hurry(ctx) // what the server serves, while the bundle is read
 		}
 	}
-	b, err := r.bundle(cmd.Context())
+	b, err := r.bundle(ctx)
 	if err != nil {
 		return o, nil, nil, err
 	}

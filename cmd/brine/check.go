@@ -22,7 +22,7 @@ func newCheck(s streams) *cobra.Command {
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and tell all that is wrong with it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in.partial = true
-			b, err := in.read(cmd, s)
+			b, err := in.read(cmd.Context(), s)
 			if b == nil {
 				return &coded{apply.ExitBadBundle, err}
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -25,10 +26,15 @@ func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
+		var first time.Time
 		for sig := range signals {
-			if context.Cause(ctx) != nil { // the second one does not ask
+			if !first.IsZero() { // the second one does not ask
+				if time.Since(first) < time.Second {
+					continue // timeout(1) sends to the process, and again to its group
+				}
 				os.Exit(128 + int(sig.(syscall.Signal))) //nolint:forcetypeassert // all of them are
 			}
+			first = time.Now()
 			if sig == syscall.SIGTERM {
 				cancel(apply.ErrTerminated)
 			} else {
@@ -53,6 +59,9 @@ func execute(ctx context.Context, s streams, args []string) int {
 		return apply.ExitOK
 	}
 	code, told := exitCodeOf(err)
+	if signalled := apply.SignalExit(ctx); signalled != 0 && !told {
+		code = signalled
+	}
 	var late *unprinted
 	switch {
 	case told:

@@ -62,7 +62,7 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	if err != nil {
 		return &coded{apply.ExitBadBundle, err}
 	}
-	b, err := r.input.read(cmd, s)
+	b, err := r.input.read(cmd.Context(), s)
 	if err != nil {
 		return &coded{apply.ExitBadBundle, err}
 	}

@@ -40,7 +40,7 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 	if f := cmd.Flags().Lookup("dry-run"); f != nil {
 		o.DryRun = f.Value.String()
 	}
-	apply.Refuse(o, code, err, printer.Event)
+	apply.Refuse(cmd.Context(), o, code, err, printer.Event)
 	_ = printer.Close()
 }
 

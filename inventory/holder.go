@@ -1,0 +1,113 @@
+package inventory
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// A holder names a run in its Lease: HOST/pid-N/BOOT/TOKEN. The host and the
+// process are for messages. The boot ID and the token prove that the run is dead:
+// a file named after the token stands in this machine's temporary folder, and
+// the run has it locked (flock) for as long as it lives, whoever may see its
+// process in /proc. The kernel alone gives that lock up.
+//
+// What does not prove it: that there is no such process here. /proc may hide
+// it (hidepid, ProtectProc), it may run in another PID namespace, or on a clone
+// of this virtual machine, which has the same host name and boot ID.
+
+// mark is the locked file of a living run.
+type mark struct {
+	token string
+	file  *os.File
+}
+
+// newMark makes and locks the file. Without one (a temporary folder that is read
+// only) the run goes on: nobody can prove it dead then, so that its lease has to
+// run out.
+func newMark() *mark {
+	m := &mark{token: rand.Text()}
+	file, err := os.OpenFile(markPath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return m
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = errors.Join(file.Close(), os.Remove(file.Name()))
+		return m
+	}
+	m.file = file
+	return m
+}
+
+func (m *mark) remove() {
+	if m.file != nil {
+		_ = errors.Join(os.Remove(m.file.Name()), m.file.Close()) // it is in a temporary folder
+		m.file = nil
+	}
+}
+
+func markPath(token string) string { return filepath.Join(os.TempDir(), "brine-run-"+token) }
+
+// holder is this run's name in its Lease.
+func (m *mark) holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/pid-%d/%s/%s", host, os.Getpid(), bootID(), m.token)
+}
+
+// bootID is of this start of this machine; "" where the kernel has none.
+func bootID() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot))
+}
+
+var tokens = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// isDead says whether it is proven that a holder's process has ended. False is
+// not to say that it lives.
+func isDead(holder string) bool {
+	parts := strings.Split(holder, "/")
+	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens.MatchString(parts[3]) {
+		return false
+	}
+	file, err := os.OpenFile(markPath(parts[3]), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false // it may be somewhere that we cannot see
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	// Another user could have put it there. Only root and we are believed.
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return false
+	}
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// forget removes what a dead holder left behind.
+func forget(holder string) {
+	if isDead(holder) {
+		_ = os.Remove(markPath(holder[strings.LastIndexByte(holder, '/')+1:]))
+	}
+}
+
+// spoken is a holder for messages.
+func spoken(holder string) string {
+	parts := strings.Split(holder, "/")
+	if len(parts) < 3 {
+		return fmt.Sprintf("%q", holder)
+	}
+	return fmt.Sprintf("process %s on host %s", strings.TrimPrefix(parts[1], "pid-"), parts[0])
+}

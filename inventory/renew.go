@@ -1,0 +1,147 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// margin is how long before the end of the lease no more writes are sent: they
+// take their time to arrive. It is also how often the lease is renewed.
+func (l *Lock) margin() time.Duration { return l.duration / 6 }
+
+// renew keeps the lock. A server that does not answer is asked again and
+// again, on a connection of its own; meanwhile, once the lease may have run out,
+// writable holds the run's writes back. Only a lock that another took ends the
+// run's context.
+func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
+	defer close(l.done)
+	var client *cluster.Client
+	defer func() {
+		if client != nil {
+			client.Close()
+		}
+	}()
+	for pause := l.margin(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if client == nil {
+			client = l.client.Apart()
+		}
+		switch err := l.renewOnce(ctx, client); {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			pause = l.margin()
+		case l.lost != nil: // nobody else writes it
+			lost(l.lost)
+			return
+		default:
+			pause = l.margin() / 10
+		}
+	}
+}
+
+// renewOnce sends one renewal, and waits for the answer for a short time.
+func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, l.margin()/2)
+	defer cancel()
+	l.mu.Lock()
+	next := l.lease.DeepCopy()
+	began := time.Now()
+	l.sent = append(l.sent, l.fill(next))
+	l.mu.Unlock()
+	lease, err := client.Update(ctx, leases, next)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return l.lookAgain(ctx, client)
+	}
+	if err != nil {
+		return err
+	}
+	l.renewed(lease, began)
+	return nil
+}
+
+// lookAgain finds out who wrote the Lease since we did. A renewal of ours whose
+// answer was lost, or somebody's annotation, leaves the lock ours.
+func (l *Lock) lookAgain(ctx context.Context, client *cluster.Client) error {
+	live, err := client.Get(ctx, leases, l.id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case live == nil:
+		l.lost = fmt.Errorf("%w: Lease %s was deleted", ErrLockLost, bundle.Name(l.id))
+	case !l.isOurs(live) && holderOf(live) == "":
+		l.lost = fmt.Errorf("%w: another run took it, and is through", ErrLockLost)
+	case !l.isOurs(live):
+		l.lost = fmt.Errorf("%w: it was taken by %s", ErrLockLost, heldBy(live))
+	default:
+		l.lease = live
+		return fmt.Errorf("lock %s: written by somebody else", bundle.Name(l.id)) // the next renewal comes soon
+	}
+	close(l.changed)
+	l.ended = true
+	return l.lost
+}
+
+// isOurs says whether what a Lease says was written by this very run. The
+// holder alone does not: a clone of this machine, process and all, has the same.
+func (l *Lock) isOurs(live *unstructured.Unstructured) bool {
+	renewed, _, _ := unstructured.NestedString(live.Object, "spec", "renewTime")
+	last, _, _ := unstructured.NestedString(l.lease.Object, "spec", "renewTime")
+	return holderOf(live) == l.mark.holder() && (renewed == last || slices.Contains(l.sent, renewed))
+}
+
+func (l *Lock) renewed(lease *unstructured.Unstructured, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.After(l.until) {
+		l.paused += now.Sub(l.until)
+	}
+	l.lease, l.sent = lease, nil
+	l.until = began.Add(l.duration - l.margin())
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// writable waits while the lease may have run out. Its error is that the lock is
+// lost, or the context's.
+func (l *Lock) writable(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		left, changed, lost, ended := time.Until(l.until), l.changed, l.lost, l.ended
+		l.mu.Unlock()
+		switch {
+		case lost != nil:
+			return lost
+		case ended, left > 0:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// Paused is for how long the client sent no writes, because the Lease could
+// not be renewed.
+func (l *Lock) Paused() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.paused
+}
