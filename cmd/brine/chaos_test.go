@@ -4,48 +4,424 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
 
 	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
-	"brine/inventory"
 )
 
-// The two bundles that the chaos tests go between: some objects change, some
-// are new, some go.
-func chaosBefore() string {
-	return documents(configMap("keeps"), configMap("goes-1"), configMap("goes-2"), chaosSecret("old"), deployment("web", 1, "1m"),
-		serviceAccount("goes"), chaosRole("goes"))
+// The fault matrix: every command is disturbed at every request, in every way,
+// and in the end the cluster and the inventory must be what the bundle says.
+// Nothing that was not ours when it was acted on may have changed.
+//
+// BRINE_TEST_CHAOS is how many requests of each command and disturbance are
+// tried, or "all"; BRINE_TEST_SEED chooses them; after BRINE_TEST_CHAOS_FOR no
+// other is begun; BRINE_TEST_CHAOS_TABLE is a file for the table. scripts/chaos
+// sets them.
+
+// chaosCommand is a command that is disturbed, and what comes before it.
+type chaosCommand struct {
+	name  string
+	given []string // bundles that were applied before
+	args  []string // with {file} for the file of the bundle
+	text  string   // that bundle
+	want  string   // the bundle that the cluster matches in the end
 }
 
-func chaosAfter() string {
-	return documents(strings.Replace(configMap("keeps"), "key: value", "key: other", 1), configMap("comes-1"), configMap("comes-2"), chaosSecret("new"),
-		deployment("web", 2, "1m"), serviceAccount("comes"), chaosRole("comes"))
+func chaosCommands() []chaosCommand {
+	return []chaosCommand{
+		{name: "apply", args: []string{"apply", "-f", "{file}"}, text: platformBefore, want: platformBefore},
+		{name: "upgrade", given: []string{platformBefore}, args: []string{"apply", "-f", "{file}"}, text: platformAfter, want: platformAfter},
+		{name: "rollback", given: []string{platformBefore, platformAfter}, args: []string{"rollback", "1"}, want: platformBefore},
+		{name: "destroy", given: []string{platformBefore}, args: []string{"destroy"}},
+	}
 }
 
-func chaosSecret(value string) string {
-	return "apiVersion: v1\nkind: Secret\nmetadata: {name: secret, namespace: '{ns}'}\nstringData: {password: " + value + "-hush}\n"
+// disturbance is what happens at one request.
+type disturbance struct {
+	name string
+	fits func(clustertest.Request) bool // nil: every request
+	// fault is what the proxy does with the request.
+	fault clustertest.Action
+	kill  bool // kill -9, as the request arrives, or with CutAfter when it is done
+	// actor does what somebody else does, before or after the request.
+	actor func(*trial) (*deed, error)
+	flags []string // of the commands that have them: apply and rollback
+	pages int      // the server's page size
+	user  bool     // brine runs as a user whose rights can be taken away
+	exits []int    // that the disturbed run may end with, beside 0
 }
 
-func serviceAccount(name string) string {
-	return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + ", namespace: '{ns}'}\n"
+// trial is one command, disturbed once.
+type trial struct {
+	*scene
+	command *chaosCommand
+	how     *disturbance
+	proxy   *clustertest.Proxy
+	random  *rand.Rand
+	file    string
+	objects []*target // all that the two bundles hold
+
+	at   atomic.Int64 // requests that had come when it was disturbed
+	deed *deed
+	err  error // of the actor
 }
 
-func chaosRole(name string) string {
-	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: " + name + ", namespace: '{ns}'}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n" +
-		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: " + name + ", namespace: '{ns}'}\n" +
-		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: " + name + "}\nsubjects: [{kind: ServiceAccount, name: " + name + "}]\n"
+// chaosTally counts what was tried and what survived.
+type chaosTally struct {
+	mu    sync.Mutex
+	cells map[[2]string][2]int
+}
+
+func (c *chaosTally) add(command, how string, survived bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cells == nil {
+		c.cells = map[[2]string][2]int{}
+	}
+	cell := c.cells[[2]string{command, how}]
+	cell[0]++
+	if survived {
+		cell[1]++
+	}
+	c.cells[[2]string{command, how}] = cell
+}
+
+// table is Markdown: "survived of tried".
+func (c *chaosTally) table(commands []chaosCommand, hows []disturbance) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("| at one request |")
+	for i := range commands {
+		fmt.Fprintf(&b, " %s |", commands[i].name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(commands)) + "\n")
+	tried, survived := 0, 0
+	for i := range hows {
+		row, some := "| "+hows[i].name+" |", false
+		for j := range commands {
+			cell, ok := c.cells[[2]string{commands[j].name, hows[i].name}]
+			if !ok {
+				row += " |"
+				continue
+			}
+			some = true
+			tried, survived = tried+cell[0], survived+cell[1]
+			row += fmt.Sprintf(" %d of %d |", cell[1], cell[0])
+		}
+		if some {
+			b.WriteString(row + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "\n%d places tried, %d survived.\n", tried, survived)
+	return b.String()
+}
+
+// chaosSeed is BRINE_TEST_SEED, or the time.
+func chaosSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("BRINE_TEST_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano()) % 1e6
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
+}
+
+func TestChaos(t *testing.T) {
+	text := os.Getenv("BRINE_TEST_CHAOS")
+	if text == "" {
+		t.Skip("scripts/chaos, or scripts/test chaos, runs this")
+	}
+	all, samples := text == "all", 0
+	if !all {
+		var err error
+		if samples, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enough := time.Now().Add(24 * 365 * time.Hour)
+	if text := os.Getenv("BRINE_TEST_CHAOS_FOR"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough = time.Now().Add(d)
+	}
+	seed := chaosSeed(t)
+	t.Logf("BRINE_TEST_SEED=%d", seed)
+	commands, hows := chaosCommands(), slices.Concat(faults(), actors())
+	tally := &chaosTally{}
+	t.Cleanup(func() {
+		table := tally.table(commands, hows)
+		t.Logf("BRINE_TEST_SEED=%d\n%s", seed, table)
+		if path := os.Getenv("BRINE_TEST_CHAOS_TABLE"); path != "" {
+			if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range commands {
+		command := &commands[i]
+		t.Run(command.name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := chaosTrial(t, command, &disturbance{}, rand.New(rand.NewPCG(seed, 0)))
+			undisturbed.disturbed(0).want(t, 0)
+			undisturbed.ends(t, "undisturbed")
+			requests := undisturbed.proxy.Requests()
+			// In another order each time, as there may not be time for all.
+			for _, j := range rand.New(rand.NewPCG(seed, uint64(i))).Perm(len(hows)) {
+				how := &hows[j]
+				t.Run(how.name, func(t *testing.T) {
+					t.Parallel()
+					total := 0
+					for _, r := range requests {
+						if how.fits == nil || how.fits(r) {
+							total++
+						}
+					}
+					h := fnv.New64a()
+					fmt.Fprintf(h, "%s/%s", command.name, how.name)
+					random := rand.New(rand.NewPCG(seed, h.Sum64()))
+					places := random.Perm(total)
+					if !all {
+						places = places[:min(samples, total)]
+					}
+					slices.Sort(places)
+					for _, place := range places {
+						if time.Now().After(enough) {
+							t.SkipNow()
+						}
+						hit := false
+						// Each place has its own numbers: it can be run alone.
+						random := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(place)))
+						ok := t.Run(strconv.Itoa(place+1), func(t *testing.T) {
+							tr := chaosTrial(t, command, how, random)
+							hit = tr.run(t, place+1, total)
+						})
+						if hit || !ok {
+							tally.add(command.name, how.name, ok)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// chaosTrial sets a scene of its own.
+func chaosTrial(t *testing.T, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
+	t.Helper()
+	s := sceneOn(t, clustertest.Shared(t))
+	objects := s.objectsOf(platformBefore, platformAfter)
+	for _, o := range objects {
+		if o.namespace() == "" {
+			s.goneAfter(o.resource, o.name())
+		}
+	}
+	for _, text := range command.given {
+		s.apply(text).want(t, 0)
+	}
+	return newTrial(s, objects, command, how, random)
+}
+
+// newTrial is of a scene that is as the command should find it.
+func newTrial(s *scene, objects []*target, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
+	s.Helper()
+	tr := &trial{scene: s, objects: objects, command: command, how: how, random: random}
+	if command.text != "" {
+		tr.file = s.file(command.text)
+	}
+	options := clustertest.ProxyOptions{PageSize: how.pages}
+	if how.user {
+		options.User = s.ns + "-user"
+		s.grantAll(options.User)
+	}
+	tr.proxy = s.cluster.Proxy(s.TB, options)
+	return tr
+}
+
+func (tr *trial) args(kubeconfig string, flags ...string) []string {
+	args := slices.Clone(tr.command.args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{file}", tr.file)
+	}
+	if args[0] != "destroy" {
+		args = append(args, slices.Concat(tr.how.flags, flags)...)
+	}
+	return append(args, "--inventory", tr.inventory, "--namespace", tr.ns, "--timeout=3m", "--kubeconfig", kubeconfig, "-o", "json")
+}
+
+// next runs the command again, undisturbed.
+func (tr *trial) next(flags ...string) said {
+	return brine(tr.TB, tr.kubeconfig, tr.args(tr.kubeconfig, flags...)...)
+}
+
+// disturbed runs the command, which is disturbed at the n-th request that fits.
+func (tr *trial) disturbed(n int64) said {
+	tr.Helper()
+	var seen atomic.Int64
+	var cmd *exec.Cmd
+	started := make(chan struct{})
+	tr.proxy.Intercept(func(r clustertest.Request) clustertest.Action {
+		if tr.how.fits != nil && !tr.how.fits(r) || seen.Add(1) != n {
+			return clustertest.Action{}
+		}
+		tr.at.Store(int64(len(tr.proxy.Requests())))
+		action := tr.how.fault
+		switch {
+		case tr.how.kill && action.CutAfter:
+			action.After = func() { <-started; _ = cmd.Process.Kill() }
+		case tr.how.kill:
+			action.Before = func() { <-started; _ = cmd.Process.Kill() }
+		case tr.how.actor != nil && tr.random.IntN(2) == 0:
+			action.Before = tr.act
+		case tr.how.actor != nil:
+			action.After = tr.act
+		}
+		return action
+	})
+	defer tr.proxy.Intercept(nil)
+	if !tr.how.kill {
+		return brine(tr.TB, tr.proxy.Kubeconfig, tr.args(tr.proxy.Kubeconfig)...)
+	}
+	cmd = exec.Command(binary(tr.TB), tr.args(tr.proxy.Kubeconfig)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		tr.Fatal(err)
+	}
+	close(started)
+	_ = cmd.Wait()
+	return said{exit: cmd.ProcessState.ExitCode(), stderr: stderr.String()}
+}
+
+func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
+
+// run disturbs the command at one place, and looks at what came of it; false
+// if the command did not get there, or there was nothing to do for the actor.
+func (tr *trial) run(t *testing.T, place, total int) bool {
+	t.Helper()
+	did := tr.disturbed(int64(place))
+	if tr.at.Load() == 0 || tr.how.actor != nil && tr.deed == nil {
+		if tr.err != nil {
+			t.Logf("the actor did nothing: %v", tr.err)
+		}
+		return false
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s, disturbed at request %d of %d (%s); exit code %d:\nbrine %s\n%s\nrequests:\n%s", tr.what(), place, total, tr.requestAt(), did.exit,
+				strings.Join(tr.args(tr.proxy.Kubeconfig), " "), did.stderr, tr.writes())
+		}
+	})
+	if did.exit != 0 && !tr.how.kill && !slices.Contains(tr.how.exits, did.exit) {
+		t.Errorf("exit code %d", did.exit)
+	}
+	tr.unharmed(t, "after the disturbed run")
+	if tr.deed == nil || !tr.deed.lostInventory {
+		for _, name := range tr.orphans() {
+			t.Errorf("%s is ours but not in the inventory: it would never be pruned", name)
+		}
+	}
+	again := tr.next()
+	if tr.deed == nil {
+		if again.want(t, 0); !t.Failed() {
+			tr.ends(t, "after the next run")
+		}
+		return true
+	}
+	tr.unharmed(t, "after the next run")
+	if again.exit == 0 {
+		tr.ends(t, "after the next run")
+		return true
+	}
+	if again.stderr == "" && again.stdout == "" {
+		t.Errorf("the next run ends with exit code %d and says nothing", again.exit)
+	}
+	if err := tr.deed.undo(); err != nil {
+		t.Fatal(err)
+	}
+	tr.next("--force-conflicts", "--inventory-policy=adopt-all").want(t, 0)
+	tr.ends(t, "after its cause was removed")
+	return true
+}
+
+func (tr *trial) what() string {
+	if tr.deed == nil {
+		return tr.command.name + ": " + tr.how.name
+	}
+	return tr.command.name + ": " + tr.how.name + ": " + tr.deed.what
+}
+
+func (tr *trial) requestAt() string {
+	requests := tr.proxy.Requests()
+	if at := int(tr.at.Load()); at > 0 && at <= len(requests) {
+		return describe(requests[at-1 : at])[0]
+	}
+	return "?"
+}
+
+// writes are the requests that could change something, and the one at which
+// the command was disturbed.
+func (tr *trial) writes() string {
+	var b strings.Builder
+	for i, r := range tr.proxy.Requests() {
+		mark := " "
+		if i+1 == int(tr.at.Load()) {
+			mark = ">"
+		} else if !r.IsWrite() {
+			continue
+		}
+		fmt.Fprintf(&b, "%s %3d %s %s\n", mark, i+1, r.Method, r.Path)
+	}
+	return b.String()
+}
+
+func faults() []disturbance {
+	watch := func(r clustertest.Request) bool { return r.Query.Has("watch") }
+	ask := func(r clustertest.Request) bool { return !watch(r) }
+	page := func(r clustertest.Request) bool { return r.Query.Has("continue") }
+	status := func(code int, message string) clustertest.Action {
+		return clustertest.Action{Status: code, Message: message}
+	}
+	busy := status(http.StatusTooManyRequests, "too many requests")
+	busy.RetryAfter = 1
+	late := status(http.StatusGatewayTimeout, "the request did not finish in time")
+	late.Acted = true
+	return []disturbance{
+		{name: "kill -9 before the server acts", kill: true, fault: clustertest.Action{CutBefore: true}},
+		{name: "kill -9 after the server acted", kill: true, fault: clustertest.Action{CutAfter: true}},
+		{name: "connection cut before the server acts", fits: ask, fault: clustertest.Action{CutBefore: true}},
+		{name: "connection cut after the server acted", fits: ask, fault: clustertest.Action{CutAfter: true}},
+		{name: "429 with Retry-After", fits: ask, fault: busy},
+		{name: "409", fits: ask, fault: status(http.StatusConflict, "the object has been modified; please apply your changes to the latest version and try again")},
+		{name: "500", fits: ask, fault: status(http.StatusInternalServerError, "failed calling webhook: connection refused")},
+		{name: "503", fits: ask, fault: status(http.StatusServiceUnavailable, "the server is currently unable to handle the request")},
+		{name: "504 before the server acts", fits: ask, fault: status(http.StatusGatewayTimeout, "the request did not finish in time")},
+		{name: "504 after the server acted", fits: ask, fault: late},
+		{name: "watch refused", fits: watch, fault: status(http.StatusServiceUnavailable, "the server is currently unable to handle the request")},
+		{name: "watch cut", fits: watch, fault: clustertest.Action{CutAfter: true}},
+		{name: "watch too old (410)", fits: watch, fault: status(http.StatusGone, "too old resource version")},
+		{name: "page expired (410)", fits: page, pages: 1, fault: status(http.StatusGone, "the provided continue parameter is too old")},
+	}
 }
 
 // builtIn is the folder of that binary, for TestMain to remove.
@@ -73,150 +449,6 @@ func binary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// owned are the names of all live objects that carry the inventory's mark.
-func (s *scene) owned() []string {
-	s.Helper()
-	var names []string
-	for _, resource := range []string{"v1/configmaps", "v1/secrets", "v1/serviceaccounts", "apps/v1/deployments",
-		"rbac.authorization.k8s.io/v1/roles", "rbac.authorization.k8s.io/v1/rolebindings"} {
-		list, err := s.resources(resource).Namespace(s.ns).List(s.Context(), metav1.ListOptions{})
-		if err != nil {
-			s.Fatal(err)
-		}
-		for i := range list.Items {
-			if list.Items[i].GetAnnotations()[inventory.OwningInventory] != "" {
-				names = append(names, list.Items[i].GetKind()+" "+list.Items[i].GetName())
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// holdsAllOwned fails the test if a live object of ours is not in the
-// inventory: it would never be pruned.
-func (s *scene) holdsAllOwned(when string) {
-	s.Helper()
-	owned := s.owned()
-	if len(owned) == 0 {
-		return
-	}
-	st := s.status()
-	held := map[string]bool{}
-	if st.result != nil {
-		for _, o := range st.result.Objects {
-			held[o.Kind+" "+o.Name] = true
-		}
-	}
-	for _, name := range owned {
-		if !held[name] {
-			s.Errorf("%s: %s is ours but not in the inventory", when, name)
-		}
-	}
-}
-
-// count is how many requests a run between the two bundles sends.
-func (s *scene) count(p *clustertest.Proxy, command func() said) int {
-	s.Helper()
-	p.Forget()
-	command().want(s, 0)
-	return len(p.Requests())
-}
-
-// Killed at any request, before or after the server has seen it, the next run
-// finds an inventory that holds all that is ours, takes the dead run's lock,
-// and finishes the work.
-func TestChaosKilledAtEveryRequest(t *testing.T) {
-	s := newScene(t)
-	path := binary(t)
-	direct := s.kubeconfig
-	p := s.proxied()
-	s.apply(chaosBefore()).want(t, 0)
-	total := s.count(p, func() said { return s.apply(chaosAfter()) })
-	want := s.owned()
-	for n := 1; n <= total; n++ {
-		for _, after := range []bool{false, true} {
-			s.kubeconfig = direct
-			s.apply(chaosBefore()).want(t, 0)
-
-			cmd := exec.Command(path, "apply", "-f", s.file(chaosAfter()), "--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "--timeout=60s", "-o", "json")
-			var seen atomic.Int64
-			started := make(chan struct{})
-			p.Intercept(func(r clustertest.Request) clustertest.Action {
-				if !strings.HasPrefix(r.UserAgent, "brine/") || seen.Add(1) < int64(n) {
-					return clustertest.Action{}
-				}
-				<-started
-				_ = cmd.Process.Kill()
-				// With CutAfter the server still deals with the request.
-				return clustertest.Action{CutBefore: !after, CutAfter: after}
-			})
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			close(started)
-			_ = cmd.Wait()
-			p.Intercept(nil)
-
-			when := fmt.Sprintf("killed at request %d of %d, after=%v", n, total, after)
-			s.holdsAllOwned(when)
-			if got := s.apply(chaosAfter()); got.exit != 0 {
-				t.Fatalf("%s: the next run exits %d:\n%s", when, got.exit, got.stderr)
-			}
-			if got := s.owned(); !slices.Equal(got, want) {
-				t.Fatalf("%s: the next run leaves %v, want %v", when, got, want)
-			}
-		}
-	}
-}
-
-// Any single request may be answered with a transient error, or lost, before
-// or after the server has dealt with it: the run does not notice.
-func TestChaosTransientAnswers(t *testing.T) {
-	faults := map[string]clustertest.Action{
-		"429":        {Status: http.StatusTooManyRequests, Message: "too many requests"},
-		"500":        {Status: http.StatusInternalServerError, Message: "failed calling webhook: connection refused"},
-		"503":        {Status: http.StatusServiceUnavailable, Message: "the server is currently unable to handle the request"},
-		"409":        {Status: http.StatusConflict, Message: "the object has been modified; please apply your changes to the latest version and try again"},
-		"cut before": {CutBefore: true},
-		"cut after":  {CutAfter: true},
-	}
-	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			p := s.proxied()
-			s.apply(chaosBefore()).want(t, 0)
-			total := s.count(p, func() said { return s.apply(chaosAfter()) })
-			want := s.owned()
-			for n := 1; n <= total; n++ {
-				p.Intercept(nil)
-				s.apply(chaosBefore()).want(t, 0)
-				var seen atomic.Int64
-				var hit atomic.Value
-				p.Intercept(func(r clustertest.Request) clustertest.Action {
-					if seen.Add(1) == int64(n) && !r.Query.Has("watch") { // a watch ends of itself, by and by
-						hit.Store(r.Method + " " + r.Path)
-						return fault
-					}
-					return clustertest.Action{}
-				})
-				got := s.apply(chaosAfter())
-				p.Intercept(nil)
-				if got.exit != 0 {
-					t.Fatalf("%s at request %d (%v): exit %d:\n%s", name, n, hit.Load(), got.exit, got.stderr)
-				}
-				if live := s.owned(); !slices.Equal(live, want) {
-					t.Fatalf("%s at request %d (%v): it leaves %v, want %v", name, n, hit.Load(), live, want)
-				}
-			}
-			s.destroy().want(t, 0)
-			if left := s.owned(); len(left) != 0 {
-				t.Errorf("destroy leaves %v", left)
-			}
-		})
-	}
 }
 
 // Two runs at once on one inventory: one of them does the work, the other says
@@ -282,7 +514,9 @@ func TestChaosSignals(t *testing.T) {
 			if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted == "" {
 				t.Fatalf("stdout is not a result that says it was interrupted (%v):\n%s", err, &out)
 			}
-			s.holdsAllOwned("interrupted")
+			if names := s.orphans(); len(names) > 0 {
+				t.Errorf("not in the inventory: %v", names)
+			}
 			s.destroy().want(t, 0)
 		})
 	}

@@ -61,7 +61,8 @@ type Action struct {
 	// Status answers with a metav1.Status of this code in the server's place.
 	Status     int
 	Message    string
-	RetryAfter int // seconds, with Status
+	RetryAfter int  // seconds, with Status
+	Acted      bool // with Status: the server has dealt with the request all the same
 	// CutBefore and CutAfter reset the connection: the server never sees the
 	// request, or has dealt with it (of a watch: has begun to answer). Every other
 	// request on the connection is lost, too, as it is in life.
@@ -209,6 +210,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case action.CutBefore:
 		cut(r)
 	case action.Status != 0:
+		if action.Acted {
+			p.upstream.ServeHTTP(httptest.NewRecorder(), r)
+		}
 		answer(w, action)
 	case action.CutAfter || action.After != nil:
 		p.answered(w, r, func() {
