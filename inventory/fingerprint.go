@@ -18,7 +18,11 @@ const Prints = "brine.dev/inventory-fingerprints"
 
 const (
 	printsKey     = "fingerprints.json.zst"
-	printsMembers = 4000 // in one ConfigMap; hashes do not compress, 100 bytes each
+	printsMembers = 4000 // in one ConfigMap
+	// printsBytes of ids and hashes go into one ConfigMap at most: names may be
+	// random, and a hash is, so that they do not compress.
+	printsBytes = 800 << 10
+	hashBytes   = 100 // of one member
 )
 
 // Fingerprint says what a member was when it was last applied; package plan
@@ -55,7 +59,7 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, prints map[bundle.ID
 	old := inv.prints
 	inv.prints = nil
 	for n := 1; len(ids) > 0; n++ {
-		chunk := ids[:min(len(ids), printsMembers)]
+		chunk := ids[:printsThatFit(ids)]
 		ids = ids[len(chunk):]
 		records := make([]printRecord, len(chunk))
 		for i, id := range chunk {
@@ -93,4 +97,15 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, prints map[bundle.ID
 	}
 	inv.Fingerprints = prints
 	return nil
+}
+
+// printsThatFit is how many of the ids have their fingerprints in one ConfigMap.
+func printsThatFit(ids []bundle.ID) int {
+	size := 0
+	for i, id := range ids {
+		if size += len(id.String()) + hashBytes; i == printsMembers || i > 0 && size > printsBytes {
+			return i
+		}
+	}
+	return len(ids)
 }

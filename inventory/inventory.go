@@ -45,6 +45,12 @@ const (
 	moreNamespaces = "applyset.kubernetes.io/additional-namespaces"
 )
 
+// annotationBytes are what the head's annotations may come to in all: the
+// server takes 256 KiB, and others annotate it too. The ApplySet's list of
+// namespaces, which is optional and only a hint where to look, is left out when
+// it does not fit: cut, it would be wrong.
+const annotationBytes = 192 << 10
+
 // ErrConflict says that somebody else wrote the inventory since it was read. The run has
 // to look again before it writes anything.
 var ErrConflict = errors.New("the inventory changed while it was being used")
@@ -76,8 +82,15 @@ type Inventory struct {
 	head     *unstructured.Unstructured   // nil: not there yet
 	overflow []*unstructured.Unstructured // sorted by name
 	prints   []*unstructured.Unstructured
-	place    map[bundle.ID]string // the ConfigMap that holds a member
-	spare    map[string]string    // data of the head that is not a member's
+	place    map[bundle.ID]string         // the ConfigMap that holds a member
+	spare    map[string]string            // data of the head that is not a member's
+	held     map[string]part              // what each of overflow is known to hold
+	lost     map[string]part              // what the head names, and is not there
+	broken   []*unstructured.Unstructured // overflow that cannot be read
+	unnamed  bool                         // what the head names cannot be read
+	unmarked []string                     // parts that lost their labels
+	taken    []string                     // names of parts that are something else's
+	damage   []string                     // why members may be missing; see Open
 
 	lastRevision string // to be written to the head
 }
@@ -138,6 +151,12 @@ func (inv *Inventory) Kinds() []schema.GroupKind {
 	for id := range inv.Members {
 		seen[id.GroupKind] = true
 	}
+	if len(inv.damage) > 0 { // those of members that are still to be found
+		recorded, _ := inv.RecordedKinds()
+		for _, gk := range recorded {
+			seen[gk] = true
+		}
+	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
@@ -146,6 +165,14 @@ func (inv *Inventory) namespaces() []string {
 	for id := range inv.Members {
 		if id.Namespace != "" && id.Namespace != inv.Namespace {
 			seen[id.Namespace] = true
+		}
+	}
+	if len(inv.damage) > 0 {
+		recorded, _ := inv.RecordedNamespaces()
+		for _, namespace := range recorded {
+			if namespace != inv.Namespace {
+				seen[namespace] = true
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
@@ -172,9 +199,22 @@ func (inv *Inventory) brandHead(u *unstructured.Unstructured) {
 	}
 	annotations[tooling] = "brine/" + inv.Version
 	annotations[containedKinds] = strings.Join(names, ",")
-	annotations[moreNamespaces] = strings.Join(inv.namespaces(), ",")
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
+	}
+	if !inv.unnamed {
+		delete(annotations, overflowParts)
+	}
+	if parts := inv.partsText(); parts != "" {
+		annotations[overflowParts] = parts
+	}
+	annotations[moreNamespaces] = strings.Join(inv.namespaces(), ",")
+	size := 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	if size > annotationBytes {
+		delete(annotations, moreNamespaces)
 	}
 	u.SetAnnotations(annotations)
 }

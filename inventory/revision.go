@@ -139,6 +139,29 @@ func (inv *Inventory) Trim(ctx context.Context, upTo int) error {
 	return inv.deleteRevisions(ctx, items, upTo)
 }
 
+// Remains says whether there are auxiliary objects of an inventory that is not
+// there itself.
+func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
+	if len(inv.prints)+len(inv.overflow) > 0 {
+		return true, nil
+	}
+	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	if err != nil {
+		return false, fmt.Errorf("look for remainders of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
+	}
+	return len(items) > 0, nil
+}
+
+// DeleteHistory deletes all revisions, known to the head or not: the one that an
+// interrupted run was about to save, too.
+func (inv *Inventory) DeleteHistory(ctx context.Context) error {
+	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	if err != nil {
+		return fmt.Errorf("list Secrets: %w", err)
+	}
+	return inv.deleteRevisions(ctx, items, 0)
+}
+
 func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata, upTo int) error {
 	for i := range items {
 		if n, err := strconv.Atoi(items[i].Labels[RevisionLabel]); err != nil || (upTo > 0 && n > upTo) {

@@ -34,6 +34,15 @@ const membersKey = "members.json.zst"
 // is empty. wantID, unless empty, has to be its ID. An inventory that cannot be
 // read, wholly and surely, is an error: a run without it would forget objects.
 func Load(ctx context.Context, c *cluster.Client, namespace, name, wantID, version string) (*Inventory, error) {
+	inv, err := Open(ctx, c, namespace, name, wantID, version)
+	if err != nil {
+		return nil, err
+	}
+	return inv, inv.whole()
+}
+
+// Open is Load for an inventory that may be damaged: see Damage.
+func Open(ctx context.Context, c *cluster.Client, namespace, name, wantID, version string) (*Inventory, error) {
 	inv := &Inventory{Namespace: namespace, Name: name, ID: wantID, Version: version, client: c}
 	if err := inv.load(ctx); err != nil {
 		return nil, fmt.Errorf("read inventory %s/%s: %w", namespace, name, err)
@@ -44,7 +53,9 @@ func Load(ctx context.Context, c *cluster.Client, namespace, name, wantID, versi
 func (inv *Inventory) load(ctx context.Context) error {
 	inv.Members, inv.Fingerprints = map[bundle.ID]Status{}, map[bundle.ID]Fingerprint{}
 	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
-	inv.overflow, inv.prints = nil, nil
+	inv.overflow, inv.prints, inv.broken, inv.damage = nil, nil, nil, nil
+	inv.held, inv.lost = map[string]part{}, map[string]part{}
+	inv.unnamed, inv.unmarked, inv.taken = false, nil, nil
 
 	head, sides, err := inv.fetch(ctx)
 	if err != nil {
@@ -62,13 +73,15 @@ func (inv *Inventory) load(ctx context.Context) error {
 			continue // another inventory's that has the same ID
 		case side.GetLabels()[Overflow] != "":
 			if err := inv.loadOverflow(side); err != nil {
-				return err
+				inv.broken = append(inv.broken, side)
+				inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s cannot be read: %s", side.GetName(), err.Error()))
 			}
 		case side.GetLabels()[Prints] != "":
 			inv.prints = append(inv.prints, side)
 			inv.loadPrints(side)
 		}
 	}
+	inv.compare()
 	return nil
 }
 
@@ -141,7 +154,7 @@ func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
 	text, _, _ := unstructured.NestedString(side.Object, "binaryData", membersKey)
 	var records []record
 	if err := unpack(text, &records); err != nil {
-		return fmt.Errorf("overflow ConfigMap %s: %w: nothing was changed", side.GetName(), err)
+		return err
 	}
 	for _, r := range records {
 		id := r.id()
@@ -151,6 +164,7 @@ func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
 		inv.Members[id], inv.place[id] = r.Status, side.GetName()
 	}
 	inv.overflow = append(inv.overflow, side)
+	inv.held[side.GetName()] = part{Generation: generationOf(side), Members: len(records)}
 	return nil
 }
 
@@ -158,7 +172,15 @@ func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
 // applied. Members never move from one ConfigMap to another, so after every
 // single write the inventory holds all that it held before.
 func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
+	return inv.write(ctx, inv.assign(ids))
+}
+
+// assign makes members of ids, and says which ConfigMaps are to be written.
+func (inv *Inventory) assign(ids []bundle.ID) (dirty map[string]bool) {
 	counts := map[string]int{}
+	for _, name := range inv.unusable() {
+		counts[name] = overflowMembers
+	}
 	size := 0
 	for id, place := range inv.place {
 		counts[place]++
@@ -166,7 +188,7 @@ func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
 			size += len(id.String()) + statusBytes
 		}
 	}
-	dirty := map[string]bool{}
+	dirty = map[string]bool{}
 	for _, id := range ids {
 		if _, ok := inv.Members[id]; ok {
 			continue
@@ -184,7 +206,7 @@ func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
 	if inv.head == nil {
 		dirty[inv.Name] = true
 	}
-	return inv.write(ctx, dirty)
+	return dirty
 }
 
 func (inv *Inventory) roomyOverflow(counts map[string]int) string {
@@ -201,7 +223,7 @@ func (inv *Inventory) Reload(ctx context.Context) error {
 	if err := inv.load(ctx); err != nil {
 		return fmt.Errorf("read inventory %s/%s again: %w", inv.Namespace, inv.Name, err)
 	}
-	return nil
+	return inv.whole()
 }
 
 // Finish writes how the run ended: gone leaves the inventory (each of them was
@@ -225,17 +247,41 @@ func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map
 	return inv.write(ctx, dirty)
 }
 
+// write writes what is dirty. A part of the overflow is written before the head,
+// which names it as it is then, and deleted after the head names it no more: so
+// a part that is missing, or is older than the head says, is never the trace of
+// a run that was killed.
 func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
+	counts := map[string]int{}
+	for _, place := range inv.place {
+		counts[place]++
+	}
+	var empty []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(dirty)) {
 		if name == inv.Name {
 			continue
 		}
-		if err := inv.writeOverflow(ctx, name); err != nil {
-			return inv.failed("overflow ConfigMap "+name, err)
+		if counts[name] > 0 {
+			if err := inv.writeOverflow(ctx, name); err != nil {
+				return inv.failed("overflow ConfigMap "+name, err)
+			}
+			continue
 		}
+		delete(inv.held, name)
+		inv.overflow = slices.DeleteFunc(inv.overflow, func(u *unstructured.Unstructured) bool {
+			if u.GetName() == name {
+				empty = append(empty, u)
+			}
+			return u.GetName() == name
+		})
 	}
 	if err := inv.writeHead(ctx, dirty[inv.Name]); err != nil {
 		return inv.failed("ConfigMap", err)
+	}
+	for _, u := range empty {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("overflow ConfigMap "+u.GetName(), err)
+		}
 	}
 	return nil
 }
@@ -278,17 +324,26 @@ func (inv *Inventory) writeHead(ctx context.Context, dirty bool) error {
 		}
 	}
 	head.Object["data"] = data
-	var err error
-	if inv.head == nil {
-		head, err = inv.client.Create(ctx, configMaps, head, cluster.Write{})
-	} else {
-		head, err = inv.client.Update(ctx, configMaps, head)
-	}
+	stored, err := inv.put(ctx, head)
 	if err != nil {
 		return err
 	}
-	inv.head = head
+	inv.head = stored
 	return nil
+}
+
+// put creates or updates an object. One that somebody deleted since it was read
+// is created again: all that it held is known.
+func (inv *Inventory) put(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if u.GetResourceVersion() != "" {
+		stored, err := inv.client.Update(ctx, configMaps, u)
+		if !apierrors.IsNotFound(err) {
+			return stored, err
+		}
+		u.SetResourceVersion("")
+		u.SetUID("")
+	}
+	return inv.client.Create(ctx, configMaps, u, cluster.Write{})
 }
 
 func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
@@ -298,36 +353,28 @@ func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
 			records = append(records, recordOf(id, inv.Members[id]))
 		}
 	}
-	at := slices.IndexFunc(inv.overflow, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
-	if len(records) == 0 {
-		if at < 0 {
-			return nil
-		}
-		if err := inv.remove(ctx, inv.overflow[at]); err != nil {
-			return err
-		}
-		inv.overflow = slices.Delete(inv.overflow, at, at+1)
-		return nil
-	}
 	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.id().String(), b.id().String()) })
 	packed, err := pack(records)
 	if err != nil {
 		return err
 	}
-	if at < 0 {
-		side, err := inv.client.Create(ctx, configMaps, inv.side(name, Overflow, membersKey, packed), cluster.Write{})
-		if err != nil {
-			return err
-		}
-		inv.overflow = append(inv.overflow, side)
-		return nil
+	now := part{Generation: max(inv.held[name].Generation, inv.lost[name].Generation) + 1, Members: len(records)}
+	at := slices.IndexFunc(inv.overflow, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+	side := inv.side(name, Overflow, membersKey, packed)
+	if at >= 0 {
+		side = inv.overflow[at].DeepCopy()
+		side.Object["binaryData"] = map[string]any{membersKey: packed}
 	}
-	side := inv.overflow[at].DeepCopy()
-	side.Object["binaryData"] = map[string]any{membersKey: packed}
-	if side, err = inv.client.Update(ctx, configMaps, side); err != nil {
+	now.mark(side, inv.ID)
+	if side, err = inv.put(ctx, side); err != nil {
 		return err
 	}
-	inv.overflow[at] = side
+	if at < 0 {
+		inv.overflow = append(inv.overflow, side)
+	} else {
+		inv.overflow[at] = side
+	}
+	inv.held[name] = now
 	return nil
 }
 
@@ -346,19 +393,15 @@ func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) 
 	return err
 }
 
-// Delete removes the inventory itself, when it has no members left: the head
-// last, so that it can be found until all is gone.
+// Delete removes the inventory itself, when it has no members left: the history
+// and the cache before the head, so that it can be found until they are gone; the
+// overflow after it, because the head names its parts. An inventory without a head
+// is removed by what is left of it.
 func (inv *Inventory) Delete(ctx context.Context) error {
-	if inv.Last().Number > 0 {
-		items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
-		if err != nil {
-			return inv.failed("delete the history", err)
-		}
-		if err := inv.deleteRevisions(ctx, items, 0); err != nil {
-			return inv.failed("delete the history", err)
-		}
+	if err := inv.DeleteHistory(ctx); err != nil {
+		return inv.failed("delete the history", err)
 	}
-	for _, u := range slices.Concat(inv.overflow, inv.prints) {
+	for _, u := range inv.prints {
 		if err := inv.remove(ctx, u); err != nil {
 			return inv.failed("delete ConfigMap "+u.GetName(), err)
 		}
@@ -368,6 +411,11 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 		id := configMapID(inv.Namespace, inv.Name)
 		if _, err := inv.client.Delete(ctx, configMaps, id, cluster.Deletion{UID: inv.head.GetUID(), Version: inv.head.GetResourceVersion()}); err != nil {
 			return inv.failed("delete ConfigMap", err)
+		}
+	}
+	for _, u := range inv.overflow {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("delete ConfigMap "+u.GetName(), err)
 		}
 	}
 	inv.head, inv.overflow, inv.prints = nil, nil, nil

@@ -165,16 +165,25 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	r.inv = inv
+	if !r.Plan.Destroy && inv.Headless() {
+		r.record.warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
+			inv.Namespace, inv.Name, inv.Namespace, inv.Name))
+	}
 	return nil
 }
 
-func (r *run) nothingToDestroy() bool {
+// nothingToDestroy: neither an inventory nor a remainder of one, as a run that
+// was killed or another tool leaves it.
+func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
 	if !r.Plan.Destroy || r.inv.Exists() || len(r.inv.Members) > 0 {
-		return false
+		return false, nil
+	}
+	if remains, err := r.inv.Remains(ctx); remains || err != nil {
+		return false, err
 	}
 	r.record.warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
 	r.record.start(&plan.Plan{})
-	return true
+	return true, nil
 }
 
 // goThrough goes the whole way. All that can be known, and refused, before the
@@ -187,8 +196,8 @@ func (r *run) goThrough(ctx context.Context) error {
 		}
 	}
 	r.record.result.Inventory.ID = r.inv.ID
-	if r.nothingToDestroy() {
-		return nil
+	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
+		return err
 	}
 	if err := r.order(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -234,6 +235,20 @@ func (c *Client) Namespaced() []Resource {
 	}
 	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.GVR.String(), b.GVR.String()) })
 	return all
+}
+
+// Listable are all resources that can be listed, in the server's preferred
+// versions, and the groups of which that cannot be known.
+func (c *Client) Listable() (all []Resource, failed map[schema.GroupVersion]error) {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	for _, gvk := range c.kinds.preferred {
+		if r := c.kinds.byKind[gvk]; r.Can("list") {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.GVR.String(), b.GVR.String()) })
+	return all, maps.Clone(c.kinds.failed)
 }
 
 // Serves asks the server whether a group and version has the resource now: a

@@ -101,7 +101,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 	root.SetErr(s.err)
 	root.SetIn(s.in)
 	root.AddCommand(
-		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newRollback(s), newCheck(s), newRBAC(s), newVersion(s),
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
 	)
 	return root
 }

@@ -41,6 +41,7 @@ var formats = map[string][]string{
 	"check":   {"text", "json", "dot"},
 	"status":  {"text", "json"},
 	"history": {"text", "json"},
+	"repair":  {"text", "json"},
 	"version": {"text", "json"},
 }
 
@@ -110,6 +111,9 @@ func wrongValue(command string, f *pflag.Flag) string {
 }
 
 func allowedWords(command, flag string) []string {
+	if command == "repair" && flag == "dry-run" {
+		return []string{"none", "server"} // it needs a cluster
+	}
 	if flag != "output" {
 		return words[flag]
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+)
+
+func newInventory(s streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "inventory", Short: "Repair an inventory"}
+	cmd.AddCommand(newRepair(s))
+	return cmd
+}
+
+func newRepair(s streams) *cobra.Command {
+	r := &runFlags{}
+	var allKinds bool
+	cmd := &cobra.Command{
+		Use: "repair --inventory NAMESPACE/NAME", Short: "Find the members of a damaged inventory by their label, and add them to it", Args: cobra.NoArgs,
+		Long: `Finds the members of an inventory again, after one of its ConfigMaps was deleted,
+damaged or replaced by an old one. Such an inventory stops every run with exit code 1.
+
+All objects are listed that carry the label applyset.kubernetes.io/part-of of the
+inventory, of the kinds that the inventory lists; of all kinds with --all-kinds, or
+where the inventory object itself is missing. Those that carry the annotation
+config.k8s.io/owning-inventory too, and are not controlled by another object, become
+members again. No object is changed or deleted.
+
+If a kind cannot be listed, what was found is added, the exit code is 1, and the
+inventory stays damaged: repair it again with more rights. To give up what was not
+found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigMap.`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
+	f.StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
+	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
+	f.BoolVar(&allKinds, "all-kinds", false, "search all kinds that can be listed")
+	f.StringVar(&r.dryRun, "dry-run", "none", "none, or server: search, and write nothing")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock; 0 does not wait")
+	f.StringVarP(&r.format, "output", "o", "text", "text or json")
+	conn := newConnection(f)
+	r.cluster.RetryFor = time.Minute
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, client, err := r.reach(s, conn)
+		if err != nil {
+			return err
+		}
+		repaired, err := apply.RepairInventory(cmd.Context(), client, apply.RepairOptions{
+			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: allKinds, LockTimeout: r.options.LockTimeout,
+		})
+		if err != nil {
+			return &coded{apply.ExitCode(err), err}
+		}
+		if err := shown("print the repair", printRepair(s, r.format, repaired)); err != nil {
+			return err
+		}
+		if repaired.ExitCode != apply.ExitOK {
+			return &exit{repaired.ExitCode}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func printRepair(s streams, format string, r *apply.Repair) error {
+	if format == "json" {
+		return printJSON(s, r)
+	}
+	for _, d := range r.Damage {
+		fmt.Fprintf(s.out, "damage: %s\n", d)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	for _, o := range r.Added {
+		fmt.Fprintf(w, "added\t%s\n", bundle.Name(o.ID()))
+	}
+	for _, o := range r.NotAdded {
+		fmt.Fprintf(w, "not added\t%s\t%s\n", bundle.Name(o.ID()), o.Reason)
+	}
+	for _, k := range r.NotSearched {
+		fmt.Fprintf(w, "not searched\t%s\t%s\n", k.Kind, strings.ReplaceAll(k.Reason, "\n", " "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	state := map[bool]string{true: "it is whole", false: "it stays damaged: not all kinds could be searched"}[r.ExitCode == apply.ExitOK]
+	if r.DryRun {
+		state = "nothing was changed (--dry-run)"
+	}
+	_, err := fmt.Fprintf(s.out, "inventory %s/%s (id %s): %s held, %d added; %s\n",
+		r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, bundle.Count(r.Members, "member"), len(r.Added), state)
+	return err
+}

@@ -1,0 +1,167 @@
+package inventory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// overflowParts is the head's annotation that names the overflow ConfigMaps
+	// by their numbers: {"1":{"generation":3,"members":2000}}. cli-utils and
+	// kubectl do not look at it; an inventory of an older version has none.
+	overflowParts = "brine.dev/inventory-overflow-parts"
+	// overflowGeneration is the annotation of an overflow ConfigMap that counts
+	// how often it was written.
+	overflowGeneration = "brine.dev/inventory-generation"
+)
+
+// part is an overflow ConfigMap as the head names it. What is on the cluster may
+// be newer, when a run was killed between two writes: it holds all that the run
+// may own then. It is never older.
+type part struct {
+	Generation int64 `json:"generation"`
+	Members    int   `json:"members"`
+}
+
+// ErrDamaged says that a part of an inventory is missing, and with it members
+// that nothing else names.
+var ErrDamaged = errors.New("the inventory is damaged")
+
+// mark writes down which generation a ConfigMap is, and whose.
+func (p part) mark(u *unstructured.Unstructured, id string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[overflowGeneration] = strconv.FormatInt(p.Generation, 10)
+	u.SetAnnotations(annotations)
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[Side], labels[Overflow] = id, id
+	u.SetLabels(labels)
+}
+
+func generationOf(u *unstructured.Unstructured) int64 {
+	n, err := strconv.ParseInt(u.GetAnnotations()[overflowGeneration], 10, 64)
+	if err != nil {
+		return 0 // an older version wrote it
+	}
+	return n
+}
+
+// partsText is the head's annotation. What is lost stays named until it is found.
+func (inv *Inventory) partsText() string {
+	all := maps.Clone(inv.held)
+	maps.Copy(all, inv.lost)
+	if len(all) == 0 || inv.unnamed {
+		return ""
+	}
+	numbered := map[string]part{}
+	for name, p := range all {
+		numbered[strings.TrimPrefix(name, inv.Name+"-overflow-")] = p
+	}
+	text, err := json.Marshal(numbered)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// compare finds what the head names, and is not there.
+func (inv *Inventory) compare() {
+	if inv.head == nil {
+		return
+	}
+	text, ok := inv.head.GetAnnotations()[overflowParts]
+	if !ok {
+		return
+	}
+	numbered := map[string]part{}
+	if err := json.Unmarshal([]byte(text), &numbered); err != nil {
+		inv.unnamed = true
+		inv.damage = append(inv.damage, fmt.Sprintf("annotation %s of ConfigMap %s, which names the others, cannot be read", overflowParts, inv.Name))
+		return
+	}
+	broken := map[string]bool{}
+	for _, u := range inv.broken {
+		broken[u.GetName()] = true
+	}
+	for _, number := range slices.Sorted(maps.Keys(numbered)) {
+		name, want := inv.Name+"-overflow-"+number, numbered[number]
+		has, ok := inv.held[name]
+		switch {
+		case broken[name]: // reported already
+		case !ok:
+			inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s with %d members is missing", name, want.Members))
+		case has.Generation < want.Generation:
+			inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s is an old one: generation %d, and %d was written", name, has.Generation, want.Generation))
+		case has.Generation == want.Generation && has.Members < want.Members:
+			inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s holds %d members, and %d were written", name, has.Members, want.Members))
+		default:
+			continue
+		}
+		inv.lost[name] = want
+	}
+}
+
+// Headless says whether auxiliary objects are there without the head.
+func (inv *Inventory) Headless() bool {
+	return inv.head == nil && len(inv.prints)+len(inv.overflow) > 0
+}
+
+// Damage says what is missing of the inventory; nothing if it is whole.
+func (inv *Inventory) Damage() []string { return inv.damage }
+
+// whole is an error for a damaged inventory: a run with it would forget members.
+func (inv *Inventory) whole() error {
+	if len(inv.damage) == 0 {
+		return nil
+	}
+	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; \"brine inventory repair --inventory %s/%s\" finds its members again",
+		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), inv.Namespace, inv.Name)
+}
+
+// unusable are the names of overflow ConfigMaps that nothing may be written to.
+func (inv *Inventory) unusable() []string {
+	names := slices.AppendSeq(slices.Clone(inv.taken), maps.Keys(inv.lost))
+	for _, u := range inv.broken {
+		names = append(names, u.GetName())
+	}
+	return names
+}
+
+// RecordedKinds are the kinds of all members, as the head lists them; false if it
+// does not.
+func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
+	names, ok := inv.recorded(containedKinds)
+	var kinds []schema.GroupKind
+	for _, name := range names {
+		kinds = append(kinds, schema.ParseGroupKind(name))
+	}
+	return kinds, ok
+}
+
+// RecordedNamespaces are the namespaces of all members, the inventory's own
+// included, as the head lists them; false if it does not.
+func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
+	names, ok := inv.recorded(moreNamespaces)
+	return append(names, inv.Namespace), ok
+}
+
+func (inv *Inventory) recorded(key string) ([]string, bool) {
+	if inv.head == nil || !strings.HasPrefix(inv.head.GetAnnotations()[tooling], "brine/") {
+		return nil, false
+	}
+	text, ok := inv.head.GetAnnotations()[key]
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), ok
+}
