@@ -27,6 +27,7 @@ type RepairOptions struct {
 	DryRun      bool
 	AllKinds    bool // search also kinds that the inventory does not list
 	LockTimeout time.Duration
+	Report      func(message string) // of what is waited for
 }
 
 // Repair is what a repair of an inventory came to: the document of -o json, in
@@ -77,7 +78,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	var lock *inventory.Lock
 	if !o.DryRun {
 		var err error
-		if lock, err = inventory.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, time.Now().Add(o.LockTimeout)); err != nil {
+		if lock, err = inventory.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, inventory.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
 			return nil, err
 		}
 	}

@@ -53,6 +53,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 		}
 		repaired, err := apply.RepairInventory(cmd.Context(), client, apply.RepairOptions{
 			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: allKinds, LockTimeout: r.options.LockTimeout,
+			Report: func(message string) { fmt.Fprintf(s.err, "brine: %s\n", message) },
 		})
 		if err != nil {
 			return &coded{apply.ExitCode(err), err}
