@@ -94,6 +94,24 @@ func (r record) id() bundle.ID {
 	return bundle.ID{Namespace: r.Namespace, Name: r.Name, GroupKind: schema.GroupKind{Group: r.Group, Kind: r.Kind}}
 }
 
+// memberRecords are what an overflow ConfigMap holds: each names an object.
+type memberRecords []record
+
+// UnmarshalJSON refuses what is no member.
+func (m *memberRecords) UnmarshalJSON(text []byte) error {
+	var records []record
+	if err := json.Unmarshal(text, &records); err != nil {
+		return err
+	}
+	for i, r := range records {
+		if r.Kind == "" || r.Name == "" {
+			return fmt.Errorf("its member %d names no object", i+1)
+		}
+	}
+	*m = records
+	return nil
+}
+
 func recordOf(id bundle.ID, s Status) record {
 	return record{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Status: s}
 }

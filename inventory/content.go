@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
 )
@@ -112,12 +114,15 @@ func decodeContent(packed []byte, sum, name string) (*Content, error) {
 		return nil, errors.New("the checksum of its content is missing")
 	}
 	var in content
-	if err := json.Unmarshal(text, &in); err != nil {
+	if err := utiljson.Unmarshal(text, &in); err != nil { // integers stay integers
 		return nil, fmt.Errorf("decode: %w", err)
 	}
 	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options}
 	for _, s := range in.Objects {
-		o := objectOf(s.Content, inRevision(s.Source, name))
+		o, err := objectOf(s.Content, inRevision(s.Source, name))
+		if err != nil {
+			return nil, err
+		}
 		for _, r := range s.Requisites {
 			o.Requisites = append(o.Requisites, bundle.Requisite{On: r.On.id(), Why: r.Why})
 		}
@@ -136,25 +141,32 @@ func decodeContent(packed []byte, sum, name string) (*Content, error) {
 // in it stand for lines.
 func decodeObjects(text []byte, name string) (*Content, error) {
 	var objects []map[string]any
-	if err := json.Unmarshal(text, &objects); err != nil {
+	if err := utiljson.Unmarshal(text, &objects); err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
 	c := &Content{Bundle: &bundle.Bundle{}}
-	for i, o := range objects {
-		c.Bundle.Objects = append(c.Bundle.Objects, objectOf(o, bundle.Source{File: name, Line: i + 1}))
+	for i, content := range objects {
+		o, err := objectOf(content, bundle.Source{File: name, Line: i + 1})
+		if err != nil {
+			return nil, err
+		}
+		c.Bundle.Objects = append(c.Bundle.Objects, o)
 	}
 	return c, nil
 }
 
-func objectOf(object map[string]any, source bundle.Source) *bundle.Object {
+func objectOf(object map[string]any, source bundle.Source) (*bundle.Object, error) {
 	u := &unstructured.Unstructured{Object: object}
 	gvk := u.GroupVersionKind()
+	if gvk.Version == "" || gvk.Kind == "" || cmp.Or(u.GetName(), u.GetGenerateName()) == "" {
+		return nil, fmt.Errorf("%s is no object: it has no apiVersion, kind or name", source)
+	}
 	return &bundle.Object{
 		ID:      bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}},
 		GVK:     gvk,
 		Content: u,
 		Source:  source,
-	}
+	}, nil
 }
 
 func inRevision(s bundle.Source, name string) bundle.Source {

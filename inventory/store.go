@@ -51,16 +51,20 @@ func Open(ctx context.Context, c *cluster.Client, namespace, name, wantID, versi
 }
 
 func (inv *Inventory) load(ctx context.Context) error {
+	head, sides, err := inv.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.decode(head, sides)
+}
+
+// decode takes what was fetched apart; what was known before is forgotten.
+func (inv *Inventory) decode(head *unstructured.Unstructured, sides []unstructured.Unstructured) error {
 	inv.Members, inv.Fingerprints = map[bundle.ID]Status{}, map[bundle.ID]Fingerprint{}
 	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
 	inv.overflow, inv.prints, inv.broken, inv.damage = nil, nil, nil, nil
 	inv.held, inv.lost = map[string]part{}, map[string]part{}
 	inv.unnamed, inv.unmarked, inv.taken = false, nil, nil
-
-	head, sides, err := inv.fetch(ctx)
-	if err != nil {
-		return err
-	}
 	inv.head = head
 	if err := inv.loadHead(); err != nil {
 		return err
@@ -152,7 +156,7 @@ func (inv *Inventory) loadHead() error {
 
 func (inv *Inventory) loadOverflow(side *unstructured.Unstructured) error {
 	text, _, _ := unstructured.NestedString(side.Object, "binaryData", membersKey)
-	var records []record
+	var records memberRecords
 	if err := unpack(text, &records); err != nil {
 		return err
 	}

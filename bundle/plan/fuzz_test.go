@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// FuzzManagedFields: the walks of fieldsV1 take whatever stands in an object's
+// managedFields, and say the same of the same object each time.
+func FuzzManagedFields(f *testing.F) {
+	for _, seed := range [][3]string{
+		{`{"f:data":{"f:a":{},".":{}}}`, `{"f:data":{"f:a":{}}}`, `{"data":{"a":"b"}}`},
+		{`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`, `{}`, `{"spec":{"ports":[{"port":80,"protocol":"TCP"}]}}`},
+		{`{"f:metadata":{"f:finalizers":{"v:\"a\"":{}},"f:x":{"i:0":{}}}}`, `null`, `{"x":[1]}`},
+		{`{"k:":{},"v:":{},"i:":{},"":{},":":{},"x":{},"f:a":null,"f:b":[],"f:c":{"k:[]":{},"k:null":{},"k:1":{}}}`, `[]`, `{"a":1,"b":null,"c":[{},null,1]}`},
+		{`{"f:a":{"k:{\"b\":{\"c\":1}}":{}}}`, `{"f:a":{}}`, `{"a":[{"b":{"c":1}}]}`},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, ours, theirs, content string) {
+		object := func() *unstructured.Unstructured {
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			if utiljson.Unmarshal([]byte(content), &u.Object) != nil || u.Object == nil {
+				u.Object = map[string]any{}
+			}
+			var entries []any
+			for manager, text := range map[string]string{"brine": ours, "somebody": theirs} {
+				var fields any
+				if utiljson.Unmarshal([]byte(text), &fields) != nil {
+					return nil
+				}
+				entries = append(entries, map[string]any{"manager": manager, "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields})
+			}
+			u.Object["metadata"] = map[string]any{"managedFields": entries, "uid": "1"}
+			return u
+		}
+		a, b := object(), object()
+		if a == nil || b == nil {
+			return
+		}
+		one, ok := FingerprintOf("asked", a)
+		two, fine := FingerprintOf("asked", b)
+		if one != two || ok != fine {
+			t.Errorf("fingerprints %v and %v", one, two)
+		}
+		if Changed(a, b) {
+			t.Error("an object differs from itself")
+		}
+		if taken := Taken(a, b); len(taken) > 0 {
+			t.Errorf("nothing was taken, and it says %q", taken)
+		}
+		empty := &unstructured.Unstructured{Object: map[string]any{}}
+		_, _ = Taken(a, empty), Taken(empty, a)
+	})
+}
+
+// FuzzBound: a saved plan is a file that anybody may have written.
+func FuzzBound(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"brine.dev/v1","kind":"Plan","digest":"sha256:1","inventory":{"namespace":"ns","name":"inv","id":"x","members":"sha256:2"},"options":{"wait":"ready"},
+		  "steps":[{"group":"apps","version":"v1","kind":"Deployment","namespace":"ns","name":"a","action":"configured","uid":"1","resourceVersion":"2","changes":[{"path":"spec.replicas","before":1,"after":2}]}]}`,
+		`{"steps":[{},{}]}`, `{"steps":[{"changes":[{}]},{"changes":null}]}`, `null`, `{"options":{"":""}}`,
+	} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, text, other string) {
+		read := func(text string) *Bound {
+			b := &Bound{}
+			if json.Unmarshal([]byte(text), b) != nil {
+				return nil
+			}
+			return b
+		}
+		was, is := read(text), read(other)
+		if was == nil || is == nil {
+			return
+		}
+		_ = was.Moved(is) // without a cluster, maybe
+		was.Cluster, is.Cluster = &BoundCluster{UID: "1"}, &BoundCluster{UID: "1"}
+		if text == other && len(was.Moved(is)) > 0 {
+			// Two steps of one object are no plan.
+			if ids := map[any]bool{}; unique(was, ids) {
+				t.Errorf("a plan differs from itself: %q", was.Moved(is))
+			}
+		}
+		for _, line := range was.Moved(is) {
+			if line == "" {
+				t.Error("a difference without a word")
+			}
+		}
+	})
+}
+
+func unique(b *Bound, ids map[any]bool) bool {
+	for _, s := range b.Steps {
+		if ids[s.id()] {
+			return false
+		}
+		ids[s.id()] = true
+	}
+	return true
+}
