@@ -55,7 +55,7 @@ func readFiles(ctx context.Context, o Options) ([]file, Problems) {
 		g.Go(func() error {
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				files[i].name = name
-				files[i].data, errs[i] = readFile(name, o.Stdin)
+				files[i].data, errs[i] = readUnless(ctx, name, o.Stdin)
 			}
 			if errs[i] == nil {
 				errs[i] = checkEncoding(name, files[i].data)
@@ -129,9 +129,15 @@ func find(name string, recursive bool) ([]string, error) {
 		if !slices.Contains(endings, filepath.Ext(path)) {
 			return nil
 		}
-		// A link may lead to a folder (..data of a mounted ConfigMap).
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		// A link may lead to a folder (..data of a mounted ConfigMap), or to a file,
+		// which is read as kubectl does.
+		info, err := os.Stat(path)
+		switch {
+		case err != nil: // told when it is read
+		case info.IsDir():
 			return nil
+		case !info.Mode().IsRegular():
+			return Problem{Source: Source{File: path}, Message: "this is no regular file: move it out of the folder, or name it itself with -f"}
 		}
 		found = append(found, path)
 		return nil
@@ -149,16 +155,49 @@ func find(name string, recursive bool) ([]string, error) {
 	return found, nil
 }
 
-func readFile(name string, stdin io.Reader) ([]byte, error) {
+// readUnless reads a file unless ctx ends before: what a FIFO that nobody writes to,
+// or a standard input that says nothing, never comes to.
+func readUnless(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
 	var data []byte
-	var err error
-	switch {
-	case name != Stdin:
-		data, err = os.ReadFile(name)
-	case stdin == nil:
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = readFile(name, stdin)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return data, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("not read to its end: %w", context.Cause(ctx))
+	}
+}
+
+// maxFile is more than any cluster would take.
+const maxFile = 256 << 20
+
+func readFile(name string, stdin io.Reader) ([]byte, error) {
+	tooLarge := fmt.Errorf("larger than %d MiB, the most that is read of one file: split it", maxFile>>20)
+	if name != Stdin {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			if info.Size() > maxFile {
+				return nil, tooLarge
+			}
+			return os.ReadFile(name)
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() //nolint:errcheck // nothing was written
+		stdin = file
+	}
+	if stdin == nil {
 		return nil, errors.New("there is no standard input to read")
-	default:
-		data, err = io.ReadAll(stdin)
+	}
+	data, err := io.ReadAll(io.LimitReader(stdin, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		return nil, tooLarge
 	}
 	return data, err
 }

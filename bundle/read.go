@@ -61,8 +61,8 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 	}
 	results := make([]reading, len(docs))
 	each(ctx, len(docs), func(i int) { results[i] = readDocument(docs[i], o) })
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read %s: %w", strings.Join(o.Files, ", "), context.Cause(ctx))
 	}
 
 	b := &Bundle{}

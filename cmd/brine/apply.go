@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -321,16 +322,14 @@ func (r *runFlags) writeReport(result *apply.Result) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(r.report)
-	if err != nil {
-		return err
-	}
-	printer, err := output.New(output.Options{Format: format, Out: file, Err: discard{}})
-	if err == nil {
+	return writeFile(r.report, func(w io.Writer) error {
+		printer, err := output.New(output.Options{Format: format, Out: w, Err: discard{}})
+		if err != nil {
+			return err
+		}
 		printer.Event(apply.Event{Type: apply.Finished, Result: result})
-		err = printer.Close()
-	}
-	return errors.Join(err, file.Close())
+		return printer.Close()
+	})
 }
 
 // who is for the history: the user that Salt or sudo ran as, at this host.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -190,34 +188,6 @@ func reportFormat(path string) (string, error) {
 		return "", errors.New("the end of its name says what is written: .json or .html")
 	}
 	return format, nil
-}
-
-// unwritable says why a file cannot be written. It leaves the file as it is.
-func unwritable(path string) string {
-	if path == "" {
-		return ""
-	}
-	info, err := os.Stat(path)
-	var probe *os.File
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if probe, err = os.CreateTemp(filepath.Dir(path), ".brine-*"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
-	case err == nil && info.IsDir():
-		return "it is a folder"
-	case err == nil && info.Mode().IsRegular():
-		if probe, err = os.OpenFile(path, os.O_WRONLY, 0); err == nil {
-			err = probe.Close()
-		}
-	}
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Sprintf("cannot be written: %s: %v", filepath.Dir(path), at.Err)
-	}
-	if err != nil {
-		return fmt.Sprintf("cannot be written: %v", err)
-	}
-	return ""
 }
 
 func first(all []string) string {
