@@ -27,8 +27,8 @@ type signalledKey struct{}
 const lastWords = 10 * time.Second
 
 // shutdown holds contexts that outlast the run's own: by so little that a run
-// which was sent a signal ends within ten seconds, even if the server answers
-// nothing any more.
+// which was sent a signal ends within ten seconds, and one whose time ran out
+// within fifteen, even if the server answers nothing any more.
 type shutdown struct {
 	diagnosis, records, release context.Context //nolint:containedctx // they are made when the run begins, and count from its end
 	stop                        func()
@@ -52,9 +52,9 @@ func newShutdown(ctx context.Context) shutdown {
 		return late
 	}
 	s := shutdown{
-		diagnosis: outlasting(0, lastWords),
-		records:   outlasting(lastWords*7/10, 2*lastWords),
-		release:   outlasting(lastWords*9/10, 5*lastWords/2),
+		diagnosis: outlasting(0, lastWords*8/10),
+		records:   outlasting(lastWords*7/10, lastWords*13/10),
+		release:   outlasting(lastWords*9/10, lastWords*15/10),
 	}
 	s.stop = func() {
 		for _, cancel := range cancels {
