@@ -45,7 +45,9 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 
-	c.secret = kind == "Secret" || kind == "" && defaults.kind == "Secret"
+	if c.root = n; kind == "" && defaults.kind == "Secret" {
+		c.secret = &[]bool{true}[0]
+	}
 	content := c.mapping(n)
 	if defaults.kind != "" && content["apiVersion"] == nil && content["kind"] == nil {
 		content["apiVersion"], content["kind"] = defaults.apiVersion, defaults.kind
@@ -274,7 +276,7 @@ func (k *checker) notText(v any, p path) string {
 	_, n := locate(k.root, p)
 	switch v.(type) {
 	case bool, int64, float64:
-		if k.c.secret || n == nil || n.Kind != yaml.ScalarNode {
+		if !k.c.quotable() || n == nil || n.Kind != yaml.ScalarNode {
 			return fmt.Sprintf("must be text, and this is a %s in YAML: put it in quotes", typeName(v))
 		}
 		return fmt.Sprintf("must be text, and %s is a %s in YAML: write %q", clip(n.Value), typeName(v), clip(n.Value))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"brine/bundle/redact"
 	"brine/bundle/sls"
 )
 
@@ -81,6 +82,16 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 	problems, b.Warnings = append(problems, wrong...), append(b.Warnings, odd...)
 	if dropped > 0 {
 		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", Count(dropped, "object"))})
+	}
+	if len(problems) > 0 { // which may quote what is the value of a Secret elsewhere
+		var r redact.Redactor
+		for _, o := range b.Objects {
+			r.Public(o.ID.Name, o.ID.Namespace)
+			r.Add(o.Content.Object)
+		}
+		for i := range problems {
+			problems[i].Message = r.Text(problems[i].Message)
+		}
 	}
 	err := problems.err()
 	if err != nil && !o.Partial {

@@ -34,8 +34,9 @@ type converter struct {
 	path     path
 	problems Problems
 	warnings []Problem
-	untold   int  // problems beyond maxTold
-	secret   bool // no values in messages
+	untold   int        // problems beyond maxTold
+	root     *yaml.Node // of the object
+	secret   *bool      // see quotable; nil: not known yet
 
 	depth     int
 	expanding []*yaml.Node // the anchors being expanded, against cycles
@@ -70,10 +71,47 @@ func (c *converter) problem(n *yaml.Node, format string, args ...any) {
 
 // shown is a value as a message may show it.
 func (c *converter) shown(n *yaml.Node) string {
-	if c.secret {
+	if !c.quotable() {
 		return "this value"
 	}
 	return clip(n.Value)
+}
+
+// quotable says whether messages may show values: not where anything in the
+// object says that it is a Secret, be it in a merge or in a template.
+func (c *converter) quotable() bool {
+	if c.secret == nil {
+		is := saysSecret(c.root, map[*yaml.Node]bool{})
+		c.secret = &is
+	}
+	return !*c.secret
+}
+
+func saysSecret(n *yaml.Node, seen map[*yaml.Node]bool) bool {
+	if n == nil || seen[n] {
+		return false
+	}
+	if n.Kind == yaml.AliasNode {
+		seen[n] = true
+		return saysSecret(n.Alias, seen)
+	}
+	for i, inner := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && value(n.Content[i-1]) == "kind" && strings.HasPrefix(value(inner), "Secret") {
+			return true
+		}
+		if inner.Kind != yaml.ScalarNode && saysSecret(inner, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// value is a scalar's text, through an alias, too.
+func value(n *yaml.Node) string {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n.Value
 }
 
 func clip(s string) string {
@@ -268,7 +306,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 			if b, ok := yaml11[n.Value]; ok {
 				return b
 			}
-			if yesNo[strings.ToLower(n.Value)] && !c.secret {
+			if yesNo[strings.ToLower(n.Value)] && c.quotable() {
 				c.warn(n, "%s is text to Salt, and to brine, but a boolean to kubectl: write %q or %v", n.Value, n.Value, strings.EqualFold(n.Value, "y"))
 			}
 		}
@@ -280,10 +318,13 @@ func (c *converter) scalar(n *yaml.Node) any {
 	case yaml.NodeTagInt, yaml.NodeTagFloat:
 		v, err := number(n.Value)
 		if err != nil {
+			if !c.quotable() {
+				err = errNoNumber // and not what it would be as one
+			}
 			c.problem(n, "%s: %v", c.shown(n), err)
 			return nil
 		}
-		if i, ok := v.(int64); ok && isOctal(n.Value) && !c.secret {
+		if i, ok := v.(int64); ok && isOctal(n.Value) && c.quotable() {
 			c.warn(n, "%s is %d here and to kubectl (octal), but Salt's own loader reads %s: write %d to be read the same everywhere", n.Value, i, strings.TrimLeft(n.Value, "0"), i)
 		}
 		return v
@@ -317,7 +358,7 @@ func (c *converter) boolean(n *yaml.Node) any {
 func (c *converter) badTag(n *yaml.Node) string {
 	tag := n.Tag
 	switch {
-	case c.secret: // an unquoted password that begins with ! looks like a tag
+	case !c.quotable(): // an unquoted password that begins with ! looks like a tag
 		return "a YAML tag that has no meaning here: put a value that begins with ! in quotes"
 	case strings.Contains(tag, "python/"):
 		return fmt.Sprintf("the Python tag %s: the object was dumped by Python as it is; dump plain data (yaml.safe_dump, or |json in Jinja)", clip(tag))

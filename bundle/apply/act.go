@@ -19,7 +19,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/inventory"
 )
@@ -83,12 +82,12 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		}
 	}
 	if err != nil {
-		return outcome{node: n, action: plan.Failed, err: e.explain(n, err, sent.secrets...), warnings: warnings}
+		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: warnings}
 	}
 	if action == plan.Configured && n.Live != nil && !plan.Changed(n.Live, stored) {
 		action = plan.Unchanged
 	}
-	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: len(sent.secrets) > 0}
+	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: sent.secret}
 	o.print, o.printed = plan.FingerprintOf(n.Asked, stored)
 	unstructured.RemoveNestedField(stored.Object, "metadata", "managedFields") // half of it, and of no more use
 	return o
@@ -307,7 +306,7 @@ func unmark(live *unstructured.Unstructured, inv *inventory.Inventory) ([]byte, 
 }
 
 // explain makes the server's answer something to act on.
-func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstructured) error {
+func (e *execution) explain(n *node, err error) error {
 	if conflicts := cluster.FieldConflicts(err); len(conflicts) > 0 {
 		byManager := map[string][]string{}
 		var managers []string
@@ -323,10 +322,7 @@ func (e *execution) explain(n *node, err error, secrets ...*unstructured.Unstruc
 		}
 		return &answer{err: err, text: fmt.Sprintf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))}
 	}
-	text := diff.Redact(shortened(err), n.Object.Content)
-	for _, secret := range secrets {
-		text = diff.Redact(text, secret)
-	}
+	text := shortened(err)
 	if hint := n.lineOf(text); hint != "" {
 		text += " (" + hint + ")"
 	}
@@ -343,7 +339,7 @@ func refusal(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !cluster.Transient(err)
 }
 
-// answer is a server's answer, safe to show; the error itself is kept for
+// answer is a server's answer as it is shown; the error itself is kept for
 // errors.As.
 type answer struct {
 	text string

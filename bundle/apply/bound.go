@@ -33,7 +33,7 @@ func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 		if v.hidden {
 			v.stored = nil
 		}
-		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored))
+		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored, r.record.secrets.Text))
 	}
 	return b
 }

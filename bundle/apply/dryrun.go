@@ -134,7 +134,7 @@ func (g *ground) askElsewhere(ctx context.Context, s *plan.Step, resource cluste
 			return g.accepted(s, stored, byStandIn, warnings)
 		}
 		if local(err) {
-			why = fmt.Sprintf("namespace %s, which stands in for %s, does not let it in: %s", namespace, s.ID.Namespace, diff.Redact(err.Error(), s.Object.Content))
+			why = fmt.Sprintf("namespace %s, which stands in for %s, does not let it in: %s", namespace, s.ID.Namespace, err.Error())
 			continue
 		}
 		return g.refused(ctx, s, resource, &moved{place: p, id: s.ID, err: err}, warnings)
@@ -195,7 +195,7 @@ func (g *ground) explain(s *plan.Step, err error) error {
 // askRecreate dry-runs an object anew, under another name: its own is still
 // taken.
 func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster.Resource, why error) verdict {
-	reason := "deleted and created anew: " + diff.Redact(why.Error(), s.Object.Content)
+	reason := "deleted and created anew: " + why.Error()
 	if _, err := g.client.Delete(ctx, resource, s.ID, cluster.Deletion{UID: s.Live.GetUID(), DryRun: true}); err != nil {
 		if right, ok := forbidden(err); ok {
 			g.denied.Store(true)
@@ -211,7 +211,7 @@ func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster
 		return verdict{action: plan.Recreated, reason: reason, stored: stored, verified: byOtherName, warnings: warnings}
 	}
 	if text := err.Error(); strings.Contains(text, "already allocated") || local(err) {
-		v := g.guess(s, "what it holds now cannot be had twice: "+diff.Redact(p.Text(text, s.ID), s.Object.Content))
+		v := g.guess(s, "what it holds now cannot be had twice: "+p.Text(text, s.ID))
 		v.action, v.reason = plan.Recreated, reason
 		return v
 	}

@@ -18,9 +18,8 @@ import (
 // fields of other objects, as they stand on the cluster now, take the place of
 // its own or of a token in them.
 type mutated struct {
-	body []byte
-	// secrets are the sources whose values must not be shown.
-	secrets []*unstructured.Unstructured
+	body   []byte
+	secret bool // values of Secrets are in it
 }
 
 func (e *execution) mutate(ctx context.Context, n *node) (mutated, error) {
@@ -41,7 +40,8 @@ func (e *execution) mutate(ctx context.Context, n *node) (mutated, error) {
 			return m, err
 		}
 		if id.GroupKind.Kind == "Secret" && id.GroupKind.Group == "" {
-			m.secrets = append(m.secrets, source)
+			m.secret = true
+			e.record.secrets.quotes(n.ID, source)
 		}
 		if err := substitute(content, source, s); err != nil {
 			return m, fmt.Errorf("apply-time mutation of %s from %s of %s: %w", s.TargetPath, s.SourcePath, bundle.Name(id), err)

@@ -43,6 +43,13 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	}
 	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
 	b.WarnOnce(warnings)
+	var s secrets
+	s.bundle(b.Objects)
+	for _, list := range [][]bundle.Problem{c.Problems, c.Faults, b.Warnings} {
+		for i := range list {
+			list[i].Message = s.about(bundle.Name(list[i].ID), list[i].Message)
+		}
+	}
 	return c, nil
 }
 
@@ -68,6 +75,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 		return &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
 	}
 	c, err := r.checkOffline(kubernetesVersion)
+	r.record.secrets.bundle(r.bundle.Objects)
 	if err != nil {
 		return err
 	}

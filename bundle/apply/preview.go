@@ -11,7 +11,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
 
@@ -146,9 +145,6 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 		o.Reason = v.reason
 	}
 	for _, w := range v.warnings {
-		if s.Object != nil {
-			w = diff.Redact(w, s.Object.Content)
-		}
 		r.record.warn(bundle.Name(s.ID) + ": " + w)
 	}
 	about := func(message string) string {
@@ -177,10 +173,10 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 		if copiesSecret(s.Live) {
 			break
 		}
-		d := diff.Objects(s.Live, nil, diff.Options{})
+		d := r.record.secrets.differ(s.Live, nil)
 		o.Diff, o.Changes = d.Unified, d.Changes
 	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped && !v.hidden && !copiesSecret(s.Live):
-		d := diff.Objects(s.Live, v.stored, diff.Options{})
+		d := r.record.secrets.differ(s.Live, v.stored)
 		o.Diff, o.Changes = d.Unified, d.Changes
 	}
 	r.record.done++

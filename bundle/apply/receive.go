@@ -10,7 +10,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/diff"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
@@ -24,11 +23,7 @@ func (e *execution) receive(m any) {
 	case retried:
 		m.node.result.Reason = ""
 		m.node.doubtful = m.node.doubtful || !refusal(m.err)
-		text := m.err.Error()
-		if m.node.Object != nil {
-			text = diff.Redact(text, m.node.Object.Content)
-		}
-		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: text, Attempt: m.attempt})
+		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
 		e.probed(m)
 	case cluster.Seen:
@@ -57,9 +52,6 @@ func (e *execution) acted(o outcome) {
 	n.result.ActedAt = e.record.seconds()
 	e.quiet = time.Now()
 	for _, w := range o.warnings {
-		if n.Object != nil {
-			w = diff.Redact(w, n.Object.Content)
-		}
 		e.record.warn(bundle.Name(n.ID) + ": " + w)
 	}
 	if o.err != nil {
@@ -82,7 +74,7 @@ func (e *execution) acted(o outcome) {
 		return
 	}
 	if o.action != plan.Created && n.Live != nil && !o.secret && !copiesSecret(n.Live) {
-		d := diff.Objects(n.Live, n.stored, diff.Options{})
+		d := e.record.secrets.differ(n.Live, n.stored)
 		n.result.Diff, n.result.Changes = d.Unified, d.Changes
 	}
 	e.record.tell(Event{Type: Acted, Object: n.result})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/diff"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/inventory"
@@ -28,8 +27,10 @@ const (
 	isFailed = "failed"
 )
 
-// recorder keeps the result of a run and tells its events.
+// recorder keeps the result of a run and tells its events. It is the one place
+// where values of Secrets are taken out of what is said.
 type recorder struct {
+	secrets secrets
 	result  *Result
 	emit    func(Event)
 	begin   time.Time
@@ -61,6 +62,7 @@ func (r *recorder) tell(e Event) {
 	e.Time = time.Now()
 	e.Elapsed = e.Time.Sub(r.begin)
 	e.Total, e.Done = r.total, r.done
+	r.secrets.event(&e)
 	r.emit(e)
 }
 
@@ -74,7 +76,7 @@ type stepKey struct{}
 func (r *recorder) retrying(ctx context.Context, err error, attempt int) {
 	text := err.Error()
 	if s, ok := ctx.Value(stepKey{}).(*plan.Step); ok && s.Object != nil {
-		text = bundle.Name(s.ID) + ": " + diff.Redact(text, s.Object.Content)
+		text = bundle.Name(s.ID) + ": " + text
 	}
 	r.mu.Lock()
 	told := r.retried[text]
@@ -87,6 +89,7 @@ func (r *recorder) retrying(ctx context.Context, err error, attempt int) {
 
 // warn tells each warning once.
 func (r *recorder) warn(message string) {
+	message = r.secrets.message(message)
 	if r.warned[message] {
 		return
 	}

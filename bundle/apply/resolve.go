@@ -21,6 +21,7 @@ func (r *run) resolve(ctx context.Context) error {
 		Strict:    true,
 	}
 	err := r.bundle.Resolve(resolver)
+	r.record.secrets.bundle(r.bundle.Objects)
 	var problems bundle.Problems
 	if r.SkipInvalid && errors.As(err, &problems) {
 		if problems = r.skipInvalid(problems); len(problems) == 0 {

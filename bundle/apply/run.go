@@ -77,6 +77,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit), after: newShutdown(ctx)}
 	defer r.after.stop()
 	c.OnRetry(r.record.retrying)
+	c.OnSecret(r.record.secrets.read)
 	err := r.run(ctx)
 	if o.DryRun == "server" && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)

@@ -19,6 +19,8 @@ const Gone = "gone"
 // Status reads an inventory and the state that its members are in now. Its exit
 // code is 4 if one of them is not ready, or gone.
 func Status(ctx context.Context, c *cluster.Client, where Inventory, version string) (*Result, error) {
+	var read secrets
+	c.OnSecret(read.read)
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
@@ -37,6 +39,9 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 	hints := storageHints(ctx, c, ids, nil)
 	where.ID = inv.ID
 	result := newRecorder(Options{Command: "status", Inventory: where, DryRun: "none"}, func(Event) {}).result
+	for _, id := range ids {
+		read.Public(id.Name, id.Namespace)
+	}
 	for _, id := range ids {
 		o := &ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []Need{}}
 		result.Objects = append(result.Objects, o)
@@ -62,6 +67,7 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 		}
 	}
 	result.Summary.Requests = c.Requests.Counts()
+	read.event(&Event{Result: result})
 	return result, nil
 }
 

@@ -55,7 +55,7 @@ func (g *ground) askMutated(ctx context.Context, s *plan.Step, resource cluster.
 	} else {
 		stored, warnings, err := g.client.Apply(ctx, resource, s.ID, sent.body, cluster.Write{DryRun: true})
 		if err != nil {
-			v = g.refused(ctx, &mutated, resource, g.safe(s, err, sent), warnings)
+			v = g.refused(ctx, &mutated, resource, err, warnings)
 		} else {
 			v = g.accepted(&mutated, stored, byServer, warnings)
 		}
@@ -63,16 +63,8 @@ func (g *ground) askMutated(ctx context.Context, s *plan.Step, resource cluster.
 	if moving != "" {
 		v.verified = unverified + "its apply-time mutation takes a value from " + moving + ", which this run may change"
 	}
-	v.hidden = len(sent.secrets) > 0
-	if v.err != nil {
-		v.err = g.safe(s, v.err, sent)
-	}
+	v.hidden = sent.secret
 	return v
-}
-
-// safe is an error without the values of the Secrets that a mutation put in.
-func (g *ground) safe(s *plan.Step, err error, sent mutated) error {
-	return (&execution{run: g.run}).explain(&node{Step: s}, err, sent.secrets...)
 }
 
 // movingSource names an object that a mutation takes a value from and that this

@@ -68,7 +68,7 @@ func local(err error) bool {
 // runs or cannot be reached now, or something that the bundle makes before it
 // gets to this object.
 func (g *ground) excused(s *plan.Step, err error) (string, bool) {
-	text := diff.Redact(err.Error(), s.Object.Content)
+	text := err.Error()
 	if noDryRun(err) {
 		return text, true
 	}

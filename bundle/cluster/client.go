@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -50,6 +52,7 @@ type Client struct {
 	gate     *gate
 	host     string
 	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
+	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
 	options  Options
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
@@ -126,6 +129,18 @@ func (c *Client) Apart() *Client {
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// OnSecret sets who is given every object that was read and may hold a Secret:
+// Secrets, and custom resources.
+func (c *Client) OnSecret(take func(*unstructured.Unstructured)) { c.onSecret.Store(&take) }
+
+func (c *Client) secret(u *unstructured.Unstructured) {
+	if take := c.onSecret.Load(); take != nil && u != nil {
+		if builtIn := u.GroupVersionKind().Group; u.GetKind() == "Secret" || strings.Contains(builtIn, ".") && !strings.HasSuffix(builtIn, ".k8s.io") {
+			(*take)(u)
+		}
+	}
+}
 
 // OnRetry sets who is told of every transient answer, before the pause that
 // follows it. ctx is that of the call.

@@ -68,6 +68,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		}
 		return err
 	})
+	c.secret(stored)
 	return stored, *warned, err
 }
 
@@ -90,6 +91,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 		}
 		return err
 	})
+	c.secret(stored)
 	return stored, err
 }
 
@@ -112,6 +114,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		return err
 	})
+	c.secret(stored)
 	return stored, err
 }
 
@@ -131,6 +134,7 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		return &lostRace{err}
 	})
+	c.secret(stored)
 	return stored, err
 }
 
@@ -162,6 +166,7 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 	if gone(err) {
 		return nil, nil
 	}
+	c.secret(live)
 	return live, err
 }
 
@@ -182,6 +187,9 @@ func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector,
 		}
 		if err != nil {
 			return nil, err
+		}
+		for i := range page.Items {
+			c.secret(&page.Items[i])
 		}
 		items = append(items, page.Items...)
 		if o.Continue = page.GetContinue(); o.Continue == "" {

@@ -131,6 +131,7 @@ func (w *Watches) seen(o any, isGone bool) {
 	if !ok {
 		return
 	}
+	w.client.secret(u)
 	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: u.GroupVersionKind().GroupKind()}
 	w.tell(Seen{ID: id, Live: u, Gone: isGone})
 }

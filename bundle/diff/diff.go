@@ -5,9 +5,13 @@ package diff
 
 import (
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/redact"
 )
 
 // Change is one field that changes; Old or New is nil where the field is not
@@ -38,6 +42,8 @@ type Options struct {
 	Context int
 	// ShowStatus compares the status as well.
 	ShowStatus bool
+	// Redact takes values of Secrets out of the texts in objects that are none.
+	Redact func(string) string
 }
 
 // serverSet are the fields of metadata that the server keeps for itself.
@@ -52,11 +58,80 @@ func Objects(before, after *unstructured.Unstructured, o Options) Diff {
 	if equal(a, b) {
 		return Diff{}
 	}
+	if o.Redact != nil {
+		a, b = redacted(a, b, o.Redact)
+	}
 	d := Diff{Unified: unified(a, b, o.Context)}
 	if a != nil && b != nil {
 		d.Changes = changes(nil, "", a, b)
 	}
 	return d
+}
+
+// redacted redacts the texts in a and b, two versions of one value, so that a
+// text that differs still does.
+func redacted(a, b any, text func(string) string) (any, any) {
+	before := map[string]bool{}
+	x := rewrite(a, func(s string) string {
+		t := text(s)
+		before[s] = t != s
+		return t
+	})
+	return x, rewrite(b, func(s string) string {
+		t := text(s)
+		if t != s && a != nil && !before[s] {
+			t += changed
+		}
+		return t
+	})
+}
+
+// rewrite is v with every text rewritten. It copies only what changes.
+func rewrite(v any, text func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case map[string]any:
+		out := v
+		for k, w := range v {
+			n := rewrite(w, text)
+			if same(n, w) {
+				continue
+			}
+			if same(out, v) {
+				out = maps.Clone(v)
+			}
+			out[k] = n
+		}
+		return out
+	case []any:
+		out := v
+		for i, w := range v {
+			n := rewrite(w, text)
+			if same(n, w) {
+				continue
+			}
+			if same(out, v) {
+				out = slices.Clone(v)
+			}
+			out[i] = n
+		}
+		return out
+	}
+	return v
+}
+
+// same says whether a value is the very same one, not a copy.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+	case []any:
+		b, ok := b.([]any)
+		return ok && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	}
+	return a == b
 }
 
 // Equal says that there is nothing between the two that a user would call a
@@ -83,7 +158,7 @@ func content(u *unstructured.Unstructured, status bool) any {
 		}
 		c["metadata"] = m
 	}
-	if isSecret(c) {
+	if redact.IsSecret(c) {
 		foldStringData(c)
 	}
 	return c

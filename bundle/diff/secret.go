@@ -2,20 +2,19 @@ package diff
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/redact"
 )
 
 // What stands for a Secret's value. Nothing that is derived from the value (its
 // length, a hash) may: short values can be guessed from either.
 const (
-	mask        = "***"
-	maskChanged = "*** (changed)"
+	mask        = redact.Mask
+	maskChanged = mask + changed
+	changed     = " (changed)"
 )
 
 // Mask is a copy of u in which the values of Secrets are masked: those of u
@@ -33,42 +32,12 @@ func Mask(u *unstructured.Unstructured) *unstructured.Unstructured {
 // masked masks the Secrets in a and b, two versions of one value, so that a
 // value that differs still does. It copies only where there is a Secret.
 func masked(a, b any) (any, any) {
-	if !holdsSecret(a) && !holdsSecret(b) {
+	if !redact.Holds(a) && !redact.Holds(b) {
 		return a, b
 	}
 	a, b = deepCopy(a), deepCopy(b)
 	maskPair(a, b)
 	return a, b
-}
-
-// isSecret goes by apiVersion and kind; a template inside a custom resource may
-// leave the version out. A SealedSecret is encrypted, and a reference to a
-// Secret holds no data.
-func isSecret(m map[string]any) bool {
-	if m["kind"] != "Secret" {
-		return false
-	}
-	return m["apiVersion"] == "v1" || m["apiVersion"] == nil && (m["data"] != nil || m["stringData"] != nil)
-}
-
-// holdsSecret looks for a Secret at any depth.
-func holdsSecret(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		if isSecret(v) {
-			return true
-		}
-		for _, w := range v {
-			if holdsSecret(w) {
-				return true
-			}
-		}
-	case []any:
-		if slices.ContainsFunc(v, holdsSecret) {
-			return true
-		}
-	}
-	return false
 }
 
 // foldStringData moves stringData into data, as the server does when it stores
@@ -96,7 +65,7 @@ func foldStringData(m map[string]any) {
 func maskPair(a, b any) {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
-	if (x != nil && isSecret(x)) || (y != nil && isSecret(y)) {
+	if (x != nil && redact.IsSecret(x)) || (y != nil && redact.IsSecret(y)) {
 		maskSecret(x, y)
 		return
 	}
@@ -180,7 +149,7 @@ func replace(m map[string]any, k string, v any) {
 
 // wholeObject are annotations in which a tool keeps the object it applied.
 var wholeObject = []string{
-	"kubectl.kubernetes.io/last-applied-configuration",
+	redact.LastApplied,
 	"kapp.k14s.io/original",
 	"kapp.k14s.io/original-diff",
 	"kapp.k14s.io/original-diff-full",
@@ -207,58 +176,4 @@ func annotations(m map[string]any) map[string]any {
 	meta, _ := m["metadata"].(map[string]any)
 	a, _ := meta["annotations"].(map[string]any)
 	return a
-}
-
-// lastApplied is the object in kubectl's annotation, nil where there is none.
-func lastApplied(m map[string]any) map[string]any {
-	text, ok := annotations(m)[wholeObject[0]].(string)
-	if !ok {
-		return nil
-	}
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		return nil
-	}
-	return object
-}
-
-// secretValues are the values in a Secret's data and stringData as text: as
-// written, decoded, encoded. Values that should be text and are not count too:
-// a server quotes them when it refuses them.
-func secretValues(m map[string]any) []string {
-	var out []string
-	for _, f := range []string{"data", "stringData"} {
-		values, ok := m[f].(map[string]any)
-		if !ok {
-			out = append(out, scalars(m[f])...)
-			continue
-		}
-		for _, v := range values {
-			out = append(out, scalars(v)...)
-		}
-	}
-	return out
-}
-
-// scalars are the texts of all scalars in v.
-func scalars(v any) []string {
-	var out []string
-	switch v := v.(type) {
-	case nil:
-	case map[string]any:
-		for _, w := range v {
-			out = append(out, scalars(w)...)
-		}
-	case []any:
-		for _, w := range v {
-			out = append(out, scalars(w)...)
-		}
-	case string:
-		out = append(out, strings.TrimSpace(v), v)
-	case float64:
-		out = append(out, fmt.Sprint(v), fmt.Sprintf("%f", v), fmt.Sprintf("%.0f", v))
-	default:
-		out = append(out, fmt.Sprint(v), fmt.Sprintf("%e", v))
-	}
-	return out
 }

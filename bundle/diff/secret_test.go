@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"brine/bundle/redact"
 )
 
 const secret = `
@@ -115,36 +117,25 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// Values of Secrets do not show in the diffs of other objects, and that they
+// change still does.
 func TestRedact(t *testing.T) {
-	multi := `
-apiVersion: v1
-kind: Secret
-metadata: {name: a}
-stringData:
-  key: |
-    first line VALUE
-    second line VALUE
-  short: ab
-  number: 12345678
-`
-	for name, test := range map[string]struct{ object, text, want string }{
-		"raw":          {secretAfter, "bad AFTERVALUE.", "bad ***."},
-		"encoded":      {secretAfter, "bad QUZURVJWQUxVRQ==.", "bad ***."},
-		"decoded":      {secretAfter, "bad KEPTVALUE.", "bad ***."},
-		"last applied": {secret, "bad OLDVALUE, T0xEVkFMVUU=", "bad ***, ***"},
-		"a line":       {multi, `"second line VALUE"`, `"***"`},
-		"quoted":       {multi, `"first line VALUE\nsecond line VALUE\n"`, `"***"`},
-		"a number":     {multi, "got &value.valueUnstructured{Value:12345678}", "got &value.valueUnstructured{Value:***}"},
-		"a short word": {multi, "ab is about ab", "*** is about ***"},
-		"no secret":    {deployment, "web:1", "web:1"},
-		"none":         {"", "text", "text"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := Redact(test.text, object(t, test.object))
-			leak(t, "the text", got)
-			if got != test.want {
-				t.Errorf("it is not %q", test.want)
-			}
-		})
+	var r redact.Redactor
+	r.Add(object(t, secret).Object)
+	r.Add(object(t, secretAfter).Object)
+	from := strings.Replace(deployment, "[a, b, c]", "[KEPTVALUE, x=BEFOREVALUE, c]", 1)
+	to := strings.Replace(deployment, "[a, b, c]", "[KEPTVALUE, x=AFTERVALUE, c]", 1)
+	a, b := object(t, from), object(t, to)
+	before := fmt.Sprint(a.Object, b.Object)
+	d := Objects(a, b, Options{Redact: r.Text})
+	leak(t, "the diff", d.Unified+fmt.Sprint(d.Changes))
+	if got, want := fmt.Sprint(d.Changes), "[{spec.template.spec.containers[name=app].args[1] x=*** x=*** (changed)}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if made := Objects(nil, b, Options{Redact: r.Text}); strings.Contains(made.Unified, "(changed)") || !strings.Contains(made.Unified, "- '***'") {
+		t.Errorf("created:\n%s", made.Unified)
+	}
+	if fmt.Sprint(a.Object, b.Object) != before {
+		t.Error("the objects themselves were changed")
 	}
 }

@@ -100,7 +100,7 @@ func BindInventory(inv *inventory.Inventory) BoundInventory {
 }
 
 // BindStep is a step as a bound plan holds it: what came of it in the preview.
-func BindStep(s *Step, action Action, stored *unstructured.Unstructured) BoundStep {
+func BindStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) BoundStep {
 	b := BoundStep{
 		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
 		Namespace: s.ID.Namespace, Name: s.ID.Name, Action: action,
@@ -110,7 +110,7 @@ func BindStep(s *Step, action Action, stored *unstructured.Unstructured) BoundSt
 	}
 	b.UID, b.ResourceVersion, b.Generation = string(s.Live.GetUID()), s.Live.GetResourceVersion(), s.Live.GetGeneration()
 	if stored != nil && action != Unchanged {
-		b.Changes = diff.Objects(s.Live, stored, diff.Options{}).Changes
+		b.Changes = diff.Objects(s.Live, stored, diff.Options{Redact: redact}).Changes
 	}
 	return b
 }

@@ -88,7 +88,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 	if isString(p.value) { // ID: module.function
 		module, fun, ok := strings.Cut(p.value.Value, ".")
 		if !ok {
-			d.problem(at, "a state's body is a mapping of module.function to its arguments; this is %q", p.value.Value)
+			d.problem(at, "a state's body is a mapping of module.function to its arguments; this is text")
 			return nil
 		}
 		return []*declaration{{place: at, module: module, funs: []string{fun}}}
