@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/cmd/brine/output"
 	"brine/inventory"
 )
 
@@ -35,7 +36,7 @@ func printHistory(s streams, format string, inv *inventory.Inventory, history []
 		if history == nil {
 			history = []inventory.Revision{}
 		}
-		return printJSON(s, map[string]any{
+		return output.JSON(s.out, map[string]any{
 			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
 			"inventory": apply.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
 		})
@@ -44,7 +45,7 @@ func printHistory(s streams, format string, inv *inventory.Inventory, history []
 	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
 	for _, r := range history {
 		digest := r.Digest[:min(len(r.Digest), 19)]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), r.Result, r.Objects, r.Who, r.JobID, digest)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), output.Line(r.Result), r.Objects, output.Line(r.Who), output.Line(r.JobID), output.Line(digest))
 	}
 	return w.Flush()
 }

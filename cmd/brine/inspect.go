@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
+	"brine/cmd/brine/output"
 	"brine/inventory"
 )
 
@@ -41,7 +41,7 @@ func (r *runFlags) reach(s streams, conn *connection) (apply.Inventory, *cluster
 	var told sync.Map
 	client.OnRetry(func(_ context.Context, err error, _ int) {
 		if _, before := told.LoadOrStore(err.Error(), true); !before {
-			fmt.Fprintf(s.err, "brine: asking again: %v\n", err)
+			s.say("asking again: " + err.Error())
 		}
 	})
 	return where, client, nil
@@ -63,9 +63,5 @@ func (r *runFlags) load(ctx context.Context, s streams, conn *connection) (*inve
 	return inv, nil
 }
 
-// printJSON prints one document.
-func printJSON(s streams, document any) error {
-	encoder := json.NewEncoder(s.out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
-}
+// say tells something beside the result.
+func (s streams) say(message string) { fmt.Fprintf(s.err, "brine: %s\n", output.Clean(message)) }

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -53,7 +52,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err := p.stop(); err != nil {
-		fmt.Fprintf(s.err, "brine: %v\n", err)
+		s.say(err.Error())
 	}
 	if err == nil {
 		return apply.ExitOK
@@ -66,7 +65,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 	switch {
 	case told:
 	case errors.As(err, &late):
-		fmt.Fprintf(s.err, "brine: %v\n", err)
+		s.say(err.Error())
 	default:
 		refuse(s, cmd, args, code, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"brine/bundle/apply"
 	"brine/bundle/rights"
 	"brine/bundle/validate"
+	"brine/cmd/brine/output"
 )
 
 // rbacFlags are those of rbac.
@@ -77,7 +77,7 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 		return &coded{apply.ExitBadBundle, err}
 	}
 	for _, gk := range rights.Unknown(b, validate.Knows) {
-		fmt.Fprintf(s.err, "brine: %s: the name of its resource is guessed, as neither the bundle nor Kubernetes defines it\n", gk)
+		s.say(gk.String() + ": the name of its resource is guessed, as neither the bundle nor Kubernetes defines it")
 	}
 	namespace := r.namespace
 	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
@@ -89,6 +89,9 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
 	if err != nil {
 		return err
+	}
+	if output.Clean(string(text)) != string(text) {
+		return &coded{apply.ExitBadBundle, errors.New("names in the bundle hold control characters, or marks of the direction of text: no role was written")}
 	}
 	_, err = s.out.Write(text)
 	return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -30,7 +29,7 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 	}
 	printer, wrong := output.New(output.Options{Format: format, Out: s.out, Err: s.err})
 	if wrong != nil {
-		fmt.Fprintf(s.err, "brine: %v\n", err)
+		s.say(err.Error())
 		return
 	}
 	o := apply.Options{Command: cmd.Name(), DryRun: "none"}

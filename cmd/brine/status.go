@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/cmd/brine/output"
 )
 
 func newStatus(s streams) *cobra.Command {
@@ -35,13 +35,13 @@ func newStatus(s streams) *cobra.Command {
 
 func printStatus(s streams, format string, result *apply.Result) error {
 	if format == "json" {
-		return printJSON(s, result)
+		return output.JSON(s.out, result)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
 	gone := 0
 	for _, o := range result.Objects {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", bundle.Name(o.ID()), o.Ready, strings.ReplaceAll(o.Reason, "\n", " "))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(o.Reason))
 		if o.Ready == apply.Gone {
 			gone++
 		}
@@ -50,6 +50,6 @@ func printStatus(s streams, format string, result *apply.Result) error {
 		return err
 	}
 	_, err := fmt.Fprintf(s.out, "inventory %s/%s (id %s): %s, %d ready, %d not ready, %d gone\n",
-		result.Inventory.Namespace, result.Inventory.Name, result.Inventory.ID, bundle.Count(len(result.Objects), "object"), result.Summary.Ready, result.Summary.NotReady, gone)
+		result.Inventory.Namespace, result.Inventory.Name, output.Line(result.Inventory.ID), bundle.Count(len(result.Objects), "object"), result.Summary.Ready, result.Summary.NotReady, gone)
 	return err
 }

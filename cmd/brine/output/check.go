@@ -52,12 +52,12 @@ func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 			if !e.Weak {
 				explicit++
 			}
-			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", bundle.Name(g.Objects[e.To].ID), e.Want, oneLine(e.Reason), checkStrength(e))
+			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, Line(e.Reason), checkStrength(e))
 		}
 		for _, id := range g.External[i] {
 			explicit++
 			edges++
-			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle (explicit)\n", width, "", bundle.Name(id), order.Ready)
+			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle (explicit)\n", width, "", nameOf(id), order.Ready)
 		}
 	}
 	for _, a := range b.Absent {
@@ -66,14 +66,14 @@ func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 	for _, e := range g.Dropped {
 		from, to := g.Objects[e.From], g.Objects[e.To]
 		fmt.Fprintf(w, "dropped: %s does not wait for %s, as that would close a cycle: %s\n",
-			checkPlace(from.ID, from.Source, " at "), checkPlace(to.ID, to.Source, " at "), oneLine(e.Reason))
+			checkPlace(from.ID, from.Source, " at "), checkPlace(to.ID, to.Source, " at "), Line(e.Reason))
 	}
 	warnings := checkWarnings(b, g)
 	for _, p := range warnings {
-		fmt.Fprintf(w, "warning: %s\n", oneLine(p.Error()))
+		fmt.Fprintf(w, "warning: %s\n", Line(p.Error()))
 	}
 	for _, p := range problems {
-		fmt.Fprintf(w, "error: %s\n", oneLine(p.Error()))
+		fmt.Fprintf(w, "error: %s\n", Line(p.Error()))
 	}
 	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
 		count(len(g.Sorted), "object"), count(edges, "dependency"), explicit, len(g.Dropped),
@@ -88,9 +88,9 @@ func checkWarnings(b *bundle.Bundle, g *order.Graph) []bundle.Problem {
 
 func checkPlace(id bundle.ID, s bundle.Source, between string) string {
 	if s.File == "" {
-		return bundle.Name(id)
+		return nameOf(id)
 	}
-	return bundle.Name(id) + between + oneLine(s.String())
+	return nameOf(id) + between + Line(s.String())
 }
 
 func checkStrength(e order.Edge) string {
@@ -99,6 +99,8 @@ func checkStrength(e order.Edge) string {
 	}
 	return " (explicit)"
 }
+
+func nameOf(id bundle.ID) string { return Line(bundle.Name(id)) }
 
 // checkDocument is the JSON form. Lists are never null.
 type checkDocument struct {
@@ -171,7 +173,7 @@ func checkJSON(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 			checkIDOf(g.Objects[e.From].ID), checkIDOf(g.Objects[e.To].ID), e.Want.String(), e.Reason,
 		})
 	}
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(plainJSON{w})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(doc)
@@ -264,5 +266,5 @@ func dotID(id bundle.ID) string { return dotQuote(bundle.Name(id)) }
 // dotQuote writes a string as DOT quotes it: \" is the one escape of the
 // language itself, a backslash would be one of its labels'.
 func dotQuote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneLine(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(Line(s)) + `"`
 }

@@ -181,9 +181,9 @@ func (t *text) section(b *strings.Builder, title string, n int, body func()) {
 
 // named is "Deployment.apps ns/name  (a.yaml:1)".
 func (t *text) named(o *apply.ObjectResult) string {
-	name := clean(bundle.Name(o.ID()))
+	name := bundle.Name(o.ID())
 	if s := o.Source.String(); s != "" {
-		name += "  " + t.out.paint.in(dim, "("+clean(s)+")")
+		name += "  " + t.out.paint.in(dim, "("+s+")")
 	}
 	return name
 }
@@ -200,7 +200,7 @@ func (t *text) unready(b *strings.Builder, o *apply.ObjectResult) {
 	if o.Namespace != "" {
 		look += " --namespace " + o.Namespace
 	}
-	b.WriteString("    see: " + clean(look) + "\n")
+	b.WriteString("    see: " + look + "\n")
 }
 
 func chain(b *strings.Builder, why []string) {
@@ -214,7 +214,7 @@ func (t *text) skipped(b *strings.Builder, objects []*apply.ObjectResult) {
 	var reasons []string
 	by := map[string][]*apply.ObjectResult{}
 	for _, o := range objects {
-		why := oneLine(first(o.Reason, o.Error, "no reason was given"))
+		why := Line(first(o.Reason, o.Error, "no reason was given"))
 		if by[why] == nil {
 			reasons = append(reasons, why)
 		}

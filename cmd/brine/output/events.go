@@ -73,7 +73,7 @@ func (p *eventPrinter) Event(e apply.Event) {
 		return
 	}
 	p.over = e.Type == apply.Finished
-	enc := json.NewEncoder(p.out)
+	enc := json.NewEncoder(plainJSON{p.out})
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(lineOf(e)); err != nil && p.out.err == nil {
 		p.out.err = err

@@ -69,7 +69,7 @@ func (s *liveState) update(e apply.Event) {
 		if !ok {
 			p.since = e.Elapsed
 		}
-		s.inFlight[id] = pending{p.since, oneLine(e.Error)}
+		s.inFlight[id] = pending{p.since, Line(e.Error)}
 	case apply.Acted:
 		delete(s.inFlight, id)
 		s.settled[id] = true
@@ -96,7 +96,7 @@ func (s *liveState) late(p apply.Pending, e apply.Event) {
 			old.since = max(0, e.Elapsed-e.Time.Sub(p.Since))
 		}
 	}
-	s.waiting[p.ID] = pending{old.since, oneLine(p.Reason)}
+	s.waiting[p.ID] = pending{old.since, Line(p.Reason)}
 }
 
 func (s *liveState) needs(o *apply.ObjectResult) {
@@ -206,7 +206,7 @@ func (s *liveState) row(verb, what string, cols int) string {
 	if cols <= len(label) {
 		return cut(label, cols)
 	}
-	return s.paint.in(verbColor(verb), label) + cut(clean(what), cols-len(label))
+	return s.paint.in(verbColor(verb), label) + cut(what, cols-len(label))
 }
 
 // heldUp names who waits for the object: "Job.batch shop/migrate and 3 more".

@@ -34,7 +34,7 @@ func newHTML(o Options) *html { return &html{o: o, text: newProgress(o)} }
 func (h *html) Event(e apply.Event) {
 	h.text.Event(e)
 	if e.Type == apply.Finished {
-		h.result = e.Result
+		h.result = cleanResult(e.Result)
 	}
 }
 
@@ -209,7 +209,7 @@ func newPageObject(i int, o *apply.ObjectResult) (pageObject, error) {
 		lines = lines[:wholeDiff]
 	}
 	for _, l := range lines {
-		d := diffLine{Text: clean(l)}
+		d := diffLine{Text: Clean(l)}
 		switch {
 		case strings.HasPrefix(l, "+"):
 			d.Class = "a"
@@ -245,7 +245,7 @@ func value(v any) string {
 	if r := []rune(s); len(r) > longestValue {
 		s = string(r[:longestValue]) + "…"
 	}
-	return clean(s)
+	return Clean(s)
 }
 
 func packed(text string) (string, error) {
@@ -254,7 +254,7 @@ func packed(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := z.Write([]byte(clean(text))); err != nil {
+	if _, err := z.Write([]byte(Clean(text))); err != nil {
 		return "", err
 	}
 	if err := z.Close(); err != nil {

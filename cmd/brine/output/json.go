@@ -37,7 +37,7 @@ func (p *jsonPrinter) Event(e apply.Event) {
 		return
 	}
 	p.over = true
-	enc := json.NewEncoder(p.out)
+	enc := json.NewEncoder(plainJSON{p.out})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(complete(e.Result)); err != nil && p.out.err == nil {

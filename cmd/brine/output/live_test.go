@@ -233,7 +233,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("cut(%q, %d) = %q", test.in, test.to, got)
 		}
 	}
-	if got := oneLine("a \x1b[31mred\x1b[0m\x07\n\n b"); got != "a red\ufffd; b" {
+	if got := Line("a \x1b[31mred\x1b[0m\x07\n\n b"); got != "a red\ufffd; b" {
 		t.Errorf("oneLine gives %q", got)
 	}
 }

@@ -1,9 +1,7 @@
 package output
 
 import (
-	"regexp"
 	"strings"
-	"unicode"
 
 	"brine/bundle/plan"
 )
@@ -48,7 +46,6 @@ func (p paint) diff(text, indent string) string {
 		if i < 2 && (strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ")) {
 			continue
 		}
-		line = clean(line)
 		color := ""
 		switch {
 		case strings.HasPrefix(line, "+"):
@@ -63,45 +60,8 @@ func (p paint) diff(text, indent string) string {
 	return b.String()
 }
 
-var escape = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`)
-
-// clean takes out what would move a terminal's cursor or change its colours:
-// messages and log lines come from anywhere.
-func clean(s string) string {
-	if strings.IndexFunc(s, control) < 0 {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if control(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ReplaceAll(escape.ReplaceAllString(s, ""), "\r\n", "\n"))
-}
-
-func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
-
-// oneLine makes a message one line.
-func oneLine(s string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(clean(s), "\n") {
-		line = strings.Join(strings.Fields(line), " ")
-		if line == "" {
-			continue
-		}
-		if so := b.String(); so != "" {
-			if !strings.ContainsAny(so[len(so)-1:], ":;,.") {
-				b.WriteString(";")
-			}
-			b.WriteString(" ")
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
 // indent puts prefix before each line of a message.
 func indent(s, prefix string) string {
-	s = strings.TrimRight(clean(s), " \t\n")
+	s = strings.TrimRight(Clean(s), " \t\n")
 	return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n"
 }

@@ -83,7 +83,7 @@ func (t *text) group(b *strings.Builder, action plan.Action, title string, objec
 	for _, o := range of {
 		line := t.named(o)
 		if o.Verified != "" && o.Verified != "server" {
-			line += "  " + t.out.paint.in(yellow, "["+oneLine(o.Verified)+"]")
+			line += "  " + t.out.paint.in(yellow, "["+Line(o.Verified)+"]")
 		}
 		b.WriteString("  " + line + "\n")
 		if o.Reason != "" {

@@ -69,14 +69,14 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 	if comment == "" {
 		comment = "brine failed and gave no reason"
 	}
-	comment = clean(fmt.Sprintf("Nothing was changed (exit code %d):\n%s", exitCode, comment))
+	comment = Clean(fmt.Sprintf("Nothing was changed (exit code %d):\n%s", exitCode, comment))
 	if format == SaltCmd {
 		for _, w := range warnings {
 			comment += "\nWarning: " + w
 		}
 		return saltJSON(map[string]any{"changed": false, "comment": comment})
 	}
-	ret := saltNothing(name, comment, warnings)
+	ret := saltNothing(name, comment, cleanAll(warnings))
 	if format == SaltEvents {
 		return saltJSON(eventLine{Type: apply.Finished, Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
 	}
@@ -93,7 +93,7 @@ func saltNothing(name, comment string, warnings []string) map[string]any {
 
 func saltJSON(v any) []byte {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+	enc := json.NewEncoder(plainJSON{&b})
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		b.Reset()
@@ -209,7 +209,7 @@ func saltSub(r *apply.Result, o *apply.ObjectResult, started time.Time) map[stri
 		"low":        map[string]any{"name": key, "state": "brine", "__id__": id, "fun": fun},
 		"changes":    changes,
 		"result":     result,
-		"comment":    clean(saltObjectComment(r, o)),
+		"comment":    saltObjectComment(r, o),
 		"duration":   (end - o.StartedAt) * 1000, // milliseconds
 		"start_time": started.Add(time.Duration(o.StartedAt * float64(time.Second))).Local().Format("15:04:05.000000"),
 	}
@@ -259,7 +259,7 @@ func saltComment(r *apply.Result) string {
 		lines = append(lines, bundle.Name(o.ID())+": "+saltObjectComment(r, o))
 	}
 	lines = append(lines, unattached(r.Errors, failed)...)
-	return clean(strings.Join(lines, "\n"))
+	return strings.Join(lines, "\n")
 }
 
 func saltHeadline(r *apply.Result) string {
@@ -352,6 +352,7 @@ func (p *saltPrinter) Event(e apply.Event) {
 		return
 	}
 	p.over = true
+	e = cleanEvent(e) // Salt prints what it is given as it is
 	r := complete(e.Result)
 	switch p.format {
 	case SaltCmd:

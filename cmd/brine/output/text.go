@@ -52,6 +52,7 @@ func newText(o Options) *text {
 func (t *text) Event(e apply.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	e = cleanEvent(e)
 	if t.live != nil {
 		t.live.update(e)
 	}
@@ -88,14 +89,14 @@ func (t *text) Close() error {
 
 // line writes "   0.42s  created     Deployment.apps ns/name: reason  (a.yaml:1)".
 func (t *text) line(s *stream, at time.Duration, verb, what, reason, source string) {
-	if reason = oneLine(reason); reason != "" {
+	if reason = Line(reason); reason != "" {
 		what += ": " + reason
 	}
 	if source != "" {
 		source = "  " + s.paint.in(dim, "("+source+")")
 	}
 	s.print(fmt.Sprintf("%s  %s  %s%s\n", s.paint.in(dim, clock(at)),
-		s.paint.in(verbColor(verb), fmt.Sprintf("%-10s", verb)), clean(what), source))
+		s.paint.in(verbColor(verb), fmt.Sprintf("%-10s", verb)), what, source))
 	t.lastBeat = at
 }
 
@@ -137,7 +138,7 @@ func inventory(i apply.Inventory) string {
 }
 
 func (t *text) retrying(e apply.Event) {
-	id, why := idOf(e), oneLine(e.Error)
+	id, why := idOf(e), Line(e.Error)
 	if t.o.Quiet || t.live != nil || (t.told[id] == why && !t.o.Verbose) {
 		return
 	}
@@ -249,7 +250,7 @@ func (t *text) heartbeat(e apply.Event) {
 		if !p.Since.IsZero() && !e.Time.IsZero() {
 			name += fmt.Sprintf(" for %.0fs", e.Time.Sub(p.Since).Seconds())
 		}
-		t.told[p.ID] = oneLine(p.Reason)
+		t.told[p.ID] = Line(p.Reason)
 		t.line(t.err, e.Elapsed, "waiting", name, p.Reason, "")
 	}
 }
@@ -259,7 +260,7 @@ func (t *text) warning(at time.Duration, message string) {
 		return
 	}
 	t.warned[message] = true
-	t.line(t.err, at, "warning", oneLine(message), "", "")
+	t.line(t.err, at, "warning", Line(message), "", "")
 }
 
 func (t *text) finished(e apply.Event) {
@@ -290,9 +291,9 @@ func idOf(e apply.Event) bundle.ID {
 
 func reasonOf(e apply.Event) string {
 	if e.Reason == "" && e.Object != nil {
-		return oneLine(e.Object.Reason)
+		return Line(e.Object.Reason)
 	}
-	return oneLine(e.Reason)
+	return Line(e.Reason)
 }
 
 // first is the first that is not empty.

@@ -1,0 +1,233 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"brine/bundle/apply"
+)
+
+// escape finds the sequences by which a program talks to a terminal (ECMA-48):
+// CSI, and OSC that has an end.
+var escape = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x{9d})[^\x07\x1b\x{9c}\n]*(?:\x07|\x1b\\|\x{9c})`)
+
+// Clean takes out what would move a terminal's cursor, change its colours or the
+// direction of text, or hide what is there: names, messages and log lines come
+// from anywhere. Lines stay lines. What it returns is valid UTF-8.
+func Clean(s string) string {
+	if isClean(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if hidden(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ReplaceAll(escape.ReplaceAllString(s, ""), "\r\n", "\n"))
+}
+
+func isClean(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= utf8.RuneSelf {
+			return strings.IndexFunc(s[i:], func(r rune) bool { return r == utf8.RuneError || hidden(r) }) < 0
+		} else if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// hidden are control characters (C0 and C1), and those that have no form of
+// their own: marks of direction, joiners, tags, separators of lines.
+func hidden(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// Line is Clean, in one line.
+func Line(s string) string {
+	if !strings.ContainsAny(s, "\n\t\r") && !strings.Contains(s, "  ") && isClean(s) {
+		return strings.TrimSpace(s)
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(Clean(s), "\n") {
+		line = strings.Join(strings.Fields(line), " ")
+		if line == "" {
+			continue
+		}
+		if so := b.String(); so != "" {
+			if !strings.ContainsAny(so[len(so)-1:], ":;,.") {
+				b.WriteString(";")
+			}
+			b.WriteString(" ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// cleanEvent is an event whose texts can be shown. What is clean is not copied.
+func cleanEvent(e apply.Event) apply.Event {
+	e.Reason, e.Error, e.Message = Clean(e.Reason), Clean(e.Error), Clean(e.Message)
+	e.Object = cleanObject(e.Object)
+	if slices.ContainsFunc(e.Pending, func(p apply.Pending) bool { return cleanPending(p) != p }) {
+		e.Pending = slices.Clone(e.Pending)
+		for i, p := range e.Pending {
+			e.Pending[i] = cleanPending(p)
+		}
+	}
+	e.Result = cleanResult(e.Result)
+	return e
+}
+
+func cleanPending(p apply.Pending) apply.Pending {
+	p.Reason = Clean(p.Reason)
+	for _, s := range []*string{&p.ID.GroupKind.Group, &p.ID.GroupKind.Kind, &p.ID.Namespace, &p.ID.Name} {
+		*s = Line(*s)
+	}
+	return p
+}
+
+func cleanResult(r *apply.Result) *apply.Result {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Inventory = apply.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
+	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
+	for i, o := range r.Objects {
+		if clean := cleanObject(o); clean != o {
+			if &c.Objects[0] == &r.Objects[0] {
+				c.Objects = slices.Clone(r.Objects)
+			}
+			c.Objects[i] = clean
+		}
+	}
+	return &c
+}
+
+func cleanAll(texts []string) []string {
+	if !slices.ContainsFunc(texts, func(s string) bool { return !isClean(s) }) {
+		return texts
+	}
+	texts = slices.Clone(texts)
+	for i := range texts {
+		texts[i] = Clean(texts[i])
+	}
+	return texts
+}
+
+func cleanObject(o *apply.ObjectResult) *apply.ObjectResult {
+	if o == nil {
+		return nil
+	}
+	c := *o
+	lines := []*string{&c.Group, &c.Version, &c.Kind, &c.Namespace, &c.Name, &c.Source.File, &c.Source.State, &c.Source.SLS}
+	texts := []*string{&c.Reason, &c.Error, &c.Verified, &c.Diff}
+	dirty := false
+	for _, s := range lines {
+		old := *s
+		*s = Line(old)
+		dirty = dirty || *s != old
+	}
+	for _, s := range texts {
+		old := *s
+		*s = Clean(old)
+		dirty = dirty || *s != old
+	}
+	if c.Why = cleanAll(o.Why); len(c.Why) > 0 && &c.Why[0] != &o.Why[0] {
+		dirty = true
+	}
+	for i := range o.Needs {
+		n := o.Needs[i]
+		for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
+			*s = Line(*s)
+		}
+		if n != o.Needs[i] {
+			if !dirty || &c.Needs[0] == &o.Needs[0] {
+				c.Needs = slices.Clone(o.Needs)
+			}
+			c.Needs[i], dirty = n, true
+		}
+	}
+	for i, change := range o.Changes {
+		path, before, after := Line(change.Path), cleanValue(change.Old), cleanValue(change.New)
+		if path != change.Path || !sameText(before, change.Old) || !sameText(after, change.New) {
+			if &c.Changes[0] == &o.Changes[0] {
+				c.Changes = slices.Clone(o.Changes)
+			}
+			c.Changes[i].Path, c.Changes[i].Old, c.Changes[i].New, dirty = path, before, after, true
+		}
+	}
+	if !dirty {
+		return o
+	}
+	return &c
+}
+
+// cleanValue is a value with all texts in it clean.
+func cleanValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return Clean(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, w := range v {
+			out[Line(k)] = cleanValue(w)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, w := range v {
+			out[i] = cleanValue(w)
+		}
+		return out
+	}
+	return v
+}
+
+func sameText(a, b any) bool {
+	switch a.(type) {
+	case map[string]any, []any:
+		return false // a copy
+	}
+	return a == b
+}
+
+// JSON writes one document, indented.
+func JSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(plainJSON{w})
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}
+
+// plainJSON writes JSON in which nothing is hidden: what Clean takes out, it
+// escapes. That is the same document. It wants whole values.
+type plainJSON struct{ w io.Writer }
+
+func (p plainJSON) Write(text []byte) (int, error) {
+	unclean := func(r rune) bool { return r == 0x7f || r > 0x7f && hidden(r) }
+	if bytes.IndexFunc(text, unclean) < 0 {
+		return p.w.Write(text)
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case !unclean(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	_, err := p.w.Write(b.Bytes())
+	return len(text), err
+}
