@@ -50,6 +50,7 @@ const dryRunTries = 3
 // after transient answers.
 func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byte, w Write) (*unstructured.Unstructured, []string, error) {
 	ctx, warned := collectWarnings(ctx)
+	body = readable(body)
 	force := c.options.ForceConflicts || w.Force
 	o := metav1.PatchOptions{
 		FieldManager:    manager(w),
@@ -70,6 +71,24 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	})
 	c.secret(stored)
 	return stored, *warned, err
+}
+
+// readable is JSON that the server can read as the YAML it takes it for: control
+// characters that JSON allows as they are, YAML allows only escaped.
+func readable(body []byte) []byte {
+	refused := func(r rune) bool { return r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff }
+	if bytes.IndexFunc(body, refused) < 0 {
+		return body
+	}
+	var b bytes.Buffer
+	for _, r := range string(body) {
+		if refused(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
 }
 
 func manager(w Write) string {
