@@ -84,7 +84,7 @@ func TestNothingControlsTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"status", "--inventory", s.inventory, "-o", "text"}, {"status", "--inventory", s.inventory, "-o", "json"},
+		{"status", "--inventory", s.inventory, "-o", "text"}, {"status", "--inventory", s.inventory, "-o", "json"}, {"inventory", "repair", "--inventory", s.inventory, "-o", "text"},
 		{"history", "--inventory", s.inventory, "-o", "text"}, {"history", "--inventory", s.inventory, "-o", "json"},
 		{"status", "--inventory", s.ns + "/" + evil}, {"history", "--inventory", s.ns + "/none", "--inventory-id" + evil},
 		{"apply", "-f", named, "--inventory", s.inventory, "-o", "text"}, {"apply", "-f", named, "--inventory", s.inventory, "-o", "json"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/cmd/brine/output"
 )
 
 func newInventory(s streams) *cobra.Command {
@@ -53,7 +53,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 		}
 		repaired, err := apply.RepairInventory(cmd.Context(), client, apply.RepairOptions{
 			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: allKinds, LockTimeout: r.options.LockTimeout,
-			Report: func(message string) { fmt.Fprintf(s.err, "brine: %s\n", message) },
+			Report: s.say,
 		})
 		if err != nil {
 			return &coded{apply.ExitCode(err), err}
@@ -71,20 +71,20 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 
 func printRepair(s streams, format string, r *apply.Repair) error {
 	if format == "json" {
-		return printJSON(s, r)
+		return output.JSON(s.out, r)
 	}
 	for _, d := range r.Damage {
-		fmt.Fprintf(s.out, "damage: %s\n", d)
+		fmt.Fprintf(s.out, "damage: %s\n", output.Line(d))
 	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	for _, o := range r.Added {
-		fmt.Fprintf(w, "added\t%s\n", bundle.Name(o.ID()))
+		fmt.Fprintf(w, "added\t%s\n", output.Line(bundle.Name(o.ID())))
 	}
 	for _, o := range r.NotAdded {
-		fmt.Fprintf(w, "not added\t%s\t%s\n", bundle.Name(o.ID()), o.Reason)
+		fmt.Fprintf(w, "not added\t%s\t%s\n", output.Line(bundle.Name(o.ID())), output.Line(o.Reason))
 	}
 	for _, k := range r.NotSearched {
-		fmt.Fprintf(w, "not searched\t%s\t%s\n", k.Kind, strings.ReplaceAll(k.Reason, "\n", " "))
+		fmt.Fprintf(w, "not searched\t%s\t%s\n", output.Line(k.Kind), output.Line(k.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -94,6 +94,6 @@ func printRepair(s streams, format string, r *apply.Repair) error {
 		state = "nothing was changed (--dry-run)"
 	}
 	_, err := fmt.Fprintf(s.out, "inventory %s/%s (id %s): %s held, %d added; %s\n",
-		r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, bundle.Count(r.Members, "member"), len(r.Added), state)
+		r.Inventory.Namespace, r.Inventory.Name, output.Line(r.Inventory.ID), bundle.Count(r.Members, "member"), len(r.Added), state)
 	return err
 }
