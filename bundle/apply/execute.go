@@ -311,6 +311,12 @@ func (e *execution) lose(n *node, action plan.Action, reason string) {
 		return
 	}
 	wasApplied := n.applied
+	e.end(n, action, reason)
+	e.skipDependents(n, wasApplied)
+}
+
+// end settles a node that came to nothing.
+func (e *execution) end(n *node, action plan.Action, reason string) {
 	toldFailed := n.state == failing && n.reason == reason
 	e.set(n, lost)
 	if action != "" {
@@ -323,7 +329,6 @@ func (e *execution) lose(n *node, action plan.Action, reason string) {
 	} else if !toldFailed {
 		e.record.tell(Event{Type: NotReady, Object: n.result, Reason: reason})
 	}
-	e.skipDependents(n, wasApplied)
 }
 
 func (e *execution) skipDependents(n *node, wasApplied bool) {
@@ -382,24 +387,62 @@ func (e *execution) giveUp() {
 	}
 }
 
-// startPruning lets deletions go, if everything was applied well.
+// startPruning starts the deletions, unless something keeps all of them.
 func (e *execution) startPruning() {
 	e.pruning = true
-	notApplied := 0
-	for _, n := range e.nodes {
-		if !n.Deletes() && (n.result.Action == plan.Failed || n.result.Action == plan.Skipped) {
-			notApplied++
-		}
+	kept := e.keepsAll()
+	if kept != "" {
+		e.keepAll(kept)
 	}
 	for _, n := range e.nodes {
-		if !n.Deletes() || n.state != blocked {
-			continue
+		if n.Deletes() && n.state == blocked {
+			e.consider(n)
 		}
-		if notApplied > 0 && n.Action != plan.Skipped {
-			e.lose(n, plan.Skipped, fmt.Sprintf("not %s, because %s could not be applied", n.Action, bundle.Count(notApplied, "object")))
-			continue
+	}
+}
+
+// keepsAll is the reason why nothing is pruned yet: what is old stays until what
+// is new was applied and, unless the user says otherwise, is ready.
+func (e *execution) keepsAll() string {
+	var notApplied int
+	var notReadyYet []*node
+	for _, n := range e.nodes {
+		switch {
+		case n.Deletes():
+		case n.result.Action == plan.Failed || n.result.Action == plan.Skipped:
+			notApplied++
+		case n.result.Ready == notReady || n.result.Ready == isFailed:
+			notReadyYet = append(notReadyYet, n)
 		}
-		e.consider(n)
+	}
+	switch {
+	case notApplied > 0:
+		return notAppliedReason(notApplied)
+	case len(notReadyYet) == 0 || e.WaitApplied || e.PruneAnyway:
+		return ""
+	}
+	reason := "kept: " + bundle.Name(notReadyYet[0].ID) + " is not ready"
+	if more := len(notReadyYet) - 1; more > 0 {
+		reason = fmt.Sprintf("kept: %s and %s are not ready", bundle.Name(notReadyYet[0].ID), bundle.Count(more, "more object"))
+	}
+	if e.halted == nil {
+		reason += " (--prune-anyway deletes all the same)"
+	}
+	return reason
+}
+
+// notAppliedReason is the reason to keep what would be pruned when some objects
+// were not applied.
+func notAppliedReason(count int) string {
+	return fmt.Sprintf("kept: %s could not be applied", bundle.Count(count, "object"))
+}
+
+// keepAll skips every deletion that was not begun, each with the same reason.
+func (e *execution) keepAll(reason string) {
+	for _, n := range e.nodes {
+		if n.Deletes() && n.state == blocked && n.Action != plan.Skipped {
+			e.end(n, plan.Skipped, reason)
+		}
 	}
 }
 
@@ -418,12 +461,20 @@ func (e *execution) settleAll(reason string) {
 	for _, n := range e.nodes {
 		switch n.state {
 		case blocked, queued:
-			if n.Action == plan.Unchanged {
+			if n.Action == plan.Unchanged || n.Deletes() {
 				continue
 			}
 			e.lose(n, plan.Skipped, reason)
 		case waiting, failing:
 			e.settleNotReady(n, notReady, reason+": "+n.reason)
+		}
+	}
+	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.halted, errTimeout) {
+		e.keepAll(kept)
+	}
+	for _, n := range e.nodes {
+		if n.Deletes() && (n.state == blocked || n.state == queued) {
+			e.lose(n, plan.Skipped, reason)
 		}
 	}
 }

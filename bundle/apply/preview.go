@@ -105,7 +105,7 @@ func (r *run) follow(verdicts []verdict) {
 			continue
 		}
 		if notApplied > 0 && s.Action != plan.Skipped {
-			*v = verdict{action: plan.Skipped, reason: fmt.Sprintf("not %s, because %s could not be applied", s.Action, bundle.Count(notApplied, "object"))}
+			*v = verdict{action: plan.Skipped, reason: notAppliedReason(notApplied)}
 			continue
 		}
 		if v.action != plan.Failed && v.action != plan.Skipped {

@@ -25,6 +25,7 @@ type Options struct {
 	DryRun      string // none, client, server
 	Plan        plan.Options
 	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
+	PruneAnyway bool          // --prune-anyway: prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
 	SkipInvalid bool          // --validation=skip-invalid
@@ -234,9 +235,8 @@ func (r *run) goThrough(ctx context.Context) error {
 
 // order makes the graph and compiles the rules of readiness.
 func (r *run) order() error {
-	if len(r.bundle.Objects) == 0 && len(r.bundle.Absent) == 0 && len(r.inv.Members) > 0 && !r.Plan.AllowEmpty && !r.Plan.Destroy {
-		_, problems := plan.Build(plan.Input{Graph: &order.Graph{}, Inventory: r.inv, Options: r.Plan})
-		return badBundle(problems)
+	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, r.inv, r.Plan); problem != nil {
+		return badBundle([]bundle.Problem{*problem})
 	}
 	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(id bundle.ID) bool {
 		_, ok := r.inv.Members[id]

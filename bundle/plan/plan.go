@@ -137,10 +137,8 @@ type Plan struct {
 func Build(in Input) (*Plan, []bundle.Problem) {
 	p := &Plan{}
 	var problems []bundle.Problem
-	if len(in.Graph.Objects) == 0 && len(in.Absent) == 0 && len(in.Inventory.Members) > 0 && !in.Options.AllowEmpty && !in.Options.Destroy {
-		return nil, []bundle.Problem{{Message: fmt.Sprintf(
-			"the bundle is empty, and the inventory %s/%s holds %s, all of which would be pruned: if that is meant, use --allow-empty or brine destroy",
-			in.Inventory.Namespace, in.Inventory.Name, bundle.Count(len(in.Inventory.Members), "object"))}}
+	if problem := Emptied(len(in.Graph.Objects), in.Absent, in.Inventory, in.Options); problem != nil {
+		return nil, []bundle.Problem{*problem}
 	}
 	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
 	priority := in.Graph.CriticalPath()
@@ -165,6 +163,33 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	}
 	in.prune(p)
 	return p, in.tooMany(p)
+}
+
+// Emptied refuses a bundle without objects where members would be pruned that
+// it does not name as absent: most likely nothing was rendered. It is nil for
+// all other bundles.
+func Emptied(objects int, absent []*bundle.Absent, inv *inventory.Inventory, o Options) *bundle.Problem {
+	if objects > 0 || o.AllowEmpty || o.Destroy || len(absent) > 0 && o.NoPrune {
+		return nil
+	}
+	lost := len(inv.Members)
+	named := map[bundle.ID]bool{}
+	for _, a := range absent {
+		if _, member := inv.Members[a.ID]; member && !named[a.ID] {
+			named[a.ID] = true
+			lost--
+		}
+	}
+	if lost == 0 {
+		return nil
+	}
+	what := "the bundle is empty"
+	if len(absent) > 0 {
+		what = "the bundle has no objects, only absent entries"
+	}
+	return &bundle.Problem{Message: fmt.Sprintf(
+		"%s, and %s of inventory %s/%s would be pruned: if that is meant, use --allow-empty or brine destroy",
+		what, bundle.Count(lost, "object"), inv.Namespace, inv.Name)}
 }
 
 // apply plans one object of the bundle.

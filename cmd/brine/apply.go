@@ -90,14 +90,15 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 		if command != "rollback" {
 			r.input.flags(f)
 		}
-		f.StringVar(&r.wait, "wait", "ready", "ready, or applied: do not wait for readiness but where one object needs another ready")
+		f.StringVar(&r.wait, "wait", "ready", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied")
 		f.BoolVar(&r.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
 		f.StringVar(&r.cluster.FieldValidation, "field-validation", metav1.FieldValidationStrict, "Strict, Warn or Ignore: what the server does about unknown and duplicate fields")
 		f.StringVar(&r.policy, "inventory-policy", "adopt-if-no-inventory", "whose objects may be taken: must-match, adopt-if-no-inventory or adopt-all")
 		f.StringSliceVar(&r.options.Plan.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields become brine's, so that those the bundle does not set are removed")
 		f.StringVar(&r.validation, "validation", "exit-early", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1")
 		f.BoolVar(&r.options.Plan.NoPrune, "no-prune", false, "delete nothing; what is not in the bundle stays in the inventory")
-		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "an empty bundle prunes everything")
+		f.BoolVar(&r.options.PruneAnyway, "prune-anyway", false, "prune although an object failed or did not get ready within its own brine.dev/timeout; never when an object could not be applied")
+		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "let a bundle without objects (it is empty, or has nothing but absent entries) prune everything")
 		f.StringVar(&r.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 		f.StringSliceVar(&r.options.Plan.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) that may be deleted and created anew where a field is immutable")
 		f.StringVar(&r.verify, "verify", "changed", "changed: send nothing for objects whose fingerprint says that nothing changed; full: ask the server about every object")
