@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,13 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
-	"brine/inventory"
 )
 
 // lateKind bounds how long a kind that this run defined may take to be served.
@@ -209,100 +205,6 @@ func (e *execution) awaitGone(ctx context.Context, n *node, old *unstructured.Un
 		case <-time.After(pause):
 		}
 	}
-}
-
-// delete deletes a member: the very object that was looked at, no other.
-func (e *execution) delete(ctx context.Context, n *node) outcome {
-	resource, err := e.client.Any(n.ID.GroupKind)
-	if failed := e.client.Failed(n.ID.GroupKind.Group); err != nil && failed != nil {
-		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("delete: %w", failed)}
-	}
-	if err != nil {
-		// Its CRD went in this run, and it went with it.
-		return outcome{node: n, action: plan.Pruned, gone: true}
-	}
-	n.resource = resource
-	if n.ID.GroupKind == namespaces.GVK.GroupKind() && n.ID.Name == e.Inventory.Namespace {
-		e.lock.Stop() // the lock and the inventory go with their namespace, the last of all
-	}
-	isGone, err := e.client.Delete(ctx, resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: e.Cascade})
-	switch {
-	case apierrors.IsConflict(err):
-		return outcome{node: n, action: plan.Skipped, err: fmt.Errorf("it was replaced by another object of its name while this run went on, and is not ours any more: %w", err)}
-	case err != nil:
-		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("delete: %w", err)}
-	}
-	if n.ID.GroupKind == namespaces.GVK.GroupKind() && !isGone {
-		e.deleteClaims(ctx, n.ID.Name)
-	}
-	return outcome{node: n, action: plan.Pruned, gone: isGone}
-}
-
-// deleteClaims deletes the PersistentVolumeClaims that go with a deleted
-// namespace (they are not ours to name: a StatefulSet's controller makes them).
-// The namespace's controller would do so only five seconds later, and look five
-// seconds after that whether they are gone (kube's namespace_controller.go,
-// namespaceDeletionGracePeriod, and its queue's back-off). It still does where
-// we may not.
-func (e *execution) deleteClaims(ctx context.Context, namespace string) {
-	claims := schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	resource, err := e.client.Any(claims)
-	if err != nil {
-		return
-	}
-	items, err := e.client.ListMetadata(ctx, resource, namespace, "")
-	if err != nil {
-		return
-	}
-	for i := range items {
-		if items[i].DeletionTimestamp == nil {
-			id := bundle.ID{GroupKind: claims, Namespace: namespace, Name: items[i].Name}
-			_, _ = e.client.Delete(ctx, resource, id, cluster.Deletion{UID: items[i].UID})
-		}
-	}
-}
-
-// detach takes our marks off an object that stays.
-func (e *execution) detach(ctx context.Context, n *node) outcome {
-	if n.Shared {
-		return outcome{node: n, action: plan.Detached, gone: true} // the marks are the other's
-	}
-	done := outcome{node: n, action: plan.Detached, gone: true}
-	body, err := unmark(n.Live, e.inv)
-	if err != nil {
-		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
-	}
-	if body == nil {
-		return done
-	}
-	resource, err := e.client.Any(n.ID.GroupKind)
-	if failed := e.client.Failed(n.ID.GroupKind.Group); err != nil && failed != nil {
-		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", failed)}
-	}
-	if err != nil {
-		return done
-	}
-	if _, err = e.client.Patch(ctx, resource, n.ID, types.MergePatchType, body, cluster.Write{}); err != nil && !apierrors.IsNotFound(err) {
-		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
-	}
-	return done
-}
-
-// unmark is the merge patch that takes an inventory's marks off an object; nil
-// where there are none.
-func unmark(live *unstructured.Unstructured, inv *inventory.Inventory) ([]byte, error) {
-	marks := map[string]any{}
-	if live.GetAnnotations()[inventory.OwningInventory] == inv.ID {
-		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
-	}
-	if live.GetLabels()[inventory.PartOf] == inv.ApplySetID() {
-		marks["labels"] = map[string]any{inventory.PartOf: nil}
-	}
-	if len(marks) == 0 {
-		return nil, nil
-	}
-	marks["uid"] = live.GetUID()
-	return json.Marshal(map[string]any{"metadata": marks})
 }
 
 // explain makes the server's answer something to act on.

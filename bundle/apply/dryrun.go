@@ -273,7 +273,7 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 	v := verdict{action: plan.Pruned, reason: s.Reason, verified: byServer}
 	resource, err := g.client.Any(s.ID.GroupKind)
 	if err != nil {
-		v.verified = unverified + "nobody serves its kind"
+		v.verified = unverified + "its kind is not served by the cluster"
 		return v
 	}
 	_, err = g.client.Delete(ctx, resource, s.ID, cluster.Deletion{UID: s.Live.GetUID(), Propagation: g.Cascade, DryRun: true})
@@ -296,8 +296,12 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 // askDetach shows what an object looks like without our marks.
 func (g *ground) askDetach(ctx context.Context, s *plan.Step) verdict {
 	v := verdict{action: plan.Detached, reason: s.Reason, verified: byServer}
-	body, err := unmark(s.Live, g.inv)
-	if err != nil || body == nil || s.Shared {
+	marks := unmark(s.Live, g.inv)
+	if marks == nil || s.Shared {
+		return v
+	}
+	body, err := json.Marshal(map[string]any{"metadata": marks})
+	if err != nil {
 		return v
 	}
 	resource, err := g.client.Any(s.ID.GroupKind)

@@ -88,6 +88,8 @@ type execution struct {
 	unwatched  map[string]bool                // kind and namespace of watches that cannot be had
 	stuck      []bundle.ID                    // deletions that did not end
 	hints      ready.Hints
+	deleted    deletions
+	searches   searches
 }
 
 // outcome is what an applier reports.
@@ -95,7 +97,8 @@ type outcome struct {
 	node     *node
 	action   plan.Action
 	stored   *unstructured.Unstructured
-	gone     bool // a deletion that needs no waiting
+	gone     bool   // a deletion that needs no waiting
+	reason   string // why a deletion came to something else than was planned
 	warnings []string
 	secret   bool // what was sent holds values of a Secret
 	print    inventory.Fingerprint
@@ -351,19 +354,26 @@ func (e *execution) skipDependents(n *node, wasApplied bool) {
 func (e *execution) because(d, n *node, need plan.Need) string {
 	why := n.why
 	if why == "" {
-		switch n.result.Action {
-		case plan.Failed:
+		switch {
+		case n.result.Action == plan.Failed:
 			why = "failed"
-		case plan.Skipped:
+		case n.result.Action == plan.Skipped && d.Deletes():
+			why = "was kept"
+		case n.result.Action == plan.Skipped:
 			why = "was skipped"
 		default:
 			why = "is not ready: " + n.result.Reason
 		}
 	}
 	if d.Deletes() {
-		return fmt.Sprintf("%s has to be gone first (%s), and it %s", bundle.Name(n.ID), need.Reason, why)
+		return keptFor(n.ID, need, why)
 	}
 	return blockedBy(n.ID, need.Want, why, need.Reason)
+}
+
+// keptFor is the reason of a deletion that was skipped for another's sake.
+func keptFor(on bundle.ID, need plan.Need, why string) string {
+	return fmt.Sprintf("kept: %s, which must be deleted first (%s), %s", bundle.Name(on), need.Reason, why)
 }
 
 // giveUp settles what hangs on failed objects: they did not recover while the

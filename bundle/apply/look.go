@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
@@ -20,10 +22,11 @@ func (r *run) look(ctx context.Context) error {
 			others = append(others, o.ID)
 		}
 	}
+	var absent []bundle.ID
 	for _, a := range r.bundle.Absent {
-		others = append(others, a.ID)
+		absent = append(absent, a.ID)
 	}
-	view, err := r.client.Look(ctx, members, others, r.inv.Selector())
+	view, err := r.client.Look(ctx, members, append(others, absent...), absent, r.inv.Selector())
 	if err != nil {
 		return err
 	}
@@ -82,14 +85,11 @@ func (r *run) makePlan(ctx context.Context) error {
 	for _, p := range r.bundle.Invalid {
 		in.Invalid[p.ID] = true
 	}
-	if !r.Plan.NoPrune && !r.Plan.ForceNamespaces {
-		doomed := plan.Candidates(r.inv.Members, r.graph, r.bundle.Absent)
-		foreign, err := r.client.Foreign(ctx, doomed, r.view.Live, r.ownSide)
-		if err != nil {
-			return err
-		}
-		in.Foreign = foreign
+	contents, err := r.holds(ctx)
+	if err != nil {
+		return err
 	}
+	in.Contents = contents
 	p, problems := plan.Build(in)
 	if len(problems) > 0 {
 		return badBundle(problems)
@@ -115,6 +115,36 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 	r.plan = p
 	return nil
+}
+
+// holds is what the Namespaces and CRDs hold that might be deleted.
+func (r *run) holds(ctx context.Context) (map[bundle.ID]plan.Contents, error) {
+	if r.Plan.NoPrune || r.Plan.ForceNamespaces {
+		return nil, nil
+	}
+	var holders, deleted []*unstructured.Unstructured
+	for _, id := range plan.Candidates(r.inv.Members, r.graph, r.bundle.Absent) {
+		live := r.view.Live[id]
+		if live == nil {
+			continue
+		}
+		deleted = append(deleted, live)
+		if id.GroupKind == crdKind || id.GroupKind == namespaces.GVK.GroupKind() {
+			holders = append(holders, live)
+		}
+	}
+	if len(holders) == 0 {
+		return nil, nil
+	}
+	found, err := r.client.Contents(ctx, r.question(holders, deleted))
+	if err != nil {
+		return nil, err
+	}
+	contents := make(map[bundle.ID]plan.Contents, len(found))
+	for id, c := range found {
+		contents[id] = plan.Contents(c)
+	}
+	return contents, nil
 }
 
 // ownSide says whether labels are those of our own inventory's ConfigMaps and

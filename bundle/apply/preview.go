@@ -130,7 +130,7 @@ func (r *run) skip(s *plan.Step, v *verdict, verdicts []verdict) {
 			if came.action == plan.Skipped && !on.Stays && need.Weak {
 				continue
 			}
-			*v = verdict{action: plan.Skipped, reason: fmt.Sprintf("%s has to be gone first (%s), and it %s", bundle.Name(on.ID), need.Reason, why)}
+			*v = verdict{action: plan.Skipped, reason: keptFor(on.ID, need, strings.Replace(why, "skipped", "kept", 1))}
 			return
 		}
 		*v = verdict{action: plan.Skipped, reason: blockedBy(on.ID, need.Want, why, need.Reason), verified: v.verified, warnings: v.warnings}

@@ -65,6 +65,12 @@ func (e *execution) acted(o outcome) {
 	n.stored, n.latest = o.stored, o.stored
 	n.print, n.printed = o.print, o.printed
 	if n.Deletes() {
+		if o.reason != "" {
+			n.Reason, n.result.Reason = o.reason, o.reason
+		}
+		if o.action == plan.Detached && n.Action == plan.Pruned {
+			e.follow(n)
+		}
 		e.record.tell(Event{Type: Acted, Object: n.result})
 		if o.gone {
 			e.settle(n)
@@ -81,6 +87,18 @@ func (e *execution) acted(o outcome) {
 	n.applied = true
 	e.meet(n, order.Applied)
 	e.assess(n, n.stored)
+}
+
+// follow makes stay what an object needs that was to be deleted, and is detached
+// after all.
+func (e *execution) follow(n *node) {
+	n.Action = plan.Detached
+	for _, edge := range e.dependents[n.index] {
+		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
+			d.Follow(n.Step, strings.TrimPrefix(edge.need.Reason, "goes before: "))
+			e.follow(d)
+		}
+	}
 }
 
 // settleUnchanged settles an object that nothing has to be sent for; what is

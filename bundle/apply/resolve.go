@@ -97,24 +97,5 @@ func definedBy(o *bundle.Object) []cluster.Resource {
 	if o.ID.GroupKind.Kind != "CustomResourceDefinition" {
 		return nil
 	}
-	spec, _, _ := unstructured.NestedMap(o.Content.Object, "spec")
-	group, _, _ := unstructured.NestedString(spec, "group")
-	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
-	kind, _, _ := unstructured.NestedString(spec, "names", "kind")
-	scope, _, _ := unstructured.NestedString(spec, "scope")
-	versions, _, _ := unstructured.NestedSlice(spec, "versions")
-	var resources []cluster.Resource
-	for _, v := range versions {
-		version, ok := v.(map[string]any)
-		if !ok || version["served"] == false {
-			continue
-		}
-		name, _ := version["name"].(string)
-		gv := schema.GroupVersion{Group: group, Version: name}
-		resources = append(resources, cluster.Resource{
-			GVR: gv.WithResource(plural), GVK: gv.WithKind(kind), Namespaced: scope == "Namespaced",
-			Verbs: []string{"delete", "get", "list", "patch", "watch"},
-		})
-	}
-	return resources
+	return cluster.Defined(o.Content)
 }

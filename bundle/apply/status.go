@@ -32,7 +32,7 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 		return nil, &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
 	}
 	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
-	view, err := c.Look(ctx, ids, nil, inv.Selector())
+	view, err := c.Look(ctx, ids, nil, nil, inv.Selector())
 	if err != nil {
 		return nil, err
 	}

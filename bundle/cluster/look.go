@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +21,8 @@ import (
 // View is the live objects as they were looked at before anything was planned.
 type View struct {
 	Live map[bundle.ID]*unstructured.Unstructured
-	// Unsure are objects that may be there, but whose kind cannot be asked for:
-	// the server behind their APIService is away.
+	// Unsure are objects that may be there, but whose kind cannot be asked for: the
+	// server behind their APIService is away, or their CRD does not serve it now.
 	Unsure map[bundle.ID]error
 
 	mu sync.Mutex
@@ -38,7 +39,10 @@ var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 // can: members by one LIST a kind through the selector of their label; what
 // that does not find by single GETs, or where there are many by a LIST of
 // metadata. Objects in namespaces that are not there are not asked for.
-func (c *Client) Look(ctx context.Context, members, others []bundle.ID, selector string) (*View, error) {
+//
+// Members, and those of others in certain, are absent only if that is proven:
+// where their kind is not served they are Unsure until it is.
+func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID, selector string) (*View, error) {
 	v := &View{Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{}}
 	wanted := map[bundle.ID]bool{}
 	for _, id := range slices.Concat(members, others) {
@@ -49,7 +53,7 @@ func (c *Client) Look(ctx context.Context, members, others []bundle.ID, selector
 			return nil // a GET, below, is as cheap
 		}
 		items, err := c.listEverywhere(ctx, r, ids, selector)
-		if err != nil {
+		if err != nil && !notServed(err) {
 			return err
 		}
 		for i := range items {
@@ -59,6 +63,7 @@ func (c *Client) Look(ctx context.Context, members, others []bundle.ID, selector
 	}); err != nil {
 		return nil, err
 	}
+	c.proveAbsent(ctx, v, slices.Concat(members, certain))
 	var namespaces, rest []bundle.ID
 	for id := range wanted {
 		if _, ok := v.Live[id]; ok {
@@ -89,6 +94,25 @@ func (c *Client) Look(ctx context.Context, members, others []bundle.ID, selector
 	return v, nil
 }
 
+// proveAbsent settles those of ids whose kind is not served: they are Unsure
+// unless it is proven that there are none.
+func (c *Client) proveAbsent(ctx context.Context, v *View, ids []bundle.ID) {
+	reasons := map[schema.GroupKind]error{}
+	for _, id := range ids {
+		if _, err := c.Any(id.GroupKind); err == nil {
+			continue
+		}
+		reason, asked := reasons[id.GroupKind]
+		if !asked {
+			_, reason = c.Absent(ctx, id.GroupKind)
+			reasons[id.GroupKind] = reason
+		}
+		if reason != nil {
+			v.Unsure[id] = reason
+		}
+	}
+}
+
 func (v *View) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstructured) {
 	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: r.GVK.GroupKind()}
 	if !wanted[id] {
@@ -102,12 +126,18 @@ func (v *View) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstru
 	v.Live[id] = u
 }
 
+func (v *View) doubt(id bundle.ID, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.Unsure[id] = err
+}
+
 // fill reads the objects of one kind that no label found.
 func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
-			if err != nil && !apierrors.IsForbidden(err) {
+			if err != nil && !apierrors.IsForbidden(err) && !notServed(err) {
 				return err
 			}
 			if err == nil {
@@ -122,7 +152,7 @@ func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, 
 				}
 				return nil
 			}
-			if !apierrors.IsForbidden(err) {
+			if !apierrors.IsForbidden(err) && !notServed(err) {
 				return err
 			}
 		}
@@ -131,6 +161,10 @@ func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, 
 		for _, id := range ids {
 			group.Go(func() error {
 				live, err := c.Get(ctx, r, id)
+				if errors.Is(err, ErrNotServed) {
+					v.doubt(id, err)
+					return nil
+				}
 				if err != nil {
 					return fmt.Errorf("read %s: %w", bundle.Name(id), err)
 				}
@@ -198,8 +232,8 @@ func (c *Client) listEverywhere(ctx context.Context, r Resource, ids []bundle.ID
 	return items, nil
 }
 
-// eachKind calls do for each served kind among ids, several at a time. Kinds
-// that the server does not serve are passed over: nothing of them is there.
+// eachKind calls do for each served kind among ids, several at a time. What is
+// not served is the caller's to settle.
 func (c *Client) eachKind(ctx context.Context, ids []bundle.ID, do func(context.Context, Resource, []bundle.ID) error) error {
 	byKind := map[schema.GroupKind][]bundle.ID{}
 	for _, id := range ids {

@@ -105,7 +105,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
 			metav1.PatchOptions{FieldManager: manager(w), DryRun: w.dryRun()})
-		if kind == types.JSONPatchType && apierrors.IsConflict(err) {
+		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
 			return &lostRace{err} // it holds for one version only
 		}
 		return err
@@ -175,18 +175,21 @@ type lostRace struct{ error }
 
 func (l *lostRace) Unwrap() error { return l.error }
 
-// Get reads one object; nil and no error when it is not there.
+// Get reads one object; nil and no error when it is proven not to be there.
 func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		live, err = c.resource(r, id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if gone(err) {
-		return nil, nil
+	if err != nil {
+		if missing, err := c.missing(ctx, r, err); !missing {
+			return nil, err
+		}
+		return nil, nil //nolint:nilnil // as documented
 	}
 	c.secret(live)
-	return live, err
+	return live, nil
 }
 
 // List reads all objects of a resource that the label selector matches, page
@@ -291,13 +294,15 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 		}
 		result := request.Do(ctx)
 		answer, _ = result.Raw() // its error lacks what the server said
-		return result.Error()
+		if err := result.Error(); d.Version != "" && apierrors.IsConflict(err) {
+			return &lostRace{err} // the version that the caller decided about is no more
+		} else if err != nil {
+			return err
+		}
+		return nil
 	})
-	if gone(err) {
-		return true, nil
-	}
 	if err != nil {
-		return false, err
+		return c.missing(ctx, r, err)
 	}
 	var kind struct {
 		Kind     string            `json:"kind"`

@@ -45,8 +45,7 @@ type Options struct {
 	// Recreate are the kinds (as kubectl names them: Job, Deployment.apps)
 	// that may be recreated.
 	Recreate []string
-	// ForceNamespaces: delete namespaces and CRDs even when what would go with
-	// them is not ours.
+	// ForceNamespaces: delete Namespaces and CRDs whatever they contain.
 	ForceNamespaces bool
 	// VerifyFull asks the server about every object, whatever its fingerprint.
 	VerifyFull bool
@@ -64,18 +63,12 @@ type Input struct {
 	Live      map[bundle.ID]*unstructured.Unstructured
 	// Unsure are objects of which nothing can be known, with the reason.
 	Unsure map[bundle.ID]error
-	// Foreign are, for a Namespace or CRD that might be deleted, what would go
-	// with it and is not ours, as messages name it.
-	Foreign map[bundle.ID][]string
+	// Contents are what the Namespaces and CRDs hold that might be deleted.
+	Contents map[bundle.ID]Contents
 	// Invalid are objects of the bundle that were left out of it: they stay as
 	// they are, and somebody else tells of them.
 	Invalid map[bundle.ID]bool
-	// Served says whether the server serves a kind at all.
-	Served  func(schema.GroupKind) bool
 	Options Options
-
-	inUse     map[string]string           // namespace -> an object of the bundle in it
-	kindInUse map[schema.GroupKind]string // kind -> an object of the bundle of it
 }
 
 // Need is an edge of the plan: Step has to be applied or ready (or, between
@@ -85,6 +78,9 @@ type Need struct {
 	Want   order.Want
 	Reason string
 	Weak   bool
+	// Timing: the edge is about when only; what becomes of Step is the same to
+	// this one.
+	Timing bool
 }
 
 // Step is what is to be done with one object.
@@ -130,6 +126,8 @@ type Plan struct {
 	Warnings []string
 	// Refused is why the plan may be shown, but not carried out (MaxPrune).
 	Refused []bundle.Problem
+	// Guard decides about deletions, again before each of them.
+	Guard *Guard
 }
 
 // Build plans. It returns problems that must stop the run before its first
@@ -304,23 +302,6 @@ func keepsLive(live *unstructured.Unstructured) (string, bool) {
 		return "", false
 	}
 	return keeps(live)
-}
-
-// keeping are the annotations that forbid to delete an object (cli-utils'
-// common.NoDeletion).
-var keeping = map[string]string{
-	bundle.OnRemove:          "keep",
-	bundle.LifecycleDeletion: "detach",
-}
-
-// keeps says whether an annotation forbids to delete the object.
-func keeps(live *unstructured.Unstructured) (string, bool) {
-	for key, value := range live.GetAnnotations() {
-		if value != "" && keeping[key] == value {
-			return key + ": " + value, true
-		}
-	}
-	return "", false
 }
 
 // Changed says whether the stored object differs from the live one, or we own

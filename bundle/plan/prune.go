@@ -1,16 +1,13 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/order"
@@ -48,24 +45,17 @@ func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent [
 // prune plans deletions, dependents before what they depend on.
 func (in *Input) prune(p *Plan) {
 	var steps []*Step
-	absent := map[bundle.ID]*bundle.Absent{}
-	for _, a := range in.Absent {
-		absent[a.ID] = a
-	}
-	kept := in.uids(p)
-	in.inUse, in.kindInUse = map[string]string{}, map[schema.GroupKind]string{}
-	for _, o := range in.Graph.Objects {
-		in.inUse[o.ID.Namespace] = bundle.Name(o.ID)
-		in.kindInUse[o.ID.GroupKind] = bundle.Name(o.ID)
-	}
-	for _, id := range Candidates(in.Inventory.Members, in.Graph, in.Absent) {
+	p.Guard = newGuard(in, p)
+	candidates := Candidates(in.Inventory.Members, in.Graph, in.Absent)
+	served := in.served(candidates)
+	for _, id := range candidates {
 		if in.Invalid[id] {
 			continue
 		}
 		live := in.Live[id]
 		switch err := in.Unsure[id]; {
 		case live == nil && err != nil:
-			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(""), Action: Skipped, Stays: true,
+			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Stays: true,
 				Reason: "whether it is still there cannot be known: " + err.Error()})
 			continue
 		case live == nil:
@@ -74,57 +64,24 @@ func (in *Input) prune(p *Plan) {
 			}
 			continue
 		}
-		s := &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Pruned}
-		in.guard(s, absent[id] != nil, kept)
-		steps = append(steps, s)
+		v := p.Guard.Decide(id, live, in.Contents[id])
+		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Stays: v.Stays, Shared: v.Shared})
 	}
 	in.stillNeeded(p, steps)
 	in.backwards(p, steps)
 }
 
-// uids are those of the objects that the bundle has: the same object may be
-// served under two API groups, and must not be deleted under the old one.
-func (in *Input) uids(p *Plan) map[types.UID]bundle.ID {
-	uids := map[types.UID]bundle.ID{}
-	for _, s := range p.Steps {
-		if s.Live != nil {
-			uids[s.Live.GetUID()] = s.ID
+// served are the versions of the groups that the candidates' APIServices serve:
+// those of objects that cannot be read.
+func (in *Input) served(candidates []bundle.ID) map[string]string {
+	versions := map[string]string{}
+	for _, id := range candidates {
+		if live := in.Live[id]; live != nil && id.GroupKind == apiServiceKind {
+			version, group, _ := strings.Cut(id.Name, ".")
+			versions[group] = version
 		}
 	}
-	return uids
-}
-
-// guard is every reason not to delete an object.
-func (in *Input) guard(s *Step, asked bool, kept map[types.UID]bundle.ID) {
-	owner := s.Live.GetAnnotations()[inventory.OwningInventory]
-	reason, keep := keeps(s.Live)
-	same, twice := kept[s.Live.GetUID()]
-	controller := metav1.GetControllerOf(s.Live)
-	switch {
-	case in.Options.NoPrune:
-		s.Action, s.Reason = Skipped, cmp.Or(in.Options.NoPruneReason, "--no-prune")
-	case keep:
-		s.Action, s.Reason = Detached, reason
-	case twice:
-		s.Action, s.Shared, s.Reason = Detached, true, "it is the same object as "+bundle.Name(same)
-	case owner != in.Inventory.ID && owner != "":
-		s.Action, s.Reason = Detached, fmt.Sprintf("it belongs to inventory %q", owner)
-	case owner == "" && !asked:
-		s.Action, s.Reason = Detached, "its annotation "+inventory.OwningInventory+" is gone: it is no longer ours to delete"
-	case controller != nil && !asked:
-		s.Action, s.Reason = Detached, fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
-	case s.ID.GroupKind == namespaceKind && in.inUse[s.ID.Name] != "":
-		s.Action, s.Reason = Skipped, "still in use by "+in.inUse[s.ID.Name]
-	case s.ID.GroupKind == crdKind && in.kindInUse[DefinedKind(s.Live)] != "":
-		s.Action, s.Reason = Skipped, "still in use by "+in.kindInUse[DefinedKind(s.Live)]
-	case s.ID.GroupKind == namespaceKind && s.ID.Name == in.Inventory.Namespace && !in.Options.Destroy:
-		s.Action, s.Reason = Skipped, "it holds the inventory itself"
-	case len(in.Foreign[s.ID]) > 0 && !in.Options.ForceNamespaces:
-		s.Action, s.Stays = Skipped, true
-		s.Reason = "with it would go what is not ours: " + some(in.Foreign[s.ID], 5) + "; remove that first, or use --force-namespaces"
-	case asked:
-		s.Reason = "the bundle wants it absent"
-	}
+	return versions
 }
 
 // DefinedKind is the kind that a CustomResourceDefinition defines.
@@ -207,13 +164,10 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
 			dependent := steps[e.From]
-			s.Needs = append(s.Needs, Need{Step: at[e.From], Want: order.Ready, Reason: "goes before: " + e.Reason, Weak: e.Weak})
-			if s.Action == Pruned && dependent.Action != Pruned && (!e.Weak || s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind) {
-				s.Action, s.Stays = Skipped, dependent.Stays
-				if dependent.Action == Detached {
-					s.Action = Detached // nobody will ever delete it for us
-				}
-				s.Reason = fmt.Sprintf("%s stays and needs it (%s)", bundle.Name(dependent.ID), e.Reason)
+			need := Need{Step: at[e.From], Want: order.Ready, Reason: "goes before: " + e.Reason, Weak: e.Weak}
+			s.Needs = append(s.Needs, need)
+			if dependent.Action != Pruned && s.Follows(need) {
+				s.Follow(dependent, e.Reason)
 			}
 		}
 		if s.ID.GroupKind == apiServiceKind {
@@ -240,13 +194,13 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			}
 			for i := range p.Steps[first:] {
 				if p.Steps[first+i] != s && !named[first+i] {
-					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "goes before: the namespace holds the inventory"})
+					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "goes before: the namespace holds the inventory", Timing: true})
 				}
 			}
 			continue
 		}
 		for _, service := range services {
-			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: "goes before: namespaces hang while an APIService is not available", Weak: true})
+			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: "goes before: namespaces hang while an APIService is not available", Weak: true, Timing: true})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"brine/bundle"
 )
@@ -59,6 +60,10 @@ var (
 	namespaces = schema.GroupResource{Resource: "namespaces"}
 	classes    = schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}
 	rbac       = "rbac.authorization.k8s.io"
+	// What defines kinds: by these it is proven that a kind is not served because
+	// there is none.
+	crds        = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 )
 
 // Of are the rights for uses and for an inventory in namespace, sorted and each
@@ -77,6 +82,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 			grants(u, add)
 		}
 		reasons(u, add)
+		guards(u, add)
 	}
 	if readOnly {
 		add(configMaps, namespace, "", Reading...)
@@ -104,6 +110,26 @@ func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	case "PersistentVolumeClaim":
 		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")
 		add(classes, "", "", "list")
+	}
+}
+
+// guards are the rights to see what a Namespace or CRD holds before it is
+// deleted, and whether a kind is not served because nobody defines it.
+func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	gk := u.ID.GroupKind
+	isCRD := gk == schema.GroupKind{Group: crds.Group, Kind: "CustomResourceDefinition"}
+	if isCRD || gk == (schema.GroupKind{Kind: "Namespace"}) || !scheme.Scheme.IsGroupRegistered(gk.Group) {
+		add(crds, "", "", "get", "list")
+		add(apiServices, "", "", "get", "list")
+	}
+	switch {
+	case !slices.Contains(u.Verbs, "delete"):
+	case gk == schema.GroupKind{Kind: "Namespace"}:
+		add(schema.GroupResource{Group: "*", Resource: "*"}, u.ID.Name, "", "list")
+	case isCRD && u.Content != nil:
+		group, _, _ := unstructured.NestedString(u.Content.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(u.Content.Object, "spec", "names", "plural")
+		add(schema.GroupResource{Group: group, Resource: plural}, "", "", "list")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"brine/bundle/cluster"
 )
 
 // Roles are the Role of each namespace and the ClusterRole that grant rights,
@@ -47,17 +49,21 @@ func Roles(rights []Right, name string, subject *rbacv1.Subject, fresh []string)
 }
 
 type head struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   map[string]string `json:"metadata"`
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+}
+
+type metadata struct {
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace,omitempty"`
+	Labels    map[string]string `json:"labels"`
 }
 
 func newHead(kind, namespace, name string) head {
-	h := head{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Metadata: map[string]string{"name": name}}
-	if namespace != "" {
-		h.Metadata["namespace"] = namespace
-	}
-	return h
+	return head{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Metadata: metadata{
+		Name: name, Namespace: namespace, Labels: map[string]string{cluster.RoleLabel: "role"},
+	}}
 }
 
 func role(kind, namespace, name string, rights []Right) any {

@@ -125,7 +125,7 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 		f.StringVar(&r.plan, "plan", "", "do exactly what this plan of --plan-out says; if the bundle or the cluster moved since, do nothing (exit code 3)")
 	}
 	f.StringVar(&r.cascade, "cascade", "background", "how dependents of deleted objects go: background, foreground or orphan")
-	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete namespaces and CRDs even when what goes with them is not ours")
+	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even when they contain objects outside this inventory, or what they contain cannot be read")
 	f.BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 when there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "show only warnings and what went wrong")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "list unchanged objects and every reason to wait, too")

@@ -176,7 +176,7 @@ func TestSkippedIsNotSuccess(t *testing.T) {
 	s.goneAfter("v1/namespaces", s.ns+"-shared")
 	s.apply(namespace).want(t, 0)
 	s.create("v1/configmaps", strings.ReplaceAll(configMap("foreign"), "namespace: {ns}\n", "namespace: {ns}-shared\n"))
-	s.destroy().want(t, 1).tells(t, "not ours").did(t, "Namespace", s.ns+"-shared", plan.Skipped)
+	s.destroy().want(t, 1).tells(t, "outside this inventory").did(t, "Namespace", s.ns+"-shared", plan.Skipped)
 	if got := s.members(); len(got) != 1 {
 		t.Errorf("the inventory holds %v, want the namespace that stays", got)
 	}

@@ -37,11 +37,14 @@ What an upgrade prunes is in the older bundle: grant the roles of both, under tw
 names (--role). Roles and bindings of the bundle itself need the verbs escalate and
 bind for just these.
 
+Before a Namespace is deleted brine looks for objects of others in it, which takes
+the right to list everything in this namespace; for a CRD, to list what it defines.
+The roles themselves carry the label brine.dev/rbac and go with their namespace.
+
 --read-only writes what a preview needs that asks the server about nothing: a dry
 run takes the same rights as the real thing. Such a preview reads and compares, says
 "not verified" of all that would change, and lists the rights that are missing to
-apply. The guard that looks for objects of others before a namespace or a CRD is
-pruned sees only kinds that may be listed.`,
+apply. It keeps a Namespace or CRD of which it cannot see what it holds.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
 	}
 	f := cmd.Flags()

@@ -123,6 +123,8 @@ func TestRolesAreTheLeast(t *testing.T) {
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
+  labels:
+    brine.dev/rbac: role
   name: brine
   namespace: shop
 rules:

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// A kind that is not served says nothing of its objects: its CRD may serve no
+// version for a while, its API server may be down, discovery may be behind. That
+// there are none is proven if no CRD defines the kind and no API server other
+// than the cluster's own serves its group. Objects of a built-in kind that
+// Kubernetes serves no longer can be reached by nobody, and count as gone.
+
+var (
+	crds = Resource{
+		GVR: schema.GroupVersionResource{Group: crdKind.Group, Version: "v1", Resource: "customresourcedefinitions"},
+		GVK: crdKind.WithVersion("v1"),
+	}
+	apiServices = Resource{
+		GVR: schema.GroupVersionResource{Group: apiServiceKind.Group, Version: "v1", Resource: "apiservices"},
+		GVK: apiServiceKind.WithVersion("v1"),
+	}
+)
+
+// notServed tells "there is no such resource" from "there is no such object".
+func notServed(err error) bool {
+	return apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
+		strings.Contains(err.Error(), "the server could not find the requested resource"))
+}
+
+// Absent proves that there are no objects of a kind that discovery does not
+// know. Its error is the reason why that is not proven. Where a CRD turns out to
+// serve the kind after all, it is known from now on and Served is true.
+func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, err error) {
+	if err := c.Failed(gk.Group); err != nil {
+		return false, err
+	}
+	services, err := c.List(ctx, apiServices, "", "", "")
+	if err != nil {
+		return false, unproven(gk.String(), "APIServices", err)
+	}
+	for i := range services {
+		if group, _, _ := unstructured.NestedString(services[i].Object, "spec", "group"); group == gk.Group && behind(&services[i]) {
+			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", ErrNotServed, gk, services[i].GetName())
+		}
+	}
+	names, err := c.ListMetadata(ctx, crds, "", "")
+	if err != nil {
+		return false, unproven(gk.String(), "CRDs", err)
+	}
+	for i := range names {
+		if !strings.HasSuffix(names[i].Name, "."+gk.Group) {
+			continue
+		}
+		crd, err := c.Get(ctx, crds, bundle.ID{GroupKind: crdKind, Name: names[i].Name})
+		if err != nil {
+			return false, unproven(gk.String(), "CRD "+names[i].Name, err)
+		}
+		if crd == nil {
+			continue
+		}
+		if kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind"); kind != gk.Kind {
+			continue
+		}
+		resources := Defined(crd)
+		for _, r := range resources {
+			c.Learn(r)
+		}
+		if len(resources) == 0 {
+			return false, fmt.Errorf("%w: %s, whose CRD %s serves no version", ErrNotServed, gk, crd.GetName())
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// absent proves the same of a resource whose name is known: nil if there is no
+// such resource any more.
+func (c *Client) absent(ctx context.Context, r Resource) error {
+	name := r.GVR.GroupResource().String()
+	crd, err := c.Get(ctx, crds, bundle.ID{GroupKind: crdKind, Name: name})
+	switch {
+	case err != nil:
+		return unproven(name, "CRD "+name, err)
+	case crd != nil:
+		return fmt.Errorf("%w: CRD %s is there", ErrNotServed, name)
+	}
+	return c.absentAPIService(ctx, r.GVR.GroupVersion())
+}
+
+// ErrNotServed says that a kind is not served, though its objects may be there.
+var ErrNotServed = errors.New("its kind is not served by the cluster at the moment")
+
+// absentAPIService proves that no API server other than the cluster's own is to
+// serve a group's version.
+func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) error {
+	name := gv.Version + "." + gv.Group
+	service, err := c.Get(ctx, apiServices, bundle.ID{GroupKind: apiServiceKind, Name: name})
+	switch {
+	case err != nil:
+		return unproven(gv.String(), "APIService "+name, err)
+	case service != nil && behind(service):
+		return fmt.Errorf("%w: APIService %s is there", ErrNotServed, name)
+	}
+	return nil
+}
+
+// behind says whether another server stands behind an APIService.
+func behind(service *unstructured.Unstructured) bool {
+	s, _, _ := unstructured.NestedMap(service.Object, "spec", "service")
+	return s != nil
+}
+
+func unproven(kind, what string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %s, and there is no right to read %s", ErrNotServed, kind, what)
+	}
+	return fmt.Errorf("%w: %s; read %s: %w", ErrNotServed, kind, what, err)
+}
+
+// missing interprets the answer to a request for one object: true if the object
+// is proven not to be there.
+func (c *Client) missing(ctx context.Context, r Resource, err error) (bool, error) {
+	switch {
+	case !gone(err):
+		return false, err
+	case notServed(err) && r.GVR != crds.GVR && r.GVR != apiServices.GVR:
+		if err := c.absent(ctx, r); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// failedGroups are the groups that could not be discovered, with the reason.
+func (c *Client) failedGroups() map[schema.GroupVersion]error {
+	c.kinds.mu.RLock()
+	defer c.kinds.mu.RUnlock()
+	return maps.Clone(c.kinds.failed)
+}

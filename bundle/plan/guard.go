@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle"
+	"brine/inventory"
+)
+
+// Contents is what a Namespace or a CustomResourceDefinition holds that would be
+// lost with it.
+type Contents struct {
+	// Unmanaged are objects outside of the inventory, as messages name them.
+	Unmanaged []string
+	// Unknown is what could not be looked at, with the reason.
+	Unknown []string
+}
+
+// Guard decides whether an object may be deleted. It knows what the plan knows,
+// and is asked twice: for the plan, and again directly before the act.
+type Guard struct {
+	// Inventory is the inventory's ID, Home its namespace.
+	Inventory, Home string
+	Options         Options
+	// Absent are the objects that the bundle names as absent.
+	Absent map[bundle.ID]bool
+	// Same are the objects of the bundle by UID: one object may be served under
+	// two API groups, and must not be deleted under the old one.
+	Same map[types.UID]bundle.ID
+	// Namespaces and Kinds name, for a namespace and a kind that the bundle uses,
+	// one of the objects that use it.
+	Namespaces map[string]string
+	Kinds      map[schema.GroupKind]string
+}
+
+// Verdict is what may be done with an object that would be deleted.
+type Verdict struct {
+	// Action is Pruned, Detached or Skipped.
+	Action Action
+	Reason string
+	// Stays: a skipped deletion that leaves the run incomplete.
+	Stays bool
+	// Shared: the object is in the bundle under another group as well.
+	Shared bool
+}
+
+// newGuard is the guard of a plan whose applies are planned.
+func newGuard(in *Input, p *Plan) *Guard {
+	g := &Guard{
+		Inventory: in.Inventory.ID, Home: in.Inventory.Namespace, Options: in.Options,
+		Absent: map[bundle.ID]bool{}, Same: map[types.UID]bundle.ID{},
+		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
+	}
+	for _, a := range in.Absent {
+		g.Absent[a.ID] = true
+	}
+	for _, s := range p.Steps {
+		if s.Live != nil {
+			g.Same[s.Live.GetUID()] = s.ID
+		}
+	}
+	for _, o := range in.Graph.Objects {
+		g.Namespaces[o.ID.Namespace] = bundle.Name(o.ID)
+		g.Kinds[o.ID.GroupKind] = bundle.Name(o.ID)
+	}
+	return g
+}
+
+// Holds says whether the guard has to know what an object holds.
+func (g *Guard) Holds(id bundle.ID) bool {
+	return (id.GroupKind == namespaceKind || id.GroupKind == crdKind) && !g.Options.NoPrune && !g.Options.ForceNamespaces
+}
+
+// Decide is every reason not to delete an object.
+func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds Contents) Verdict {
+	owner := live.GetAnnotations()[inventory.OwningInventory]
+	asked := g.Absent[id]
+	reason, keep := keeps(live)
+	same, twice := g.Same[live.GetUID()]
+	controller := metav1.GetControllerOf(live)
+	switch {
+	case g.Options.NoPrune:
+		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, "--no-prune")}
+	case keep:
+		return Verdict{Action: Detached, Reason: reason}
+	case twice:
+		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
+	case owner != g.Inventory && owner != "":
+		return Verdict{Action: Detached, Reason: fmt.Sprintf("it belongs to inventory %q", owner)}
+	case owner == "" && !asked:
+		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " is gone: it is no longer ours to delete"}
+	case controller != nil && !asked:
+		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+	case id.GroupKind == namespaceKind && g.Namespaces[id.Name] != "":
+		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
+	case id.GroupKind == crdKind && g.Kinds[DefinedKind(live)] != "":
+		return Verdict{Action: Skipped, Reason: "still in use by " + g.Kinds[DefinedKind(live)]}
+	case id.GroupKind == namespaceKind && id.Name == g.Home && !g.Options.Destroy:
+		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
+	case g.Holds(id) && len(holds.Unmanaged) > 0:
+		return Verdict{Action: Skipped, Stays: true, Reason: "contains objects outside this inventory: " +
+			some(holds.Unmanaged, 5) + "; delete them first, or use --force-namespaces"}
+	case g.Holds(id) && len(holds.Unknown) > 0:
+		return Verdict{Action: Skipped, Stays: true, Reason: "may contain objects outside this inventory: cannot read " +
+			some(holds.Unknown, 3) + "; --force-namespaces deletes it all the same"}
+	case asked:
+		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
+	}
+	return Verdict{Action: Pruned}
+}
+
+// Keeps says whether an annotation forbids to delete an object.
+func Keeps(annotations map[string]string) (string, bool) {
+	for _, key := range []string{bundle.OnRemove, bundle.LifecycleDeletion} {
+		if value := annotations[key]; value != "" && value == keeping[key] {
+			return key + ": " + value, true
+		}
+	}
+	return "", false
+}
+
+// keeping are the annotations that forbid to delete an object (cli-utils'
+// common.NoDeletion).
+var keeping = map[string]string{
+	bundle.OnRemove:          "keep",
+	bundle.LifecycleDeletion: "detach",
+}
+
+func keeps(live *unstructured.Unstructured) (string, bool) { return Keeps(live.GetAnnotations()) }
+
+// Follows says whether a step that is to be deleted stays when one that has to go
+// before it stays: a Namespace, a CRD or an APIService never goes without what is
+// in it or served by it, nor does what is needed explicitly.
+func (s *Step) Follows(need Need) bool {
+	holder := s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind || s.ID.GroupKind == apiServiceKind
+	return s.Action == Pruned && !need.Timing && (!need.Weak || holder)
+}
+
+// Follow makes the step stay because of one that has to go before it and stays.
+// What is detached detaches what it needs, as nobody will ever delete that for us.
+func (s *Step) Follow(on *Step, reason string) {
+	s.Action, s.Stays = Skipped, on.Stays
+	if on.Action == Detached {
+		s.Action = Detached
+	}
+	s.Reason = fmt.Sprintf("%s stays and needs it (%s)", bundle.Name(on.ID), reason)
+}
