@@ -479,7 +479,7 @@ func (e *execution) settleAll(reason string) {
 			e.settleNotReady(n, notReady, reason+": "+n.reason)
 		}
 	}
-	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.halted, errTimeout) {
+	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.halted, ErrTimeout) {
 		e.keepAll(kept)
 	}
 	for _, n := range e.nodes {
