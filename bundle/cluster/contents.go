@@ -77,7 +77,9 @@ func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]Contents
 		goes: map[types.UID]bool{},
 	}
 	for _, u := range q.Deleted {
-		s.deleted[u.GetUID()] = true
+		if u.GetUID() != "" {
+			s.deleted[u.GetUID()] = true
+		}
 	}
 	var crds []*unstructured.Unstructured
 	for _, u := range q.Holders {
@@ -271,9 +273,14 @@ func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, namespace
 		s.listed[place{gk, name}] = true
 	}
 	for i := range items {
-		if len(namespaces) == 0 || s.namespaces[items[i].Namespace] {
-			s.found[items[i].UID] = &item{id: bundle.ID{Namespace: items[i].Namespace, Name: items[i].Name, GroupKind: gk}, meta: items[i]}
+		if len(namespaces) > 0 && !s.namespaces[items[i].Namespace] {
+			continue
 		}
+		id := bundle.ID{Namespace: items[i].Namespace, Name: items[i].Name, GroupKind: gk}
+		if items[i].UID == "" { // some aggregated API servers give none
+			items[i].UID = types.UID(id.String())
+		}
+		s.found[items[i].UID] = &item{id: id, meta: items[i]}
 	}
 }
 
