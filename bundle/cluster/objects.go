@@ -186,7 +186,7 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 		if missing, err := c.missing(ctx, r, err); !missing {
 			return nil, err
 		}
-		return nil, nil //nolint:nilnil // as documented
+		return nil, nil
 	}
 	c.secret(live)
 	return live, nil

@@ -137,7 +137,7 @@ func (c *planCase) input(t *testing.T) Input {
 	for i, u := range lines(t, c.live) {
 		id := idOf(u)
 		if why, unsure := c.unsure[u.GetName()]; unsure {
-			in.Unsure[id] = fmt.Errorf("%s", why) //nolint:err113 // data of a test
+			in.Unsure[id] = fmt.Errorf("%s", why)
 		} else {
 			u.SetUID(types.UID(fmt.Sprint("uid-", i)))
 			in.Live[id] = u
