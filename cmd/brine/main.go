@@ -6,10 +6,13 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"brine/bundle/apply"
@@ -49,6 +52,7 @@ func main() {
 func execute(ctx context.Context, s streams, args []string) int {
 	var p profile
 	root := newRoot(s, &p)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err := p.stop(); err != nil {
@@ -70,6 +74,16 @@ func execute(ctx context.Context, s streams, args []string) int {
 		refuse(s, cmd, args, code, err)
 	}
 	return code
+}
+
+// calledAs is the command's name in help texts: kubectl runs the program
+// kubectl-brine as its command "kubectl brine".
+func calledAs(program string) string {
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
+	if name == "kubectl-brine" {
+		return "kubectl brine"
+	}
+	return "brine"
 }
 
 type discard struct{}

@@ -5,38 +5,60 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// release is brine's version; builds of other commits say so by their revision.
-const release = "v0.1.0"
+// scripts/release sets these with the linker's -X: the version it was asked
+// for, the commit that was built, and that commit's time in RFC 3339.
+var (
+	release = "v0.2.0-dev"
+	commit  string
+	date    string
+)
 
 func version() string { return release }
 
 // features are what a caller of another release may ask for.
 var features = []string{"apply", "preview", "destroy", "status", "check", "history", "rollback", "output=json", "output=events", "output=salt", "output=salt-cmd", "output=salt-events"}
 
+// revision is the commit and its time: of the release, or those that the go
+// command stamped; empty where neither is known.
+func revision() (string, string) {
+	if commit != "" {
+		return commit, date
+	}
+	settings := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			settings[setting.Key] = setting.Value
+		}
+	}
+	return settings["vcs.revision"], settings["vcs.time"]
+}
+
 func newVersion(s streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print brine's version and what this build can do", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			revision := ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, setting := range info.Settings {
-					if setting.Key == "vcs.revision" {
-						revision = setting.Value
-					}
-				}
-			}
+			revision, date := revision()
 			if format == "json" {
 				return json.NewEncoder(s.out).Encode(map[string]any{
-					"apiVersion": "brine.dev/v1", "kind": "Version", "version": version(), "revision": revision,
+					"apiVersion": "brine.dev/v1", "kind": "Version", "version": version(), "revision": revision, "date": date,
 					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features,
 				})
 			}
-			_, err := fmt.Fprintf(s.out, "brine %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			var parts []string
+			if revision != "" {
+				parts = append(parts, "commit "+revision[:min(len(revision), 12)])
+			}
+			if date != "" {
+				parts = append(parts, date)
+			}
+			parts = append(parts, runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH)
+			_, err := fmt.Fprintf(s.out, "brine %s (%s)\n", version(), strings.Join(parts, ", "))
 			return err
 		},
 	}
