@@ -31,7 +31,7 @@ func (r *release) distroPackage(p platform, format string) error {
 	for _, e := range entries {
 		c := &files.Content{Destination: "/" + e.Path, FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: os.FileMode(e.mode()), MTime: r.Date}}
 		if e.Link != "" {
-			c.Type, c.Source = files.TypeSymlink, e.Link
+			c.Type, c.Source, c.FileInfo.Mode = files.TypeSymlink, e.Link, 0o777
 		} else {
 			c.Source = filepath.Join(stage, filepath.FromSlash(e.Path))
 			if err := os.MkdirAll(filepath.Dir(c.Source), 0o755); err != nil {

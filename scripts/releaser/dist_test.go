@@ -1,0 +1,327 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	"sigs.k8s.io/yaml"
+)
+
+// These tests start from what scripts/release made, and from nothing else:
+// BRINE_TEST_DIST names the folder.
+
+// dist is the one file of the release with such a name.
+func dist(t *testing.T, pattern string) string {
+	t.Helper()
+	dir := os.Getenv("BRINE_TEST_DIST")
+	if dir == "" {
+		t.Skip("SKIPPED: BRINE_TEST_DIST names no release; scripts/test release makes one")
+	}
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s has not one file %s: %v", dir, pattern, found)
+	}
+	return found[0]
+}
+
+func here() platform { return platform{runtime.GOOS, runtime.GOARCH} }
+
+// run gives what a program prints; the test fails when it fails.
+func run(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", cmd, err, out, &stderr)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// says fails the test when a text has not all of the words.
+func says(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("it does not say %q:\n%s", w, text[:min(len(text), 2000)])
+		}
+	}
+}
+
+// untar unpacks a tar file, through gzip if it is.
+func untar(t *testing.T, data []byte, to string) {
+	t.Helper()
+	var r io.Reader = bytes.NewReader(data)
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = z
+	}
+	for files := tar.NewReader(r); ; {
+		h, err := files.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(to, h.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch h.Typeflag {
+		case tar.TypeSymlink:
+			err = os.Symlink(h.Linkname, path)
+		case tar.TypeReg:
+			var content []byte
+			if content, err = io.ReadAll(files); err == nil {
+				err = os.WriteFile(path, content, h.FileInfo().Mode())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// unpacked is the archive for this machine, unpacked: its folder.
+func unpacked(t *testing.T) string {
+	t.Helper()
+	archive := dist(t, "brine_*_"+here().String()+".tar.gz")
+	dir := t.TempDir()
+	untar(t, read(t, archive), dir)
+	return filepath.Join(dir, strings.TrimSuffix(filepath.Base(archive), ".tar.gz"))
+}
+
+// released is the version in the name of a file of the release.
+func released(t *testing.T) string {
+	t.Helper()
+	return strings.Split(filepath.Base(dist(t, "brine_*_krew.yaml")), "_")[1]
+}
+
+func TestChecksumsAreThoseOfAllFiles(t *testing.T) {
+	sums := dist(t, "SHA256SUMS")
+	var listed []string
+	for line := range strings.Lines(string(read(t, sums))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		listed = append(listed, name)
+		if got := fmt.Sprintf("%x", sha256.Sum256(read(t, filepath.Join(filepath.Dir(sums), name)))); got != sum {
+			t.Errorf("%s has the sum %s, listed is %s", name, got, sum)
+		}
+	}
+	files, err := os.ReadDir(filepath.Dir(sums))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), "SHA256SUMS") && !slices.Contains(listed, f.Name()) {
+			t.Errorf("%s is not listed", f.Name())
+		}
+	}
+}
+
+func TestArchive(t *testing.T) {
+	dir := unpacked(t)
+	var v struct{ Version, Revision, Date string }
+	if err := json.Unmarshal([]byte(run(t, exec.Command(filepath.Join(dir, "brine"), "version", "-o", "json"))), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Version != "v"+released(t) || len(v.Revision) != 40 || !strings.HasSuffix(v.Date, "Z") {
+		t.Errorf("it says of itself %+v", v)
+	}
+	says(t, run(t, exec.Command(filepath.Join(dir, "brine"), "version")), "v"+released(t), v.Revision[:12], v.Date)
+	says(t, run(t, exec.Command(filepath.Join(dir, "kubectl-brine"), "apply", "--help")), "kubectl brine apply -f BUNDLE")
+	says(t, string(read(t, filepath.Join(dir, "man", "brine-apply.1"))), `.TH "BRINE-APPLY" "1"`, "v"+released(t), "force-conflicts")
+	says(t, string(read(t, filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"))), "k8s.io/client-go ", "std 1.", "Apache License", "Permission is hereby granted")
+	says(t, run(t, exec.Command("bash", "-c", `source "$0" && complete -p brine`, filepath.Join(dir, "completions", "brine.bash"))), "__start_brine")
+	for _, file := range []string{"completions/_brine", "completions/brine.fish", "completions/brine.ps1", "CHANGELOG.md", "examples/job.yaml", "examples/pillar.sls", "salt/_modules/brine.py", "salt/_states/brine.py"} {
+		if len(read(t, filepath.Join(dir, file))) == 0 {
+			t.Errorf("%s is empty", file)
+		}
+	}
+}
+
+// Every manual page there has to be one of a command, and the other way round.
+func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
+	dir := unpacked(t)
+	pages, err := os.ReadDir(filepath.Join(dir, "man"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := run(t, exec.Command(filepath.Join(dir, "brine"), "--help"))
+	var got []string
+	for _, p := range pages {
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(p.Name(), ".1"), "brine-"); ok {
+			got = append(got, name)
+		}
+	}
+	var want []string
+	_, commands, _ := strings.Cut(help, "Available Commands:\n")
+	for line := range strings.Lines(commands) {
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		if name := strings.Fields(line)[0]; name != "help" && name != "completion" {
+			want = append(want, name)
+		}
+	}
+	if slices.Sort(want); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("there are pages of %v, and commands %v", got, want)
+	}
+}
+
+// Sizes that a release may not exceed by accident.
+func TestBinaryIsSmall(t *testing.T) {
+	const most = 47_000_000
+	info, err := os.Stat(filepath.Join(unpacked(t), "brine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the binary has %d bytes", info.Size())
+	if info.Size() > most {
+		t.Errorf("the binary has %d bytes, at most %d are wanted: scripts/release --sizes shows of what", info.Size(), most)
+	}
+}
+
+func TestSBOMIsWhatTheBinarySays(t *testing.T) {
+	var bom cdx.BOM
+	if err := cdx.NewBOMDecoder(bytes.NewReader(read(t, dist(t, "brine_*_"+here().String()+".cdx.json"))), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(unpacked(t), "brine")
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range *bom.Components {
+		got = append(got, c.Name+" "+c.Version)
+		if c.Licenses == nil || len(*c.Licenses) == 0 {
+			t.Errorf("%s has no licence", c.Name)
+		}
+	}
+	want := []string{"std " + strings.TrimPrefix(info.GoVersion, "go")}
+	for _, m := range info.Deps {
+		want = append(want, m.Path+" "+m.Version)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the SBOM has %v\nthe binary %v", got, want)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(read(t, binary))); (*bom.Metadata.Component.Hashes)[0].Value != sum {
+		t.Errorf("the SBOM is of another binary than %s", sum)
+	}
+}
+
+// The wheel is one that Python's installers take: every file with its sum.
+func TestWheel(t *testing.T) {
+	data := read(t, dist(t, "saltext_brine-*-py3-none-any.whl"))
+	files, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for _, f := range files.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[f.Name] = string(text)
+	}
+	info := "saltext_brine-" + released(t) + ".dist-info/"
+	says(t, content[info+"METADATA"], "Name: saltext-brine\n", "Version: "+released(t)+"\n", "Requires-Python: >=3.6\n")
+	says(t, content[info+"entry_points.txt"], "[salt.loader]\nsaltext.brine = saltext.brine\n")
+	says(t, content["saltext/brine/__init__.py"], `__version__ = "`+released(t)+`"`)
+	for _, name := range []string{"saltext/brine/modules/brine.py", "saltext/brine/states/brine.py"} {
+		says(t, content[name], `__virtualname__ = "brine"`)
+	}
+	if strings.Count(content[info+"RECORD"], "\n") != len(content) {
+		t.Errorf("RECORD lists other files than there are:\n%s", content[info+"RECORD"])
+	}
+}
+
+// What krew does: the archive by its sum, the files it names, the link.
+func TestKrewManifestInstallsThePlugin(t *testing.T) {
+	var plugin struct {
+		Spec struct {
+			Version   string
+			Platforms []struct {
+				URI, Sha256, Bin string
+				Selector         struct{ MatchLabels map[string]string }
+				Files            []struct{ From, To string }
+			}
+		}
+	}
+	if err := yaml.UnmarshalStrict(read(t, dist(t, "brine_*_krew.yaml")), &struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+		Spec       any            `json:"spec"`
+	}{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(read(t, dist(t, "brine_*_krew.yaml")), &plugin); err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	for _, p := range plugin.Spec.Platforms {
+		if p.Selector.MatchLabels["os"] != runtime.GOOS || p.Selector.MatchLabels["arch"] != runtime.GOARCH {
+			continue
+		}
+		archive := dist(t, filepath.Base(p.URI))
+		if sum := fmt.Sprintf("%x", sha256.Sum256(read(t, archive))); sum != p.Sha256 {
+			t.Errorf("%s has the sum %s, the manifest says %s", archive, sum, p.Sha256)
+		}
+		dir := t.TempDir()
+		untar(t, read(t, archive), dir)
+		for _, f := range p.Files {
+			to := filepath.Join(bin, f.To)
+			if f.To == "." {
+				to = filepath.Join(bin, filepath.Base(f.From))
+			}
+			if err := os.Rename(filepath.Join(dir, f.From), to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// kubectl finds it by its name on PATH.
+		cmd := kubectl(t, "brine", "version")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		says(t, run(t, cmd), "brine "+plugin.Spec.Version+" (commit ")
+		return
+	}
+	t.Errorf("the manifest has no platform %s", here())
+}
+
+func kubectl(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.Command(filepath.Join("..", "cluster"), append([]string{"kubectl"}, args...)...)
+}
