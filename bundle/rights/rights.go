@@ -90,7 +90,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 		return sorted(set)
 	}
 	add(configMaps, namespace, "", "get", "list", "create", "update", "delete")
-	add(secrets, namespace, "", "get", "list", "create", "update", "delete")
+	add(secrets, namespace, "", "get", "list", "create", "update", "patch", "delete")
 	add(leases, namespace, "", "get", "create", "update", "delete")
 	// Where the inventory's namespace is not there, it is made.
 	add(namespaces, "", "", "get", "create", "patch")

@@ -110,5 +110,16 @@ func TestRPM(t *testing.T) {
 	if err := rpm.ExpandPayload(root); err != nil {
 		t.Fatal(err)
 	}
+	files, err := rpm.Header.GetFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files { // ExpandPayload leaves this out
+		if f.Linkname() == "" {
+			if err := os.Chmod(filepath.Join(root, f.Name()), os.FileMode(f.Mode()).Perm()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	installed(t, root, "usr/share/zsh/site-functions/_brine")
 }

@@ -3,11 +3,10 @@ package output
 import (
 	"bytes"
 	"compress/gzip"
-	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
+	"io"
 	"slices"
 	"strings"
 
@@ -15,11 +14,6 @@ import (
 	"brine/bundle/apply"
 	"brine/bundle/plan"
 )
-
-//go:embed html.tmpl
-var htmlText string
-
-var htmlPage = template.Must(template.New("html").Parse(htmlText))
 
 // html writes the result as one page that needs nothing else: to be read
 // elsewhere, on any screen, by keyboard, on paper. Progress goes to Err.
@@ -49,17 +43,13 @@ func (h *html) Close() error {
 	if err != nil {
 		return fmt.Errorf("draw the page: %w", err)
 	}
-	var b bytes.Buffer
-	if err := htmlPage.Execute(&b, page); err != nil {
-		return fmt.Errorf("draw the page: %w", err)
-	}
-	if _, err := h.o.Out.Write(b.Bytes()); err != nil {
+	if _, err := io.WriteString(h.o.Out, page.markup()); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
 }
 
-// page is what the template shows.
+// page is what markup shows.
 type page struct {
 	Title, Time, Outcome, Requests string
 	Bad                            bool
