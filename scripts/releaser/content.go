@@ -53,7 +53,9 @@ func folder(dir, below string) ([]entry, error) {
 	return entries, err
 }
 
-func join(parts ...string) string { return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "/") }
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "/")
+}
 
 // salt are the Salt modules, as file roots want them.
 func (r *release) salt(below string) ([]entry, error) {
