@@ -298,14 +298,6 @@ func (e *execution) probe(n *node) {
 	}()
 }
 
-// look GETs an object that no watch told of.
-func (e *execution) look(n *node) {
-	go func() {
-		live, err := e.client.Get(e.work, n.resource, n.ID)
-		e.send(looked{node: n, live: live, err: err})
-	}()
-}
-
 func (e *execution) send(m any) {
 	select {
 	case e.mail <- m:

@@ -90,6 +90,7 @@ type execution struct {
 	hints      ready.Hints
 	deleted    deletions
 	searches   searches
+	polling    map[schema.GroupVersionResource]bool // kinds of which some are asked for now and then
 }
 
 // outcome is what an applier reports.
@@ -112,7 +113,7 @@ type served struct {
 	err  error
 }
 
-// looked is the answer of a GET for an object that no watch told of.
+// looked is the answer about an object that no watch told of.
 type looked struct {
 	node *node
 	live *unstructured.Unstructured
@@ -131,7 +132,7 @@ func (r *run) execute(ctx context.Context) *execution {
 	defer cancel()
 	e := &execution{
 		run: r, byID: map[bundle.ID]*node{}, dependents: make([][]dependent, len(r.plan.Steps)),
-		mail: make(chan any, 1024), work: work, quiet: time.Now(), heard: map[schema.GroupKind]time.Time{},
+		mail: make(chan any, 1024), work: work, quiet: time.Now(), heard: map[schema.GroupKind]time.Time{}, polling: map[schema.GroupVersionResource]bool{},
 	}
 	e.deadline, _ = ctx.Deadline()
 	e.watches = r.client.Watches(r.inv.Selector(), func(m any) {
@@ -508,7 +509,7 @@ func (e *execution) clock() {
 		if now.Sub(n.checked) > distrust && now.Sub(e.heard[n.ID.GroupKind]) > distrust && asked < distrustful && !n.polled {
 			n.checked = now
 			asked++
-			e.look(n)
+			e.look(n.resource, []*node{n}, nil)
 		}
 		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
 			e.settleNotReady(n, notReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))

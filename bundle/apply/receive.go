@@ -34,15 +34,22 @@ func (e *execution) receive(m any) {
 		}
 	case cluster.Synced:
 		// What the watch should have told of, and did not, is asked for.
+		var missed []*node
 		for _, n := range e.nodes {
 			if (n.state == waiting || n.state == failing) && !n.seen && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace) {
-				e.look(n)
+				missed = append(missed, n)
 			}
 		}
+		e.look(m.Resource, missed, nil)
 	case cluster.Broken:
 		e.broken(m)
 	case looked:
 		e.lookedAt(m)
+	case due:
+		e.pollDue(m.resource)
+	case polled:
+		e.polling[m.resource.GVR] = false
+		e.pollAfter(m.resource, pollEvery)
 	}
 }
 
@@ -138,7 +145,7 @@ func (e *execution) wait(n *node, status ready.Status) {
 	}
 	e.progress(n, status)
 	if n.Deletes() && !e.labelled(n.Live) {
-		e.pollGone(n)
+		e.poll(n, pollEvery/20)
 		return
 	}
 	scope := e.scopeOf(n)
@@ -146,7 +153,7 @@ func (e *execution) wait(n *node, status ready.Status) {
 		scope = n.ID.Namespace
 	}
 	if e.unwatched[watchName(n, scope)] {
-		e.poll(n)
+		e.poll(n, pollEvery)
 		return
 	}
 	e.watches.Start(e.work, n.resource, scope)
@@ -351,42 +358,6 @@ func (e *execution) broken(m cluster.Broken) {
 			e.watches.Start(e.work, n.resource, n.ID.Namespace)
 			continue
 		}
-		e.poll(n)
-	}
-}
-
-const pollEvery = 2 * time.Second
-
-// poll asks for an object now and then: one chain of requests, however often
-// it is called.
-func (e *execution) poll(n *node) {
-	if n.polled {
-		return
-	}
-	n.polled = true
-	time.AfterFunc(pollEvery, func() { e.look(n) })
-}
-
-// pollGone asks for an object that carries no label to watch by.
-func (e *execution) pollGone(n *node) {
-	n.polled = true
-	time.AfterFunc(pollEvery/20, func() { e.look(n) })
-}
-
-func (e *execution) lookedAt(m looked) {
-	n := m.node
-	if n.state != waiting && n.state != failing {
-		return
-	}
-	if m.err == nil {
-		live := m.live
-		if live == nil {
-			live = n.stored
-		}
-		e.observe(n, live, m.live == nil)
-	}
-	if n.polled && (n.state == waiting || n.state == failing) {
-		n.polled = false
-		e.poll(n)
+		e.poll(n, pollEvery)
 	}
 }

@@ -60,6 +60,7 @@ type Client struct {
 	raw      rest.Interface
 	kinds    kinds
 	pace     *pace
+	polls    flowcontrol.RateLimiter
 	ahead    chan error // the answer to Hurry
 }
 
@@ -92,7 +93,7 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, config: given, http: shared, gate: gate, host: config.Host, options: o, pace: pace}
+	c := &Client{Requests: counter, config: given, http: shared, gate: gate, host: config.Host, options: o, pace: pace, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}

@@ -70,7 +70,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		return err
 	})
 	c.secret(stored)
-	return stored, *warned, err
+	return stored, *warned, sized(err, func() int { return len(body) })
 }
 
 // readable is JSON that the server can read as the YAML it takes it for: control
@@ -134,7 +134,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		return err
 	})
 	c.secret(stored)
-	return stored, err
+	return stored, sized(err, func() int { return sizeOf(u) })
 }
 
 // Update puts an object; its resourceVersion makes it fail with a conflict
@@ -154,7 +154,12 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 		return &lostRace{err}
 	})
 	c.secret(stored)
-	return stored, err
+	return stored, sized(err, func() int { return sizeOf(u) })
+}
+
+func sizeOf(u *unstructured.Unstructured) int {
+	text, _ := json.Marshal(u.Object)
+	return len(text)
 }
 
 // sameContent says whether the live object is what we meant to write.

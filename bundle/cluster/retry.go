@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -69,7 +70,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 func Transient(err error) bool {
 	var lost *lostRace
 	switch {
-	case errors.As(err, &lost), apierrors.IsUnauthorized(err), undecodable(err):
+	case errors.As(err, &lost), apierrors.IsUnauthorized(err), undecodable(err), isTooLarge(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
@@ -159,6 +160,26 @@ func undecodable(err error) bool {
 		}
 	}
 	return false
+}
+
+// isTooLarge: the API server reads no larger request (413), or etcd stores no
+// larger object, which the server calls its own error (500); in the words of
+// etcd's server and of its client.
+func isTooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(text, "etcdserver: request is too large") ||
+		strings.Contains(text, "trying to send message larger than max")
+}
+
+// sized says how large an object is that is too large.
+func sized(err error, size func() int) error {
+	if !isTooLarge(err) {
+		return err
+	}
+	return fmt.Errorf("the object is too large: it has %d bytes; the API server takes requests of up to 3145728 bytes, and etcd stores up to 1572864 unless its --max-request-bytes says otherwise: %w", size(), err)
 }
 
 // gone says that the object, or its kind, is not there.

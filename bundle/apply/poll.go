@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// Objects that cannot be watched, because the right to it is missing or they
+// carry no label to watch by, are asked for now and then: in one chain of rounds
+// for each kind, the next one a pause after the last one's answers.
+const pollEvery = 2 * time.Second
+
+// due begins a round, polled ends it.
+type (
+	due    struct{ resource cluster.Resource }
+	polled struct{ resource cluster.Resource }
+)
+
+// poll asks for an object in every round from now on.
+func (e *execution) poll(n *node, after time.Duration) {
+	n.polled = true
+	e.pollAfter(n.resource, after)
+}
+
+func (e *execution) pollAfter(r cluster.Resource, pause time.Duration) {
+	if e.polling[r.GVR] {
+		return
+	}
+	e.polling[r.GVR] = true
+	time.AfterFunc(pause, func() { e.send(due{r}) })
+}
+
+// pollDue asks for those of a kind that are still waited for.
+func (e *execution) pollDue(r cluster.Resource) {
+	var nodes []*node
+	for _, n := range e.nodes {
+		// The state first: while a node is acting its resource is its applier's.
+		if (n.state == waiting || n.state == failing) && n.polled && n.resource.GVR == r.GVR {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		e.polling[r.GVR] = false
+		return
+	}
+	e.look(r, nodes, func() { e.send(polled{r}) })
+}
+
+// look asks for objects that no watch told of.
+func (e *execution) look(r cluster.Resource, nodes []*node, done func()) {
+	if len(nodes) == 0 {
+		return
+	}
+	ids, byID := make([]bundle.ID, len(nodes)), map[bundle.ID]*node{}
+	for i, n := range nodes {
+		ids[i], byID[n.ID] = n.ID, n
+	}
+	go func() {
+		e.client.Poll(e.work, r, ids, e.inv.Selector(), func(id bundle.ID, live *unstructured.Unstructured, err error) {
+			e.send(looked{node: byID[id], live: live, err: err})
+		})
+		if done != nil {
+			done()
+		}
+	}()
+}
+
+func (e *execution) lookedAt(m looked) {
+	n := m.node
+	if n.state != waiting && n.state != failing || m.err != nil {
+		return
+	}
+	live := m.live
+	if live == nil {
+		live = n.stored
+	}
+	e.observe(n, live, m.live == nil)
+}
