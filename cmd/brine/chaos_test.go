@@ -191,7 +191,12 @@ func TestChaos(t *testing.T) {
 				how := &hows[j]
 				t.Run(how.name, func(t *testing.T) {
 					t.Parallel()
-					total := 0
+					total, requests := 0, requests
+					if how.pages > 0 { // there are more of them then
+						paged := chaosTrial(t, command, &disturbance{pages: how.pages}, rand.New(rand.NewPCG(seed, 0)))
+						paged.disturbed(0).want(t, 0)
+						requests = paged.proxy.Requests()
+					}
 					for _, r := range requests {
 						if how.fits == nil || how.fits(r) {
 							total++
