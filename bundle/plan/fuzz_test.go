@@ -16,6 +16,7 @@ func FuzzManagedFields(f *testing.F) {
 		{`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`, `{}`, `{"spec":{"ports":[{"port":80,"protocol":"TCP"}]}}`},
 		{`{"f:metadata":{"f:finalizers":{"v:\"a\"":{}},"f:x":{"i:0":{}}}}`, `null`, `{"x":[1]}`},
 		{`{"k:":{},"v:":{},"i:":{},"":{},":":{},"x":{},"f:a":null,"f:b":[],"f:c":{"k:[]":{},"k:null":{},"k:1":{}}}`, `[]`, `{"a":1,"b":null,"c":[{},null,1]}`},
+		{`{}`, `[]`, ``},
 		{`{"f:a":{"k:{\"b\":{\"c\":1}}":{}}}`, `{"f:a":{}}`, `{"a":[{"b":{"c":1}}]}`},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
@@ -27,12 +28,12 @@ func FuzzManagedFields(f *testing.F) {
 				u.Object = map[string]any{}
 			}
 			var entries []any
-			for manager, text := range map[string]string{"brine": ours, "somebody": theirs} {
+			for _, entry := range [][2]string{{"brine", ours}, {"somebody", theirs}} {
 				var fields any
-				if utiljson.Unmarshal([]byte(text), &fields) != nil {
+				if utiljson.Unmarshal([]byte(entry[1]), &fields) != nil {
 					return nil
 				}
-				entries = append(entries, map[string]any{"manager": manager, "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields})
+				entries = append(entries, map[string]any{"manager": entry[0], "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields})
 			}
 			u.Object["metadata"] = map[string]any{"managedFields": entries, "uid": "1"}
 			return u
