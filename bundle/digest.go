@@ -38,10 +38,15 @@ func (b *Bundle) Digests() []Problem {
 			messages = append(messages, fmt.Sprintf("%s has no pod template to put a digest into", o.GVK.Kind))
 		}
 		if len(messages) == 0 {
-			if err := annotate(template, digestOf(objects)); err != nil {
+			digest := digestOf(objects)
+			if err := annotate(template, digest); err != nil {
 				messages = append(messages, fmt.Sprintf("the pod template's annotations are not a mapping: %v", err))
 			} else {
 				filled = true
+				if slices.ContainsFunc(objects, func(o *Object) bool { return isSecretID(o.ID) }) {
+					_, at := templateAt(o.Content.Object)
+					b.toKey(o, append(strings.Split(at, "."), "metadata", "annotations", Digest), digest)
+				}
 			}
 		}
 		for _, m := range messages {

@@ -96,6 +96,8 @@ type Bundle struct {
 	// Invalid is what was wrong with objects that were left out of Objects,
 	// where that was asked for (Options.SkipInvalid, Skip).
 	Invalid []Problem
+	keyed   []keyedDigest
+
 	// Partial: some of it could not be read (Options.Partial), so what is not
 	// here may be there all the same.
 	Partial bool

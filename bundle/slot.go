@@ -86,6 +86,9 @@ func (b *Bundle) FillSlots(live func(ID) (*unstructured.Unstructured, error)) er
 			}
 			if digest != "" {
 				texts[key] = digest
+				if isSecretID(s.id) {
+					b.toKey(o, append(strings.Split(podTemplateAnnotations, "."), key), digest)
+				}
 				continue
 			}
 			delete(texts, key)

@@ -14,7 +14,7 @@ const MaxName = 253 - len("-revision-1000000-1000")
 
 var (
 	auxiliaryMap    = regexp.MustCompile(`^-(overflow|fingerprints)-[0-9]+$`)
-	auxiliarySecret = regexp.MustCompile(`^-(revision-[0-9]+-[0-9]+|key)$`)
+	auxiliarySecret = regexp.MustCompile(`^-(revision-[0-9]+-[0-9]+|brine-key)$`)
 )
 
 // Auxiliary says what an object is to the inventory namespace/name itself, like

@@ -75,6 +75,8 @@ type Inventory struct {
 	Members map[bundle.ID]Status
 	// Fingerprints are a cache; see Fingerprint.
 	Fingerprints map[bundle.ID]Fingerprint
+	// Key keys the hashes of Secrets; nil where none is needed.
+	Key *Key
 	// Version is brine's version, for the ApplySet's tooling annotation.
 	Version string
 

@@ -145,17 +145,17 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	if len(inv.prints)+len(inv.overflow) > 0 {
 		return true, nil
 	}
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID)
 	if err != nil {
 		return false, fmt.Errorf("look for remainders of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
 	}
 	return len(items) > 0, nil
 }
 
-// DeleteHistory deletes all revisions, known to the head or not: the one that an
-// interrupted run was about to save, too.
+// DeleteHistory deletes the key and all revisions, known to the head or not: the
+// one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID)
 	if err != nil {
 		return fmt.Errorf("list Secrets: %w", err)
 	}
@@ -164,7 +164,8 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 
 func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata, upTo int) error {
 	for i := range items {
-		if n, err := strconv.Atoi(items[i].Labels[RevisionLabel]); err != nil || (upTo > 0 && n > upTo) {
+		isKey := items[i].Name == keyName(inv.Name) && upTo == 0
+		if n, err := strconv.Atoi(items[i].Labels[RevisionLabel]); !isKey && (err != nil || (upTo > 0 && n > upTo)) {
 			continue
 		}
 		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: secrets.GVK.GroupKind()}

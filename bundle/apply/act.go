@@ -84,7 +84,7 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		action = plan.Unchanged
 	}
 	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: sent.secret}
-	o.print, o.printed = plan.FingerprintOf(n.Asked, stored)
+	o.print, o.printed = n.Fingerprint(stored)
 	unstructured.RemoveNestedField(stored.Object, "metadata", "managedFields") // half of it, and of no more use
 	return o
 }

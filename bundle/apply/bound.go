@@ -25,7 +25,7 @@ func (r *run) thisCluster(ctx context.Context) (*plan.BoundCluster, error) {
 func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 	b := &plan.Bound{
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
-		Digest: r.bundle.Digest, Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
+		Digest: r.digest(), Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
 		Options: r.deciding(),
 	}
 	for i, s := range r.plan.Steps {
@@ -123,6 +123,9 @@ func (r *run) handOut(ctx context.Context, verdicts []verdict) error {
 	}
 	if !in.Known() {
 		return &stop{code: ExitUnreachable, errors: []error{errors.New("no plan was written: it could not say which cluster it is for; missing right: get namespaces kube-system")}}
+	}
+	if r.key != nil && r.key.Fresh() {
+		r.record.warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
 	}
 	if err := r.PlanOut(r.bind(in, verdicts)); err != nil {
 		return fmt.Errorf("write the plan: %w", err)

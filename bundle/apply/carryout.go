@@ -139,8 +139,11 @@ func (r *run) saveRevision(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	revision := inventory.Revision{
-		Digest: r.bundle.Digest, Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
+		Digest: r.digest(), Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
 		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
+	}
+	if last := r.inv.Last(); last.Digest == r.bundle.Digest {
+		revision.Digest = last.Digest // an older version saved the same bundle, with a plain digest
 	}
 	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
 	for _, o := range r.record.result.Objects {

@@ -95,6 +95,12 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	}
 	r.record.result.Inventory.ID = r.inv.ID
 	r.Plan.Policy = plan.AdoptIfNoInventory
+	if r.needsKey() {
+		r.key = inventory.NewKey(r.inv.Namespace, r.inv.Name)
+	}
+	if err := r.keyDigests(ctx); err != nil {
+		return err
+	}
 	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: r.inv, Options: r.Plan})
 	if len(problems) > 0 {
 		return badBundle(problems)

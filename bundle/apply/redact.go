@@ -26,7 +26,7 @@ type secrets struct {
 func (s *secrets) bundle(objects []*bundle.Object) {
 	for _, o := range objects {
 		s.Public(o.ID.Name, o.ID.Namespace)
-		if mayHoldSecret(o.Content) && redact.Holds(o.Content.Object) {
+		if redact.Holds(o.Content) {
 			s.Add(o.Content.Object)
 			s.quotes(o.ID, o.Content)
 		}
@@ -49,16 +49,9 @@ func (s *secrets) read(u *unstructured.Unstructured) {
 	if kind, _ := u.Object["type"].(string); kind == "brine.dev/revision" {
 		return // a whole bundle, compressed
 	}
-	if mayHoldSecret(u) {
+	if redact.Holds(u) {
 		s.Add(u.Object)
 	}
-}
-
-// mayHoldSecret: of the built-in kinds, only Secrets and lists do.
-func mayHoldSecret(u *unstructured.Unstructured) bool {
-	version, kind := u.GetAPIVersion(), u.GetKind()
-	group, _, grouped := strings.Cut(version, "/")
-	return kind == "Secret" || strings.HasSuffix(kind, "List") || grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
 // message is a message without values; whom it is about, it says itself.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,17 +57,20 @@ type run struct {
 	record *recorder
 	after  shutdown
 
-	inv   *inventory.Inventory
-	lock  *inventory.Lock
-	held  context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run goes on with it
-	began bool            // the plan is being carried out: nothing is done again
-	graph *order.Graph
-	rules map[bundle.ID]*ready.Rules
-	view  *cluster.View
-	plan  *plan.Plan
-	made  bundle.ID // the inventory's namespace, if this run made it
-	told  int       // of the bundle's invalid objects
-	crds  *validate.CRDs
+	inv *inventory.Inventory
+	key *inventory.Key // of the hashes of Secrets; nil where none is needed
+	// secretive: the bundle holds Secrets, so a key is needed.
+	secretive bool
+	lock      *inventory.Lock
+	held      context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run goes on with it
+	began     bool            // the plan is being carried out: nothing is done again
+	graph     *order.Graph
+	rules     map[bundle.ID]*ready.Rules
+	view      *cluster.View
+	plan      *plan.Plan
+	made      bundle.ID // the inventory's namespace, if this run made it
+	told      int       // of the bundle's invalid objects
+	crds      *validate.CRDs
 
 	readOnly bool // a dry run whose user may write nothing at all
 }
@@ -115,6 +119,7 @@ func (r *run) run(ctx context.Context) error {
 
 // begin asks what the server serves, and reads the inventory meanwhile.
 func (r *run) begin(ctx context.Context) error {
+	r.secretive = r.needsKey() // before anybody changes the bundle
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	read := make(chan error, 1)
@@ -162,8 +167,16 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 }
 
 func (r *run) load(ctx context.Context) error {
-	inv, err := inventory.Load(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
-	if err != nil {
+	var inv *inventory.Inventory
+	both, reading := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		inv, err = inventory.Load(reading, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
+		return err
+	})
+	if r.secretive {
+		both.Go(func() error { return r.loadKey(reading) })
+	}
+	if err := both.Wait(); err != nil {
 		return err
 	}
 	r.inv = inv
@@ -207,6 +220,9 @@ func (r *run) goThrough(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
+	if err := r.keyDigests(ctx); err != nil {
+		return err
+	}
 	if err := r.makePlan(ctx); err != nil {
 		return err
 	}
@@ -225,7 +241,7 @@ func (r *run) goThrough(ctx context.Context) error {
 		return err
 	}
 	if !r.Plan.Destroy {
-		if err := r.inv.Add(r.held, r.plan.Add); err != nil { //nolint:contextcheck // it is ctx, with the lock
+		if err := r.persistBeginning(r.held); err != nil { //nolint:contextcheck // it is ctx, with the lock
 			return err
 		}
 	}

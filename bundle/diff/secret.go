@@ -32,7 +32,7 @@ func Mask(u *unstructured.Unstructured) *unstructured.Unstructured {
 // masked masks the Secrets in a and b, two versions of one value, so that a
 // value that differs still does. It copies only where there is a Secret.
 func masked(a, b any) (any, any) {
-	if !redact.Holds(a) && !redact.Holds(b) {
+	if !redact.Within(a) && !redact.Within(b) {
 		return a, b
 	}
 	a, b = deepCopy(a), deepCopy(b)

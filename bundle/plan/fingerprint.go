@@ -25,14 +25,19 @@ func Asked(body []byte) string {
 // short is enough of a hash for a cache that nobody attacks: 128 bits.
 func short(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum[:16]) }
 
-// FingerprintOf makes the fingerprint of a member from the body that was
-// applied and the live object; false when the object has no managedFields
-// entry of ours (as on a server without server-side apply, or when somebody
-// removed it).
-func FingerprintOf(asked string, live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
+// Fingerprint makes the fingerprint of a member from the body that was applied
+// and the live object; false when the object has no managedFields entry of ours
+// (as on a server without server-side apply, or when somebody removed it), and
+// where what is sent depends on more than the bundle. The hashes of what a Secret
+// holds are keyed.
+func (s *Step) Fingerprint(live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
 	owned, ok := ownedHash(live)
-	if !ok {
+	if !ok || s.hashless {
 		return inventory.Fingerprint{}, false
+	}
+	asked := s.Asked
+	if s.key != nil {
+		asked, owned = s.key.Short(asked), s.key.Short(owned)
 	}
 	return inventory.Fingerprint{Asked: asked, UID: string(live.GetUID()), Owned: owned}, true
 }

@@ -15,6 +15,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/order"
+	"brine/bundle/redact"
 	"brine/inventory"
 )
 
@@ -98,6 +99,10 @@ type Step struct {
 	// Body is what is sent, Asked its hash. Only of objects in the bundle.
 	Body  []byte
 	Asked string
+	// key keys the hashes of an object that holds a Secret; hashless says that it
+	// has none that may be kept.
+	key      *inventory.Key
+	hashless bool
 	// Recreate: may be deleted and created anew.
 	Recreate bool
 	// Blocked says why an object of the bundle cannot be applied (policy).
@@ -202,6 +207,10 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
+	if redact.Holds(o.Content) {
+		s.key, s.hashless = in.Inventory.Key, in.Inventory.Key == nil
+	}
+	s.hashless = s.hashless || mutation.HasAnnotation(o.Content)
 	_, s.Member = in.Inventory.Members[o.ID]
 	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
 	if in.going(s.Live) {
@@ -235,7 +244,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	if !in.Options.VerifyFull {
 		known, ok := in.Inventory.Fingerprints[o.ID]
-		if now, fine := FingerprintOf(s.Asked, s.Live); ok && fine && now == known {
+		if now, fine := s.Fingerprint(s.Live); ok && fine && now == known {
 			s.Action = Unchanged
 		}
 	}

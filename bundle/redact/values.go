@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // LastApplied is the annotation in which kubectl keeps the object it applied.
@@ -24,20 +26,29 @@ func IsSecret(m map[string]any) bool {
 	return m["apiVersion"] == "v1" || m["apiVersion"] == nil && (m["data"] != nil || m["stringData"] != nil)
 }
 
-// Holds looks for a Secret at any depth.
-func Holds(v any) bool {
+// Holds says whether an object is, or holds, a Secret. Of the built-in kinds only
+// Secrets and lists do.
+func Holds(u *unstructured.Unstructured) bool {
+	version, kind := u.GetAPIVersion(), u.GetKind()
+	group, _, grouped := strings.Cut(version, "/")
+	custom := grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+	return (kind == "Secret" || strings.HasSuffix(kind, "List") || custom) && Within(u.Object)
+}
+
+// Within looks for a Secret at any depth.
+func Within(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		if IsSecret(v) {
 			return true
 		}
 		for _, w := range v {
-			if Holds(w) {
+			if Within(w) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, Holds)
+		return slices.ContainsFunc(v, Within)
 	}
 	return false
 }
