@@ -46,7 +46,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	}
 
 	if c.root = n; kind == "" && defaults.kind == "Secret" {
-		c.secret = &[]bool{true}[0]
+		c.secret = new(true)
 	}
 	content := c.mapping(n)
 	if defaults.kind != "" && content["apiVersion"] == nil && content["kind"] == nil {

@@ -31,16 +31,16 @@ func keyed(password string) string {
 func (s *scene) template() string {
 	s.Helper()
 	u := s.live("apps/v1/deployments", s.ns, "web")
-	template, _, _ := nestedMap(u.Object, "spec", "template", "metadata", "annotations")
+	template := nestedMap(u.Object, "spec", "template", "metadata", "annotations")
 	text, _ := template[bundle.Digest].(string)
 	return text
 }
 
-func nestedMap(object map[string]any, path ...string) (map[string]any, bool, error) {
+func nestedMap(object map[string]any, path ...string) map[string]any {
 	for _, p := range path {
 		object, _ = object[p].(map[string]any)
 	}
-	return object, object != nil, nil
+	return object
 }
 
 const keySecret = "inv-brine-key"
@@ -155,7 +155,7 @@ func TestPlainDigestsStayUntilTheSecretChanges(t *testing.T) {
 		if problems := b.Digests(); len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		annotations, _, _ := nestedMap(b.Objects[2].Content.Object, "spec", "template", "metadata", "annotations")
+		annotations := nestedMap(b.Objects[2].Content.Object, "spec", "template", "metadata", "annotations")
 		return fmt.Sprint(annotations[bundle.Digest])
 	}
 	old, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{bundle.Digest: plain("hunter2")}}}}})
@@ -197,7 +197,7 @@ func TestFingerprintsFollowFromTheKey(t *testing.T) {
 	s := newScene(t)
 	s.apply(keyed("hunter2")).want(t, 0)
 	u := s.live("v1/secrets", s.ns, keySecret)
-	data, _, _ := nestedMap(u.Object, "data")
+	data := nestedMap(u.Object, "data")
 	raw, err := base64.StdEncoding.DecodeString(fmt.Sprint(data["key"]))
 	if err != nil || len(raw) != 32 {
 		t.Fatalf("the key has %d bytes: %v", len(raw), err)

@@ -205,7 +205,10 @@ func JSON(w io.Writer, document any) error {
 	encoder := json.NewEncoder(plainJSON{w})
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
 }
 
 // plainJSON writes JSON in which nothing is hidden: what Clean takes out, it
