@@ -23,7 +23,7 @@ func TestBundleContainsTheInventoryItself(t *testing.T) {
 	p := s.proxied()
 	for _, o := range [][3]string{
 		{"v1", "ConfigMap", "inv"}, {"v1", "ConfigMap", "inv-overflow-1"}, {"v1", "ConfigMap", "inv-fingerprints-12"},
-		{"v1", "Secret", "inv-revision-1-0"}, {"v1", "Secret", "inv-key"}, {"coordination.k8s.io/v1", "Lease", "brine-inv"},
+		{"v1", "Secret", "inv-revision-1-0"}, {"v1", "Secret", "inv-brine-key"}, {"coordination.k8s.io/v1", "Lease", "brine-inv"},
 	} {
 		for command, run := range map[string]func() said{
 			"apply":     func() said { return s.apply(documents(configMap("a"), named(o[0], o[1], o[2]))) },

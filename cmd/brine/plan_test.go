@@ -50,7 +50,7 @@ func TestBoundPlan(t *testing.T) {
 			}
 			s.create("v1/configmaps", configMap("a", "annotations: {config.k8s.io/owning-inventory: x}"))
 		}, flags: []string{"--inventory-policy=adopt-all", "--force-conflicts"}},
-		{name: "another bundle", then: configMap("a"), moved: "the bundle: the plan was made from sha256:"},
+		{name: "another bundle", then: configMap("a"), moved: "the bundle: the plan was made from hmac-sha256:"},
 		{name: "another inventory", moved: "the inventory: its members", live: func(s *scene) { s.apply(documents(first, configMap("more"))).want(s.TB, 0) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
