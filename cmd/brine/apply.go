@@ -129,9 +129,9 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	f.BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 when there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "show only warnings and what went wrong")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "list unchanged objects and every reason to wait, too")
-	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "of the whole run; 0 is none")
+	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "of the whole run, reading the bundle and waiting for the lock included; 0 is none")
 	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long transient answers to one request are retried; 0 retries none")
-	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock; 0 does not wait")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock and lives; one that does not renew it within a minute is taken for dead")
 	f.DurationVar(&r.heartbeat, "heartbeat", 10*time.Second, "tell what is waited for at least this often; 0 tells it only in the end")
 	f.IntVar(&r.cluster.Parallel, "parallel", 0, "writes under way at once; 0: as many as the server is quick with")
 }

@@ -42,7 +42,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
 	f.BoolVar(&allKinds, "all-kinds", false, "search all kinds that can be listed")
 	f.StringVar(&r.dryRun, "dry-run", "none", "none, or server: search, and write nothing")
-	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock; 0 does not wait")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock and lives; one that does not renew it within a minute is taken for dead")
 	f.StringVarP(&r.format, "output", "o", "text", "text or json")
 	conn := newConnection(f)
 	r.cluster.RetryFor = time.Minute
