@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -140,15 +139,15 @@ func (d *crd) manage(name string, c *compiled) error {
 
 // typeConverter knows the types of all versions, as server-side apply does.
 func (d *crd) typeConverter() (managedfields.TypeConverter, error) {
-	models := map[string]*spec.Schema{}
-	for _, v := range d.v1.Spec.Versions {
-		doc, err := builder.BuildOpenAPIV3(d.v1, v.Name, builder.Options{})
+	all := map[string]*spec.Schema{}
+	for i := range d.v1.Spec.Versions {
+		of, err := models(d.v1, &d.v1.Spec.Versions[i])
 		if err != nil {
 			return managedfields.NewDeducedTypeConverter(), nil //nolint:nilerr // so does the server
 		}
-		maps.Copy(models, doc.Components.Schemas)
+		maps.Copy(all, of)
 	}
-	types, err := managedfields.NewTypeConverter(models, d.v1.Spec.PreserveUnknownFields)
+	types, err := managedfields.NewTypeConverter(all, d.v1.Spec.PreserveUnknownFields)
 	if err != nil {
 		return nil, fmt.Errorf("read the schemas of CRD %s: %w", d.v1.Name, err)
 	}
