@@ -198,7 +198,7 @@ func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
 
 // Sizes that a release may not exceed by accident.
 func TestBinaryIsSmall(t *testing.T) {
-	const most = 47_000_000
+	const most = 45_000_000
 	info, err := os.Stat(filepath.Join(unpacked(t), "brine"))
 	if err != nil {
 		t.Fatal(err)
