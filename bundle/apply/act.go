@@ -52,7 +52,6 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		}
 		return outcome{node: n, action: plan.Created, stored: stored}
 	}
-	action := n.Action
 	if n.Going != nil {
 		// Applied now it would still go, and take with it what is put into it.
 		if err := e.awaitGone(ctx, n, n.Going); err != nil {
@@ -63,29 +62,30 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	if err != nil {
 		return outcome{node: n, action: plan.Failed, err: err}
 	}
-	if err := e.takeOver(ctx, n); err != nil {
-		return outcome{node: n, action: plan.Failed, err: err}
+	live := n.Live
+	if live == nil && n.ID == e.made {
+		live = e.home
 	}
-	stored, warnings, err := e.patch(ctx, n, sent.body, cluster.Write{})
-	if isImmutable(err) && n.Live != nil {
+	w, err := e.put(ctx, n, live, sent.body)
+	recreated := false
+	if isImmutable(err) && w.live != nil {
 		if !n.Recreate {
 			err = needsRecreate(n.Step, err)
 		} else {
-			action = plan.Recreated
-			if err = e.remove(ctx, n); err == nil {
-				stored, warnings, err = e.patch(ctx, n, sent.body, cluster.Write{})
-			}
+			recreated = true
+			w, err = e.recreate(ctx, n, w.live, sent.body)
 		}
 	}
 	if err != nil {
-		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: warnings}
+		return outcome{node: n, action: plan.Failed, err: e.explain(n, err), warnings: w.warnings}
 	}
-	if action == plan.Configured && n.Live != nil && !plan.Changed(n.Live, stored) {
-		action = plan.Unchanged
+	action, before := actionOf(n, w, e.inv.ID)
+	if recreated {
+		action, before = plan.Recreated, w.live
 	}
-	o := outcome{node: n, action: action, stored: stored, warnings: warnings, secret: sent.secret}
-	o.print, o.printed = n.Fingerprint(stored)
-	unstructured.RemoveNestedField(stored.Object, "metadata", "managedFields") // half of it, and of no more use
+	o := outcome{node: n, action: action, stored: w.stored, before: before, warnings: w.warnings, secret: sent.secret}
+	o.print, o.printed = n.Fingerprint(w.stored)
+	unstructured.RemoveNestedField(w.stored.Object, "metadata", "managedFields") // half of it, and of no more use
 	return o
 }
 
@@ -172,18 +172,6 @@ func saysImmutable(text string) bool {
 // needsRecreate says what the user can do about an immutable field.
 func needsRecreate(s *plan.Step, err error) error {
 	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, bundle.OnImmutable, s.ID.GroupKind)
-}
-
-// remove deletes an object that is to be recreated and waits until it is gone.
-func (e *execution) remove(ctx context.Context, n *node) error {
-	isGone, err := e.client.Delete(ctx, n.resource, n.ID, cluster.Deletion{UID: n.Live.GetUID(), Propagation: metav1.DeletePropagationForeground})
-	if err != nil {
-		return fmt.Errorf("delete it, to create it anew: %w", err)
-	}
-	if isGone {
-		return nil
-	}
-	return e.awaitGone(ctx, n, n.Live)
 }
 
 // awaitGone waits until the object that was looked at is deleted.

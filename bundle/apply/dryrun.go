@@ -205,6 +205,16 @@ func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster
 		}
 		return verdict{action: plan.Failed, verified: byServer, err: g.explain(s, fmt.Errorf("delete it, to create it anew: %w", err))}
 	}
+	// Under its own name there is an answer, but no object to show.
+	if _, err := provesCreation(ctx, g.client, resource, s.Body); err != nil {
+		if right, ok := forbidden(err); ok {
+			g.denied.Store(true)
+			v := g.guess(s, "no right to "+right)
+			v.action, v.reason = plan.Recreated, reason
+			return v
+		}
+		return verdict{action: plan.Failed, verified: byServer, err: g.explain(s, err)}
+	}
 	p := standin.New(s.ID, s.ID.Namespace, true)
 	stored, warnings, err := g.send(ctx, s, resource, &p)
 	if err == nil {

@@ -98,8 +98,9 @@ type outcome struct {
 	node     *node
 	action   plan.Action
 	stored   *unstructured.Unstructured
-	gone     bool   // a deletion that needs no waiting
-	reason   string // why a deletion came to something else than was planned
+	before   *unstructured.Unstructured // the object that was applied to
+	gone     bool                       // a deletion that needs no waiting
+	reason   string                     // why a deletion came to something else than was planned
 	warnings []string
 	secret   bool // what was sent holds values of a Secret
 	print    inventory.Fingerprint

@@ -23,6 +23,7 @@ var (
 	crdKind            = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	apiServiceKind     = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	serviceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
+	jobKind            = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
 // ground is what a preview stands on: what is there already, and what is yet to

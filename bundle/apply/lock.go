@@ -63,9 +63,16 @@ func (r *run) makeNamespace(ctx context.Context) error {
 		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
 	id := bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: r.Inventory.Namespace}
-	r.made = id
-	if _, _, err := r.client.Apply(ctx, namespaces, id, body, cluster.Write{}); err != nil {
+	if body, err = exactly(body, nil); err != nil {
+		return err
+	}
+	home, _, err := r.client.Apply(ctx, namespaces, id, body, cluster.Write{Exact: true})
+	switch {
+	case cluster.Overtaken(err): // it is there now, and whose it is will be seen
+	case err != nil:
 		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
+	default:
+		r.made, r.home = id, home
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,8 @@ func (e *execution) acted(o outcome) {
 	}
 	if o.err != nil {
 		n.result.Error = o.err.Error()
-		n.refused = refusal(o.err)
+		var others *notOurs
+		n.refused = refusal(o.err) || errors.As(o.err, &others)
 		e.record.fail(e.about(n, o.err.Error()))
 		e.lose(n, o.action, o.err.Error())
 		return
@@ -86,8 +88,11 @@ func (e *execution) acted(o outcome) {
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
-	if o.action != plan.Created && n.Live != nil && !o.secret && !copiesSecret(n.Live) {
-		d := e.record.secrets.differ(n.Live, n.stored)
+	if o.before != nil {
+		n.Live = o.before
+	}
+	if o.before != nil && !o.secret && !copiesSecret(o.before) {
+		d := e.record.secrets.differ(o.before, n.stored)
 		n.result.Diff, n.result.Changes = d.Unified, d.Changes
 	}
 	e.record.tell(Event{Type: Acted, Object: n.result})

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -68,8 +69,9 @@ type run struct {
 	rules     map[bundle.ID]*ready.Rules
 	view      *cluster.View
 	plan      *plan.Plan
-	made      bundle.ID // the inventory's namespace, if this run made it
-	told      int       // of the bundle's invalid objects
+	made      bundle.ID                  // the inventory's namespace, if this run made it
+	home      *unstructured.Unstructured // that namespace, as it was made
+	told      int                        // of the bundle's invalid objects
 	crds      *validate.CRDs
 
 	readOnly bool // a dry run whose user may write nothing at all

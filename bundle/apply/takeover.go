@@ -21,31 +21,26 @@ import (
 // lastApplied is where kubectl's client-side apply keeps what it applied.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-const takeOverTries = 5
-
 // takeOver makes brine the manager of the fields that the managers of
 // --take-over-from own on the live object, so that the apply that follows
-// removes those of them that the bundle does not set.
-func (e *execution) takeOver(ctx context.Context, n *node) error {
-	live := n.Live
-	for try := 1; live != nil && plan.Manages(live, e.Plan.TakeOverFrom); try++ {
-		patch, err := takeOverPatch(live, e.Plan.TakeOverFrom)
-		if err != nil {
-			return err
-		}
-		_, err = e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{})
-		if !apierrors.IsConflict(err) || try == takeOverTries {
-			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("take over the fields of %s: %w", strings.Join(e.Plan.TakeOverFrom, ", "), err)
-			}
-			return nil
-		}
-		// Somebody wrote the object since it was read.
-		if live, err = e.client.Get(ctx, n.resource, n.ID); err != nil {
-			return fmt.Errorf("take over the fields of %s: %w", strings.Join(e.Plan.TakeOverFrom, ", "), err)
-		}
+// removes those of them that the bundle does not set. It returns the object as
+// it is then.
+func (e *execution) takeOver(ctx context.Context, n *node, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if live == nil || !plan.Manages(live, e.Plan.TakeOverFrom) {
+		return live, nil
 	}
-	return nil
+	patch, err := takeOverPatch(live, e.Plan.TakeOverFrom)
+	if err != nil {
+		return nil, err
+	}
+	moved, err := e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take over the fields of %s: %w", strings.Join(e.Plan.TakeOverFrom, ", "), err)
+	}
+	return moved, nil
 }
 
 // takeOverPatch is a JSON patch that moves the managers' fields to brine and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,9 @@ type Write struct {
 	Force bool
 	// Manager is the field manager; FieldManager when empty.
 	Manager string
+	// Exact: the body holds for one version of the object only, so a conflict
+	// is not asked again.
+	Exact bool
 }
 
 func (w Write) dryRun() []string {
@@ -65,6 +69,9 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		// Nothing that a dry run does brings a webhook up.
 		if tries++; w.DryRun && tries == dryRunTries && err != nil && strings.Contains(err.Error(), "failed calling webhook") {
+			return &lostRace{err}
+		}
+		if w.Exact && apierrors.IsConflict(err) {
 			return &lostRace{err}
 		}
 		return err
@@ -179,6 +186,14 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 type lostRace struct{ error }
 
 func (l *lostRace) Unwrap() error { return l.error }
+
+// Overtaken says whether a write that held for one version of an object only
+// was refused because the object is another one by now: the caller has to look
+// again.
+func Overtaken(err error) bool {
+	var lost *lostRace
+	return errors.As(err, &lost) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
+}
 
 // Get reads one object; nil and no error when it is proven not to be there.
 func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructured.Unstructured, error) {

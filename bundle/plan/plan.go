@@ -223,6 +223,10 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		// All that is in it would go with it.
 		s.Recreate = s.Recreate && in.Options.ForceNamespaces
 	}
+	why := ""
+	if s.Live != nil {
+		why = Refusal(s.Live, in.Inventory.ID, in.Options.Policy)
+	}
 	switch {
 	case s.Live == nil:
 		s.Action = Created
@@ -230,11 +234,10 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 			s.Action, s.Reason = Configured, "whether it is there cannot be known: "+err.Error()
 		}
 		return s, nil
-	case !in.mayTake(s.Live):
-		s.Action, s.Blocked = Failed, in.whose(s.Live)
-		s.Reason = s.Blocked
+	case why != "":
+		s.Action, s.Blocked, s.Reason = Failed, why, why
 		return s, nil
-	case o.Content.GetAnnotations()[bundle.LifecycleMutation] == "ignore":
+	case LeavesAlone(o):
 		s.Action, s.Reason = Unchanged, bundle.LifecycleMutation+": ignore"
 		return s, nil
 	}
@@ -286,24 +289,36 @@ func (in *Input) mayRecreate(gk schema.GroupKind) bool {
 	})
 }
 
-// mayTake is cli-utils' CanApply.
-func (in *Input) mayTake(live *unstructured.Unstructured) bool {
-	switch owner := live.GetAnnotations()[inventory.OwningInventory]; owner {
-	case in.Inventory.ID:
-		return true
-	case "":
-		return in.Options.Policy != MustMatch
-	default:
-		return in.Options.Policy == AdoptAll
+// Refusal says why an inventory may not take a live object, and what can be
+// done about it; empty if it may (cli-utils' CanApply).
+func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy) string {
+	switch owner := live.GetAnnotations()[inventory.OwningInventory]; {
+	case owner == inventoryID:
+		return ""
+	case owner == "" && policy == MustMatch:
+		return "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory would take it"
+	case owner != "" && policy != AdoptAll:
+		return fmt.Sprintf("it belongs to inventory %q: --inventory-policy=adopt-all would take it", owner)
 	}
+	return ""
 }
 
-func (in *Input) whose(live *unstructured.Unstructured) string {
-	owner := live.GetAnnotations()[inventory.OwningInventory]
-	if owner == "" {
-		return "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory would take it"
-	}
-	return fmt.Sprintf("it belongs to inventory %q: --inventory-policy=adopt-all would take it", owner)
+// Owned says whether a live object belongs to the inventory.
+func Owned(live *unstructured.Unstructured, inventoryID string) bool {
+	return live.GetAnnotations()[inventory.OwningInventory] == inventoryID
+}
+
+// LeavesAlone says whether an object of the bundle stays as it is once it is
+// there.
+func LeavesAlone(o *bundle.Object) bool {
+	return o.Content.GetAnnotations()[bundle.LifecycleMutation] == "ignore"
+}
+
+// KeptAs is the annotation that forbids to delete a live object; empty if none
+// does.
+func KeptAs(live *unstructured.Unstructured) string {
+	annotation, _ := keeps(live)
+	return annotation
 }
 
 func keepsLive(live *unstructured.Unstructured) (string, bool) {

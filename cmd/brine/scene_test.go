@@ -274,14 +274,20 @@ func (s *scene) missing(resource string, names ...string) {
 	}
 }
 
-// create makes an object, written as YAML or JSON, past brine.
-func (s *scene) create(resource, text string) *unstructured.Unstructured {
+// read is an object that is written as YAML or JSON.
+func (s *scene) read(text string) *unstructured.Unstructured {
 	s.Helper()
 	b, err := bundle.Read(s.Context(), bundle.Options{Files: []string{s.file(text)}})
 	if err != nil {
 		s.Fatal(err)
 	}
-	u := b.Objects[0].Content
+	return b.Objects[0].Content
+}
+
+// create makes an object, written as YAML or JSON, past brine.
+func (s *scene) create(resource, text string) *unstructured.Unstructured {
+	s.Helper()
+	u := s.read(text)
 	var r dynamic.ResourceInterface = s.resources(resource)
 	if namespace := u.GetNamespace(); namespace != "" {
 		r = s.resources(resource).Namespace(namespace)

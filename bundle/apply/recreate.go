@@ -1,0 +1,153 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// recreate deletes the object and creates it anew. live is the object whose
+// update was just refused: the server compared its resourceVersion first.
+func (e *execution) recreate(ctx context.Context, n *node, live *unstructured.Unstructured, body []byte) (written, error) {
+	unproven, err := provesCreation(ctx, e.client, n.resource, body)
+	if err != nil {
+		return written{}, fmt.Errorf("it is kept as it is, because a new one would be refused: %w", err)
+	}
+	old, err := e.remove(ctx, n, live)
+	if err != nil {
+		return written{}, err
+	}
+	w, err := e.put(ctx, n, nil, body)
+	var others *notOurs
+	if err == nil || old == nil || errors.As(err, &others) {
+		w.live = old
+		return w, err
+	}
+	if unproven != "" {
+		err = fmt.Errorf("%w (a dry run could not show this before: %s)", err, unproven)
+	}
+	// Also an interrupted run does not end with the object lost.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords/2)
+	defer cancel()
+	if lost := e.putBack(ctx, n, old); lost != nil {
+		return w, fmt.Errorf("it was deleted, the new one could not be created: %w; and the old one could not be put back: %s: apply a bundle that has it again", err, lost.Error())
+	}
+	return w, fmt.Errorf("it was deleted, the new one could not be created, and the old one was put back: %w", err)
+}
+
+// putBack creates an object again as it was, and gives its fields back to their
+// managers: of a creation all are its own.
+func (e *execution) putBack(ctx context.Context, n *node, old *unstructured.Unstructured) error {
+	u := restorable(old)
+	fields := u.GetManagedFields()
+	u.SetManagedFields(nil)
+	stored, err := e.client.Create(ctx, n.resource, u, cluster.Write{})
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
+	})
+	if err != nil {
+		return fmt.Errorf("encode its managed fields: %w", err)
+	}
+	// Without it the next apply has a conflict to tell of, and nothing is lost.
+	_, _ = e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{})
+	return nil
+}
+
+// provesCreation asks the server whether it would let a new object in whose
+// name is still taken: it looks at that last, after admission and validation
+// (apiserver's registry/generic/registry/store.go, Create). It returns why that
+// cannot be known where what stands in the way goes with the old object.
+func provesCreation(ctx context.Context, c *cluster.Client, r cluster.Resource, body []byte) (unproven string, err error) {
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		return "", fmt.Errorf("decode what is to be created: %w", err)
+	}
+	_, err = c.Create(ctx, r, u, cluster.Write{DryRun: true})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return "", nil
+	case goesWithOld(err), noDryRun(err):
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// goesWithOld: the old object holds what the new one asks for.
+func goesWithOld(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "exceeded quota") || strings.Contains(text, "already allocated")
+}
+
+// remove deletes an object that is to be recreated, and waits until it is gone.
+// It returns the object as it was last; nil if somebody else deleted it.
+func (e *execution) remove(ctx context.Context, n *node, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	deadline := time.Now().Add(movedFor)
+	for {
+		if why := plan.KeptAs(live); why != "" {
+			return nil, fmt.Errorf("it cannot be deleted, to create it anew: %s", why)
+		}
+		isGone, err := e.client.Delete(ctx, n.resource, n.ID, cluster.Deletion{
+			UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: metav1.DeletePropagationForeground,
+		})
+		switch {
+		case err == nil && isGone:
+			return live, nil
+		case err == nil:
+			return live, e.awaitGone(ctx, n, live)
+		case !apierrors.IsConflict(err) || time.Now().After(deadline):
+			return nil, fmt.Errorf("delete it, to create it anew: %w", err)
+		}
+		if live, err = e.again(ctx, n); err != nil || live == nil {
+			return nil, err
+		}
+	}
+}
+
+// restorable is an object without what only the server sets, to be created
+// again as it was.
+func restorable(old *unstructured.Unstructured) *unstructured.Unstructured {
+	u := old.DeepCopy()
+	unstructured.RemoveNestedField(u.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	}))
+	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
+	switch u.GroupVersionKind().GroupKind() {
+	case jobKind:
+		if manual, _, _ := unstructured.NestedBool(u.Object, "spec", "manualSelector"); !manual {
+			unstructured.RemoveNestedField(u.Object, "spec", "selector")
+			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
+				unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "labels", label)
+			}
+		}
+	case claimKind: // its volume goes, or stays bound to the old claim
+		unstructured.RemoveNestedField(u.Object, "spec", "volumeName")
+		annotations := u.GetAnnotations()
+		for key := range annotations {
+			if strings.HasPrefix(key, "pv.kubernetes.io/") {
+				delete(annotations, key)
+			}
+		}
+		u.SetAnnotations(annotations)
+	}
+	return u
+}
