@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,13 +35,13 @@ func (b *Bundle) KeyDigests(key func(plain string) string, live func(ID) *unstru
 	for _, k := range b.keyed {
 		digest, there := key(k.plain), ""
 		if u := live(k.object.ID); u != nil {
-			there, _, _ = unstructured.NestedString(u.Object, k.path...)
+			there = textAt(u.Object, k.path)
 		}
 		if there == k.plain {
 			digest = k.plain
 		}
 		// It is there: Digests and FillSlots have put the plain one.
-		_ = unstructured.SetNestedField(k.object.Content.Object, digest, k.path...)
+		setTextAt(k.object.Content.Object, k.path, digest)
 		seen(k.object, digest, there)
 	}
 	if len(b.keyed) > 0 {
@@ -60,10 +61,53 @@ func (b *Bundle) DigestWithoutSecrets(holds func(*unstructured.Unstructured) boo
 		for _, k := range b.keyed {
 			if k.object == o {
 				content = content.DeepCopy()
-				unstructured.RemoveNestedField(content.Object, k.path...)
+				setTextAt(content.Object, k.path, "")
 			}
 		}
 		rest.Objects = append(rest.Objects, &Object{ID: o.ID, Content: content})
 	}
 	return "without-secrets-" + strings.TrimPrefix(rest.digest(), "sha256:")
+}
+
+// textAt is the text at a path, also through lists; empty if there is none.
+func textAt(v any, path []string) string {
+	for _, key := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(at) {
+				return ""
+			}
+			v = at[i]
+		default:
+			return ""
+		}
+	}
+	text, _ := v.(string)
+	return text
+}
+
+// setTextAt changes the text at a path.
+func setTextAt(v any, path []string, text string) {
+	for n, key := range path {
+		last := n == len(path)-1
+		switch at := v.(type) {
+		case map[string]any:
+			if last {
+				at[key] = text
+			}
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(at) {
+				return
+			}
+			if last {
+				at[i] = text
+			}
+			v = at[i]
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,6 +58,17 @@ type step struct {
 
 func (p path) at(key string) path { return append(p, step{key: key, index: -1}) }
 func (p path) nth(i int) path     { return append(p, step{index: i}) }
+
+// keys are the steps as text; of a list, the index.
+func (p path) keys() []string {
+	keys := make([]string, len(p))
+	for i, s := range p {
+		if keys[i] = s.key; s.index >= 0 {
+			keys[i] = strconv.Itoa(s.index)
+		}
+	}
+	return keys
+}
 
 // String writes a path as kubernetes does: spec.containers[0].image,
 // metadata.annotations[foo.bar/x].

@@ -22,8 +22,6 @@ var slotText = regexp.MustCompile(`^__slot__:salt:\w+\.get_object_digest\((.*)\)
 
 var slotArgument = regexp.MustCompile(`(\w+)\s*=\s*["']([^"']*)["']`)
 
-const podTemplateAnnotations = "spec.template.metadata.annotations"
-
 // slot is such a question.
 type slot struct {
 	id   ID
@@ -51,59 +49,112 @@ func parseSlot(text string) (slot, bool) {
 	return s, err == nil && s.id.GroupKind.Kind != "" && s.id.Name != ""
 }
 
-// answerable says whether a slot at this path will be answered by FillSlots.
+// answerable says whether a slot at this path will be answered by FillSlots:
+// anywhere in an object but in what it is known by.
 func answerable(p path, text string) bool {
-	if len(p) < 5 || p[:4].String() != podTemplateAnnotations {
+	switch p.String() {
+	case "apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.generateName":
 		return false
 	}
 	_, ok := parseSlot(text)
 	return ok
 }
 
-// FillSlots puts the digests that slots in pod templates ask for in their
-// place: of the object in this bundle, or else of the live one. Where there is
-// neither, the annotation is left out and said so; a slot itself is never kept.
-// live may be nil, as without a cluster.
+// FillSlots puts the digests that slots ask for in their place: of the object
+// in this bundle, or else of the live one. Where there is neither, the field is
+// left out (in a list: empty), with a warning. A slot itself is never kept. live may be nil, as
+// without a cluster.
 func (b *Bundle) FillSlots(live func(ID) (*unstructured.Unstructured, error)) error {
-	inBundle := map[ID]*Object{}
-	filled := false
+	f := filling{bundle: b, live: live, inBundle: map[ID]*Object{}, begun: map[*Object]bool{}}
 	for _, o := range b.Objects {
-		inBundle[o.ID] = o
+		f.inBundle[o.ID] = o
 	}
 	for _, o := range b.Objects {
-		annotations, _, _ := unstructured.NestedFieldNoCopy(o.Content.Object, strings.Split(podTemplateAnnotations, ".")...)
-		texts, _ := annotations.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(texts)) {
-			text, _ := texts[key].(string)
-			s, ok := parseSlot(text)
-			if !ok {
-				continue
-			}
-			filled = true
-			digest, err := s.answer(inBundle, live)
-			if err != nil {
-				return fmt.Errorf("%s: %s: answer the slot in %s[%s]: %w", o.Source, Name(o.ID), podTemplateAnnotations, key, err)
-			}
-			if digest != "" {
-				texts[key] = digest
-				if isSecretID(s.id) {
-					b.toKey(o, append(strings.Split(podTemplateAnnotations, "."), key), digest)
-				}
-				continue
-			}
-			delete(texts, key)
-			at := podTemplateAnnotations + "[" + key + "]"
-			b.warn(Problem{Source: Source{File: o.Source.File, Line: o.Line(at)}, ID: o.ID, Path: at, Message: fmt.Sprintf(
-				"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the annotation is left out; put it into the bundle, or use %s", Name(s.id), "brine.dev/digest-of")})
+		if err := f.object(o); err != nil {
+			return err
 		}
 	}
-	if filled {
+	if f.filled {
 		b.Digest = b.digest()
 	}
 	return nil
 }
 
-func (s slot) answer(inBundle map[ID]*Object, live func(ID) (*unstructured.Unstructured, error)) (string, error) {
+// filling is the work of FillSlots.
+type filling struct {
+	bundle   *Bundle
+	live     func(ID) (*unstructured.Unstructured, error)
+	inBundle map[ID]*Object
+	begun    map[*Object]bool
+	filled   bool
+}
+
+func (f *filling) object(o *Object) error {
+	if f.begun[o] {
+		return nil
+	}
+	f.begun[o] = true
+	_, _, err := f.value(o, nil, o.Content.Object)
+	return err
+}
+
+// value fills the slots in a value of an object; keep is false for a slot that
+// has no answer.
+func (f *filling) value(o *Object, at path, v any) (filled any, keep bool, err error) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			value, keep, err := f.value(o, at.at(key), v[key])
+			if err != nil {
+				return nil, false, err
+			}
+			if v[key] = value; !keep {
+				delete(v, key)
+			}
+		}
+	case []any:
+		for i := range v {
+			value, keep, err := f.value(o, at.nth(i), v[i])
+			if err != nil {
+				return nil, false, err
+			}
+			if v[i] = value; !keep {
+				v[i] = "" // the next item would take its place
+			}
+		}
+	case string:
+		if s, ok := parseSlot(v); ok {
+			return f.answer(o, at, s)
+		}
+	}
+	return v, true, nil
+}
+
+func (f *filling) answer(o *Object, at path, s slot) (any, bool, error) {
+	f.filled = true
+	if on := f.inBundle[s.id]; on != nil { // its own slots first
+		if err := f.object(on); err != nil {
+			return nil, false, err
+		}
+	}
+	digest, err := s.digest(f.inBundle, f.live)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %s: answer the slot in %s: %w", o.Source, Name(o.ID), at, err)
+	}
+	if digest != "" {
+		if isSecretID(s.id) {
+			f.bundle.toKey(o, at.keys(), digest)
+		}
+		return digest, true, nil
+	}
+	f.bundle.warn(Problem{Source: Source{File: o.Source.File, Line: o.Line(at.String())}, ID: o.ID, Path: at.String(), Message: fmt.Sprintf(
+		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out, or empty in a list; put it into the bundle, or use %s", Name(s.id), DigestOf)})
+	return nil, false, nil
+}
+
+// digest is what the slot asks for; empty where the object, or the value in it,
+// is not to be had.
+func (s slot) digest(inBundle map[ID]*Object, live func(ID) (*unstructured.Unstructured, error)) (string, error) {
 	var content *unstructured.Unstructured
 	if o := inBundle[s.id]; o != nil {
 		content = o.Content
@@ -133,6 +184,9 @@ func (s slot) answer(inBundle map[ID]*Object, live func(ID) (*unstructured.Unstr
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encode %s of %s: %w", strings.Join(s.path, "."), Name(s.id), err)
+	}
+	if strings.Contains(string(text), `"__slot__:`) {
+		return "", fmt.Errorf("the digest of %s is asked for by itself, or by an object whose digest it asks for", Name(s.id))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil

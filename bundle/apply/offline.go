@@ -28,8 +28,8 @@ type Checked struct {
 func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
 	c := &Checked{}
 	c.Problems = append(c.Problems, problemsOf(b.Resolve(bundle.Resolver{Namespace: namespace, Quiet: true}))...)
-	c.Problems = append(c.Problems, b.Digests()...)
 	c.Problems = append(c.Problems, problemsOf(b.FillSlots(nil))...)
+	c.Problems = append(c.Problems, b.Digests()...)
 	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
 	c.Graph, c.Problems = g, append(c.Problems, wrong...)
 	for _, o := range b.Objects {

@@ -29,11 +29,11 @@ func (r *run) resolve(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
-			return badBundle(problems)
-		}
 		if slotErr := r.bundle.FillSlots(r.live(ctx)); slotErr != nil {
 			return slotErr
+		}
+		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
+			return badBundle(problems)
 		}
 	}
 	for _, w := range r.bundle.Warnings {
