@@ -46,7 +46,11 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	}
 	n.resource = resource
 	if n.ID.Name == "" { // generateName: a new one each run, which nobody tracks
-		stored, err := e.client.Create(ctx, resource, n.Object.Content, cluster.Write{})
+		var stored *unstructured.Unstructured
+		err := e.caughtUp(ctx, n, func() (err error) {
+			stored, err = e.client.Create(ctx, resource, n.Object.Content, cluster.Write{})
+			return err
+		})
 		if err != nil {
 			return outcome{node: n, action: plan.Failed, err: e.explain(n, err)}
 		}
@@ -89,20 +93,13 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	return o
 }
 
-// patch applies the body. A kind that this run has only just defined may not
-// be served everywhere yet.
-func (e *execution) patch(ctx context.Context, n *node, body []byte, w cluster.Write) (*unstructured.Unstructured, []string, error) {
-	deadline := time.Now().Add(lateKind)
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		stored, warnings, err := e.client.Apply(ctx, n.resource, n.ID, body, w)
-		if !notServed(err) || !e.definedHere(n) || time.Now().After(deadline) || ctx.Err() != nil {
-			return stored, warnings, err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
+// patch applies the body.
+func (e *execution) patch(ctx context.Context, n *node, body []byte, w cluster.Write) (stored *unstructured.Unstructured, warnings []string, err error) {
+	err = e.caughtUp(ctx, n, func() (err error) {
+		stored, warnings, err = e.client.Apply(ctx, n.resource, n.ID, body, w)
+		return err
+	})
+	return stored, warnings, err
 }
 
 // notServed tells "there is no such resource" from "there is no such object".

@@ -91,6 +91,7 @@ type execution struct {
 	deleted    deletions
 	searches   searches
 	polling    map[schema.GroupVersionResource]bool // kinds of which some are asked for now and then
+	recent     recent                               // what this run changed, for its appliers
 }
 
 // outcome is what an applier reports.

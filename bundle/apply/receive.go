@@ -97,6 +97,7 @@ func (e *execution) acted(o outcome) {
 	}
 	e.record.tell(Event{Type: Acted, Object: n.result})
 	n.applied = true
+	e.recent.note(n.Object, o.action)
 	e.meet(n, order.Applied)
 	e.assess(n, n.stored)
 }

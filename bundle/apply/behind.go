@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// settling is how long after a change the API servers, and the controllers that
+// write what they go by, may still answer as if it had not been made. Each
+// server hears of it through a watch of its own.
+const settling = 30 * time.Second
+
+// recent is what this run changed that refusals depend on, with the time.
+type recent struct {
+	mu   sync.Mutex
+	when map[string]time.Time
+}
+
+// note notes the change of an object.
+func (r *recent) note(o *bundle.Object, action plan.Action) {
+	topics := topicsOf(o, action)
+	if len(topics) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.when == nil {
+		r.when = map[string]time.Time{}
+	}
+	for _, topic := range topics {
+		r.when[topic] = time.Now()
+	}
+}
+
+// explains says whether a refusal may come from a server that has not heard of
+// a change of this run.
+func (r *recent) explains(id bundle.ID, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, topic := range topicsOfRefusal(id, err) {
+		if at, ok := r.when[topic]; ok && time.Since(at) < settling {
+			return true
+		}
+	}
+	return false
+}
+
+// topicsOf are what the change of an object may change the answers about.
+func topicsOf(o *bundle.Object, action plan.Action) []string {
+	if action == plan.Unchanged {
+		return nil
+	}
+	gk := o.ID.GroupKind
+	switch gk.Group {
+	case "rbac.authorization.k8s.io":
+		return []string{"rbac"}
+	case "admissionregistration.k8s.io":
+		return []string{"admission"}
+	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io":
+		return []string{"classes"}
+	case apiServiceKind.Group:
+		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")
+		return []string{"group " + group}
+	}
+	switch {
+	case gk == crdKind:
+		var topics []string
+		for _, r := range definedBy(o) {
+			topics = append(topics, "kind "+r.GVK.GroupKind().String())
+			if action == plan.Configured { // a new one is not known in an older form
+				topics = append(topics, "schema "+r.GVK.GroupKind().String())
+			}
+		}
+		return topics
+	case gk == namespaces.GVK.GroupKind():
+		return []string{"namespace " + o.ID.Name}
+	case gk == serviceAccountKind:
+		return []string{"accounts in " + o.ID.Namespace}
+	case gk.Group == "" && (gk.Kind == "ResourceQuota" || gk.Kind == "LimitRange"):
+		return []string{"limits in " + o.ID.Namespace}
+	}
+	return nil
+}
+
+// topicsOfRefusal are the topics of which a server that is behind may give this
+// answer, in the words of apiserver's admission plugins and handlers.
+func topicsOfRefusal(id bundle.ID, err error) []string {
+	if err == nil || cluster.Overtaken(err) || len(cluster.FieldConflicts(err)) > 0 {
+		return nil
+	}
+	text := err.Error()
+	says := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+		return false
+	}
+	kind := id.GroupKind.String()
+	switch {
+	case notServed(err):
+		return []string{"kind " + kind, "group " + id.GroupKind.Group}
+	case says("ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", "admission webhook \"", "not yet ready to handle request"):
+		return []string{"admission"}
+	case says("field not declared in schema", "unknown field", "strict decoding error"):
+		return []string{"schema " + kind}
+	case apierrors.IsInvalid(err) && !isImmutable(err):
+		return []string{"schema " + kind} // the bundle's own CRD has nothing against it
+	case apierrors.IsNotFound(err) && says("roles.rbac.authorization.k8s.io \""): // also clusterroles
+		return []string{"rbac"}
+	case apierrors.IsNotFound(err) && says("namespaces \""):
+		return []string{"namespace " + id.Namespace}
+	case !apierrors.IsForbidden(err):
+		return nil
+	}
+	if _, ok := forbidden(err); ok || says("attempting to grant RBAC permissions not currently held") {
+		return []string{"rbac"}
+	}
+	switch {
+	case says("quota", "usage per ", "to requested ratio"):
+		return []string{"limits in " + id.Namespace}
+	case says("service account", "serviceaccount"):
+		return []string{"accounts in " + id.Namespace}
+	case says("violates PodSecurity"):
+		return []string{"namespace " + id.Namespace}
+	case says("PriorityClass", "RuntimeClass", "StorageClass"):
+		return []string{"classes"}
+	}
+	return nil
+}
+
+// caughtUp sends a request again for as long as its refusal may come from a
+// server that is behind.
+func (e *execution) caughtUp(ctx context.Context, n *node, send func() error) error {
+	begin := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := send()
+		late := notServed(err) && e.definedHere(n) && time.Since(begin) < lateKind
+		if err == nil || ctx.Err() != nil || !late && !e.recent.explains(n.ID, err) {
+			return err
+		}
+		if pause == 50*time.Millisecond {
+			e.send(retried{node: n, err: err, attempt: 1})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
