@@ -44,7 +44,7 @@ spec:
 	s.create(group+"validatingadmissionpolicies", policy)
 	s.create(group+"validatingadmissionpolicybindings", binding)
 	s.eventually("the policy refuses", func() bool {
-		u := s.read(configMapOf("web", "{bad: x}"))
+		u := s.parsed(configMapOf("web", "{bad: x}"))
 		_, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "nothing bad")
 	})

@@ -274,8 +274,8 @@ func (s *scene) missing(resource string, names ...string) {
 	}
 }
 
-// read is an object that is written as YAML or JSON.
-func (s *scene) read(text string) *unstructured.Unstructured {
+// parsed is an object that is written as YAML or JSON.
+func (s *scene) parsed(text string) *unstructured.Unstructured {
 	s.Helper()
 	b, err := bundle.Read(s.Context(), bundle.Options{Files: []string{s.file(text)}})
 	if err != nil {
@@ -287,7 +287,7 @@ func (s *scene) read(text string) *unstructured.Unstructured {
 // create makes an object, written as YAML or JSON, past brine.
 func (s *scene) create(resource, text string) *unstructured.Unstructured {
 	s.Helper()
-	u := s.read(text)
+	u := s.parsed(text)
 	var r dynamic.ResourceInterface = s.resources(resource)
 	if namespace := u.GetNamespace(); namespace != "" {
 		r = s.resources(resource).Namespace(namespace)
