@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -40,6 +41,7 @@ type ground struct {
 	crds  *validate.CRDs
 	// unborn are kinds that nobody serves yet, moved those whose CRD changes.
 	unborn, moved map[schema.GroupKind]bool
+	types         sync.Map    // group version -> its schemas, read once
 	denied        atomic.Bool // some request was forbidden
 	homeless      bool        // the inventory's namespace is not there
 }

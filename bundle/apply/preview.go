@@ -29,6 +29,7 @@ type verdict struct {
 const (
 	byServer      = "server"
 	byStandIn     = "server (stand-in namespace)"
+	byUpdate      = "server (as an update, with the fields taken over)"
 	byOtherName   = "server (stand-in name)"
 	byFingerprint = "server (unchanged since the last apply)"
 	byLeftAlone   = "server (left alone)"

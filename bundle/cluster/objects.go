@@ -169,6 +169,21 @@ func sizeOf(u *unstructured.Unstructured) int {
 	return len(text)
 }
 
+// DryUpdate asks what an update would leave.
+func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	ctx, warned := collectWarnings(ctx)
+	var stored *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		*warned = (*warned)[:0]
+		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsConflict(err) {
+			return &lostRace{err}
+		}
+		return err
+	})
+	return stored, *warned, err
+}
+
 // sameContent says whether the live object is what we meant to write.
 func sameContent(live, meant *unstructured.Unstructured) bool {
 	for _, field := range []string{"data", "binaryData", "spec", "stringData"} {

@@ -61,7 +61,9 @@ func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
 	if live := s.live("v1/configmaps", s.ns, "web"); live == nil || live.GetUID() != uid {
 		t.Error("the object was deleted for one that is refused")
 	}
-	if slices.ContainsFunc(p.Writes(), func(r clustertest.Request) bool { return r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/web") }) {
+	if slices.ContainsFunc(p.Writes(), func(r clustertest.Request) bool {
+		return r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/web")
+	}) {
 		t.Error("a deletion was sent")
 	}
 	s.apply(immutable("{good: b}")).want(t, 0).did(t, "ConfigMap", "web", plan.Recreated)
