@@ -26,8 +26,9 @@ type recent struct {
 }
 
 // note notes the change of an object.
-func (r *recent) note(o *bundle.Object, action plan.Action) {
-	topics := topicsOf(o, action)
+func (r *recent) note(o *bundle.Object, action plan.Action) { r.touch(topicsOf(o, action)...) }
+
+func (r *recent) touch(topics ...string) {
 	if len(topics) == 0 {
 		return
 	}

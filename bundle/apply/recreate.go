@@ -29,6 +29,7 @@ func (e *execution) recreate(ctx context.Context, n *node, live *unstructured.Un
 	if err != nil {
 		return written{}, err
 	}
+	e.recent.touch("limits in " + n.ID.Namespace) // a quota counts the old one for a while
 	w, err := e.put(ctx, n, nil, body)
 	var others *notOurs
 	if err == nil || old == nil || errors.As(err, &others) {
@@ -39,7 +40,11 @@ func (e *execution) recreate(ctx context.Context, n *node, live *unstructured.Un
 		err = fmt.Errorf("%w (a dry run could not show this before: %s)", err, unproven)
 	}
 	// Also an interrupted run does not end with the object lost.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords/2)
+	patience := settling
+	if ctx.Err() != nil {
+		patience = lastWords / 2
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if lost := e.putBack(ctx, n, old); lost != nil {
 		return w, fmt.Errorf("it was deleted, the new one could not be created: %w; and the old one could not be put back: %s: apply a bundle that has it again", err, lost.Error())
@@ -53,21 +58,36 @@ func (e *execution) putBack(ctx context.Context, n *node, old *unstructured.Unst
 	u := restorable(old)
 	fields := u.GetManagedFields()
 	u.SetManagedFields(nil)
-	stored, err := e.client.Create(ctx, n.resource, u, cluster.Write{})
+	var stored *unstructured.Unstructured
+	err := e.caughtUp(ctx, n, func() (err error) {
+		stored, err = e.client.Create(ctx, n.resource, u, cluster.Write{})
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
-	})
-	if err != nil {
-		return fmt.Errorf("encode its managed fields: %w", err)
+	for range putBackTries {
+		entries := slices.Concat(fields, slices.DeleteFunc(stored.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "" }))
+		patch, err := json.Marshal([]map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
+		})
+		if err != nil {
+			return fmt.Errorf("encode its managed fields: %w", err)
+		}
+		// Without it the next apply has a conflict to tell of, and nothing is lost.
+		if _, err = e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{}); !cluster.Overtaken(err) {
+			return nil
+		}
+		if stored, err = e.client.Get(ctx, n.resource, n.ID); err != nil || stored == nil {
+			return nil //nolint:nilerr // as above
+		}
 	}
-	// Without it the next apply has a conflict to tell of, and nothing is lost.
-	_, _ = e.client.Patch(ctx, n.resource, n.ID, types.JSONPatchType, patch, cluster.Write{})
 	return nil
 }
+
+// putBackTries is how often a controller may be quicker with its status.
+const putBackTries = 10
 
 // provesCreation asks the server whether it would let a new object in whose
 // name is still taken: it looks at that last, after admission and validation

@@ -156,5 +156,5 @@ func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
 		t.Fatalf("the Job is %v", job)
 	}
 	p.Intercept(nil)
-	s.eventually("the quota lets it be recreated", func() bool { return s.apply(text("example.com/b"), "--wait=applied").exit == 0 })
+	s.apply(text("example.com/b"), "--wait=applied").want(t, 0).did(t, "Job", "once", plan.Recreated)
 }
