@@ -1,0 +1,137 @@
+package inventory_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster/clustertest"
+	"brine/inventory"
+)
+
+// spread are members whose names do not compress, in n namespaces, of many kinds.
+func spread(n int) []bundle.ID {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(length int) string {
+		b := make([]byte, length)
+		for i := range b {
+			b[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[random.IntN(36)]
+		}
+		return string(b)
+	}
+	var out []bundle.ID
+	for range n {
+		namespace := text(63)
+		out = append(out,
+			bundle.ID{GroupKind: schema.GroupKind{Group: "g" + text(1) + ".example.com", Kind: "Kind" + text(1)}, Namespace: namespace, Name: text(253)},
+			bundle.ID{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: namespace, Name: text(20)})
+	}
+	return out
+}
+
+// Neither the number of namespaces nor the length of names bounds an inventory:
+// no annotation, ConfigMap or request becomes larger than the server takes.
+func TestTenThousandNamespaces(t *testing.T) {
+	c := clustertest.Shared(t)
+	for _, n := range []int{100, 2_000, 10_000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			ns := c.Namespace(t)
+			cl := client(t, c.Config(t))
+			all := spread(n)
+			inv := load(t, cl, ns)
+			if err := inv.Add(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+			prints := map[bundle.ID]inventory.Fingerprint{}
+			hash := func(i, salt int) string { return fmt.Sprintf("%064x", uint64(i*7919+salt)*0x9e3779b97f4a7c15) }
+			statuses := map[bundle.ID]inventory.Status{}
+			for i, id := range all {
+				prints[id] = inventory.Fingerprint{Asked: hash(i, 1), UID: hash(i, 2)[28:], Owned: hash(i, 3)}
+				statuses[id] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Succeeded"}
+			}
+			if err := inv.SaveFingerprints(t.Context(), prints); err != nil {
+				t.Fatal(err)
+			}
+			if err := inv.Finish(t.Context(), nil, statuses); err != nil {
+				t.Fatal(err)
+			}
+			inv = load(t, cl, ns)
+			if len(inv.Members) != len(all) || len(inv.Fingerprints) != len(all) {
+				t.Fatalf("it holds %d members and %d fingerprints, want %d", len(inv.Members), len(inv.Fingerprints), len(all))
+			}
+			head, err := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns).Get(t.Context(), "inv", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The list of namespaces is whole, or not there at all.
+			namespaces, listed := head.GetAnnotations()["applyset.kubernetes.io/additional-namespaces"]
+			if got := len(strings.Split(namespaces, ",")); listed != (n <= 2_000) || listed && got != n {
+				t.Errorf("of %d namespaces it lists %d", n, got)
+			}
+			if _, complete := inv.RecordedNamespaces(); complete != listed {
+				t.Error("what is not listed is taken for a list")
+			}
+			text, err := head.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("the inventory object has %d KiB in JSON, %d keys", len(text)>>10, len(head.Object["data"].(map[string]any))) //nolint:forcetypeassert // of a ConfigMap
+			if err := inv.Finish(t.Context(), all, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := inv.Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// The longest keys and statuses fill the inventory object: managedFields repeat
+// the keys, others annotate it, and it is still small enough to be stored.
+func TestFullestInventoryObject(t *testing.T) {
+	c := clustertest.Shared(t)
+	ns := c.Namespace(t)
+	cl := client(t, c.Config(t))
+	var all []bundle.ID
+	for i := range 6_000 {
+		length := 10 + 210*(i%2)
+		all = append(all, bundle.ID{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "some-namespace", Name: fmt.Sprintf("%s%d", strings.Repeat("n", length), i)})
+	}
+	inv := load(t, cl, ns)
+	if err := inv.Add(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	maps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)
+	head, err := maps.Get(t.Context(), "inv", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head.SetAnnotations(merged(head.GetAnnotations(), map[string]string{"example.com/theirs": strings.Repeat("x", 150<<10)}))
+	if _, err := maps.Update(t.Context(), head, metav1.UpdateOptions{FieldManager: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	inv = load(t, cl, ns)
+	statuses := map[bundle.ID]inventory.Status{}
+	for _, id := range all {
+		statuses[id] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Succeeded"}
+	}
+	if err := inv.Finish(t.Context(), nil, statuses); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(load(t, cl, ns).Members); got != len(all) {
+		t.Errorf("it holds %d, want %d", got, len(all))
+	}
+}
+
+// merged is a with b in it.
+func merged(a, b map[string]string) map[string]string {
+	for key, value := range b {
+		a[key] = value
+	}
+	return a
+}
