@@ -90,7 +90,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 		return sorted(set)
 	}
 	add(configMaps, namespace, "", "get", "list", "create", "update", "delete")
-	add(secrets, namespace, "", "get", "list", "create", "update", "patch", "delete")
+	add(secrets, namespace, "", "get", "list", "create", "patch", "delete") // revisions, which are applied
 	add(leases, namespace, "", "get", "create", "update", "delete")
 	// Where the inventory's namespace is not there, it is made.
 	add(namespaces, "", "", "get", "create", "patch")
@@ -101,11 +101,11 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	switch u.ID.GroupKind.String() {
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod":
-		add(schema.GroupResource{Resource: "pods"}, u.ID.Namespace, "", "get", "list")
+		add(schema.GroupResource{Resource: "pods"}, u.ID.Namespace, "", "list")
 		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")
 		add(schema.GroupResource{Resource: "pods/log"}, u.ID.Namespace, "", "get")
 		if u.ID.GroupKind.Kind == "Deployment" {
-			add(schema.GroupResource{Group: "apps", Resource: "replicasets"}, u.ID.Namespace, "", "get", "list")
+			add(schema.GroupResource{Group: "apps", Resource: "replicasets"}, u.ID.Namespace, "", "list")
 		}
 	case "PersistentVolumeClaim":
 		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")

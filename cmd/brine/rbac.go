@@ -41,6 +41,14 @@ Before a Namespace is deleted brine looks for objects of others in it, which tak
 the right to list everything in this namespace; for a CRD, to list what it defines.
 The roles themselves carry the label brine.dev/rbac and go with their namespace.
 
+In the inventory's namespace brine needs its ConfigMaps, its Lease (the lock) and
+Secrets (the revisions). Each right that is missing is an error that names it, but:
+without watch objects are polled; without pods, events, replicasets and pods/log a
+line says what could not be read of an object that is not ready; without patch or
+create of Secrets a warning says that no revision is kept; get, create and patch of
+Namespaces are for an inventory whose namespace is not there yet, and get for saved
+plans (--plan-out).
+
 --read-only writes what a preview needs that asks the server about nothing: a dry
 run takes the same rights as the real thing. Such a preview reads and compares, says
 "not verified" of all that would change, and lists the rights that are missing to

@@ -167,3 +167,50 @@ func TestRollbackToARevisionOfAnOlderVersion(t *testing.T) {
 		t.Errorf("its source is %+v", o.Source)
 	}
 }
+
+// Whatever an interrupted run, another tool or a hand left of an inventory, a
+// destroy removes its history.
+func TestDestroyLeavesNoRevision(t *testing.T) {
+	for name, meddle := range map[string]func(*scene){
+		"the head does not name them": func(s *scene) {
+			s.patchMap("inv", `{"metadata":{"annotations":{"brine.dev/last-revision":null}}}`)
+		},
+		"more than the head knows": func(s *scene) {
+			u := s.live("v1/secrets", s.ns, "inv-revision-1-0")
+			u.SetName("inv-revision-7-0")
+			u.SetLabels(map[string]string{"brine.dev/inventory": u.GetLabels()["brine.dev/inventory"], "brine.dev/revision": "7"})
+			u.SetResourceVersion("")
+			u.SetUID("")
+			if _, err := s.resources("v1/secrets").Namespace(s.ns).Create(s.Context(), u, metav1.CreateOptions{}); err != nil {
+				s.Fatal(err)
+			}
+		},
+		"another tool destroyed it": func(s *scene) {
+			s.deleteMap("inv")
+			s.deleteMap("a")
+		},
+		"only they are left": func(s *scene) {
+			s.deleteMap("inv")
+			s.deleteMap("a")
+			s.deleteMap("inv-fingerprints-1")
+		},
+		"history-limit": func(s *scene) { s.apply(configMap("a"), "--history-limit=0").want(s.TB, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.apply(configMap("a")).want(t, 0)
+			meddle(s)
+			s.destroy().want(t, 0)
+			left, err := s.resources("v1/secrets").Namespace(s.ns).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range left.Items {
+				t.Errorf("Secret %s is left", u.GetName())
+			}
+			s.missing("v1/configmaps", "inv", "inv-fingerprints-1")
+			s.missing("coordination.k8s.io/v1/leases", "brine-inv")
+			s.destroy().want(t, 0).tells(t, "nothing to destroy")
+		})
+	}
+}
