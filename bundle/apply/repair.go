@@ -130,7 +130,7 @@ func (f *finder) find(ctx context.Context, allKinds bool) error {
 	f.found = map[bundle.ID]metav1.PartialObjectMetadata{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for _, r := range f.resources(allKinds) {
+	for _, r := range f.resources(ctx, allKinds) {
 		group.Go(func() error { return f.list(ctx, r) })
 	}
 	if err := group.Wait(); err != nil {
@@ -144,7 +144,7 @@ func (f *finder) find(ctx context.Context, allKinds bool) error {
 	return nil
 }
 
-func (f *finder) resources(allKinds bool) []cluster.Resource {
+func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resource {
 	all, failed := f.client.Listable()
 	kinds, listed := f.inv.RecordedKinds()
 	if !listed || allKinds {
@@ -156,14 +156,21 @@ func (f *finder) resources(allKinds bool) []cluster.Resource {
 	var resources []cluster.Resource
 	for _, gk := range kinds {
 		r, err := f.client.Any(gk)
-		switch away := f.client.Failed(gk.Group); {
-		case err == nil:
-			resources = append(resources, r)
-		case away != nil:
-			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: away.Error()})
-		default:
-			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: "its kind is not served by the cluster"})
+		if err != nil {
+			served, unproven := f.client.Absent(ctx, gk)
+			switch {
+			case unproven != nil:
+				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: unproven.Error()})
+				continue
+			case !served:
+				continue // there are none
+			}
+			if r, err = f.client.Any(gk); err != nil {
+				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: err.Error()})
+				continue
+			}
 		}
+		resources = append(resources, r)
 	}
 	return resources
 }
@@ -183,6 +190,11 @@ func (f *finder) list(ctx context.Context, r cluster.Resource) error {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
+	}
+	if apierrors.IsNotFound(err) { // its CRD went since discovery
+		if served, unproven := f.client.Absent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
+			err = nil
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -185,6 +185,25 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: repairer}]
 	s.destroy().want(t, 0)
 }
 
+// A kind whose CRD is gone has no objects: that does not keep an inventory damaged.
+func TestRepairOfAKindThatIsGone(t *testing.T) {
+	s := newScene(t)
+	long := longNames(2)
+	s.apply(documents(configMaps(long...), widgets, widget)).want(t, 0)
+	crds := s.resources("apiextensions.k8s.io/v1/customresourcedefinitions")
+	name := "widgets." + s.ns + ".example.com"
+	if err := crds.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the CRD is gone", func() bool { return s.live("apiextensions.k8s.io/v1/customresourcedefinitions", "", name) == nil })
+	s.deleteMap("inv-overflow-1")
+	if got, found := s.repair(); got.exit != 0 || len(found.Added) != 2 {
+		t.Errorf("exit code %d: %s %s", got.exit, got.stdout, got.stderr)
+	}
+	s.apply(configMaps(long...)).want(t, 0)
+	s.destroy().want(t, 0)
+}
+
 // The inventory object itself is found again by its members.
 func TestRepairWithoutTheInventoryObject(t *testing.T) {
 	s := newScene(t)
