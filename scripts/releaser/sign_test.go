@@ -34,9 +34,9 @@ func TestSignature(t *testing.T) {
 			_ = os.RemoveAll(home)
 		})
 	}
-	make := exec.Command(gpg, "--batch", "--passphrase", "opensesame", "--pinentry-mode", "loopback", "--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign")
-	make.Env = append(os.Environ(), "GNUPGHOME="+maker)
-	run(t, make)
+	generate := exec.Command(gpg, "--batch", "--passphrase", "opensesame", "--pinentry-mode", "loopback", "--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign")
+	generate.Env = append(os.Environ(), "GNUPGHOME="+maker)
+	run(t, generate)
 	export := exec.Command(gpg, "--batch", "--passphrase", "opensesame", "--pinentry-mode", "loopback", "--armor", "--export-secret-keys")
 	export.Env = append(os.Environ(), "GNUPGHOME="+maker)
 	key := filepath.Join(dir, "key.asc")
