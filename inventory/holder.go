@@ -32,11 +32,11 @@ type mark struct {
 // run out.
 func newMark() *mark {
 	m := &mark{token: rand.Text()}
-	file, err := os.OpenFile(markPath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(markPath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if err != nil {
 		return m
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock(file); err != nil {
 		_ = errors.Join(file.Close(), os.Remove(file.Name()))
 		return m
 	}
@@ -80,7 +80,7 @@ func isDead(holder string) bool {
 	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens.MatchString(parts[3]) {
 		return false
 	}
-	file, err := os.OpenFile(markPath(parts[3]), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(markPath(parts[3]), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false // it may be somewhere that we cannot see
 	}
@@ -90,10 +90,10 @@ func isDead(holder string) bool {
 		return false
 	}
 	// Another user could have put it there. Only root and we are believed.
-	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+	if uid, ok := owner(info); !ok || uid != 0 && uid != os.Geteuid() {
 		return false
 	}
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	return flock(file) == nil
 }
 
 // forget removes what a dead holder left behind.

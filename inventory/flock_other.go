@@ -1,0 +1,16 @@
+//go:build !unix
+
+package inventory
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+const noFollow = 0
+
+// flock always fails: no run is proven dead here, its lease has to run out.
+func flock(*os.File) error { return errors.ErrUnsupported }
+
+func owner(fs.FileInfo) (int, bool) { return 0, false }
