@@ -191,6 +191,11 @@ func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
 			want = append(want, name)
 		}
 	}
+	// Commands of commands have pages, too: brine-inventory-repair.
+	got = slices.DeleteFunc(got, func(name string) bool {
+		parent, _, ok := strings.Cut(name, "-")
+		return ok && slices.Contains(want, parent)
+	})
 	if slices.Sort(want); len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("there are pages of %v, and commands %v", got, want)
 	}
