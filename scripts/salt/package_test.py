@@ -57,7 +57,7 @@ class Package(test_salt_call.SaltCall):
         }))
 
     def test_the_binary_is_that_of_the_release(self):
-        self.assertIn("v" + dist("saltext_brine-*.whl").split("-")[1], self.call("brine.version")["version"])
+        self.assertIn("v" + os.path.basename(dist("saltext_brine-*.whl")).split("-")[1], self.call("brine.version")["version"])
 
 
 class Project(unittest.TestCase):
