@@ -33,6 +33,16 @@ type deed struct {
 	value         string
 	lostInventory bool
 	undo          func() error
+	undone        bool
+}
+
+// undoOnce takes away what was done, unless that has been.
+func (d *deed) undoOnce() error {
+	if d.undone {
+		return nil
+	}
+	d.undone = true
+	return d.undo()
 }
 
 const marker = "example.com/somebody"

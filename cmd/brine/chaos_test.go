@@ -347,6 +347,11 @@ func (tr *trial) run(t *testing.T, place, total int) bool {
 		}
 	}
 	again := tr.next()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the next run; exit code %d:\n%s", again.exit, again.stderr)
+		}
+	})
 	if tr.deed == nil {
 		if again.want(t, 0); !t.Failed() {
 			tr.ends(t, "after the next run")
@@ -361,7 +366,7 @@ func (tr *trial) run(t *testing.T, place, total int) bool {
 	if again.stderr == "" && again.stdout == "" {
 		t.Errorf("the next run ends with exit code %d and says nothing", again.exit)
 	}
-	if err := tr.deed.undo(); err != nil {
+	if err := tr.deed.undoOnce(); err != nil {
 		t.Fatal(err)
 	}
 	tr.next("--force-conflicts", "--inventory-policy=adopt-all").want(t, 0)
