@@ -133,10 +133,9 @@ func find(name string, recursive bool) ([]string, error) {
 		// which is read as kubectl does.
 		info, err := os.Stat(path)
 		switch {
-		case err != nil: // told when it is read
-		case info.IsDir():
+		case err == nil && info.IsDir():
 			return nil
-		case !info.Mode().IsRegular():
+		case err == nil && !info.Mode().IsRegular(): // an error is reported when the file is read
 			return Problem{Source: Source{File: path}, Message: "this is no regular file: move it out of the folder, or name it itself with -f"}
 		}
 		found = append(found, path)

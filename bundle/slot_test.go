@@ -24,10 +24,7 @@ spec:
   podMetadata: {annotations: {checksum/config: '%[1]s', checksum/live: '%[3]s', checksum/none: '%[4]s'}}
   containers: [{name: a, args: [--config-hash, '%[1]s', '%[4]s', last]}]
 `
-	text := strings.Join([]string{
-		fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), slotOf("Secret", "live", "data:x"), slotOf("Secret", "none", "")),
-		fmt.Sprintf(configMap, slotOf("ConfigMap", "c", "data:key")),
-	}, "---\n")
+	text := fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), slotOf("Secret", "live", "data:x"), slotOf("Secret", "none", "")) + "---\n" + fmt.Sprintf(configMap, slotOf("ConfigMap", "c", "data:key"))
 	b := readSlots(t, text)
 	live := func(id ID) (*unstructured.Unstructured, error) {
 		if id.Name != "live" {
@@ -58,10 +55,7 @@ spec:
 		t.Errorf("the ConfigMap holds %v", data)
 	}
 	// As if the ConfigMap had been written with its digest.
-	filled := readSlots(t, strings.Join([]string{
-		fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), "", ""),
-		fmt.Sprintf(configMap, data["other"]),
-	}, "---\n"))
+	filled := readSlots(t, fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), "", "")+"---\n"+fmt.Sprintf(configMap, data["other"]))
 	if err := filled.FillSlots(nil); err != nil {
 		t.Fatal(err)
 	}

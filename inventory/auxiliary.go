@@ -13,8 +13,8 @@ import (
 const MaxName = 253 - len("-revision-1000000-1000")
 
 var (
-	auxiliaryMap    = regexp.MustCompile(`^-(overflow|fingerprints)-[0-9]+$`)
-	auxiliarySecret = regexp.MustCompile(`^-(revision-[0-9]+-[0-9]+|brine-key)$`)
+	auxiliaryMap    = regexp.MustCompile(`^-(overflow|fingerprints)-\d+$`)
+	auxiliarySecret = regexp.MustCompile(`^-(revision-\d+-\d+|brine-key)$`)
 )
 
 // Auxiliary says what an object is to the inventory namespace/name itself, like

@@ -31,7 +31,7 @@ type stalled struct {
 	proxy   *clustertest.Proxy
 	client  *cluster.Client
 	lock    *inventory.Lock
-	held    context.Context
+	held    context.Context //nolint:containedctx // it ends when the lock is lost
 	ns      string
 	direct  *cluster.Client
 	leases  dynamic.ResourceInterface

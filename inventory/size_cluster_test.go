@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ func TestTenThousandNamespaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("the inventory object has %d KiB in JSON, %d keys", len(text)>>10, len(head.Object["data"].(map[string]any))) //nolint:forcetypeassert // of a ConfigMap
+			t.Logf("the inventory object has %d KiB in JSON, %d keys", len(text)>>10, len(head.Object["data"].(map[string]any)))
 			if err := inv.Finish(t.Context(), all, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -130,8 +131,6 @@ func TestFullestInventoryObject(t *testing.T) {
 
 // merged is a with b in it.
 func merged(a, b map[string]string) map[string]string {
-	for key, value := range b {
-		a[key] = value
-	}
+	maps.Copy(a, b)
 	return a
 }

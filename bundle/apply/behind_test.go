@@ -31,7 +31,7 @@ func TestRefusalsOfAServerThatIsBehind(t *testing.T) {
 	widget := bundle.ID{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Widget"}, Namespace: "a", Name: "w"}
 	pod := bundle.ID{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "a", Name: "p"}
 	answer := func(code int, reason metav1.StatusReason, text string) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text}} //nolint:gosec // three digits
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text}}
 	}
 	undeclared := answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "failed to create typed patch object (a/w; example.com/v1, Kind=Widget): .spec.color: field not declared in schema")
 	refused := func(text string) error { return answer(http.StatusForbidden, metav1.StatusReasonForbidden, text) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -228,7 +229,7 @@ func (d *deletions) add(u *unstructured.Unstructured) {
 func (d *deletions) all() []*unstructured.Unstructured {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.objects[:len(d.objects):len(d.objects)]
+	return slices.Clip(d.objects)
 }
 
 // claim says whether a PersistentVolumeClaim is of a deleted StatefulSet.

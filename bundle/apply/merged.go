@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -37,8 +36,7 @@ func applied(types managedfields.TypeConverter, live, sent *unstructured.Unstruc
 	}
 	updater := (&merge.UpdaterBuilder{Converter: oneVersion{}}).BuildUpdater()
 	after, _, err := updater.Apply(before, asked, fieldpath.APIVersion(sent.GetAPIVersion()), managers, oursApplied, force)
-	var conflicts merge.Conflicts
-	if errors.As(err, &conflicts) {
+	if conflicts, ok := errors.AsType[merge.Conflicts](err); ok {
 		return nil, conflictOf(conflicts)
 	}
 	if err != nil {
@@ -68,7 +66,7 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("read the managed fields: %w", err)
 		}
 		isApply := entry.Operation == metav1.ManagedFieldsOperationApply

@@ -237,7 +237,7 @@ func (f *finder) write(ctx context.Context, lock *inventory.Lock) error {
 	if err != nil {
 		return err
 	}
-	err = f.inv.Repair(held, f.ids, len(f.repair.NotSearched) == 0) //nolint:contextcheck // it is ctx, with the lock
+	err = f.inv.Repair(held, f.ids, len(f.repair.NotSearched) == 0)
 	if cause := context.Cause(held); err != nil && errors.Is(cause, inventory.ErrLockLost) {
 		err = cause
 	}

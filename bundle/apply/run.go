@@ -93,7 +93,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if r.held != nil {
-		r.release() //nolint:contextcheck // the lock is given back also when the run was interrupted
+		r.release()
 	}
 	return r.record.finish(ctx, err, c.Requests.Counts())
 }

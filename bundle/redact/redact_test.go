@@ -141,7 +141,7 @@ func random(n int, source *rand.Rand) string {
 }
 
 func manySecrets(n int) []map[string]any {
-	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // test data
+	source := rand.New(rand.NewPCG(1, 2))
 	all := make([]map[string]any, n)
 	for i := range all {
 		all[i] = map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{

@@ -65,10 +65,10 @@ func sortFields(a smdschema.Atom) smdschema.Atom {
 	}
 	if a.Map != nil {
 		a.Map.ElementType.Inlined = sortFields(a.Map.ElementType.Inlined)
-		for i := range a.Map.Fields {
-			a.Map.Fields[i].Type.Inlined = sortFields(a.Map.Fields[i].Type.Inlined)
+		for i := range a.Fields {
+			a.Fields[i].Type.Inlined = sortFields(a.Fields[i].Type.Inlined)
 		}
-		slices.SortFunc(a.Map.Fields, func(a, b smdschema.StructField) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(a.Fields, func(a, b smdschema.StructField) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return a
 }

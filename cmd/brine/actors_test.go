@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -442,7 +443,7 @@ func (tr *trial) tooLate(o *target) bool {
 	requests, at := tr.proxy.Requests(), int(tr.at.Load())
 	plural := o.resource[strings.LastIndexByte(o.resource, '/')+1:]
 	holders := []string{"/api/v1/namespaces/" + o.namespace()}
-	if group := strings.Split(o.resource, "/")[0]; strings.Contains(group, ".example.com") {
+	if group, _, _ := strings.Cut(o.resource, "/"); strings.Contains(group, ".example.com") {
 		holders = append(holders, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+plural+"."+strings.ReplaceAll(group, "{ns}", tr.ns))
 	}
 	locked, listed := 0, 0
@@ -452,7 +453,7 @@ func (tr *trial) tooLate(o *target) bool {
 			locked = i + 1
 		case isList(r, plural, o.namespace()):
 			listed = i + 1
-		case r.Method == "DELETE" && !r.DryRun && slices.Contains(holders, r.Path):
+		case r.Method == http.MethodDelete && !r.DryRun && slices.Contains(holders, r.Path):
 			if i+1 < at || listed <= at && locked > 0 && listed > locked {
 				return true
 			}
@@ -462,7 +463,7 @@ func (tr *trial) tooLate(o *target) bool {
 }
 
 func isList(r clustertest.Request, plural, namespace string) bool {
-	return r.Method == "GET" && !r.Query.Has("watch") && !r.Query.Has("labelSelector") && strings.HasSuffix(r.Path, "/"+plural) &&
+	return r.Method == http.MethodGet && !r.Query.Has("watch") && !r.Query.Has("labelSelector") && strings.HasSuffix(r.Path, "/"+plural) &&
 		(!strings.Contains(r.Path, "/namespaces/") || strings.Contains(r.Path, "/namespaces/"+namespace+"/"))
 }
 

@@ -38,7 +38,7 @@ func TestCRDGainsAField(t *testing.T) {
 	s := newScene(t)
 	fields := []string{"a"}
 	s.apply(documents(gadgets(fields...), gadget(fields...))).want(t, 0)
-	for _, f := range strings.Split("b c d e f g h i j k l m", " ") {
+	for f := range strings.SplitSeq("b c d e f g h i j k l m", " ") {
 		fields = append(fields, f)
 		s.apply(documents(gadgets(fields...), gadget(fields...))).want(t, 0).did(t, "Gadget", "one", plan.Configured)
 	}

@@ -31,7 +31,7 @@ const plainConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, nam
 
 func writeTo(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // readable, to see that it is so no more
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -112,7 +112,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 		}
 	}
 	silent, w := io.Pipe()
-	defer w.Close() //nolint:errcheck // it never fails
+	defer w.Close()
 	withoutCluster(t.Context(), t, silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
 		want(t, apply.ExitBadBundle).tells(t, "time ran out after 100ms")
 }

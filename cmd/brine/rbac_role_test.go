@@ -32,7 +32,7 @@ func (r right) String() string {
 func rulesOf(t *testing.T, text, namespace string) generated {
 	t.Helper()
 	rules := generated{}
-	for _, doc := range strings.Split(text, "---\n") {
+	for doc := range strings.SplitSeq(text, "---\n") {
 		var role rbacv1.Role
 		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
 			t.Fatal(err)

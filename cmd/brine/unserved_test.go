@@ -27,7 +27,7 @@ func (s *scene) serve(crd, resource string, served bool) {
 	if _, err := s.resources("apiextensions.k8s.io/v1/customresourcedefinitions").Patch(context.Background(), crd, "application/json-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
 		s.Fatal(err)
 	}
-	group := strings.SplitN(resource, "/", 2)[0]
+	group, _, _ := strings.Cut(resource, "/")
 	s.eventually(crd+" is served: "+text, func() bool {
 		_, err := s.resources(resource).Namespace(s.ns).List(context.Background(), metav1.ListOptions{})
 		return (err == nil) == served && s.discovered(group) == served

@@ -34,7 +34,7 @@ func Clean(s string) string {
 }
 
 func isClean(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf {
 			return strings.IndexFunc(s[i:], func(r rune) bool { return r == utf8.RuneError || hidden(r) }) < 0
 		} else if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
