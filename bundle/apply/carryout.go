@@ -31,6 +31,10 @@ func (r *run) carryOut(ctx context.Context) error {
 	return r.writeDown(r.after.records, e) //nolint:contextcheck // as above
 }
 
+// recordsTime bounds the writing of the revision and the fingerprints of a run
+// that was not interrupted: long enough for a server that is slow.
+const recordsTime = 2 * time.Minute
+
 // writeDown writes the inventory and the fingerprints.
 func (r *run) writeDown(ctx context.Context, e *execution) error {
 	gone := append([]bundle.ID(nil), r.plan.Forget...)
@@ -62,11 +66,9 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	// The history is for people, and fingerprints are a cache: what goes wrong
 	// with them is said, no more, and must not keep the inventory from being
 	// written.
-	limit := lastWords / 2
-	if e.halted != nil {
-		limit = lastWords / 10
-	}
-	beside, cancel := context.WithTimeout(ctx, limit)
+	beside, cancel := context.WithTimeout(ctx, recordsTime)
+	// An ended run leaves the rest of its time to the inventory.
+	defer context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) })()
 	saved := make(chan error, 1)
 	if r.Plan.Destroy {
 		saved <- nil // there may be nothing left to hold them

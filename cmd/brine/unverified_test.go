@@ -75,13 +75,13 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 		}
 		same(t, p, s.apply(text).want(t, 0))
 	})
-	t.Run("another's fields are taken over", func(t *testing.T) {
+	t.Run("another's fields are taken over: an update verifies that", func(t *testing.T) {
 		s := newScene(t)
 		if _, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("a"), s.ns), metav1.CreateOptions{FieldManager: "old-tool"}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.preview(configMap("a"), "--take-over-from=old-tool").want(t, 0)
-		if o := p.did(t, "ConfigMap", "a", plan.Configured); !strings.HasPrefix(o.Verified, "not verified: ") || !strings.Contains(o.Reason, "old-tool") {
+		if o := p.did(t, "ConfigMap", "a", plan.Configured); o.Verified != "server (as an update, with the fields taken over)" || !strings.Contains(o.Reason, "old-tool") {
 			t.Errorf("verified by %q, %q", o.Verified, o.Reason)
 		}
 		same(t, p, s.apply(configMap("a"), "--take-over-from=old-tool").want(t, 0))
