@@ -82,28 +82,32 @@ type trial struct {
 
 // chaosTally counts what was tried and what survived.
 type chaosTally struct {
+	commands []chaosCommand
+	hows     []disturbance
+
 	mu    sync.Mutex
 	cells map[[2]string][2]int
 }
 
-func (c *chaosTally) add(command, how string, survived bool) {
+// add counts, and writes the table: whoever interrupts hours of it has that.
+func (c *chaosTally) add(command, how string, survived bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cells == nil {
-		c.cells = map[[2]string][2]int{}
-	}
 	cell := c.cells[[2]string{command, how}]
 	cell[0]++
 	if survived {
 		cell[1]++
 	}
 	c.cells[[2]string{command, how}] = cell
+	if path := os.Getenv("BRINE_TEST_CHAOS_TABLE"); path != "" {
+		return os.WriteFile(path, []byte(c.table()), 0o600)
+	}
+	return nil
 }
 
 // table is Markdown: "survived of tried".
-func (c *chaosTally) table(commands []chaosCommand, hows []disturbance) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *chaosTally) table() string {
+	commands, hows := c.commands, c.hows
 	var b strings.Builder
 	b.WriteString("| at one request |")
 	for i := range commands {
@@ -168,16 +172,8 @@ func TestChaos(t *testing.T) {
 	seed := chaosSeed(t)
 	t.Logf("BRINE_TEST_SEED=%d", seed)
 	commands, hows := chaosCommands(), slices.Concat(faults(), actors())
-	tally := &chaosTally{}
-	t.Cleanup(func() {
-		table := tally.table(commands, hows)
-		t.Logf("BRINE_TEST_SEED=%d\n%s", seed, table)
-		if path := os.Getenv("BRINE_TEST_CHAOS_TABLE"); path != "" {
-			if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	tally := &chaosTally{commands: commands, hows: hows, cells: map[[2]string][2]int{}}
+	t.Cleanup(func() { t.Logf("BRINE_TEST_SEED=%d\n%s", seed, tally.table()) })
 	for i := range commands {
 		command := &commands[i]
 		t.Run(command.name, func(t *testing.T) {
@@ -190,7 +186,6 @@ func TestChaos(t *testing.T) {
 			for _, j := range rand.New(rand.NewPCG(seed, uint64(i))).Perm(len(hows)) {
 				how := &hows[j]
 				t.Run(how.name, func(t *testing.T) {
-					t.Parallel()
 					total, requests := 0, requests
 					if how.pages > 0 { // there are more of them then
 						paged := chaosTrial(t, command, &disturbance{pages: how.pages}, rand.New(rand.NewPCG(seed, 0)))
@@ -222,7 +217,9 @@ func TestChaos(t *testing.T) {
 							hit = tr.run(t, place+1, total)
 						})
 						if hit || !ok {
-							tally.add(command.name, how.name, ok)
+							if err := tally.add(command.name, how.name, ok); err != nil {
+								t.Error(err)
+							}
 						}
 					}
 				})
