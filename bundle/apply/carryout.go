@@ -68,7 +68,8 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	// written.
 	beside, cancel := context.WithTimeout(ctx, recordsTime)
 	// An ended run leaves the rest of its time to the inventory.
-	defer context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) })()
+	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) })
+	defer stop()
 	saved := make(chan error, 1)
 	if r.Plan.Destroy {
 		saved <- nil // there may be nothing left to hold them
