@@ -68,7 +68,7 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	// written.
 	beside, cancel := context.WithTimeout(ctx, recordsTime)
 	// An ended run leaves the rest of its time to the inventory.
-	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) })
+	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) }) //nolint:contextcheck // when the run itself ends
 	defer stop()
 	saved := make(chan error, 1)
 	if r.Plan.Destroy {
