@@ -103,6 +103,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 	root.AddCommand(
 		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
 	)
+	addTopics(root)
 	return root
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The README's part between these lines is scripts/bench's.
+// The part of README.md between these lines is scripts/bench's.
 const (
 	sectionBegin = "<!-- scripts/bench --readme writes from here -->"
 	sectionEnd   = "<!-- to here -->"

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +60,9 @@ func Shared(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
+// skipped counts the tests that had no cluster.
+var skipped atomic.Int32
+
 // Main runs a package's tests, cleans up, ends the shared cluster, and exits.
 func Main(m *testing.M, cleanups ...func() error) {
 	code := m.Run()
@@ -74,7 +78,25 @@ func Main(m *testing.M, cleanups ...func() error) {
 			code = max(code, 1)
 		}
 	}
+	if n := skipped.Load(); n > 0 {
+		notify(fmt.Sprintf("clustertest: %d tests of this package were skipped, as there is no cluster. To run them, make scripts/cluster up work or set %s; %s=1 shows the reason.\n", n, kubeconfigEnv, requiredEnv))
+	}
 	os.Exit(code)
+}
+
+// notify prints a line. go test drops the output of a package that passes,
+// unless it is given -v: a person at a terminal gets the line there.
+func notify(line string) {
+	fmt.Fprint(os.Stderr, line)
+	if info, err := os.Stderr.Stat(); testing.Verbose() || err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		return
+	}
+	terminal, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	if err != nil {
+		return // nobody watches
+	}
+	fmt.Fprint(terminal, line)
+	_ = terminal.Close()
 }
 
 // New starts a cluster for this test alone, whatever BRINE_TEST_KUBECONFIG
@@ -107,6 +129,7 @@ func missing(t testing.TB, err error) {
 	if os.Getenv(requiredEnv) == "1" {
 		t.Fatalf("no cluster: %v", err)
 	}
+	skipped.Add(1)
 	t.Skipf("NO CLUSTER, NOTHING WAS TESTED (%s=1 makes this a failure): %v", requiredEnv, err)
 }
 
