@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestPlanOfAnotherCluster(t *testing.T) {
@@ -30,4 +32,71 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 			t.Errorf("%s: it says %q, want %q", name, got, test.want)
 		}
 	}
+}
+
+// TestMoved: a saved plan against the one that is made now, every message.
+func TestMoved(t *testing.T) {
+	const saved = `
+{cluster: {uid: "1"}, digest: "sha256:1", inventory: {namespace: home, name: inv, id: i, members: m}, options: {wait: ready, max-prune: "5"},
+ steps: [{group: apps, version: v1, kind: Deployment, namespace: ns, name: d, action: configured, uid: u, resourceVersion: "1", generation: 1, changes: [{path: spec.replicas, old: 1, new: 2}]},
+         {version: v1, kind: Secret, namespace: ns, name: s, action: configured, uid: u, resourceVersion: "1", changes: [{path: data.a, old: "***", new: "***"}]},
+         {version: v1, kind: ConfigMap, namespace: ns, name: "new", action: created}]}`
+	const (
+		deployment = "{group: apps, version: v1, kind: Deployment, namespace: ns, name: d, action: configured, uid: u, resourceVersion: \"1\", generation: 1, changes: [{path: spec.replicas, old: 1, new: 2}]}"
+		secret     = `{version: v1, kind: Secret, namespace: ns, name: s, action: configured, uid: u, resourceVersion: "1", changes: [{path: data.a, old: "***", new: "***"}]}`
+		created    = `{version: v1, kind: ConfigMap, namespace: ns, name: "new", action: created}`
+	)
+	for _, c := range []struct{ name, old, now, want string }{
+		{"nothing moved", "", "", ""},
+		{"another cluster hides all else", `{uid: "1"}, digest: "sha256:1"`, `{uid: "2"}, digest: "sha256:2"`, "the cluster: the plan is for the one whose Namespace kube-system has the uid 1, this one's has 2"},
+		{"another bundle", "sha256:1", "sha256:2", "the bundle: the plan was made from sha256:1, this is sha256:2"},
+		{"other options", `wait: ready, max-prune: "5"`, "wait: none", "--max-prune: the plan was made with \"5\", this is \"\"\n--wait: the plan was made with \"ready\", this is \"none\""},
+		{"an option that the plan does not know", "wait: ready", "wait: ready, newer: x", ""},
+		{"another inventory's name", "name: inv", "name: other", "the inventory: the plan is for home/inv (i), this is home/other (i)"},
+		{"another inventory's namespace", "namespace: home", "namespace: other", "the inventory: the plan is for home/inv (i), this is other/inv (i)"},
+		{"another inventory's id, which hides its steps", "id: i, members: m}, options: {wait: ready, max-prune: \"5\"},\n steps: [", "id: j, members: n}, options: {wait: ready, max-prune: \"5\"},\n steps: [{kind: X, name: x}, ", "the inventory: the plan is for home/inv (i), this is home/inv (j)"},
+		{"other members", "members: m", "members: n", "the inventory: its members are not those that the plan saw"},
+		{"nothing to do any more", created, "", "ConfigMap ns/new: was to be created, and now there is nothing to do with it"},
+		{"something more to do", created, created + ", {version: v1, kind: ConfigMap, name: more, action: pruned, uid: u}", "ConfigMap more: is not in the plan, and would be pruned now"},
+		{"it came", "name: \"new\", action: created", "name: \"new\", action: configured, uid: u", "ConfigMap ns/new: was not there, and is there now"},
+		{"it went", "configured, uid: u, resourceVersion: \"1\", generation: 1", "created", "Deployment.apps ns/d: was there, and is gone"},
+		{"it was made anew", "configured, uid: u, resourceVersion: \"1\", generation: 1", "configured, uid: v", "Deployment.apps ns/d: is not the object that the plan saw: it was deleted and created anew"},
+		{"something else is done, for what", "name: d, action: configured", "name: d, action: recreated", "Deployment.apps ns/d: was to be configured, and would be recreated now: spec.replicas"},
+		{"something else is done", created, strings.Replace(created, "created", "skipped", 1), "ConfigMap ns/new: was to be created, and would be skipped now"},
+		{"a new version with the same changes", `resourceVersion: "1", generation: 1`, `resourceVersion: "2", generation: 2`, ""},
+		{"a new version of the API", "apps, version: v1", "apps, version: v2", ""},
+		{"a new version of a Secret", secret, strings.Replace(secret, `"1"`, `"2"`, 1), "Secret ns/s: was changed since: the plan saw version 1, this is 2"},
+		{"a new version of a Secret that is not touched", secret, `{version: v1, kind: Secret, namespace: ns, name: s, action: unchanged, uid: u, resourceVersion: "2"}`, "Secret ns/s: was to be configured, and would be unchanged now"},
+		{"another value", "new: 2", "new: 3", "Deployment.apps ns/d: would be changed in another way than the plan says: spec.replicas"},
+		{"another value before", "old: 1", "old: 0", "Deployment.apps ns/d: would be changed in another way than the plan says: spec.replicas"},
+		{"no change any more", "changes: [{path: spec.replicas, old: 1, new: 2}]", "changes: []", "Deployment.apps ns/d: would be changed in another way than the plan says: spec.replicas"},
+		{"more changes", "spec.replicas, old: 1, new: 2}", "spec.replicas, old: 1, new: 2}, {path: b, old: 1}, {path: c, old: 1}, {path: d, old: 1}, {path: e, old: 1}, {path: f, old: 1}, {path: g, old: 1}", "Deployment.apps ns/d: would be changed in another way than the plan says: b, c, d, e, f and 1 more"},
+		{"another order of the same", deployment + ",\n         " + secret, secret + ", " + deployment, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.Contains(saved, c.old) {
+				t.Fatalf("the plan does not hold %q", c.old)
+			}
+			now := saved
+			if c.old != "" {
+				now = strings.Replace(saved, c.old, c.now, 1)
+			}
+			if got := strings.Join(readBound(t, saved).Moved(readBound(t, now)), "\n"); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+	unchanged := `{cluster: {uid: "1"}, steps: [{version: v1, kind: Secret, name: s, action: unchanged, uid: u, resourceVersion: "1"}]}`
+	if moved := readBound(t, unchanged).Moved(readBound(t, strings.Replace(unchanged, `"1"}]`, `"2"}]`, 1))); len(moved) > 0 {
+		t.Errorf("a Secret that nobody changes may have another version: %q", moved)
+	}
+}
+
+func readBound(t *testing.T, text string) *Bound {
+	t.Helper()
+	b := &Bound{}
+	if err := yaml.UnmarshalStrict([]byte(text), b); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	return b
 }

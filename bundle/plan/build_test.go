@@ -1,110 +1,346 @@
 package plan
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/order"
+	"brine/inventory"
 )
 
-func TestBuildDeletions(t *testing.T) {
-	configMaps := schema.GroupKind{Kind: "ConfigMap"}
-	for _, c := range []planCase{{
-		name:   "what the bundle has no longer, dependents first",
-		bundle: `{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, namespace: ns}}`,
-		live: `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, namespace: ns}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: used, namespace: ns}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: user, namespace: ns, annotations: {config.kubernetes.io/depends-on: /namespaces/ns/ConfigMap/used}}}`,
-		want: `
-configured ConfigMap ns/stays
-pruned ConfigMap ns/user
-pruned ConfigMap ns/used`,
-	}, {
-		name:    "a member that is gone is forgotten",
-		gone:    []bundle.ID{{GroupKind: configMaps, Namespace: "ns", Name: "gone"}},
-		options: Options{AllowEmpty: true},
-		want:    `forget ConfigMap ns/gone`,
-	}, {
-		name:    "one that cannot be read is not, and keeps what holds it",
-		options: Options{Destroy: true},
-		live: `
-{apiVersion: v1, kind: Namespace, metadata: {name: ns}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}
-{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things}}}
-{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, namespace: ns}}`,
-		unsure: map[string]string{"t": "its CRD serves no version"},
-		want: `
-skipped Thing.example.com ns/t (stays): whether it is still there cannot be known: its CRD serves no version
-pruned ConfigMap ns/c
-skipped CustomResourceDefinition.apiextensions.k8s.io things.example.com (stays): Thing.example.com ns/t stays and needs it (defined by CustomResourceDefinition things.example.com)
-skipped Namespace ns (stays): Thing.example.com ns/t stays and needs it (namespace ns)`,
-	}, {
-		name:    "nor does the APIService go that serves it",
-		options: Options{Destroy: true},
-		live: `
-{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.example.com}, spec: {group: example.com, version: v1, service: {name: s, namespace: other}}}
-{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, namespace: other}}`,
-		unsure: map[string]string{"t": "the server is away"},
-		want: `
-skipped Thing.example.com other/t (stays): whether it is still there cannot be known: the server is away
-skipped APIService.apiregistration.k8s.io v1.example.com (stays): Thing.example.com other/t stays and needs it (served by APIService v1.example.com)`,
-	}, {
-		name:    "a namespace with unmanaged objects, and one that cannot be read",
-		options: Options{Destroy: true},
-		live: `
-{apiVersion: v1, kind: Namespace, metadata: {name: blind}}
-{apiVersion: v1, kind: Namespace, metadata: {name: empty}}
-{apiVersion: v1, kind: Namespace, metadata: {name: held}}`,
-		holds: map[string]Contents{"held": {Unmanaged: []string{"Pod held/p"}}, "blind": {Unknown: []string{"pods (no right to list them)"}}},
-		want: `
-skipped Namespace held (stays): contains objects outside this inventory: Pod held/p; delete them first, or use --force-namespaces
-pruned Namespace empty
-skipped Namespace blind (stays): may contain objects outside this inventory: cannot read pods (no right to list them); --force-namespaces deletes it all the same`,
-	}, {
-		name:    "what is detached detaches what it needs",
-		options: Options{Destroy: true},
-		live: `
-{apiVersion: v1, kind: Namespace, metadata: {name: ns}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: ns, annotations: {cli-utils.sigs.k8s.io/on-remove: keep, config.kubernetes.io/depends-on: /namespaces/ns/ConfigMap/used}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: used, namespace: ns}}`,
-		want: `
-detached ConfigMap ns/kept: cli-utils.sigs.k8s.io/on-remove: keep
-detached ConfigMap ns/used: ConfigMap ns/kept stays and needs it (depends-on annotation)
-detached Namespace ns: ConfigMap ns/kept stays and needs it (namespace ns)`,
-	}, {
-		name:   "only absent entries",
-		absent: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`,
-		live: `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: ns}}`,
-		want: `refused: the bundle has no objects, only absent entries, and 1 object of inventory home/inv would be pruned: if that is meant, use --allow-empty or brine destroy`,
-	}, {
-		name:    "only absent entries, and that is meant",
-		options: Options{AllowEmpty: true},
-		absent:  `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`,
-		live: `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns, labels: {unmanaged: ""}}}
-{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: ns}}`,
-		want: `
-pruned ConfigMap ns/b
-pruned ConfigMap ns/a: the bundle wants it absent`,
-	}, {
-		name:   "absent entries that name all members",
-		absent: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`,
-		live:   `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`,
-		want:   `pruned ConfigMap ns/a: the bundle wants it absent`,
-	}, {
-		name: "an empty bundle",
-		live: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`,
-		want: `refused: the bundle is empty, and 1 object of inventory home/inv would be pruned: if that is meant, use --allow-empty or brine destroy`,
-	}} {
-		t.Run(c.name, func(t *testing.T) {
-			if got, want := print(Build(c.input(t))), strings.TrimSpace(c.want); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
+var update = flag.Bool("update", false, "write the printed plans into testdata/build")
+
+// TestBuild: each document of testdata/build/*.yaml is a case: data in, the
+// printed plan out. Its last key is want, so that -update can write it anew.
+func TestBuild(t *testing.T) {
+	files, err := filepath.Glob("testdata/build/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
 	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs := strings.Split(string(text), "\n---\n")
+		for i, doc := range docs {
+			c := buildCase{}
+			if err := yaml.UnmarshalStrict([]byte(doc), &c); err != nil {
+				t.Fatalf("%s: %v:\n%s", file, err, doc)
+			}
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml")+"/"+c.Name, func(t *testing.T) {
+				got := c.run(t)
+				if *update {
+					head, _, _ := strings.Cut(doc, "\nwant:")
+					docs[i] = head + "\nwant: |\n  " + strings.ReplaceAll(cmp.Or(got, "nothing to do"), "\n", "\n  ")
+				} else if want := strings.TrimSpace(c.Want); cmp.Or(got, "nothing to do") != want {
+					t.Errorf("got\n%s\n\nwant\n%s", got, want)
+				}
+			})
+		}
+		if *update {
+			all := strings.TrimRight(strings.Join(docs, "\n---\n"), "\n") + "\n"
+			if err := os.WriteFile(file, []byte(all), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+type objects []unstructured.Unstructured
+
+// buildCase is one case. Objects are named as messages name them, like
+// "Deployment.apps ns/name".
+type buildCase struct {
+	Name    string
+	Options struct {
+		Options
+		Policy string
+	}
+	Bundle, Absent objects
+	// Ours are live members with the inventory's ownership metadata, Live other
+	// live objects, exactly as they are written.
+	Ours, Live objects
+	// Members are in the inventory besides Ours.
+	Members []string
+	// Unknown is why nothing can be known about objects.
+	Unknown map[string]string
+	// Contents are those of Namespaces and CRDs.
+	Contents map[string]Contents
+	// Invalid objects were left out of the bundle.
+	Invalid []string
+	// Last is the run that left the fingerprints: without it there are none, and
+	// what it does not say was as it is now.
+	Last *struct{ Bundle, Ours objects }
+	// Keys is the key of hashes of Secrets, "one" or "two", or that of the last
+	// run and that of this one: "one then two", "none then one".
+	Keys string
+	Want string
+}
+
+func (c *buildCase) run(t *testing.T) string {
+	t.Helper()
+	in := c.input(t)
+	before, same := c.input(t), c.input(t)
+	p, problems := Build(in)
+	got := printed(p, problems)
+	if again := printed(Build(in)); again != got {
+		t.Errorf("the second plan of the same is another one:\n%s", again)
+	}
+	if !reflect.DeepEqual(before.Live, same.Live) {
+		t.Fatal("the fixture is not the same twice")
+	}
+	if !reflect.DeepEqual(in.Live, before.Live) || !reflect.DeepEqual(in.Graph, before.Graph) || !reflect.DeepEqual(in.Inventory.Members, before.Inventory.Members) {
+		t.Error("the plan changed what it was made from")
+	}
+	if p != nil {
+		sound(t, p, in.Inventory)
+	}
+	return got
+}
+
+// sound is what holds of every plan.
+func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
+	t.Helper()
+	seen := map[bundle.ID]bool{}
+	deleting := false
+	for i, s := range p.Steps {
+		if seen[s.ID] && s.ID.Name != "" {
+			t.Errorf("two steps for %s", bundle.Name(s.ID))
+		}
+		seen[s.ID] = true
+		if deleting = deleting || s.Deletes(); deleting != s.Deletes() {
+			t.Errorf("%s is applied after a deletion", bundle.Name(s.ID))
+		}
+		for _, n := range s.Needs {
+			if n.Step == i || n.Step < 0 || n.Step >= len(p.Steps) || n.Step > i && !n.Timing {
+				t.Errorf("%s needs step %d, and is step %d", bundle.Name(s.ID), n.Step, i)
+			} else if p.Steps[n.Step].Deletes() != s.Deletes() {
+				t.Errorf("%s needs %s, and only one of them is a deletion", bundle.Name(s.ID), bundle.Name(p.Steps[n.Step].ID))
+			}
+		}
+		if s.Deletes() || s.ID.Name == "" {
+			continue
+		}
+		sent := &unstructured.Unstructured{}
+		if err := sent.UnmarshalJSON(s.Body); err != nil {
+			t.Error(err)
+		}
+		if !Owned(sent, inv.ID) || sent.GetLabels()[inventory.PartOf] != inv.ApplySetID() || s.Asked != Asked(s.Body) {
+			t.Errorf("%s is sent as %s", bundle.Name(s.ID), s.Body)
+		}
+	}
+	for _, id := range p.Forget {
+		if _, member := inv.Members[id]; !member || seen[id] {
+			t.Errorf("%s is forgotten: member %v, planned %v", bundle.Name(id), member, seen[id])
+		}
+	}
+}
+
+func (c *buildCase) input(t *testing.T) Input {
+	t.Helper()
+	inv := inventory.Empty("home", "inv", "inv")
+	inv.Members = map[bundle.ID]inventory.Status{}
+	options := c.Options.Options
+	if name := c.Options.Policy; name != "" {
+		for options.Policy.String() != name {
+			options.Policy++ // panics on an unknown name
+		}
+	}
+	in := Input{
+		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{},
+		Contents: map[bundle.ID]Contents{}, Invalid: map[bundle.ID]bool{},
+	}
+	for _, u := range branded(c.Ours, inv) {
+		in.Live[idOf(u)], inv.Members[idOf(u)] = u, inventory.Status{}
+	}
+	for _, u := range withUIDs(c.Live) {
+		in.Live[idOf(u)] = u
+	}
+	for _, name := range c.Members {
+		inv.Members[named(t, name)] = inventory.Status{}
+	}
+	for name, why := range c.Unknown {
+		in.Unsure[named(t, name)] = errors.New(why)
+	}
+	for name, contents := range c.Contents {
+		in.Contents[named(t, name)] = contents
+	}
+	for _, name := range c.Invalid {
+		in.Invalid[named(t, name)] = true
+	}
+	for _, u := range c.Absent {
+		in.Absent = append(in.Absent, &bundle.Absent{ID: idOf(&u), GVK: u.GroupVersionKind()})
+	}
+	var problems []bundle.Problem
+	in.Graph, problems = order.Build(bundled(c.Bundle), order.Options{External: func(id bundle.ID) bool {
+		_, member := inv.Members[id]
+		return member
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	c.fingerprint(t, &in)
+	return in
+}
+
+// fingerprint gives the inventory the fingerprints that the last run left.
+func (c *buildCase) fingerprint(t *testing.T, in *Input) {
+	t.Helper()
+	keys := map[string]*inventory.Key{"one": inventory.NewKey("home", "inv"), "two": inventory.NewKey("home", "inv")}
+	was, is, _ := strings.Cut(c.Keys, " then ")
+	if is == "" {
+		is = was
+	}
+	in.Inventory.Key = keys[was]
+	defer func() { in.Inventory.Key = keys[is] }()
+	if c.Last == nil {
+		return
+	}
+	from, ours := c.Last.Bundle, c.Last.Ours
+	if from == nil {
+		from = c.Bundle
+	}
+	if ours == nil {
+		ours = c.Ours
+	}
+	live := map[bundle.ID]*unstructured.Unstructured{}
+	for _, u := range branded(ours, in.Inventory) {
+		live[idOf(u)] = u
+	}
+	in.Inventory.Fingerprints = map[bundle.ID]inventory.Fingerprint{}
+	last := Input{Inventory: in.Inventory}
+	for _, o := range bundled(from) {
+		s, err := last.apply(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known, ok := live[o.ID]; ok {
+			if f, ok := s.Fingerprint(known); ok {
+				in.Inventory.Fingerprints[o.ID] = f
+			}
+		}
+	}
+}
+
+func withUIDs(all objects) []*unstructured.Unstructured {
+	var live []*unstructured.Unstructured
+	for i := range all {
+		u := all[i].DeepCopy()
+		if u.GetUID() == "" {
+			u.SetUID(types.UID(bundle.Name(idOf(u))))
+		}
+		live = append(live, u)
+	}
+	return live
+}
+
+func branded(all objects, inv *inventory.Inventory) []*unstructured.Unstructured {
+	live := withUIDs(all)
+	for _, u := range live {
+		inv.Brand(u)
+	}
+	return live
+}
+
+func bundled(all objects) []*bundle.Object {
+	var of []*bundle.Object
+	for i := range all {
+		u := all[i].DeepCopy()
+		of = append(of, &bundle.Object{ID: idOf(u), GVK: u.GroupVersionKind(), Content: u})
+	}
+	return of
+}
+
+// named is the id that bundle.Name writes so.
+func named(t *testing.T, text string) bundle.ID {
+	t.Helper()
+	id := bundle.ID{}
+	kind, name, _ := strings.Cut(text, " ")
+	id.GroupKind.Kind, id.GroupKind.Group, _ = strings.Cut(kind, ".")
+	if namespace, rest, ok := strings.Cut(name, "/"); ok {
+		id.Namespace, name = namespace, rest
+	}
+	if id.Name = name; bundle.Name(id) != text {
+		t.Fatalf("%q names no object", text)
+	}
+	return id
+}
+
+// printed is all of a plan that anybody can see.
+func printed(p *Plan, problems []bundle.Problem) string {
+	var out bytes.Buffer
+	for _, problem := range problems {
+		fmt.Fprintln(&out, "stopped:", problem.Error())
+	}
+	if p == nil {
+		return strings.TrimSpace(out.String())
+	}
+	for _, s := range p.Steps {
+		fmt.Fprint(&out, s.Action, " ", bundle.Name(s.ID), flags(p, s))
+		if s.Reason != "" {
+			fmt.Fprint(&out, ": ", s.Reason)
+		}
+		fmt.Fprintln(&out)
+		for _, n := range s.Needs {
+			strength := ""
+			switch {
+			case n.Timing:
+				strength = " (timing only)"
+			case n.Weak:
+				strength = " (weak)"
+			}
+			want := n.Want.String()
+			if s.Deletes() {
+				want = "gone"
+			}
+			fmt.Fprintf(&out, "  %s %s%s: %s\n", want, bundle.Name(p.Steps[n.Step].ID), strength, n.Reason)
+		}
+	}
+	for _, id := range p.Forget {
+		fmt.Fprintln(&out, "forget", bundle.Name(id))
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintln(&out, "warning:", w)
+	}
+	for _, r := range p.Refused {
+		fmt.Fprintln(&out, "refused:", r.Error())
+	}
+	return strings.TrimSpace(out.String())
+}
+
+func flags(p *Plan, s *Step) string {
+	var all []string
+	flag := func(name string, on bool) {
+		if on {
+			all = append(all, name)
+		}
+	}
+	flag("member", s.Member)
+	flag("not recorded", !s.Deletes() && !slices.Contains(p.Add, s.ID))
+	flag("live", !s.Deletes() && s.Live != nil)
+	flag("Terminating", s.Going != nil)
+	flag("may be recreated", s.Recreate)
+	flag("blocked", s.Blocked != "")
+	flag("stays", s.Stays)
+	flag("shared", s.Shared)
+	flag(fmt.Sprint("priority ", s.Priority), s.Priority > 0)
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
 }

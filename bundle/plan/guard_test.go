@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
-	"brine/bundle/order"
-	"brine/inventory"
 )
 
 // object reads one object.
@@ -104,95 +100,4 @@ func TestGuard(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A plan is data in, steps out: each line of bundle, live and absent is an
-// object; every live one that is not marked otherwise is a member.
-type planCase struct {
-	name                 string
-	bundle, live, absent string
-	gone                 []bundle.ID         // members that are not on the cluster
-	unsure               map[string]string   // by the object's name
-	holds                map[string]Contents // by the object's name
-	options              Options
-	want                 string
-}
-
-func lines(t *testing.T, text string) []*unstructured.Unstructured {
-	t.Helper()
-	var all []*unstructured.Unstructured
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		if line = strings.TrimSpace(line); line != "" {
-			all = append(all, object(t, line))
-		}
-	}
-	return all
-}
-
-func (c *planCase) input(t *testing.T) Input {
-	t.Helper()
-	inv := inventory.Empty("home", "inv", "inv")
-	inv.Members = map[bundle.ID]inventory.Status{}
-	in := Input{Inventory: inv, Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{}, Contents: map[bundle.ID]Contents{}, Options: c.options}
-	for i, u := range lines(t, c.live) {
-		id := idOf(u)
-		if why, unsure := c.unsure[u.GetName()]; unsure {
-			in.Unsure[id] = fmt.Errorf("%s", why)
-		} else {
-			u.SetUID(types.UID(fmt.Sprint("uid-", i)))
-			in.Live[id] = u
-		}
-		if _, unmanaged := u.GetLabels()["unmanaged"]; unmanaged {
-			continue
-		}
-		inv.Members[id] = inventory.Status{}
-		if u.GetAnnotations()[inventory.OwningInventory] == "" {
-			inv.Brand(u)
-		}
-		if holds, ok := c.holds[u.GetName()]; ok {
-			in.Contents[id] = holds
-		}
-	}
-	for _, id := range c.gone {
-		inv.Members[id] = inventory.Status{}
-	}
-	var objects []*bundle.Object
-	for _, u := range lines(t, c.bundle) {
-		objects = append(objects, &bundle.Object{ID: idOf(u), GVK: u.GroupVersionKind(), Content: u})
-	}
-	for _, u := range lines(t, c.absent) {
-		in.Absent = append(in.Absent, &bundle.Absent{ID: idOf(u), GVK: u.GroupVersionKind()})
-	}
-	g, problems := order.Build(objects, order.Options{External: func(id bundle.ID) bool { _, ok := inv.Members[id]; return ok }})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	in.Graph = g
-	return in
-}
-
-func print(p *Plan, problems []bundle.Problem) string {
-	var out []string
-	for _, problem := range problems {
-		out = append(out, "refused: "+problem.Message)
-	}
-	if p == nil {
-		return strings.Join(out, "\n")
-	}
-	for _, s := range p.Steps {
-		line := string(s.Action) + " " + bundle.Name(s.ID)
-		if s.Stays {
-			line += " (stays)"
-		}
-		if s.Reason != "" {
-			line += ": " + s.Reason
-		}
-		out = append(out, line)
-	}
-	forget := []string{}
-	for _, id := range p.Forget {
-		forget = append(forget, "forget "+bundle.Name(id))
-	}
-	slices.Sort(forget)
-	return strings.Join(append(out, forget...), "\n")
 }

@@ -165,7 +165,10 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return nil, problems
 	}
 	in.prune(p)
-	return p, in.tooMany(p)
+	if problems := in.tooMany(p); len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
 }
 
 // Emptied refuses a bundle without objects where members would be pruned that

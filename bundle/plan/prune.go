@@ -36,6 +36,7 @@ func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent [
 	for _, a := range absent {
 		if _, ok := members[a.ID]; !ok && !wanted[a.ID] {
 			ids = append(ids, a.ID)
+			wanted[a.ID] = true // once, however often it is named
 		}
 	}
 	slices.SortFunc(ids, func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
