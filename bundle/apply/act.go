@@ -93,12 +93,21 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	return o
 }
 
-// patch applies the body.
+// patch applies the body. Where --field-validation lets unknown fields pass, a
+// server that still has the older schema of a CRD which this run changed would
+// drop the new ones: it is asked strictly until it knows them, or until it is
+// certain that nobody does.
 func (e *execution) patch(ctx context.Context, n *node, body []byte, w cluster.Write) (stored *unstructured.Unstructured, warnings []string, err error) {
-	err = e.caughtUp(ctx, n, func() (err error) {
+	w.Strict = e.client.Lenient() && e.recent.newSchema(n.ID.GroupKind)
+	send := func() (err error) {
 		stored, warnings, err = e.client.Apply(ctx, n.resource, n.ID, body, w)
 		return err
-	})
+	}
+	err = e.caughtUp(ctx, n, send)
+	if w.Strict && unknownField(err) {
+		w.Strict = false
+		err = e.caughtUp(ctx, n, send)
+	}
 	return stored, warnings, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -49,6 +50,27 @@ func (r *recent) explains(id bundle.ID, err error) bool {
 	defer r.mu.Unlock()
 	for _, topic := range topicsOfRefusal(id, err) {
 		if at, ok := r.when[topic]; ok && time.Since(at) < settling {
+			return true
+		}
+	}
+	return false
+}
+
+// newSchema says whether this run has just changed the schema of a kind.
+func (r *recent) newSchema(kind schema.GroupKind) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.when["schema "+kind.String()]
+	return ok && time.Since(at) < settling
+}
+
+// unknownField: the server's schema has no such field.
+func unknownField(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, words := range []string{"field not declared in schema", "unknown field", "strict decoding error"} {
+		if strings.Contains(err.Error(), words) {
 			return true
 		}
 	}
@@ -113,7 +135,7 @@ func topicsOfRefusal(id bundle.ID, err error) []string {
 		return []string{"kind " + kind, "group " + id.GroupKind.Group}
 	case says("ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", "admission webhook \"", "not yet ready to handle request"):
 		return []string{"admission"}
-	case says("field not declared in schema", "unknown field", "strict decoding error"):
+	case unknownField(err):
 		return []string{"schema " + kind}
 	case apierrors.IsInvalid(err) && !isImmutable(err):
 		return []string{"schema " + kind} // the bundle's own CRD has nothing against it

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -363,6 +364,9 @@ func (e *execution) broken(m cluster.Broken) {
 		if m.Namespace == "" && n.ID.Namespace != "" && !e.unwatched[watchName(n, n.ID.Namespace)] {
 			e.watches.Start(e.work, n.resource, n.ID.Namespace)
 			continue
+		}
+		if apierrors.IsForbidden(m.Err) {
+			e.record.warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
 		}
 		e.poll(n, pollEvery)
 	}

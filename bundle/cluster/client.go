@@ -152,6 +152,11 @@ func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int))
 // Forces says whether applies take fields that other managers own.
 func (c *Client) Forces() bool { return c.options.ForceConflicts }
 
+// Lenient says whether the server is to let unknown fields pass, and drop them.
+func (c *Client) Lenient() bool {
+	return c.options.FieldValidation != metav1.FieldValidationStrict
+}
+
 // Host is the API server's address, for messages.
 func (c *Client) Host() string { return c.host }
 

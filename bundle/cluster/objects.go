@@ -30,6 +30,9 @@ type Write struct {
 	// Exact: the body holds for one version of the object only, so a conflict
 	// is not asked again.
 	Exact bool
+	// Strict refuses unknown and duplicate fields, whatever the client's options
+	// say.
+	Strict bool
 }
 
 func (w Write) dryRun() []string {
@@ -61,6 +64,9 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		FieldValidation: c.options.FieldValidation,
 		Force:           &force,
 		DryRun:          w.dryRun(),
+	}
+	if w.Strict {
+		o.FieldValidation = metav1.FieldValidationStrict
 	}
 	var stored *unstructured.Unstructured
 	tries := 0

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 )
@@ -108,5 +110,30 @@ func TestARefusalThatNothingExplains(t *testing.T) {
 	}
 	if tries != 1 {
 		t.Errorf("%d requests were sent, want 1", tries)
+	}
+}
+
+// With --field-validation=Ignore a server that is behind would drop the new field.
+func TestANewFieldIsNotDropped(t *testing.T) {
+	s := newScene(t)
+	s.apply(documents(gadgets("a"), gadget("a"))).want(t, 0)
+	p := s.proxied()
+	var refused, lenient atomic.Int32
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch {
+		case r.Method != http.MethodPatch || !strings.HasSuffix(r.Path, "/gadgets/one"):
+		case r.Query.Get("fieldValidation") != "Strict":
+			lenient.Add(1)
+		case refused.Add(1) <= 5:
+			return clustertest.Action{Status: http.StatusBadRequest, Message: `strict decoding error: unknown field "spec.b"`}
+		}
+		return clustertest.Action{}
+	})
+	s.apply(documents(gadgets("a", "b"), gadget("a", "b")), "--field-validation=Ignore", "--wait=applied").want(t, 0)
+	if refused.Load() < 6 || lenient.Load() > 0 {
+		t.Errorf("%d requests were strict, %d were not", refused.Load(), lenient.Load())
+	}
+	if got, _, _ := unstructured.NestedString(s.live(s.ns+".example.com/v1/gadgets", s.ns, "one").Object, "spec", "b"); got != "x" {
+		t.Errorf("the new field is %q", got)
 	}
 }

@@ -49,7 +49,7 @@ func TestPollingWithoutWatchRights(t *testing.T) {
 			for i := range count {
 				texts = append(texts, deployment(fmt.Sprintf("late-%d", i), 1, "1000000"))
 			}
-			s.apply(documents(texts...), "--timeout=10s").want(t, apply.ExitNotReady)
+			s.apply(documents(texts...), "--timeout=10s").want(t, apply.ExitNotReady).tells(t, "missing right: watch deployments.apps")
 			t.Logf("%d LISTs, %d GETs, %d at once", lists.Load(), gets.Load(), most.Load())
 			if list && (lists.Load() < 2 || gets.Load() > count) {
 				t.Errorf("%d LISTs and %d GETs: they are not listed", lists.Load(), gets.Load())

@@ -174,13 +174,12 @@ func TestGeneratedRole(t *testing.T) {
 // needless are the rights without which all of life is the same, and what they
 // are for nevertheless.
 var needless = map[string]string{
-	"watch configmaps ({ns})":       "objects are polled",
-	"watch serviceaccounts ({ns})":  "objects are polled",
-	"watch deployments.apps ({ns})": "objects are polled",
-	"get pods/log ({ns})":           "the last lines of a container that fails; none does",
-	"get namespaces (cluster)":      "the inventory's namespace is there; saved plans read kube-system",
-	"create namespaces (cluster)":   "the inventory's namespace is there",
-	"patch namespaces (cluster)":    "the inventory's namespace is there",
+	"watch configmaps ({ns})":      "nothing waits for one",
+	"watch serviceaccounts ({ns})": "nothing waits for one",
+	"get pods/log ({ns})":          "the last lines of a container that fails; none does",
+	"get namespaces (cluster)":     "the inventory's namespace is there; saved plans read kube-system",
+	"create namespaces (cluster)":  "the inventory's namespace is there",
+	"patch namespaces (cluster)":   "the inventory's namespace is there",
 }
 
 // naming are the lines that say that a right is missing.
