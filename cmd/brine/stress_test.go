@@ -63,12 +63,14 @@ func TestStressThousandDeploymentsRetried(t *testing.T) {
 	text := thousandDeployments()
 	exits := map[int]int{}
 	for try := 1; ; try++ {
-		result := s.apply(text, "--timeout=3s")
+		// The time of the whole run: where the machine is slow it ends before the
+		// server has been read. Some try has to get further.
+		result := s.apply(text, fmt.Sprintf("--timeout=%ds", 3+try/5))
 		exits[result.exit]++
 		if result.exit == 0 {
 			break
 		}
-		if result.exit != 4 {
+		if result.exit != 6 {
 			result.want(t, 4)
 		}
 		if try == 60 {
@@ -79,11 +81,11 @@ func TestStressThousandDeploymentsRetried(t *testing.T) {
 		t.Error("the inventory does not hold all")
 	}
 	for try := 1; ; try++ {
-		result := s.destroy("--timeout=3s")
+		result := s.destroy(fmt.Sprintf("--timeout=%ds", 3+try/5))
 		if result.exit == 0 {
 			break
 		}
-		if result.exit != 4 || try == 60 {
+		if result.exit != 4 && result.exit != 6 || try == 60 {
 			t.Fatalf("try %d of destroy: exit code %d\n%s", try, result.exit, clip(result.stderr))
 		}
 	}
