@@ -179,7 +179,7 @@ func edit(tr *trial) (*deed, error) {
 	}
 	path, value := []string{"data", "key"}, any("by hand")
 	switch o.content.GetKind() {
-	case "Deployment":
+	case "Deployment", "StatefulSet":
 		path, value = []string{"spec", "replicas"}, int64(3)
 	case "Widget", "Gadget":
 		path, value = []string{"spec", "size"}, int64(3)

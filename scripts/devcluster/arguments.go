@@ -55,9 +55,9 @@ func arguments(c *cluster, program string) []string {
 			"--service-account-private-key-file="+c.path("service-account.key"),
 			"--cluster-signing-cert-file="+c.path("ca.crt"),
 			"--cluster-signing-key-file="+c.path("ca.key"),
-			// A busy machine may keep kwok from renewing leases; nodes that are
-			// evicted for it would fail whatever test runs then.
-			"--node-monitor-grace-period=10m",
+			// kwok's nodes send no heartbeats. A node that is not ready takes the
+			// readiness of its pods with it, and kwok does not give that back.
+			"--node-monitor-grace-period=24h",
 		)
 	case "kube-scheduler":
 		return append(limits,
