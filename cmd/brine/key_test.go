@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -191,9 +192,9 @@ func TestKeyThatMayNotBeRead(t *testing.T) {
 	s.missing("apps/v1/deployments", "web")
 }
 
-// What stands in the fingerprints follows from the key: nobody can make it of a
-// password alone.
-func TestFingerprintsFollowFromTheKey(t *testing.T) {
+// Nor does a report hold the key, in any form, from which hashes could be made of
+// passwords.
+func TestTheKeyIsNotReported(t *testing.T) {
 	s := newScene(t)
 	s.apply(keyed("hunter2")).want(t, 0)
 	u := s.live("v1/secrets", s.ns, keySecret)
@@ -214,4 +215,54 @@ func TestFingerprintsFollowFromTheKey(t *testing.T) {
 			t.Errorf("the report holds the key, in form %d", i)
 		}
 	}
+}
+
+// With another key the same Secret, which nobody touched, has other hashes; what
+// holds no Secret has the same.
+func TestFingerprintsFollowFromTheKey(t *testing.T) {
+	s := newScene(t)
+	s.apply(keyed("hunter2")).want(t, 0)
+	before := s.fingerprints()
+	if err := s.resources("v1/secrets").Namespace(s.ns).Delete(t.Context(), keySecret, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(keyed("hunter2"), "--wait=applied").want(t, 0)
+	after := s.fingerprints()
+	if a, b := before["login"], after["login"]; a.Asked == "" || a.UID != b.UID || a.Asked == b.Asked || a.Owned == b.Owned {
+		t.Errorf("the hashes of the Secret do not follow from the key: same UID %v, same desired hash %v, same live hash %v", a.UID == b.UID, a.Asked == b.Asked, a.Owned == b.Owned)
+	}
+	if before["settings"] != after["settings"] || before["settings"].Asked == "" {
+		t.Error("the hashes of a ConfigMap changed with the key")
+	}
+}
+
+// fingerprints are those of the inventory, by the names of the objects.
+func (s *scene) fingerprints() map[string]inventory.Fingerprint {
+	s.Helper()
+	data := nestedMap(s.live("v1/configmaps", s.ns, "inv-fingerprints-1").Object, "binaryData")
+	packed, err := base64.StdEncoding.DecodeString(fmt.Sprint(data["fingerprints.json.zst"]))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer r.Close()
+	text, err := r.DecodeAll(packed, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var records []struct {
+		Name string `json:"name"`
+		inventory.Fingerprint
+	}
+	if err := json.Unmarshal(text, &records); err != nil {
+		s.Fatal(err)
+	}
+	prints := map[string]inventory.Fingerprint{}
+	for _, record := range records {
+		prints[record.Name] = record.Fingerprint
+	}
+	return prints
 }
