@@ -192,8 +192,7 @@ func TestKeyThatMayNotBeRead(t *testing.T) {
 	s.missing("apps/v1/deployments", "web")
 }
 
-// Nor does a report hold the key, in any form, from which hashes could be made of
-// passwords.
+// No report holds the key: whoever has it can make hashes of passwords.
 func TestTheKeyIsNotReported(t *testing.T) {
 	s := newScene(t)
 	s.apply(keyed("hunter2")).want(t, 0)
