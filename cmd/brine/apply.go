@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
@@ -36,10 +35,13 @@ type input struct {
 	partial     bool
 }
 
-func (in *input) flags(f *pflag.FlagSet) {
+func (in *input) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	in.format = bundle.FormatAuto
 	f.StringSliceVarP(&in.files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
 	f.BoolVarP(&in.recursive, "recursive", "R", false, "read folders with all that is below them")
-	f.StringVar(&in.format, "input-format", "auto", "auto, manifests, high (Salt's high data) or low (its low data)")
+	enumFlag(cmd, &in.format, "input-format", "", "auto, manifests, high (Salt's high data) or low (its low data)",
+		bundle.FormatAuto, bundle.FormatManifests, bundle.FormatHigh, bundle.FormatLow)
 	f.BoolVar(&in.generate, "allow-generate-name", false, "allow objects with generateName: each run makes new ones, which are not tracked")
 	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "pass over Salt states that are no Kubernetes objects")
 }
@@ -64,7 +66,6 @@ type runFlags struct {
 	format    string
 	report    string
 	wait      string
-	policy    string
 	cascade   string
 	verify    string
 	// kubernetes is the version that --dry-run=client takes the server to have.
@@ -84,24 +85,32 @@ type runFlags struct {
 	options apply.Options
 }
 
-func (r *runFlags) add(f *pflag.FlagSet, command string) {
+func (r *runFlags) add(cmd *cobra.Command, command string) {
+	f := cmd.Flags()
 	r.options.Command = command
 	if command != "destroy" {
 		if command != "rollback" {
-			r.input.flags(f)
+			r.input.flags(cmd)
 		}
-		f.StringVar(&r.wait, "wait", "ready", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied")
+		r.wait = "ready"
+		enumFlag(cmd, &r.wait, "wait", "", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied", "ready", "applied")
 		f.BoolVar(&r.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
-		f.StringVar(&r.cluster.FieldValidation, "field-validation", metav1.FieldValidationStrict, "Strict, Warn or Ignore: what the server does about unknown and duplicate fields")
-		f.StringVar(&r.policy, "inventory-policy", "adopt-if-no-inventory", "whose objects may be taken: must-match, adopt-if-no-inventory or adopt-all")
+		r.cluster.FieldValidation = metav1.FieldValidationStrict
+		enumFlag(cmd, &r.cluster.FieldValidation, "field-validation", "", "Strict, Warn or Ignore: what the server does about unknown and duplicate fields",
+			metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
+		r.options.Plan.Policy = plan.AdoptIfNoInventory
+		enumFlag(cmd, &r.options.Plan.Policy, "inventory-policy", "", "whose objects may be taken: must-match, adopt-if-no-inventory or adopt-all",
+			plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll)
 		f.StringSliceVar(&r.options.Plan.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields become brine's, so that those the bundle does not set are removed")
-		f.StringVar(&r.validation, "validation", "exit-early", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1")
+		r.validation = "exit-early"
+		enumFlag(cmd, &r.validation, "validation", "", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1", "exit-early", "skip-invalid")
 		f.BoolVar(&r.options.Plan.NoPrune, "no-prune", false, "delete nothing; what is not in the bundle stays in the inventory")
 		f.BoolVar(&r.options.PruneAnyway, "prune-anyway", false, "prune although an object failed or did not get ready within its own brine.dev/timeout; never when an object could not be applied")
 		f.BoolVar(&r.options.Plan.AllowEmpty, "allow-empty", false, "let a bundle without objects (it is empty, or has nothing but absent entries) prune everything")
 		f.StringVar(&r.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 		f.StringSliceVar(&r.options.Plan.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) that may be deleted and created anew where a field is immutable")
-		f.StringVar(&r.verify, "verify", "changed", "changed: send nothing for objects whose fingerprint says that nothing changed; full: ask the server about every object")
+		r.verify = "changed"
+		enumFlag(cmd, &r.verify, "verify", "", "changed: send nothing for objects whose fingerprint says that nothing changed; full: ask the server about every object", "changed", "full")
 		f.IntVar(&r.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback; 0 keeps none")
 		f.StringVar(&r.options.JobID, "jid", "", "Salt's job id, for the history")
 	}
@@ -114,9 +123,10 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	if command == "preview" {
 		r.dryRun = "server"
 	} else {
-		f.StringVar(&r.dryRun, "dry-run", "none", "none, client (no cluster) or server (ask the server what would happen)")
+		r.dryRun = "none"
+		enumFlag(cmd, &r.dryRun, "dry-run", "", "none, client (no cluster) or server (ask the server what would happen)", "none", "client", "server")
 	}
-	f.StringVarP(&r.format, "output", "o", "text", strings.Join(output.Formats, ", "))
+	outputFlag(cmd, &r.format, strings.Join(output.Formats, ", "), output.Formats...)
 	f.StringVar(&r.report, "report", "", "also write the result to this file: .json or .html")
 	if command != "destroy" {
 		f.StringVar(&r.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
@@ -124,7 +134,8 @@ func (r *runFlags) add(f *pflag.FlagSet, command string) {
 	if command == "apply" {
 		f.StringVar(&r.plan, "plan", "", "do exactly what this plan of --plan-out says; if the bundle or the cluster moved since, do nothing (exit code 3)")
 	}
-	f.StringVar(&r.cascade, "cascade", "background", "how dependents of deleted objects go: background, foreground or orphan")
+	r.cascade = "background"
+	enumFlag(cmd, &r.cascade, "cascade", "", "how dependents of deleted objects go: background, foreground or orphan", "background", "foreground", "orphan")
 	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even when they contain objects outside this inventory, or what they contain cannot be read")
 	f.BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 when there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "show only warnings and what went wrong")
@@ -149,7 +160,7 @@ func newRun(s streams, command string) *cobra.Command {
 	cmd := about[command]
 	cmd.Args = cobra.NoArgs
 	r := &runFlags{}
-	r.add(cmd.Flags(), command)
+	r.add(cmd, command)
 	conn := newConnection(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) {
@@ -251,14 +262,8 @@ func (r *runFlags) nothing(b *bundle.Bundle, o apply.Options) bool {
 		!o.Plan.AllowEmpty && !o.SkipInvalid
 }
 
-// choices sets what follows from flags that take words; wrongFlags has seen them.
+// choices sets what follows from flags that take words.
 func (r *runFlags) choices(o *apply.Options) {
-	o.Plan.Policy = plan.AdoptIfNoInventory
-	for _, p := range []plan.Policy{plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll} {
-		if p.String() == r.policy {
-			o.Plan.Policy = p
-		}
-	}
 	o.SkipInvalid = r.validation == "skip-invalid"
 	r.input.skipInvalid = o.SkipInvalid
 	o.Cascade = map[string]metav1.DeletionPropagation{

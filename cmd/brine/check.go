@@ -40,8 +40,8 @@ func newCheck(s streams) *cobra.Command {
 			return nil
 		},
 	}
-	in.flags(cmd.Flags())
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text, json or dot (Graphviz)")
+	in.flags(cmd)
+	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
 	return cmd

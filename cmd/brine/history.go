@@ -55,7 +55,7 @@ func newRollback(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
 	}
-	r.add(cmd.Flags(), "rollback")
+	r.add(cmd, "rollback")
 	conn := newConnection(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		number := 0

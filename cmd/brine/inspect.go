@@ -20,7 +20,7 @@ func inspect(cmd *cobra.Command, show func(context.Context, *runFlags, *connecti
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
 	cmd.Flags().StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
-	cmd.Flags().StringVarP(&r.format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &r.format, "text or json", "text", "json")
 	conn := newConnection(cmd.Flags())
 	r.cluster.RetryFor = 20 * time.Second // who only looks does not wait for long
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), r, conn) }

@@ -56,7 +56,7 @@ apply. It keeps a Namespace or CRD of which it cannot see what it holds.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
 	}
 	f := cmd.Flags()
-	r.input.flags(f)
+	r.input.flags(cmd)
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
 	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
 	f.StringVar(&r.role, "role", "brine", "name of the roles")

@@ -41,9 +41,10 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	f.StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
 	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
 	f.BoolVar(&allKinds, "all-kinds", false, "search all kinds that can be listed")
-	f.StringVar(&r.dryRun, "dry-run", "none", "none, or server: search, and write nothing")
+	r.dryRun = "none"
+	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", "none", "server") // it needs a cluster
 	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock and lives; one that does not renew it within a minute is taken for dead")
-	f.StringVarP(&r.format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &r.format, "text or json", "text", "json")
 	conn := newConnection(f)
 	r.cluster.RetryFor = time.Minute
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

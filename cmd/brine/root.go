@@ -88,7 +88,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			problems := fromEnvironment(cmd.Name(), cmd.Flags())
+			problems := fromEnvironment(cmd.Flags())
 			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
 				return problems
 			}
@@ -97,6 +97,12 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 	}
 	root.PersistentFlags().StringVar(&p.dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
 	_ = root.PersistentFlags().MarkHidden("profile-dir")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return invalid("--"+wrong.GetFlag().Name, wrong)
+		}
+		return err
+	})
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetIn(s.in)
@@ -109,7 +115,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 
 // fromEnvironment sets each flag that was not given from BRINE_…, if that is
 // set: a flag goes over the environment, that over the default.
-func fromEnvironment(command string, flags *pflag.FlagSet) bundle.Problems {
+func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
@@ -124,15 +130,18 @@ func fromEnvironment(command string, flags *pflag.FlagSet) bundle.Problems {
 			return
 		}
 		// BRINE_OUTPUT=salt is for all that can do it; brine version cannot.
-		if f.Name == "output" && slices.Contains(output.Formats, value) && !slices.Contains(allowedWords(command, f.Name), value) {
+		if formats, ok := f.Value.(*enum[string]); ok && f.Name == "output" && slices.Contains(output.Formats, value) && !slices.Contains(formats.values, value) {
 			return
 		}
 		err := flags.Set(f.Name, value)
+		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			err = invalid(name, wrong)
+		}
 		if err == nil {
 			err = flags.SetAnnotation(f.Name, environment, []string{name})
 		}
 		if err != nil {
-			problems = append(problems, bundle.Problem{Message: fmt.Sprintf("%s: %v", name, err)})
+			problems = append(problems, bundle.Problem{Message: err.Error()})
 		}
 	})
 	return problems

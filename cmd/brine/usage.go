@@ -12,47 +12,37 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"brine/bundle"
-	"brine/bundle/plan"
 	"brine/bundle/validate"
-	"brine/cmd/brine/output"
 	"brine/inventory"
 )
-
-// words are the flags that take one of a few.
-var words = map[string][]string{
-	"cascade":          {"background", "foreground", "orphan"},
-	"dry-run":          {"none", "client", "server"},
-	"field-validation": {metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore},
-	"input-format":     {bundle.FormatAuto, bundle.FormatManifests, bundle.FormatHigh, bundle.FormatLow},
-	"inventory-policy": {plan.MustMatch.String(), plan.AdoptIfNoInventory.String(), plan.AdoptAll.String()},
-	"validation":       {"exit-early", "skip-invalid"},
-	"verify":           {"changed", "full"},
-	"wait":             {"ready", "applied"},
-}
-
-// formats are what -o takes, where it is not all of output.Formats.
-var formats = map[string][]string{
-	"check":   {"text", "json", "dot"},
-	"status":  {"text", "json"},
-	"history": {"text", "json"},
-	"repair":  {"text", "json"},
-	"version": {"text", "json"},
-}
 
 // wrongFlags is all that is wrong with the values of a command's flags, so that
 // nothing of it is found only when the lock is taken.
 func wrongFlags(cmd *cobra.Command) bundle.Problems {
 	var problems bundle.Problems
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if wrong := wrongValue(cmd.Name(), f); wrong != "" {
+		if wrong := wrongValue(f); wrong != "" {
 			problems = append(problems, bundle.Problem{Message: given(f) + ": " + wrong})
 		}
 	})
 	return problems
+}
+
+// invalid is the error about a value that a flag, or its variable, cannot take.
+func invalid(name string, err *pflag.InvalidValueError) error {
+	why := err.Unwrap()
+	switch err.GetFlag().Value.Type() {
+	case "duration":
+		why = errors.New("invalid duration: write it like 90s or 10m")
+	case "int":
+		why = errors.New("invalid number")
+	case "bool":
+		why = errors.New("invalid value: use true or false")
+	}
+	return fmt.Errorf("%s=%s: %w", name, err.GetValue(), why)
 }
 
 // environment is the annotation of a flag that was set by a variable: its name.
@@ -68,11 +58,8 @@ func given(f *pflag.Flag) string {
 }
 
 // wrongValue says what a flag may be, if its value is none of that.
-func wrongValue(command string, f *pflag.Flag) string {
+func wrongValue(f *pflag.Flag) string {
 	value := f.Value.String()
-	if allowed := allowedWords(command, f.Name); allowed != nil && !slices.Contains(allowed, value) {
-		return "it is " + either(allowed)
-	}
 	switch f.Name {
 	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
@@ -106,25 +93,6 @@ func wrongValue(command string, f *pflag.Flag) string {
 		return unwritable(value)
 	}
 	return ""
-}
-
-func allowedWords(command, flag string) []string {
-	if command == "repair" && flag == "dry-run" {
-		return []string{"none", "server"} // it needs a cluster
-	}
-	if flag != "output" {
-		return words[flag]
-	}
-	if of, ok := formats[command]; ok {
-		return of
-	}
-	return output.Formats
-}
-
-// either is "a, b or c".
-func either(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func wrongMaxPrune(value string) string {

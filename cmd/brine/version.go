@@ -62,6 +62,6 @@ func newVersion(s streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format, "text or json", "text", "json")
 	return cmd
 }
