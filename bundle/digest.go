@@ -43,7 +43,7 @@ func (b *Bundle) Digests() []Problem {
 				messages = append(messages, fmt.Sprintf("the pod template's annotations are not a mapping: %v", err))
 			} else {
 				filled = true
-				if slices.ContainsFunc(objects, func(o *Object) bool { return isSecretID(o.ID) }) {
+				if slices.ContainsFunc(objects, func(o *Object) bool { return o.ID.GroupKind == SecretKind }) {
 					_, at := templateAt(o.Content.Object)
 					b.toKey(o, append(strings.Split(at, "."), "metadata", "annotations", Digest), digest)
 				}

@@ -16,8 +16,6 @@ type keyedDigest struct {
 	plain  string
 }
 
-func isSecretID(id ID) bool { return id.GroupKind.Group == "" && id.GroupKind.Kind == "Secret" }
-
 func (b *Bundle) toKey(o *Object, path []string, plain string) {
 	b.keyed = slices.DeleteFunc(b.keyed, func(k keyedDigest) bool { return k.object == o && slices.Equal(k.path, path) })
 	b.keyed = append(b.keyed, keyedDigest{o, path, plain})

@@ -130,7 +130,7 @@ type scopes struct {
 func (s *scopes) learn(o *Object) {
 	content := o.Content.Object
 	switch o.ID.GroupKind {
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+	case CRDKind:
 		group, _, _ := unstructured.NestedString(content, "spec", "group")
 		kind, _, _ := unstructured.NestedString(content, "spec", "names", "kind")
 		c := crd{scope: ScopeNamespaced}
@@ -149,7 +149,7 @@ func (s *scopes) learn(o *Object) {
 			}
 		}
 		s.crds[schema.GroupKind{Group: group, Kind: kind}] = c
-	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+	case APIServiceKind:
 		group, _, _ := unstructured.NestedString(content, "spec", "group")
 		version, _, _ := unstructured.NestedString(content, "spec", "version")
 		// One without a service is served by the API server itself, now.

@@ -142,7 +142,7 @@ func (f *filling) answer(o *Object, at path, s slot) (any, bool, error) {
 		return nil, false, fmt.Errorf("%s: %s: answer the slot in %s: %w", o.Source, Name(o.ID), at, err)
 	}
 	if digest != "" {
-		if isSecretID(s.id) {
+		if s.id.GroupKind == SecretKind {
 			f.bundle.toKey(o, at.keys(), digest)
 		}
 		return digest, true, nil

@@ -26,13 +26,13 @@ func Auxiliary(namespace, name string, id bundle.ID) string {
 	}
 	rest, isBeside := strings.CutPrefix(id.Name, name)
 	switch {
-	case id.GroupKind == configMaps.GVK.GroupKind() && isBeside && rest == "":
+	case id.GroupKind == bundle.ConfigMapKind && isBeside && rest == "":
 		return "the inventory itself"
-	case id.GroupKind == configMaps.GVK.GroupKind() && isBeside && auxiliaryMap.MatchString(rest):
+	case id.GroupKind == bundle.ConfigMapKind && isBeside && auxiliaryMap.MatchString(rest):
 		return "a part of the inventory"
-	case id.GroupKind == secrets.GVK.GroupKind() && isBeside && auxiliarySecret.MatchString(rest):
+	case id.GroupKind == bundle.SecretKind && isBeside && auxiliarySecret.MatchString(rest):
 		return "a part of the inventory"
-	case id.GroupKind == leases.GVK.GroupKind() && id.Name == leaseName(name):
+	case id.GroupKind == bundle.LeaseKind && id.Name == leaseName(name):
 		return "the lock of the inventory"
 	}
 	return ""

@@ -80,10 +80,10 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, prints map[bundle.ID
 			}
 			side = old[at].DeepCopy()
 			side.Object["binaryData"] = map[string]any{printsKey: packed}
-			side, err = inv.client.Update(ctx, configMaps, side)
+			side, err = inv.client.Update(ctx, cluster.ConfigMaps, side)
 			old = slices.Delete(old, at, at+1)
 		} else {
-			side, err = inv.client.Create(ctx, configMaps, side, cluster.Write{})
+			side, err = inv.client.Create(ctx, cluster.ConfigMaps, side, cluster.Write{})
 		}
 		if err != nil {
 			return inv.failed("fingerprints", err)

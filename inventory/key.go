@@ -48,7 +48,7 @@ func NewKey(namespace, name string) *Key {
 // not on the cluster yet: one request.
 func LoadKey(ctx context.Context, c *cluster.Client, namespace, name string) (*Key, error) {
 	k := NewKey(namespace, name)
-	live, err := c.Get(ctx, secrets, k.ID())
+	live, err := c.Get(ctx, cluster.Secrets, k.ID())
 	if err != nil {
 		return nil, fmt.Errorf("read the key of inventory %s/%s, by which hashes of Secrets are made: %w", namespace, name, err)
 	}
@@ -67,7 +67,7 @@ func LoadKey(ctx context.Context, c *cluster.Client, namespace, name string) (*K
 
 // ID names the Secret that holds the key.
 func (k *Key) ID() bundle.ID {
-	return bundle.ID{Namespace: k.namespace, Name: k.name, GroupKind: secrets.GVK.GroupKind()}
+	return bundle.ID{Namespace: k.namespace, Name: k.name, GroupKind: bundle.SecretKind}
 }
 
 // Fresh says whether the key is not on the cluster yet.
@@ -98,11 +98,11 @@ func (inv *Inventory) SaveKey(ctx context.Context) error {
 		"type": keyType, "immutable": true,
 		"data": map[string]any{keyField: base64.StdEncoding.EncodeToString(k.secret)},
 	}}
-	u.SetGroupVersionKind(secrets.GVK)
+	u.SetGroupVersionKind(bundle.SecretKind.WithVersion("v1"))
 	u.SetNamespace(k.namespace)
 	u.SetName(k.name)
 	u.SetLabels(map[string]string{Side: inv.ID})
-	if _, err := inv.client.Create(ctx, secrets, u, cluster.Write{}); err != nil {
+	if _, err := inv.client.Create(ctx, cluster.Secrets, u, cluster.Write{}); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			err = errors.Join(ErrConflict, err)
 		}

@@ -9,19 +9,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
 // leases is known without discovery.
-var leases = cluster.Resource{
-	GVR:        schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
-	GVK:        schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
-	Namespaced: true,
-}
-
 const (
 	// leaseDuration outlives an election of etcd, and an API server under load.
 	leaseDuration = time.Minute
@@ -87,7 +80,7 @@ func Await(ctx context.Context, c *cluster.Client, namespace, name string, wait 
 func newLock(c *cluster.Client, namespace, name string) *Lock {
 	return &Lock{
 		client:   c,
-		id:       bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: leases.GVK.GroupKind()},
+		id:       bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: bundle.LeaseKind},
 		duration: leaseDuration,
 	}
 }
@@ -96,7 +89,7 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 	var seen string
 	var since time.Time
 	for {
-		live, err := l.client.Get(ctx, leases, l.id)
+		live, err := l.client.Get(ctx, cluster.Leases, l.id)
 		if err != nil {
 			return err
 		}
@@ -196,15 +189,15 @@ func (l *Lock) take(ctx context.Context) error {
 	var err error
 	if l.lease == nil {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetGroupVersionKind(leases.GVK)
+		u.SetGroupVersionKind(bundle.LeaseKind.WithVersion("v1"))
 		u.SetNamespace(l.id.Namespace)
 		u.SetName(l.id.Name)
 		l.fill(u)
-		lease, err = l.client.Create(ctx, leases, u, cluster.Write{})
+		lease, err = l.client.Create(ctx, cluster.Leases, u, cluster.Write{})
 	} else {
 		u := l.lease.DeepCopy()
 		l.fill(u)
-		lease, err = l.client.Update(ctx, leases, u)
+		lease, err = l.client.Update(ctx, cluster.Leases, u)
 	}
 	if err != nil {
 		return err
@@ -254,7 +247,7 @@ func (l *Lock) Release(ctx context.Context, remove bool) error {
 	err := l.giveBack(ctx, remove)
 	if apierrors.IsConflict(err) {
 		// A renewal that was cut short may have been written: then it is still ours.
-		live, getErr := l.client.Get(ctx, leases, l.id)
+		live, getErr := l.client.Get(ctx, cluster.Leases, l.id)
 		if getErr != nil || live == nil || !l.isOurs(live) {
 			return nil // it is another run's by now
 		}
@@ -269,7 +262,7 @@ func (l *Lock) Release(ctx context.Context, remove bool) error {
 
 func (l *Lock) giveBack(ctx context.Context, remove bool) error {
 	if remove {
-		_, err := l.client.Delete(ctx, leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
+		_, err := l.client.Delete(ctx, cluster.Leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
 		return err
 	}
 	// As client-go's leader election does: nobody's, and nothing to wait for.
@@ -277,7 +270,7 @@ func (l *Lock) giveBack(ctx context.Context, remove bool) error {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	spec["holderIdentity"], spec["leaseDurationSeconds"] = "", int64(1)
 	u.Object["spec"] = spec
-	_, err := l.client.Update(ctx, leases, u)
+	_, err := l.client.Update(ctx, cluster.Leases, u)
 	return err
 }
 

@@ -14,16 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/clustertest"
 	"brine/inventory"
 )
 
 const shortLease = 3 * time.Second
-
-var configMaps = cluster.Resource{
-	GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true,
-}
 
 // stalled is a taken lock with a short lease, behind a proxy.
 type stalled struct {
@@ -74,10 +71,10 @@ func (s *stalled) write(name string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetGroupVersionKind(configMaps.GVK)
+		u.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
 		u.SetNamespace(s.ns)
 		u.SetName(name)
-		_, err := s.client.Create(s.held, configMaps, u, cluster.Write{})
+		_, err := s.client.Create(s.held, cluster.ConfigMaps, u, cluster.Write{})
 		done <- err
 	}()
 	return done

@@ -3,6 +3,8 @@ package inventory
 import (
 	"testing"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/kubectl/pkg/cmd/apply"
 	"sigs.k8s.io/cli-utils/pkg/common"
@@ -30,6 +32,6 @@ func TestNamesAreThoseOfCliUtilsAndKubectl(t *testing.T) {
 }
 
 func theirID(namespace, name string) string {
-	parent := apply.ApplySetParentRef{Name: name, Namespace: namespace, RESTMapping: &meta.RESTMapping{GroupVersionKind: configMaps.GVK}}
+	parent := apply.ApplySetParentRef{Name: name, Namespace: namespace, RESTMapping: &meta.RESTMapping{GroupVersionKind: bundle.ConfigMapKind.WithVersion("v1")}}
 	return apply.NewApplySet(&parent, apply.ApplySetTooling{Name: "kubectl"}, nil, nil).ID()
 }

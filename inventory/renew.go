@@ -61,7 +61,7 @@ func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
 	began := time.Now()
 	l.sent = append(l.sent, l.fill(next))
 	l.mu.Unlock()
-	lease, err := client.Update(ctx, leases, next)
+	lease, err := client.Update(ctx, cluster.Leases, next)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return l.lookAgain(ctx, client)
 	}
@@ -75,7 +75,7 @@ func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
 // lookAgain finds out who wrote the Lease since we did. A renewal of ours whose
 // answer was lost, or somebody's annotation, leaves the lock ours.
 func (l *Lock) lookAgain(ctx context.Context, client *cluster.Client) error {
-	live, err := client.Get(ctx, leases, l.id)
+	live, err := client.Get(ctx, cluster.Leases, l.id)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 )
 
 // Recover reads again, by their names, the parts that are missing: one that only
@@ -18,7 +19,7 @@ func (inv *Inventory) Recover(ctx context.Context) error {
 		if _, there := inv.held[name]; there {
 			continue
 		}
-		u, err := inv.client.Get(ctx, configMaps, configMapID(inv.Namespace, name))
+		u, err := inv.client.Get(ctx, cluster.ConfigMaps, configMapID(inv.Namespace, name))
 		if err != nil {
 			return fmt.Errorf("read inventory %s/%s: ConfigMap %s: %w", inv.Namespace, inv.Name, name, err)
 		}

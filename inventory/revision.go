@@ -12,19 +12,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
 // secrets is known without discovery.
-var secrets = cluster.Resource{
-	GVR:        schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
-	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-	Namespaced: true,
-}
-
 const (
 	// RevisionLabel is the number of the revision that a Secret is a part of.
 	RevisionLabel = "brine.dev/revision"
@@ -104,7 +97,7 @@ func (inv *Inventory) writePart(ctx context.Context, r Revision, i int, part []b
 		"immutable": false,
 		"data":      data,
 	}}
-	u.SetGroupVersionKind(secrets.GVK)
+	u.SetGroupVersionKind(bundle.SecretKind.WithVersion("v1"))
 	u.SetNamespace(inv.Namespace)
 	u.SetName(inv.partName(r.Number, i))
 	u.SetLabels(map[string]string{Side: inv.ID, RevisionLabel: strconv.Itoa(r.Number)})
@@ -120,8 +113,8 @@ func (inv *Inventory) writePart(ctx context.Context, r Revision, i int, part []b
 		return fmt.Errorf("encode: %w", err)
 	}
 	// Server-side apply, because a part of a run that was cut short may be there.
-	id := bundle.ID{Namespace: inv.Namespace, Name: u.GetName(), GroupKind: secrets.GVK.GroupKind()}
-	if _, _, err := inv.client.Apply(ctx, secrets, id, body, cluster.Write{Force: true}); err != nil {
+	id := bundle.ID{Namespace: inv.Namespace, Name: u.GetName(), GroupKind: bundle.SecretKind}
+	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
 		return fmt.Errorf("Secret %s/%s: %w", inv.Namespace, u.GetName(), err) //nolint:staticcheck // a kind
 	}
 	return nil
@@ -132,7 +125,7 @@ func (inv *Inventory) Trim(ctx context.Context, upTo int) error {
 	if upTo <= 0 {
 		return nil
 	}
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
 	}
@@ -145,7 +138,7 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	if len(inv.prints)+len(inv.overflow) > 0 {
 		return true, nil
 	}
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID)
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, Side+"="+inv.ID)
 	if err != nil {
 		return false, fmt.Errorf("look for remainders of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
 	}
@@ -155,7 +148,7 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 // DeleteHistory deletes the key and all revisions, known to the head or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID)
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, Side+"="+inv.ID)
 	if err != nil {
 		return fmt.Errorf("list Secrets: %w", err)
 	}
@@ -168,8 +161,8 @@ func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.Partia
 		if n, err := strconv.Atoi(items[i].Labels[RevisionLabel]); !isKey && (err != nil || (upTo > 0 && n > upTo)) {
 			continue
 		}
-		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: secrets.GVK.GroupKind()}
-		if _, err := inv.client.Delete(ctx, secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
+		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
+		if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
 			return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
 		}
 	}
@@ -178,7 +171,7 @@ func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.Partia
 
 // History are the revisions that are kept, the newest first.
 func (inv *Inventory) History(ctx context.Context) ([]Revision, error) {
-	items, err := inv.client.ListMetadata(ctx, secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, Side+"="+inv.ID+","+RevisionLabel)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
 	}
@@ -208,11 +201,11 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*Content, e
 	var packed []byte
 	var sum string
 	for i, parts := 0, 1; i < parts; i++ {
-		id := bundle.ID{Namespace: inv.Namespace, Name: inv.partName(number, i), GroupKind: secrets.GVK.GroupKind()}
+		id := bundle.ID{Namespace: inv.Namespace, Name: inv.partName(number, i), GroupKind: bundle.SecretKind}
 		damaged := func(what string) error {
 			return fail(fmt.Errorf("%w: %s: %s", ErrDamagedRevision, bundle.Name(id), what))
 		}
-		u, err := inv.client.Get(ctx, secrets, id)
+		u, err := inv.client.Get(ctx, cluster.Secrets, id)
 		switch {
 		case err != nil:
 			return nil, fail(err)

@@ -11,21 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
 // configMaps is known without discovery.
-var configMaps = cluster.Resource{
-	GVR:        schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-	Namespaced: true,
-}
-
 func configMapID(namespace, name string) bundle.ID {
-	return bundle.ID{Namespace: namespace, Name: name, GroupKind: configMaps.GVK.GroupKind()}
+	return bundle.ID{Namespace: namespace, Name: name, GroupKind: bundle.ConfigMapKind}
 }
 
 const membersKey = "members.json.zst"
@@ -97,12 +90,12 @@ func (inv *Inventory) fetch(ctx context.Context) (head *unstructured.Unstructure
 		id = DefaultID(inv.Namespace, inv.Name)
 	}
 	list := func(ctx context.Context) (err error) {
-		sides, err = inv.client.List(ctx, configMaps, inv.Namespace, Side+"="+id, "")
+		sides, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, Side+"="+id, "")
 		return err
 	}
 	both, beside := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		head, err = inv.client.Get(beside, configMaps, configMapID(inv.Namespace, inv.Name))
+		head, err = inv.client.Get(beside, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
 		return err
 	})
 	both.Go(func() error { return list(beside) })
@@ -304,7 +297,7 @@ func (inv *Inventory) writeHead(ctx context.Context, dirty bool) error {
 	if inv.head != nil {
 		head = inv.head.DeepCopy()
 	}
-	head.SetGroupVersionKind(configMaps.GVK)
+	head.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
 	head.SetNamespace(inv.Namespace)
 	head.SetName(inv.Name)
 	inv.brandHead(head)
@@ -340,14 +333,14 @@ func (inv *Inventory) writeHead(ctx context.Context, dirty bool) error {
 // is created again: all that it held is known.
 func (inv *Inventory) put(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u.GetResourceVersion() != "" {
-		stored, err := inv.client.Update(ctx, configMaps, u)
+		stored, err := inv.client.Update(ctx, cluster.ConfigMaps, u)
 		if !apierrors.IsNotFound(err) {
 			return stored, err
 		}
 		u.SetResourceVersion("")
 		u.SetUID("")
 	}
-	return inv.client.Create(ctx, configMaps, u, cluster.Write{})
+	return inv.client.Create(ctx, cluster.ConfigMaps, u, cluster.Write{})
 }
 
 func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
@@ -385,7 +378,7 @@ func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
 // side is a new ConfigMap beside the head.
 func (inv *Inventory) side(name, label, key, packed string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"binaryData": map[string]any{key: packed}}}
-	u.SetGroupVersionKind(configMaps.GVK)
+	u.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
 	u.SetNamespace(inv.Namespace)
 	u.SetName(name)
 	u.SetLabels(map[string]string{Side: inv.ID, label: inv.ID})
@@ -393,7 +386,7 @@ func (inv *Inventory) side(name, label, key, packed string) *unstructured.Unstru
 }
 
 func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := inv.client.Delete(ctx, configMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()})
+	_, err := inv.client.Delete(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()})
 	return err
 }
 
@@ -413,7 +406,7 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 	if inv.head != nil {
 		// Bound to the version that was read: whoever wrote it since added members.
 		id := configMapID(inv.Namespace, inv.Name)
-		if _, err := inv.client.Delete(ctx, configMaps, id, cluster.Deletion{UID: inv.head.GetUID(), Version: inv.head.GetResourceVersion()}); err != nil {
+		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, id, cluster.Deletion{UID: inv.head.GetUID(), Version: inv.head.GetResourceVersion()}); err != nil {
 			return inv.failed("delete ConfigMap", err)
 		}
 	}

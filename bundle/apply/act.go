@@ -120,8 +120,8 @@ func notServed(err error) bool {
 // bundle.
 func (e *execution) definedHere(n *node) bool {
 	return slices.ContainsFunc(n.Needs, func(need plan.Need) bool {
-		kind := e.plan.Steps[need.Step].ID.GroupKind.Kind
-		return kind == "CustomResourceDefinition" || kind == "APIService"
+		gk := e.plan.Steps[need.Step].ID.GroupKind
+		return gk == bundle.CRDKind || gk == bundle.APIServiceKind
 	})
 }
 

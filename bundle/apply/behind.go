@@ -90,12 +90,12 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 		return []string{"admission"}
 	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io":
 		return []string{"classes"}
-	case apiServiceKind.Group:
+	case bundle.APIServiceKind.Group:
 		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")
 		return []string{"group " + group}
 	}
 	switch {
-	case gk == crdKind:
+	case gk == bundle.CRDKind:
 		var topics []string
 		for _, r := range definedBy(o) {
 			topics = append(topics, "kind "+r.GVK.GroupKind().String())
@@ -104,9 +104,9 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 			}
 		}
 		return topics
-	case gk == namespaces.GVK.GroupKind():
+	case gk == bundle.NamespaceKind:
 		return []string{"namespace " + o.ID.Name}
-	case gk == serviceAccountKind:
+	case gk == bundle.ServiceAccountKind:
 		return []string{"accounts in " + o.ID.Namespace}
 	case gk.Group == "" && (gk.Kind == "ResourceQuota" || gk.Kind == "LimitRange"):
 		return []string{"limits in " + o.ID.Namespace}

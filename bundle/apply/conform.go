@@ -29,7 +29,7 @@ func (r *run) definitions() *validate.CRDs {
 	}
 	var used []*bundle.Object
 	for _, o := range r.bundle.Objects {
-		if o.ID.GroupKind == crdKind && kinds[plan.DefinedKind(o.Content)] {
+		if o.ID.GroupKind == bundle.CRDKind && kinds[plan.DefinedKind(o.Content)] {
 			used = append(used, o)
 		}
 	}
@@ -81,7 +81,7 @@ func (r *run) conform(ctx context.Context, p *plan.Plan) (skipped bool, err erro
 func (r *run) customResources(p *plan.Plan) []*plan.Step {
 	defined := map[schema.GroupKind]bool{}
 	for _, s := range p.Steps {
-		if !s.Deletes() && s.ID.GroupKind == crdKind && s.Blocked == "" && s.Object.Content.GetAnnotations()[bundle.LifecycleMutation] == "" {
+		if !s.Deletes() && s.ID.GroupKind == bundle.CRDKind && s.Blocked == "" && s.Object.Content.GetAnnotations()[bundle.LifecycleMutation] == "" {
 			defined[plan.DefinedKind(s.Object.Content)] = true
 		}
 	}

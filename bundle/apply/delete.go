@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
@@ -108,7 +107,7 @@ func (e *execution) decide(ctx context.Context, id bundle.ID, live *unstructured
 
 // deleteVersion deletes an object if it is still the one that was decided about.
 func (e *execution) deleteVersion(ctx context.Context, n *node, live *unstructured.Unstructured) (bool, error) {
-	isNamespace := n.ID.GroupKind == namespaces.GVK.GroupKind()
+	isNamespace := n.ID.GroupKind == bundle.NamespaceKind
 	if isNamespace && n.ID.Name == e.Inventory.Namespace {
 		e.lock.Stop() // the lock and the inventory go with their namespace, the last of all
 	}
@@ -130,7 +129,7 @@ func (e *execution) deleteVersion(ctx context.Context, n *node, live *unstructur
 // and its queue's back-off). It still does where we may not, and for claims of
 // others.
 func (e *execution) deleteClaims(ctx context.Context, namespace string) {
-	claims := schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	claims := bundle.PersistentVolumeClaimKind
 	resource, err := e.client.Any(claims)
 	if err != nil {
 		return

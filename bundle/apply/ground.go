@@ -20,13 +20,6 @@ import (
 	"brine/bundle/validate"
 )
 
-var (
-	crdKind            = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind     = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-	serviceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
-	jobKind            = schema.GroupKind{Group: "batch", Kind: "Job"}
-)
-
 // ground is what a preview stands on: what is there already, and what is yet to
 // be made by the very bundle.
 type ground struct {
@@ -80,11 +73,11 @@ func (r *run) survey(ctx context.Context) (*ground, error) {
 
 // home looks whether apply would have to make the inventory's namespace.
 func (g *ground) home(ctx context.Context) error {
-	id := bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: g.Inventory.Namespace}
+	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: g.Inventory.Namespace}
 	if _, ok := g.steps[id]; ok || g.inv.Exists() {
 		return nil
 	}
-	live, err := g.client.Get(ctx, namespaces, id)
+	live, err := g.client.Get(ctx, cluster.Namespaces, id)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("look for the inventory's namespace: %w", err)
 	}
@@ -97,7 +90,7 @@ func (g *ground) home(ctx context.Context) error {
 // isFresh says whether a namespace is not there and comes with the bundle, or,
 // as the inventory's does, with the run.
 func (g *ground) isFresh(namespace string) bool {
-	s, ok := g.steps[bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: namespace}]
+	s, ok := g.steps[bundle.ID{GroupKind: bundle.NamespaceKind, Name: namespace}]
 	if ok {
 		return s.Live == nil && !s.Deletes()
 	}
@@ -111,7 +104,7 @@ func (g *ground) chooseStandIns(ctx context.Context) error {
 		if name == "" || g.fresh[name] || slices.Contains(g.standIns, name) {
 			continue
 		}
-		live, err := g.client.Get(ctx, namespaces, bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: name})
+		live, err := g.client.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: name})
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
 			return fmt.Errorf("look for a namespace to stand in for those that are new: %w", err)
@@ -159,7 +152,7 @@ func (g *ground) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 // or change.
 func (g *ground) learn(verdicts []verdict) {
 	for i, s := range g.plan.Steps {
-		if s.Deletes() || s.ID.GroupKind != crdKind {
+		if s.Deletes() || s.ID.GroupKind != bundle.CRDKind {
 			continue
 		}
 		for _, resource := range definedBy(s.Object) {
@@ -185,7 +178,7 @@ func (g *ground) learn(verdicts []verdict) {
 // does.
 func (g *ground) servedBy(s *plan.Step) (*plan.Step, bool) {
 	for _, need := range s.Needs {
-		if on := g.plan.Steps[need.Step]; on.ID.GroupKind == apiServiceKind && !on.Deletes() {
+		if on := g.plan.Steps[need.Step]; on.ID.GroupKind == bundle.APIServiceKind && !on.Deletes() {
 			group, _, _ := unstructured.NestedString(on.Object.Content.Object, "spec", "group")
 			if group == s.ID.GroupKind.Group {
 				return on, true
@@ -197,6 +190,6 @@ func (g *ground) servedBy(s *plan.Step) (*plan.Step, bool) {
 
 // newAccount says whether a ServiceAccount is yet to be made.
 func (g *ground) newAccount(namespace, name string) bool {
-	s, ok := g.steps[bundle.ID{GroupKind: serviceAccountKind, Namespace: namespace, Name: name}]
+	s, ok := g.steps[bundle.ID{GroupKind: bundle.ServiceAccountKind, Namespace: namespace, Name: name}]
 	return ok && s.Live == nil || g.fresh[namespace]
 }

@@ -5,23 +5,17 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
 )
 
-var (
-	claimKind        = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	storageClassKind = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
-)
-
 // storageHints tells which StorageClasses bind their claims only when a pod
 // uses them. They are listed only where there are claims; who may not list them
 // waits for the claims like for anything else.
 func storageHints(ctx context.Context, c *cluster.Client, ids []bundle.ID, objects []*bundle.Object) ready.Hints {
-	if !slices.ContainsFunc(ids, func(id bundle.ID) bool { return id.GroupKind == claimKind }) {
+	if !slices.ContainsFunc(ids, func(id bundle.ID) bool { return id.GroupKind == bundle.PersistentVolumeClaimKind }) {
 		return ready.Hints{}
 	}
 	waits := map[string]bool{}
@@ -29,14 +23,14 @@ func storageHints(ctx context.Context, c *cluster.Client, ids []bundle.ID, objec
 		mode, _, _ := unstructured.NestedString(u.Object, "volumeBindingMode")
 		waits[u.GetName()] = mode == "WaitForFirstConsumer"
 	}
-	if resource, err := c.Any(storageClassKind); err == nil {
+	if resource, err := c.Any(bundle.StorageClassKind); err == nil {
 		classes, _ := c.List(ctx, resource, "", "", "")
 		for i := range classes {
 			note(&classes[i])
 		}
 	}
 	for _, o := range objects {
-		if o.ID.GroupKind == storageClassKind {
+		if o.ID.GroupKind == bundle.StorageClassKind {
 			note(o.Content)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -52,7 +51,7 @@ func (r *run) makeNamespace(ctx context.Context) error {
 	namespace.SetKind("Namespace")
 	namespace.SetName(r.Inventory.Namespace)
 	for _, o := range r.bundle.Objects {
-		if o.ID.GroupKind == namespaces.GVK.GroupKind() && o.ID.Name == r.Inventory.Namespace {
+		if o.ID.GroupKind == bundle.NamespaceKind && o.ID.Name == r.Inventory.Namespace {
 			namespace = o.Content.DeepCopy()
 			// There is no inventory where there is no namespace.
 			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).Brand(namespace)
@@ -62,11 +61,11 @@ func (r *run) makeNamespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
-	id := bundle.ID{GroupKind: namespaces.GVK.GroupKind(), Name: r.Inventory.Namespace}
+	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
 	if body, err = exactly(body, nil); err != nil {
 		return err
 	}
-	home, _, err := r.client.Apply(ctx, namespaces, id, body, cluster.Write{Exact: true})
+	home, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{Exact: true})
 	switch {
 	case cluster.Overtaken(err): // it is there now, and whose it is will be seen
 	case err != nil:
@@ -75,10 +74,4 @@ func (r *run) makeNamespace(ctx context.Context) error {
 		r.made, r.home = id, home
 	}
 	return nil
-}
-
-// namespaces is known without discovery.
-var namespaces = cluster.Resource{
-	GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
-	GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
 }

@@ -129,7 +129,7 @@ func (r *run) holds(ctx context.Context) (map[bundle.ID]plan.Contents, error) {
 			continue
 		}
 		deleted = append(deleted, live)
-		if id.GroupKind == crdKind || id.GroupKind == namespaces.GVK.GroupKind() {
+		if bundle.HoldsObjects(id.GroupKind) {
 			holders = append(holders, live)
 		}
 	}

@@ -39,7 +39,7 @@ func (e *execution) mutate(ctx context.Context, n *node) (mutated, error) {
 		if err != nil {
 			return m, err
 		}
-		if id.GroupKind.Kind == "Secret" && id.GroupKind.Group == "" {
+		if id.GroupKind == bundle.SecretKind {
 			m.secret = true
 			e.record.secrets.quotes(n.ID, source)
 		}
@@ -90,7 +90,7 @@ func copiesSecret(u *unstructured.Unstructured) bool {
 		return true // who knows
 	}
 	for _, s := range subs {
-		if id := s.SourceRef.ToObjMetadata(); id.GroupKind.Group == "" && id.GroupKind.Kind == "Secret" {
+		if id := s.SourceRef.ToObjMetadata(); id.GroupKind == bundle.SecretKind {
 			return true
 		}
 	}

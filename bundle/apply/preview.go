@@ -68,7 +68,7 @@ func (r *run) verdicts(ctx context.Context) ([]verdict, error) {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(cluster.MostWrites)
 		for i, s := range r.plan.Steps {
-			if isDefinition := !s.Deletes() && s.ID.GroupKind == crdKind; isDefinition != definitions {
+			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions {
 				continue
 			}
 			group.Go(func() error {

@@ -289,7 +289,7 @@ func deleting(live *unstructured.Unstructured) string {
 // becameReady settles a ready object; a CRD whose resources wait for it only
 // after its versions are served.
 func (e *execution) becameReady(n *node) {
-	if n.ID.GroupKind.Kind == "CustomResourceDefinition" && n.result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
+	if n.ID.GroupKind == bundle.CRDKind && n.result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
 		if n.probing {
 			return
 		}

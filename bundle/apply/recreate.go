@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 )
@@ -152,14 +153,14 @@ func restorable(old *unstructured.Unstructured) *unstructured.Unstructured {
 	}))
 	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
 	switch u.GroupVersionKind().GroupKind() {
-	case jobKind:
+	case bundle.JobKind:
 		if manual, _, _ := unstructured.NestedBool(u.Object, "spec", "manualSelector"); !manual {
 			unstructured.RemoveNestedField(u.Object, "spec", "selector")
 			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
 				unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "labels", label)
 			}
 		}
-	case claimKind: // its volume goes, or stays bound to the old claim
+	case bundle.PersistentVolumeClaimKind: // its volume goes, or stays bound to the old claim
 		unstructured.RemoveNestedField(u.Object, "spec", "volumeName")
 		annotations := u.GetAnnotations()
 		for key := range annotations {

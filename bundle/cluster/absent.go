@@ -21,17 +21,6 @@ import (
 // than the cluster's own serves its group. Objects of a built-in kind that
 // Kubernetes serves no longer can be reached by nobody, and count as gone.
 
-var (
-	crds = Resource{
-		GVR: schema.GroupVersionResource{Group: crdKind.Group, Version: "v1", Resource: "customresourcedefinitions"},
-		GVK: crdKind.WithVersion("v1"),
-	}
-	apiServices = Resource{
-		GVR: schema.GroupVersionResource{Group: apiServiceKind.Group, Version: "v1", Resource: "apiservices"},
-		GVK: apiServiceKind.WithVersion("v1"),
-	}
-)
-
 // notServed tells "there is no such resource" from "there is no such object".
 func notServed(err error) bool {
 	return apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
@@ -45,7 +34,7 @@ func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, 
 	if err := c.Failed(gk.Group); err != nil {
 		return false, err
 	}
-	services, err := c.List(ctx, apiServices, "", "", "")
+	services, err := c.List(ctx, APIServices, "", "", "")
 	if err != nil {
 		return false, unproven(gk.String(), "APIServices", err)
 	}
@@ -54,7 +43,7 @@ func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, 
 			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", ErrNotServed, gk, services[i].GetName())
 		}
 	}
-	names, err := c.ListMetadata(ctx, crds, "", "")
+	names, err := c.ListMetadata(ctx, CRDs, "", "")
 	if err != nil {
 		return false, unproven(gk.String(), "CRDs", err)
 	}
@@ -62,7 +51,7 @@ func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, 
 		if !strings.HasSuffix(names[i].Name, "."+gk.Group) {
 			continue
 		}
-		crd, err := c.Get(ctx, crds, bundle.ID{GroupKind: crdKind, Name: names[i].Name})
+		crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: names[i].Name})
 		if err != nil {
 			return false, unproven(gk.String(), "CRD "+names[i].Name, err)
 		}
@@ -88,7 +77,7 @@ func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, 
 // such resource any more.
 func (c *Client) absent(ctx context.Context, r Resource) error {
 	name := r.GVR.GroupResource().String()
-	crd, err := c.Get(ctx, crds, bundle.ID{GroupKind: crdKind, Name: name})
+	crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: name})
 	switch {
 	case err != nil:
 		return unproven(name, "CRD "+name, err)
@@ -105,7 +94,7 @@ var ErrNotServed = errors.New("its kind is not served by the cluster at the mome
 // serve a group's version.
 func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) error {
 	name := gv.Version + "." + gv.Group
-	service, err := c.Get(ctx, apiServices, bundle.ID{GroupKind: apiServiceKind, Name: name})
+	service, err := c.Get(ctx, APIServices, bundle.ID{GroupKind: bundle.APIServiceKind, Name: name})
 	switch {
 	case err != nil:
 		return unproven(gv.String(), "APIService "+name, err)
@@ -134,7 +123,7 @@ func (c *Client) missing(ctx context.Context, r Resource, err error) (bool, erro
 	switch {
 	case !gone(err):
 		return false, err
-	case notServed(err) && r.GVR != crds.GVR && r.GVR != apiServices.GVR:
+	case notServed(err) && r.GVR != CRDs.GVR && r.GVR != APIServices.GVR:
 		if err := c.absent(ctx, r); err != nil {
 			return false, err
 		}

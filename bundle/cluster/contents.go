@@ -24,12 +24,6 @@ import (
 // namespaces: they go with them.
 const RoleLabel = "brine.dev/rbac"
 
-var (
-	crdKind         = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind  = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-	statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-)
-
 // fewNamespaces are searched one by one; more of them by LISTs of everything.
 const fewNamespaces = 3
 
@@ -84,9 +78,9 @@ func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]Contents
 	var crds []*unstructured.Unstructured
 	for _, u := range q.Holders {
 		switch u.GroupVersionKind().GroupKind() {
-		case namespaceKind:
+		case bundle.NamespaceKind:
 			s.namespaces[u.GetName()] = true
-		case crdKind:
+		case bundle.CRDKind:
 			crds = append(crds, u)
 		}
 	}
@@ -127,7 +121,9 @@ type search struct {
 	unknown map[bundle.ID][]string
 }
 
-func namespaceID(name string) bundle.ID { return bundle.ID{GroupKind: namespaceKind, Name: name} }
+func namespaceID(name string) bundle.ID {
+	return bundle.ID{GroupKind: bundle.NamespaceKind, Name: name}
+}
 
 // doubt notes what could not be looked at in a holder.
 func (s *search) doubt(holder bundle.ID, what string, err error) {
@@ -146,7 +142,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 	}
 	names := slices.Sorted(maps.Keys(s.namespaces))
 	for gv, err := range s.client.failedGroups() {
-		if s.isDeleted(apiServiceKind, gv.Version+"."+gv.Group) {
+		if s.isDeleted(bundle.APIServiceKind, gv.Version+"."+gv.Group) {
 			continue // it goes first, and is asked for again then
 		}
 		group.Go(func() error {
@@ -219,7 +215,7 @@ func (s *search) listIn(ctx context.Context, r Resource, namespace string) error
 // listResources lists those of a CRD, in a version that the CRD itself says is
 // served: discovery may not know it, or not any more.
 func (s *search) listResources(ctx context.Context, group *errgroup.Group, crd *unstructured.Unstructured) {
-	holder := bundle.ID{GroupKind: crdKind, Name: crd.GetName()}
+	holder := bundle.ID{GroupKind: bundle.CRDKind, Name: crd.GetName()}
 	served := Defined(crd)
 	if len(served) == 0 {
 		s.doubt(holder, crd.GetName(), errNoVersion)
@@ -378,15 +374,15 @@ func (s *search) ownerLeaves(ctx context.Context, namespace string, owner metav1
 // deleted in it.
 func (s *search) byItself(i *item) bool {
 	switch i.id.GroupKind {
-	case schema.GroupKind{Kind: "ServiceAccount"}:
+	case bundle.ServiceAccountKind:
 		return i.id.Name == "default"
-	case schema.GroupKind{Kind: "ConfigMap"}:
+	case bundle.ConfigMapKind:
 		return i.id.Name == "kube-root-ca.crt" || i.id.Name == "openshift-service-ca.crt" || s.Auxiliary(i.meta.Labels)
-	case schema.GroupKind{Kind: "Secret"}:
+	case bundle.SecretKind:
 		return i.meta.Annotations["kubernetes.io/service-account.name"] != "" || s.Auxiliary(i.meta.Labels)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
 		return i.meta.Labels[RoleLabel] != ""
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+	case bundle.PersistentVolumeClaimKind:
 		return slices.ContainsFunc(s.Deleted, func(u *unstructured.Unstructured) bool { return Claims(u, &i.meta) })
 	}
 	return false
@@ -396,7 +392,7 @@ func (s *search) byItself(i *item) bool {
 // which has no owner: it is called <template>-<set>-<ordinal>, and carries the
 // labels of the set's selector (kube's getPersistentVolumeClaims).
 func Claims(set *unstructured.Unstructured, claim *metav1.PartialObjectMetadata) bool {
-	if set.GroupVersionKind().GroupKind() != statefulSetKind || set.GetNamespace() != claim.Namespace {
+	if set.GroupVersionKind().GroupKind() != bundle.StatefulSetKind || set.GetNamespace() != claim.Namespace {
 		return false
 	}
 	selector, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 )
@@ -26,18 +25,14 @@ type Identity struct {
 // certificates in a ConfigMap of its own; namespace is one that the user may read.
 func (c *Client) Identify(ctx context.Context, namespace string) (Identity, error) {
 	var id Identity
-	system := Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, GVK: namespaceKind.WithVersion("v1")}
-	u, err := c.Get(ctx, system, bundle.ID{GroupKind: namespaceKind, Name: "kube-system"})
+	u, err := c.Get(ctx, Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: "kube-system"})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return id, fmt.Errorf("read which cluster this is: Namespace kube-system: %w", err)
 	}
 	if u != nil {
 		id.UID = string(u.GetUID())
 	}
-	maps := Resource{
-		GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true,
-	}
-	u, err = c.Get(ctx, maps, bundle.ID{GroupKind: maps.GVK.GroupKind(), Namespace: namespace, Name: "kube-root-ca.crt"})
+	u, err = c.Get(ctx, ConfigMaps, bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: namespace, Name: "kube-root-ca.crt"})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return id, fmt.Errorf("read which cluster this is: ConfigMap %s/kube-root-ca.crt: %w", namespace, err)
 	}

@@ -33,8 +33,6 @@ const (
 	fewGets = 4  // up to here, single GETs are cheaper than a LIST
 )
 
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
-
 // Look reads the live objects of members and others with as few requests as it
 // can: members by one LIST a kind through the selector of their label; what
 // that does not find by single GETs, or where there are many by a LIST of
@@ -75,7 +73,7 @@ func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID,
 			}
 			continue
 		}
-		if id.GroupKind == namespaceKind {
+		if id.GroupKind == bundle.NamespaceKind {
 			namespaces = append(namespaces, id)
 		} else {
 			rest = append(rest, id)
@@ -85,7 +83,7 @@ func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID,
 		return nil, err
 	}
 	rest = slices.DeleteFunc(rest, func(id bundle.ID) bool {
-		namespace := bundle.ID{GroupKind: namespaceKind, Name: id.Namespace}
+		namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
 		return id.Namespace != "" && wanted[namespace] && v.Live[namespace] == nil
 	})
 	if err := c.eachKind(ctx, rest, v.fill(c, wanted)); err != nil {

@@ -16,7 +16,7 @@ import (
 func chained(needs ...[]int) []*bundle.Object {
 	objs := make([]*bundle.Object, len(needs))
 	for i := range needs {
-		objs[i] = plain(configMapKind, "", fmt.Sprintf("c%d", i))
+		objs[i] = plain(bundle.ConfigMapKind, "", fmt.Sprintf("c%d", i))
 		objs[i].Source = bundle.Source{File: "c.yaml", Line: i + 1}
 	}
 	for i, on := range needs {
@@ -215,11 +215,11 @@ func random(kinds []byte) []*bundle.Object {
 		}
 		switch k % 9 {
 		case 0:
-			o = plain(namespaceKind, "", ns)
+			o = plain(bundle.NamespaceKind, "", ns)
 		case 1:
-			o = plain(configMapKind, ns, name)
+			o = plain(bundle.ConfigMapKind, ns, name)
 		case 2:
-			o = plain(serviceKind, ns, name)
+			o = plain(bundle.ServiceKind, ns, name)
 			set("x", "spec", "selector", "app")
 		case 3:
 			o = plain(schema.GroupKind{Group: "apps", Kind: "Deployment"}, ns, name)
@@ -228,7 +228,7 @@ func random(kinds []byte) []*bundle.Object {
 			set([]any{map[string]any{"name": "c"}}, "spec", "template", "spec", "containers")
 			set([]any{map[string]any{"secret": map[string]any{"secretName": at(3)}}}, "spec", "template", "spec", "volumes")
 		case 4:
-			o = plain(crdKind, "", "certificates.cert-manager.io")
+			o = plain(bundle.CRDKind, "", "certificates.cert-manager.io")
 			set("cert-manager.io", "spec", "group")
 			set("Certificate", "spec", "names", "kind")
 			set("certificates", "spec", "names", "plural")

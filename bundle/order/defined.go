@@ -3,16 +3,12 @@ package order
 import (
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var (
-	namespaceKind    = schema.GroupKind{Kind: "Namespace"}
-	serviceKind      = schema.GroupKind{Kind: "Service"}
-	secretKind       = schema.GroupKind{Kind: "Secret"}
-	configMapKind    = schema.GroupKind{Kind: "ConfigMap"}
-	accountKind      = schema.GroupKind{Kind: "ServiceAccount"}
-	apiServiceKind   = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	ingressKind      = schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
 	ingressClassKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"}
 	hpaKind          = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
@@ -28,7 +24,7 @@ func (b *builder) definitions() {
 			if reasons[ns] == "" {
 				reasons[ns] = "namespace " + ns
 			}
-			b.need(i, b.find(namespaceKind, "", ns), Applied, definition, reasons[ns])
+			b.need(i, b.find(bundle.NamespaceKind, "", ns), Applied, definition, reasons[ns])
 		}
 		if c, ok := b.crds[o.ID.GroupKind]; ok {
 			b.need(i, c.object, Ready, definition, "defined by "+b.named(c.object))
@@ -43,7 +39,7 @@ func (b *builder) definitions() {
 // itself. They wait for their backends.
 func (b *builder) apiServices() map[schema.GroupVersion]int {
 	served := map[schema.GroupVersion]int{}
-	for _, i := range b.byKind[apiServiceKind] {
+	for _, i := range b.byKind[bundle.APIServiceKind] {
 		spec := mapAt(content(b.objs[i]), "spec")
 		service := mapAt(spec, "service")
 		if service == nil {
@@ -74,13 +70,13 @@ func (b *builder) references() {
 			gv, _ := schema.ParseGroupVersion(str(target["apiVersion"]))
 			gk := schema.GroupKind{Group: gv.Group, Kind: str(target["kind"])}
 			b.name(i, gk, ns, str(target["name"]), "scales")
-		case secretKind:
+		case bundle.SecretKind:
 			if account, ok := annotation(o, "kubernetes.io/service-account.name"); ok {
-				b.name(i, accountKind, ns, account, "token of")
+				b.name(i, bundle.ServiceAccountKind, ns, account, "token of")
 			}
-		case accountKind:
+		case bundle.ServiceAccountKind:
 			for _, s := range maps(c["imagePullSecrets"]) {
-				b.name(i, secretKind, ns, str(s["name"]), "pulls images with")
+				b.name(i, bundle.SecretKind, ns, str(s["name"]), "pulls images with")
 			}
 		}
 		if o.ID.GroupKind.Group == admissionGroup {
@@ -108,10 +104,10 @@ func (b *builder) ingress(i int, spec map[string]any, ns string) {
 		b.byDefault(i, ingressClassKind, "ingressclass.kubernetes.io/is-default-class")
 	}
 	for _, t := range maps(spec["tls"]) {
-		b.name(i, secretKind, ns, str(t["secretName"]), "TLS from")
+		b.name(i, bundle.SecretKind, ns, str(t["secretName"]), "TLS from")
 	}
 	route := func(to map[string]any) {
-		b.name(i, serviceKind, ns, str(mapAt(to, "service")["name"]), "routes to")
+		b.name(i, bundle.ServiceKind, ns, str(mapAt(to, "service")["name"]), "routes to")
 	}
 	route(mapAt(spec, "defaultBackend"))
 	for _, r := range maps(spec["rules"]) {

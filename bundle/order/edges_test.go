@@ -442,7 +442,7 @@ func TestOneEdgeOfTwoKeepsWhatIsStronger(t *testing.T) {
 
 // Objects that have only a generateName share an ID, and each has needs.
 func TestGeneratedNames(t *testing.T) {
-	objs := []*bundle.Object{plain(configMapKind, "ns", "c")}
+	objs := []*bundle.Object{plain(bundle.ConfigMapKind, "ns", "c")}
 	for range 2 {
 		job := plain(schema.GroupKind{Group: "batch", Kind: "Job"}, "ns", "")
 		job.Content.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{

@@ -70,7 +70,7 @@ func (x *index) add(i int, o *bundle.Object) {
 	if clusterScoped[gk] {
 		x.loose[bundle.ID{GroupKind: gk, Name: o.ID.Name}] = i
 	}
-	if gk == crdKind {
+	if gk == bundle.CRDKind {
 		spec := mapAt(content(o), "spec")
 		names := mapAt(spec, "names")
 		defines := schema.GroupKind{Group: str(spec["group"]), Kind: str(names["kind"])}
@@ -104,7 +104,7 @@ func (x *index) addWorkload(i int, o *bundle.Object) {
 func podTemplate(o *bundle.Object) (spec, metadata map[string]any) {
 	c := content(o)
 	switch o.ID.GroupKind {
-	case schema.GroupKind{Kind: "Pod"}:
+	case bundle.PodKind:
 		return mapAt(c, "spec"), mapAt(c, "metadata")
 	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
 		c = mapAt(c, "spec", "jobTemplate")
@@ -166,20 +166,18 @@ func (x *index) plural(gk schema.GroupKind) string {
 	return plural.Resource
 }
 
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
 // clusterScoped are the kinds that are found by name alone.
 var clusterScoped = map[schema.GroupKind]bool{
-	{Kind: "Namespace"}:        true,
+	bundle.NamespaceKind:       true,
 	{Kind: "PersistentVolume"}: true,
-	crdKind:                    true,
+	bundle.CRDKind:             true,
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         true,
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  true,
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               true,
 	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                      true,
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   true,
+	bundle.StorageClassKind:                                                           true,
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                true,
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             true,
+	bundle.APIServiceKind:                                                             true,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        true,

@@ -12,10 +12,7 @@ import (
 )
 
 var (
-	statefulSetKind   = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-	claimKind         = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	volumeKind        = schema.GroupKind{Kind: "PersistentVolume"}
-	storageClassKind  = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
 	priorityClassKind = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
 	runtimeClassKind  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
 	networkPolicyKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
@@ -45,7 +42,7 @@ func (b *builder) workloadNeeds() {
 				b.name(w.object, schema.GroupKind{Group: "resource.k8s.io", Kind: kind}, w.namespace, str(c[field]), "uses")
 			}
 		}
-		if b.objs[w.object].ID.GroupKind == statefulSetKind {
+		if b.objs[w.object].ID.GroupKind == bundle.StatefulSetKind {
 			p.statefulSet(mapAt(content(b.objs[w.object]), "spec"))
 		}
 	}
@@ -61,7 +58,7 @@ type podRefs struct {
 
 func (p podRefs) account(pod map[string]any) {
 	b := p.b
-	b.name(p.from, accountKind, p.namespace, accountName(pod), "runs as")
+	b.name(p.from, bundle.ServiceAccountKind, p.namespace, accountName(pod), "runs as")
 	for _, s := range maps(pod["imagePullSecrets"]) {
 		p.secret(str(s["name"]), "pulls images with")
 	}
@@ -109,21 +106,21 @@ func (p podRefs) defaultPriority() {
 }
 
 func (p podRefs) secret(name, verb string) {
-	p.b.name(p.from, secretKind, p.namespace, name, verb)
+	p.b.name(p.from, bundle.SecretKind, p.namespace, name, verb)
 	for _, maker := range p.makers[nsName{p.namespace, name}] {
 		p.b.need(p.from, maker, Applied, reference, verb+" Secret "+name+" made by "+p.b.named(maker))
 	}
 }
 
 func (p podRefs) configMap(name, verb string) {
-	p.b.name(p.from, configMapKind, p.namespace, name, verb)
+	p.b.name(p.from, bundle.ConfigMapKind, p.namespace, name, verb)
 }
 
 func (p podRefs) volume(v map[string]any) {
 	p.configMap(str(mapAt(v, "configMap")["name"]), "mounts")
 	p.secret(str(mapAt(v, "secret")["secretName"]), "mounts")
 	p.secret(str(mapAt(v, "azureFile")["secretName"]), "mounts with")
-	p.b.name(p.from, claimKind, p.namespace, str(mapAt(v, "persistentVolumeClaim")["claimName"]), "mounts")
+	p.b.name(p.from, bundle.PersistentVolumeClaimKind, p.namespace, str(mapAt(v, "persistentVolumeClaim")["claimName"]), "mounts")
 	for _, s := range maps(mapAt(v, "projected")["sources"]) {
 		p.configMap(str(mapAt(s, "configMap")["name"]), "mounts")
 		p.secret(str(mapAt(s, "secret")["name"]), "mounts")
@@ -152,7 +149,7 @@ func (p podRefs) environment(container map[string]any) {
 }
 
 func (p podRefs) statefulSet(spec map[string]any) {
-	p.b.name(p.from, serviceKind, p.namespace, str(spec["serviceName"]), "its pods are named by")
+	p.b.name(p.from, bundle.ServiceKind, p.namespace, str(spec["serviceName"]), "its pods are named by")
 	for _, t := range maps(spec["volumeClaimTemplates"]) {
 		p.b.storageClass(p.from, mapAt(t, "spec"))
 	}
@@ -184,16 +181,16 @@ func (b *builder) secretMakers() map[nsName][]int {
 
 // volumes adds what volumes and claims name.
 func (b *builder) volumes() {
-	for _, i := range b.byKind[claimKind] {
+	for _, i := range b.byKind[bundle.PersistentVolumeClaimKind] {
 		spec := mapAt(content(b.objs[i]), "spec")
 		b.storageClass(i, spec)
 		b.name(i, volumeKind, "", str(spec["volumeName"]), "bound to")
 	}
 	for _, i := range b.byKind[volumeKind] {
 		spec := mapAt(content(b.objs[i]), "spec")
-		b.name(i, storageClassKind, "", str(spec["storageClassName"]), "of")
+		b.name(i, bundle.StorageClassKind, "", str(spec["storageClassName"]), "of")
 		ref := mapAt(spec, "claimRef")
-		claim := b.find(claimKind, str(ref["namespace"]), str(ref["name"]))
+		claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
 		b.need(claim, i, Applied, reference, "bound to "+b.named(i))
 	}
 }
@@ -202,10 +199,10 @@ func (b *builder) volumes() {
 // default one is filled in at admission.
 func (b *builder) storageClass(from int, claim map[string]any) {
 	if class, given := claim["storageClassName"]; given && class != nil {
-		b.name(from, storageClassKind, "", str(class), "of")
+		b.name(from, bundle.StorageClassKind, "", str(class), "of")
 		return
 	}
-	b.byDefault(from, storageClassKind, "storageclass.kubernetes.io/is-default-class")
+	b.byDefault(from, bundle.StorageClassKind, "storageclass.kubernetes.io/is-default-class")
 }
 
 // policies adds what has to stand before the pods that it is for: quotas and

@@ -2,6 +2,8 @@ package order
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -74,7 +76,7 @@ func (b *builder) binding(i int, bindings map[nsName][]int) int {
 			continue
 		}
 		account := nsName{str(s["namespace"]), str(s["name"])}
-		b.name(i, accountKind, account.namespace, account.name, "grants to")
+		b.name(i, bundle.ServiceAccountKind, account.namespace, account.name, "grants to")
 		if all := bindings[account]; len(all) == 0 || all[len(all)-1] != i {
 			bindings[account] = append(all, i)
 		}

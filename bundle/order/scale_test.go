@@ -20,7 +20,7 @@ func large(t testing.TB, n int) []*bundle.Object {
 			t.Fatal(err)
 		}
 	}
-	thing := plain(crdKind, "", "things.example.com")
+	thing := plain(bundle.CRDKind, "", "things.example.com")
 	set(thing, "example.com", "spec", "group")
 	set(thing, "Thing", "spec", "names", "kind")
 	objs := []*bundle.Object{thing}
@@ -43,10 +43,10 @@ func large(t testing.TB, n int) []*bundle.Object {
 		set(b, []any{map[string]any{"kind": "ServiceAccount", "name": "app", "namespace": ns}}, "subjects")
 		p := plain(networkPolicyKind, ns, "app")
 		set(p, "app", "spec", "podSelector", "matchLabels", "app")
-		objs = append(objs, d, b, p, plain(namespaceKind, "", ns), plain(accountKind, ns, "app"), plain(roleKind, ns, "app"),
+		objs = append(objs, d, b, p, plain(bundle.NamespaceKind, "", ns), plain(bundle.ServiceAccountKind, ns, "app"), plain(roleKind, ns, "app"),
 			plain(schema.GroupKind{Group: "example.com", Kind: "Thing"}, ns, "t"))
 		for c := range 3 {
-			objs = append(objs, plain(configMapKind, ns, fmt.Sprintf("c%d", c)))
+			objs = append(objs, plain(bundle.ConfigMapKind, ns, fmt.Sprintf("c%d", c)))
 		}
 	}
 	return objs[:n]
@@ -103,8 +103,8 @@ func TestManyTimesManyIsBoundedAndTold(t *testing.T) {
 func TestBadShapesDoNotPanic(t *testing.T) {
 	junk := []any{nil, "s", int64(1), true, []any{nil, "x", []any{}}, map[string]any{"": nil, "name": int64(3)}}
 	kinds := []schema.GroupKind{
-		{Kind: "Pod"}, {Group: "batch", Kind: "CronJob"}, statefulSetKind, claimKind, volumeKind, networkPolicyKind,
-		clusterRoleKind, clusterRoleBindingKind, crdKind, apiServiceKind, ingressKind, hpaKind, serviceKind, secretKind,
+		{Kind: "Pod"}, {Group: "batch", Kind: "CronJob"}, bundle.StatefulSetKind, bundle.PersistentVolumeClaimKind, volumeKind, networkPolicyKind,
+		clusterRoleKind, clusterRoleBindingKind, bundle.CRDKind, bundle.APIServiceKind, ingressKind, hpaKind, bundle.ServiceKind, bundle.SecretKind,
 		{Group: admissionGroup, Kind: "ValidatingWebhookConfiguration"}, {Group: admissionGroup, Kind: "ValidatingAdmissionPolicyBinding"},
 	}
 	var objs []*bundle.Object

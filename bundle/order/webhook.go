@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -14,7 +16,7 @@ const nameLabel = "kubernetes.io/metadata.name"
 // which have to be ready. service has a name and a namespace.
 func (b *builder) needBackend(from int, service map[string]any, t tier, rule string) {
 	ns, name := str(service["namespace"]), str(service["name"])
-	i := b.find(serviceKind, ns, name)
+	i := b.find(bundle.ServiceKind, ns, name)
 	if i < 0 {
 		return
 	}
@@ -51,7 +53,7 @@ func (b *builder) conversions() {
 		if str(spec["strategy"]) != "Webhook" || service == nil {
 			continue
 		}
-		i := b.find(serviceKind, str(service["namespace"]), str(service["name"]))
+		i := b.find(bundle.ServiceKind, str(service["namespace"]), str(service["name"]))
 		if i < 0 {
 			continue
 		}
@@ -183,7 +185,7 @@ func (b *builder) matches(r rule, s subject) bool {
 		return true
 	}
 	ns := s.namespace
-	if b.objs[s.object].ID.GroupKind == namespaceKind {
+	if b.objs[s.object].ID.GroupKind == bundle.NamespaceKind {
 		ns = b.objs[s.object].ID.Name
 	}
 	return ns == "" || b.inNamespace(r.namespaces, ns)
@@ -193,7 +195,7 @@ func (b *builder) matches(r rule, s subject) bool {
 // that is not in the bundle only the name is known; any other label may be
 // there, so it is taken to match.
 func (b *builder) inNamespace(s labels.Selector, namespace string) bool {
-	i := b.find(namespaceKind, "", namespace)
+	i := b.find(bundle.NamespaceKind, "", namespace)
 	if i >= 0 {
 		set := labels.Merge(b.labels(i), labels.Set{nameLabel: namespace})
 		return s.Matches(set)

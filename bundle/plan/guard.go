@@ -74,7 +74,7 @@ func newGuard(in *Input, p *Plan) *Guard {
 
 // Holds says whether the guard has to know what an object holds.
 func (g *Guard) Holds(id bundle.ID) bool {
-	return (id.GroupKind == namespaceKind || id.GroupKind == crdKind) && !g.Options.NoPrune && !g.Options.ForceNamespaces
+	return bundle.HoldsObjects(id.GroupKind) && !g.Options.NoPrune && !g.Options.ForceNamespaces
 }
 
 // Decide is every reason not to delete an object.
@@ -97,11 +97,11 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds Cont
 		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " is gone: it is no longer ours to delete"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
-	case id.GroupKind == namespaceKind && g.Namespaces[id.Name] != "":
+	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
-	case id.GroupKind == crdKind && g.Kinds[DefinedKind(live)] != "":
+	case id.GroupKind == bundle.CRDKind && g.Kinds[DefinedKind(live)] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Kinds[DefinedKind(live)]}
-	case id.GroupKind == namespaceKind && id.Name == g.Home && !g.Options.Destroy:
+	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Home && !g.Options.Destroy:
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:
 		return Verdict{Action: Skipped, Stays: true, Reason: "contains objects outside this inventory: " +
@@ -138,7 +138,7 @@ func keeps(live *unstructured.Unstructured) (string, bool) { return Keeps(live.G
 // before it stays: a Namespace, a CRD or an APIService never goes without what is
 // in it or served by it, nor does what is needed explicitly.
 func (s *Step) Follows(need Need) bool {
-	holder := s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind || s.ID.GroupKind == apiServiceKind
+	holder := bundle.HoldsObjects(s.ID.GroupKind) || s.ID.GroupKind == bundle.APIServiceKind
 	return s.Action == Pruned && !need.Timing && (!need.Weak || holder)
 }
 

@@ -222,7 +222,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if _, keep := keepsLive(s.Live); keep {
 		s.Recreate = false // recreating deletes
 	}
-	if o.ID.GroupKind == crdKind || o.ID.GroupKind == namespaceKind {
+	if bundle.HoldsObjects(o.ID.GroupKind) {
 		// All that is in it would go with it.
 		s.Recreate = s.Recreate && in.Options.ForceNamespaces
 	}
@@ -270,7 +270,7 @@ func (in *Input) going(live *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
 	}
-	namespace := in.Live[bundle.ID{GroupKind: namespaceKind, Name: live.GetNamespace()}]
+	namespace := in.Live[bundle.ID{GroupKind: bundle.NamespaceKind, Name: live.GetNamespace()}]
 	return live.GetDeletionTimestamp() != nil || live.GetNamespace() != "" && namespace != nil && namespace.GetDeletionTimestamp() != nil
 }
 

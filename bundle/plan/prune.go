@@ -14,12 +14,6 @@ import (
 	"brine/inventory"
 )
 
-var (
-	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
-	crdKind        = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-)
-
 // Candidates are the members that the bundle no longer has, sorted: what a
 // prune might delete.
 func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent []*bundle.Absent) []bundle.ID {
@@ -94,7 +88,7 @@ func (in *Input) unknownTwin(id bundle.ID) (bundle.ID, error) {
 func (in *Input) served(candidates []bundle.ID) map[string]string {
 	versions := map[string]string{}
 	for _, id := range candidates {
-		if live := in.Live[id]; live != nil && id.GroupKind == apiServiceKind {
+		if live := in.Live[id]; live != nil && id.GroupKind == bundle.APIServiceKind {
 			version, group, _ := strings.Cut(id.Name, ".")
 			versions[group] = version
 		}
@@ -188,21 +182,21 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 				s.Follow(dependent, e.Reason)
 			}
 		}
-		if s.ID.GroupKind == apiServiceKind {
+		if s.ID.GroupKind == bundle.APIServiceKind {
 			services = append(services, at[i])
 		}
 		p.Steps = append(p.Steps, s)
 	}
 	// What takes the server long to empty goes as soon as it may.
 	for _, s := range p.Steps[first:] {
-		if s.ID.GroupKind == namespaceKind || s.ID.GroupKind == crdKind {
+		if bundle.HoldsObjects(s.ID.GroupKind) {
 			s.Priority = len(steps)
 		}
 	}
 	// Namespaces hang on deletion while an APIService without a backend stands:
 	// the namespace controller cannot know what is in them.
 	for _, s := range p.Steps[first:] {
-		if s.ID.GroupKind != namespaceKind {
+		if s.ID.GroupKind != bundle.NamespaceKind {
 			continue
 		}
 		if s.ID.Name == in.Inventory.Namespace {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"brine/bundle"
 )
 
 // chain is the way from one object down to what keeps it.
@@ -50,14 +52,14 @@ func (c *chain) follow(ctx context.Context) {
 	c.involved = append(c.involved, o)
 	gk := o.unstructured().GroupVersionKind().GroupKind()
 	switch {
-	case gk == podKind:
+	case gk == bundle.PodKind:
 		c.pods(ctx, []object{o}, true)
-	case gk == claimKind:
+	case gk == bundle.PersistentVolumeClaimKind:
 		c.claim(ctx, o, gk.Kind)
 	case gk == deploymentKind:
 		c.tell(o, gk.Kind)
 		c.deployment(ctx, o)
-	case gk == apiServiceKind:
+	case gk == bundle.APIServiceKind:
 		c.tell(o, gk.Kind)
 		c.service(ctx, o.text("spec", "service", "namespace"), o.text("spec", "service", "name"))
 	case ownsPods(gk):

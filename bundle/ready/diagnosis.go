@@ -120,9 +120,9 @@ func selector(o object) string {
 
 func ownsPods(gk schema.GroupKind) bool {
 	switch gk {
-	case deploymentKind, statefulSetKind,
+	case deploymentKind, bundle.StatefulSetKind,
 		daemonSetKind, replicaSetKind,
-		controllerKind, jobKind:
+		controllerKind, bundle.JobKind:
 		return true
 	}
 	return false

@@ -2,6 +2,8 @@ package ready
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 )
 
 // job is ready when it is complete. kstatus is content when it has started.
@@ -59,5 +61,5 @@ func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
 
 func hasTTL(u *unstructured.Unstructured) bool {
 	_, ok := object{u.Object}.number("spec", "ttlSecondsAfterFinished")
-	return ok && u.GroupVersionKind().GroupKind() == jobKind
+	return ok && u.GroupVersionKind().GroupKind() == bundle.JobKind
 }

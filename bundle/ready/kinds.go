@@ -16,18 +16,10 @@ func Waits(gvk schema.GroupVersionKind, rules *Rules) bool {
 
 // The kinds that have rules of their own.
 var (
-	podKind         = schema.GroupKind{Kind: "Pod"}
-	serviceKind     = schema.GroupKind{Kind: "Service"}
-	namespaceKind   = schema.GroupKind{Kind: "Namespace"}
-	claimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	controllerKind  = schema.GroupKind{Kind: "ReplicationController"}
-	jobKind         = schema.GroupKind{Group: "batch", Kind: "Job"}
-	deploymentKind  = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-	daemonSetKind   = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
-	replicaSetKind  = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-	definitionKind  = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind  = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	controllerKind = schema.GroupKind{Kind: "ReplicationController"}
+	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	daemonSetKind  = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	replicaSetKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 )
 
 // still are the groups of which all kinds work as soon as they are stored, or

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"sync"
 
+	"brine/bundle"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var (
-	podGVK           = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	podGVK           = bundle.PodKind.WithVersion("v1")
 	eventGVK         = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
 	nodeGVK          = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
-	serviceGVK       = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
-	claimGVK         = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+	serviceGVK       = bundle.ServiceKind.WithVersion("v1")
+	claimGVK         = bundle.PersistentVolumeClaimKind.WithVersion("v1")
 	replicaSetGVK    = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
-	storageClassGVK  = schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}
+	storageClassGVK  = bundle.StorageClassKind.WithVersion("v1")
 	endpointSliceGVK = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
 )
 

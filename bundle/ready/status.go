@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
@@ -101,27 +103,27 @@ func builtIn(live *unstructured.Unstructured, hints Hints) Status {
 	}
 	o := object{live.Object}
 	switch gk {
-	case podKind:
+	case bundle.PodKind:
 		return pod(o)
-	case serviceKind:
+	case bundle.ServiceKind:
 		return service(o)
-	case namespaceKind:
+	case bundle.NamespaceKind:
 		return namespace(o)
-	case claimKind:
+	case bundle.PersistentVolumeClaimKind:
 		return claim(o, hints)
-	case jobKind:
+	case bundle.JobKind:
 		return job(o)
 	case deploymentKind:
 		return deployment(o)
-	case statefulSetKind:
+	case bundle.StatefulSetKind:
 		return statefulSet(o)
 	case daemonSetKind:
 		return daemonSet(o)
 	case replicaSetKind, controllerKind:
 		return replicaSet(o)
-	case definitionKind:
+	case bundle.CRDKind:
 		return definition(o)
-	case apiServiceKind:
+	case bundle.APIServiceKind:
 		return apiService(o)
 	}
 	return generic(o)

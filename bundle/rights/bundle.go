@@ -46,7 +46,7 @@ func Uses(b *bundle.Bundle, others []bundle.ID, readOnly bool) []Use {
 func plurals(b *bundle.Bundle) map[schema.GroupKind]schema.GroupResource {
 	names := map[schema.GroupKind]schema.GroupResource{}
 	for _, o := range b.Objects {
-		if o.ID.GroupKind.Kind != "CustomResourceDefinition" {
+		if o.ID.GroupKind != bundle.CRDKind {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")

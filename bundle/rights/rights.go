@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 )
 
 // Right is one thing that a user may do. Namespace "" is all namespaces, or the
@@ -54,16 +55,16 @@ var (
 )
 
 var (
-	configMaps = schema.GroupResource{Resource: "configmaps"}
-	secrets    = schema.GroupResource{Resource: "secrets"}
-	leases     = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
-	namespaces = schema.GroupResource{Resource: "namespaces"}
+	configMaps = cluster.ConfigMaps.GVR.GroupResource()
+	secrets    = cluster.Secrets.GVR.GroupResource()
+	leases     = cluster.Leases.GVR.GroupResource()
+	namespaces = cluster.Namespaces.GVR.GroupResource()
 	classes    = schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}
 	rbac       = "rbac.authorization.k8s.io"
 	// What defines kinds: by these it is proven that a kind is not served because
 	// there is none.
-	crds        = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-	apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+	crds        = cluster.CRDs.GVR.GroupResource()
+	apiServices = cluster.APIServices.GVR.GroupResource()
 )
 
 // Of are the rights for uses and for an inventory in namespace, sorted and each
@@ -117,16 +118,15 @@ func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 // deleted, and whether a kind is not served because nobody defines it.
 func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	gk := u.ID.GroupKind
-	isCRD := gk == schema.GroupKind{Group: crds.Group, Kind: "CustomResourceDefinition"}
-	if isCRD || gk == (schema.GroupKind{Kind: "Namespace"}) || !scheme.Scheme.IsGroupRegistered(gk.Group) {
+	if bundle.HoldsObjects(gk) || !scheme.Scheme.IsGroupRegistered(gk.Group) {
 		add(crds, "", "", "get", "list")
 		add(apiServices, "", "", "get", "list")
 	}
 	switch {
 	case !slices.Contains(u.Verbs, "delete"):
-	case gk == schema.GroupKind{Kind: "Namespace"}:
+	case gk == bundle.NamespaceKind:
 		add(schema.GroupResource{Group: "*", Resource: "*"}, u.ID.Name, "", "list")
-	case isCRD && u.Content != nil:
+	case gk == bundle.CRDKind && u.Content != nil:
 		group, _, _ := unstructured.NestedString(u.Content.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(u.Content.Object, "spec", "names", "plural")
 		add(schema.GroupResource{Group: group, Resource: plural}, "", "", "list")

@@ -24,8 +24,6 @@ import (
 	"brine/bundle"
 )
 
-var crdKind = schema.GroupKind{Group: apiextensions.GroupName, Kind: "CustomResourceDefinition"}
-
 // crdScheme has the server's defaults and conversions of CRDs.
 var crdScheme = func() *kruntime.Scheme {
 	s := kruntime.NewScheme()
@@ -46,7 +44,7 @@ type CRDs struct {
 func Compile(objs []*bundle.Object) (*CRDs, []bundle.Problem) {
 	var defs []*bundle.Object
 	for _, o := range objs {
-		if o.GVK.GroupKind() == crdKind {
+		if o.GVK.GroupKind() == bundle.CRDKind {
 			defs = append(defs, o)
 		}
 	}

@@ -148,7 +148,7 @@ func stringDataHint(o *bundle.Object) string {
 }
 
 func isSecret(o *bundle.Object) bool {
-	return o.GVK.Group == "" && o.GVK.Kind == "Secret"
+	return o.GVK.GroupKind() == bundle.SecretKind
 }
 
 func typeFits(v any, t *published.Type) bool {

@@ -125,7 +125,7 @@ func fresh(b *bundle.Bundle, wanted []rights.Right) []string {
 	var names []string
 	for _, o := range b.Objects {
 		in := func(w rights.Right) bool { return w.Namespace == o.ID.Name }
-		if o.ID.GroupKind.Group == "" && o.ID.GroupKind.Kind == "Namespace" && slices.ContainsFunc(wanted, in) {
+		if o.ID.GroupKind == bundle.NamespaceKind && slices.ContainsFunc(wanted, in) {
 			names = append(names, o.ID.Name)
 		}
 	}

@@ -1,0 +1,24 @@
+package bundle
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// The kinds that more than one package treats differently from the others.
+var (
+	APIServiceKind            = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	ConfigMapKind             = schema.GroupKind{Kind: "ConfigMap"}
+	CRDKind                   = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	JobKind                   = schema.GroupKind{Group: "batch", Kind: "Job"}
+	LeaseKind                 = schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
+	NamespaceKind             = schema.GroupKind{Kind: "Namespace"}
+	PersistentVolumeClaimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	PodKind                   = schema.GroupKind{Kind: "Pod"}
+	SecretKind                = schema.GroupKind{Kind: "Secret"}
+	ServiceAccountKind        = schema.GroupKind{Kind: "ServiceAccount"}
+	ServiceKind               = schema.GroupKind{Kind: "Service"}
+	StatefulSetKind           = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	StorageClassKind          = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
+)
+
+// HoldsObjects says whether the deletion of an object of this kind deletes other
+// objects too: a Namespace those in it, a CustomResourceDefinition those of its kind.
+func HoldsObjects(gk schema.GroupKind) bool { return gk == NamespaceKind || gk == CRDKind }
