@@ -42,7 +42,7 @@ func TestRefusalsAreDocuments(t *testing.T) {
 		"apply --bogus":                             "unknown flag: --bogus",
 		"apply --name x":                            "no bundle",
 		"apply extra":                               `unknown command "extra"`,
-		"preview --timeout=soon":                    `"--timeout"`,
+		"preview --timeout=soon":                    "--timeout=soon: invalid duration",
 		"preview -f /no/such/file --name x":         "/no/such/file",
 		"destroy":                                   "the inventory has no name",
 		"destroy --cascade=all --name x":            "--cascade=all: invalid value: use background, foreground or orphan",
