@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // thisCluster reads which cluster this is.
@@ -33,7 +34,7 @@ func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 		if v.hidden {
 			v.stored = nil
 		}
-		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored, r.record.secrets.Text))
+		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored, r.record.Secrets.Text))
 	}
 	return b
 }
@@ -58,7 +59,7 @@ func (r *run) otherOptions() {
 	now := r.deciding()
 	for _, name := range slices.Sorted(maps.Keys(r.RevisionOptions)) {
 		if was := r.RevisionOptions[name]; was != now[name] {
-			r.record.warn(fmt.Sprintf("the revision was applied with --%s=%s, this run has --%s=%s", name, was, name, now[name]))
+			r.record.Warn(fmt.Sprintf("the revision was applied with --%s=%s, this run has --%s=%s", name, was, name, now[name]))
 		}
 	}
 }
@@ -92,9 +93,9 @@ func (r *run) unmoved(in *plan.BoundCluster, verdicts []verdict) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	s := &stop{code: ExitBadBundle, errors: []error{errors.New("the plan holds no longer, and nothing was changed: make a new one with --plan-out")}}
+	s := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the plan holds no longer, and nothing was changed: make a new one with --plan-out")}}
 	for _, m := range moved {
-		s.errors = append(s.errors, errors.New(m))
+		s.Errors = append(s.Errors, errors.New(m))
 	}
 	return s
 }
@@ -117,15 +118,15 @@ func (r *run) handOut(ctx context.Context, verdicts []verdict) error {
 	if r.PlanOut == nil {
 		return nil
 	}
-	if len(r.record.result.Errors) > 0 {
-		r.record.warn("no plan was written: it would fail")
+	if len(r.record.Result.Errors) > 0 {
+		r.record.Warn("no plan was written: it would fail")
 		return nil
 	}
 	if !in.Known() {
-		return &stop{code: ExitUnreachable, errors: []error{errors.New("no plan was written: it could not say which cluster it is for; missing right: get namespaces kube-system")}}
+		return &report.Stop{Code: report.ExitUnreachable, Errors: []error{errors.New("no plan was written: it could not say which cluster it is for; missing right: get namespaces kube-system")}}
 	}
 	if r.key != nil && r.key.Fresh() {
-		r.record.warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
+		r.record.Warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
 	}
 	if err := r.PlanOut(r.bind(in, verdicts)); err != nil {
 		return fmt.Errorf("write the plan: %w", err)

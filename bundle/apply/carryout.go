@@ -10,6 +10,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
@@ -20,8 +21,8 @@ func (r *run) carryOut(ctx context.Context) error {
 	if errors.Is(cause, inventory.ErrLockLost) {
 		return cause // whoever took the lock writes the inventory now
 	}
-	if errors.Is(e.halted, ErrTimeout) {
-		r.record.timedOut = true
+	if errors.Is(e.halted, report.ErrTimeout) {
+		r.record.TimedOut()
 	}
 	r.diagnose(r.after.diagnosis, e) //nolint:contextcheck // also after time ran out
 	if cause = context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
@@ -79,7 +80,7 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	number, err := r.saveRevision(beside)
 	for _, err := range []error{err, <-saved} {
 		if err != nil {
-			r.record.warn(err.Error())
+			r.record.Warn(err.Error())
 		}
 	}
 	cancel()
@@ -95,12 +96,12 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	}
 	if r.Plan.Destroy {
 		if err := r.inv.SaveFingerprints(ctx, prints); err != nil {
-			r.record.warn(err.Error())
+			r.record.Warn(err.Error())
 		}
 	}
 	if number > last {
 		if err := r.inv.Trim(ctx, number-r.HistoryLimit); err != nil {
-			r.record.warn(err.Error())
+			r.record.Warn(err.Error())
 		}
 	}
 	return nil
@@ -149,16 +150,16 @@ func (r *run) saveRevision(ctx context.Context) (int, error) {
 		revision.Digest = last.Digest // an older version saved the same bundle, with a plain digest
 	}
 	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
-	for _, o := range r.record.result.Objects {
+	for _, o := range r.record.Result.Objects {
 		switch {
 		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
 			revision.Result = "failed"
-		case o.Ready != isReady && o.Ready != "" && revision.Result == "applied":
+		case o.Ready != report.StateReady && o.Ready != "" && revision.Result == "applied":
 			revision.Result = "not-ready"
 		}
 	}
 	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
-	r.record.result.Revision = saved.Number
+	r.record.Result.Revision = saved.Number
 	return saved.Number, err
 }
 
@@ -168,4 +169,22 @@ func limitOf(rules *ready.Rules) time.Duration {
 		return 0
 	}
 	return *rules.Timeout
+}
+
+// statusOf is cli-utils' status for what came of a step.
+func statusOf(o *report.ObjectResult) inventory.Status {
+	s := inventory.Status{Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
+	switch o.Action {
+	case plan.Failed:
+		s.Actuation, s.Reconcile = "Failed", "Skipped"
+	case plan.Skipped:
+		s.Actuation, s.Reconcile = "Skipped", "Skipped"
+	}
+	switch o.Ready {
+	case report.StateNotReady:
+		s.Reconcile = "Timeout"
+	case report.StateFailed:
+		s.Reconcile = "Failed"
+	}
+	return s
 }

@@ -14,6 +14,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/bundle/validate"
 )
 
@@ -70,7 +71,7 @@ func (r *run) conform(ctx context.Context, p *plan.Plan) (skipped bool, err erro
 		return false, nil
 	}
 	if rest := r.skipInvalid(problems); len(rest) > 0 {
-		return false, badBundle(rest)
+		return false, report.BadBundle(rest...)
 	}
 	return true, nil
 }

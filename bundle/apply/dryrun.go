@@ -17,12 +17,13 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/bundle/standin"
 )
 
 // ask gets the verdict on one step.
 func (g *ground) ask(ctx context.Context, s *plan.Step) verdict {
-	ctx = context.WithValue(ctx, stepKey{}, s)
+	ctx = report.WithStep(ctx, s)
 	switch {
 	case s.Blocked != "":
 		return verdict{action: plan.Failed, err: errors.New(s.Blocked)}

@@ -17,6 +17,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
@@ -40,7 +41,7 @@ type node struct {
 	index  int
 	state  state
 	needs  int // unmet needs
-	result *ObjectResult
+	result *report.ObjectResult
 
 	resource cluster.Resource
 	rules    *ready.Rules
@@ -148,7 +149,7 @@ func (r *run) execute(ctx context.Context) *execution {
 			e.send(retried{node: n, err: err, attempt: attempt})
 		}
 	})
-	results := r.record.start(r.plan)
+	results := r.record.Start(r.plan)
 	for i, step := range r.plan.Steps {
 		n := &node{Step: step, index: i, result: results[i], needs: len(step.Needs), rules: r.rules[step.ID]}
 		e.nodes = append(e.nodes, n)
@@ -203,8 +204,8 @@ func (e *execution) advance() bool {
 			continue
 		}
 		e.set(n, acting)
-		n.result.StartedAt = e.record.seconds()
-		e.record.tell(Event{Type: Acting, Object: n.result})
+		n.result.StartedAt = e.record.Seconds()
+		e.record.Emit(report.Event{Type: report.Acting, Object: n.result})
 		go func() {
 			o := e.act(n)
 			e.mail <- o
@@ -284,10 +285,10 @@ func (e *execution) consider(n *node) {
 	switch {
 	case n.Blocked != "":
 		e.lose(n, plan.Failed, n.Blocked)
-		e.record.fail(e.about(n, n.Blocked))
+		e.record.Fail(e.about(n, n.Blocked))
 	case n.Action == plan.Skipped:
 		if n.Stays {
-			e.record.fail(e.about(n, "not deleted: "+n.Reason))
+			e.record.Fail(e.about(n, "not deleted: "+n.Reason))
 		}
 		e.lose(n, plan.Skipped, n.Reason)
 	case n.Action == plan.Unchanged:
@@ -329,11 +330,11 @@ func (e *execution) end(n *node, action plan.Action, reason string) {
 		n.result.Action = action
 	}
 	n.result.Reason = reason
-	e.record.done++
+	e.record.Settled()
 	if action != "" {
-		e.record.tell(Event{Type: Acted, Object: n.result, Reason: reason, Error: n.result.Error})
+		e.record.Emit(report.Event{Type: report.Acted, Object: n.result, Reason: reason, Error: n.result.Error})
 	} else if !toldFailed {
-		e.record.tell(Event{Type: NotReady, Object: n.result, Reason: reason})
+		e.record.Emit(report.Event{Type: report.NotReady, Object: n.result, Reason: reason})
 	}
 }
 
@@ -384,7 +385,7 @@ func keptFor(on bundle.ID, need plan.Need, why string) string {
 func (e *execution) giveUp() {
 	for _, n := range e.nodes {
 		if n.state == failing {
-			e.settleNotReady(n, isFailed, n.reason)
+			e.settleNotReady(n, report.StateFailed, n.reason)
 		}
 	}
 	for _, n := range e.nodes {
@@ -424,7 +425,7 @@ func (e *execution) keepsAll() string {
 		case n.Deletes():
 		case n.result.Action == plan.Failed || n.result.Action == plan.Skipped:
 			notApplied++
-		case n.result.Ready == notReady || n.result.Ready == isFailed:
+		case n.result.Ready == report.StateNotReady || n.result.Ready == report.StateFailed:
 			notReadyYet = append(notReadyYet, n)
 		}
 	}
@@ -462,7 +463,7 @@ func (e *execution) keepAll(reason string) {
 // halt stops all that has not been sent.
 func (e *execution) halt(cause error) {
 	e.halted = cause
-	if errors.Is(cause, ErrTimeout) {
+	if errors.Is(cause, report.ErrTimeout) {
 		e.settleAll(cause.Error())
 		return
 	}
@@ -479,10 +480,10 @@ func (e *execution) settleAll(reason string) {
 			}
 			e.lose(n, plan.Skipped, reason)
 		case waiting, failing:
-			e.settleNotReady(n, notReady, reason+": "+n.reason)
+			e.settleNotReady(n, report.StateNotReady, reason+": "+n.reason)
 		}
 	}
-	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.halted, ErrTimeout) {
+	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.halted, report.ErrTimeout) {
 		e.keepAll(kept)
 	}
 	for _, n := range e.nodes {
@@ -514,29 +515,29 @@ func (e *execution) clock() {
 			e.look(n.resource, []*node{n}, nil)
 		}
 		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
-			e.settleNotReady(n, notReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
+			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
 		}
 	}
 	if e.Heartbeat > 0 && now.Sub(e.quiet) > e.Heartbeat {
 		e.quiet = now
 		if pending := e.pending(); len(pending) > 0 {
-			e.record.tell(Event{Type: Heartbeat, Pending: pending})
+			e.record.Emit(report.Event{Type: report.Heartbeat, Pending: pending})
 		}
 	}
 }
 
 // pending is what is being waited for, longest first.
-func (e *execution) pending() []Pending {
-	var pending []Pending
+func (e *execution) pending() []report.Pending {
+	var pending []report.Pending
 	for _, n := range e.nodes {
 		switch n.state {
 		case waiting, failing:
-			pending = append(pending, Pending{ID: n.ID, Reason: n.reason, Since: n.since})
+			pending = append(pending, report.Pending{ID: n.ID, Reason: n.reason, Since: n.since})
 		case acting:
-			pending = append(pending, Pending{ID: n.ID, Reason: "waits for the server's answer", Since: e.record.begin.Add(time.Duration(n.result.StartedAt * float64(time.Second)))})
+			pending = append(pending, report.Pending{ID: n.ID, Reason: "waits for the server's answer", Since: e.record.Begin.Add(time.Duration(n.result.StartedAt * float64(time.Second)))})
 		}
 	}
-	sortPending(pending)
+	slices.SortStableFunc(pending, func(a, b report.Pending) int { return a.Since.Compare(b.Since) })
 	return pending
 }
 
@@ -546,4 +547,9 @@ func (e *execution) about(n *node, message string) string {
 		text = at + ": " + text
 	}
 	return text
+}
+
+// blockedBy is the reason of an object that was skipped for another's sake.
+func blockedBy(on bundle.ID, want order.Want, why, reason string) string {
+	return fmt.Sprintf("needs %s %s (%s), which %s", bundle.Name(on), want, reason, why)
 }

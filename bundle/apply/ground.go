@@ -82,7 +82,7 @@ func (g *ground) home(ctx context.Context) error {
 		return fmt.Errorf("look for the inventory's namespace: %w", err)
 	}
 	if g.homeless = err == nil && live == nil; g.homeless {
-		g.record.warn(fmt.Sprintf("the inventory's namespace %s is not there and not in the bundle: apply makes it", id.Name))
+		g.record.Warn(fmt.Sprintf("the inventory's namespace %s is not there and not in the bundle: apply makes it", id.Name))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // skipInvalid takes the objects that problems are about out of the bundle,
@@ -22,19 +23,19 @@ func (r *run) tellInvalid() {
 		return
 	}
 	r.Plan.NoPrune, r.Plan.NoPruneReason = true, "nothing is pruned while objects of the bundle are invalid"
-	told := map[bundle.ID]*ObjectResult{}
+	told := map[bundle.ID]*report.ObjectResult{}
 	for _, p := range r.bundle.Invalid[r.told:] {
-		r.record.fail(p.Error())
+		r.record.Fail(p.Error())
 		if o := told[p.ID]; o != nil && p.ID != (bundle.ID{}) {
 			o.Reason += "; " + p.Message
 			continue
 		}
-		o := &ObjectResult{
+		o := &report.ObjectResult{
 			Group: p.ID.GroupKind.Group, Kind: p.ID.GroupKind.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
-			Source: p.Source, Action: plan.Skipped, Reason: "invalid: " + p.Message, Needs: []Need{},
+			Source: p.Source, Action: plan.Skipped, Reason: "invalid: " + p.Message, Needs: []report.Need{},
 		}
 		told[p.ID] = o
-		r.record.result.Objects = append(r.record.result.Objects, o)
+		r.record.Result.Objects = append(r.record.Result.Objects, o)
 	}
 	r.told = len(r.bundle.Invalid)
 }

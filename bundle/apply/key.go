@@ -48,14 +48,14 @@ func (r *run) keyDigests(ctx context.Context) error {
 	r.bundle.KeyDigests(r.key.Digest, live, func(o *bundle.Object, digest, there string) {
 		keyed := strings.HasPrefix(digest, inventory.Keyed)
 		if !keyed || r.key.Fresh() && (r.DryRun != "none" || r.Bound != nil) {
-			r.record.secrets.AddValue(digest)
+			r.record.Secrets.AddValue(digest)
 		}
 		if keyed && r.key.Fresh() && strings.HasPrefix(there, inventory.Keyed) {
 			restarted = append(restarted, bundle.Name(o.ID))
 		}
 	})
 	if len(restarted) > 0 {
-		r.record.warn(fmt.Sprintf("the key of the inventory, %s, is gone, and a new one is made: the digests of Secrets in pod templates change, and pods restart even if their Secrets have not changed: %s",
+		r.record.Warn(fmt.Sprintf("the key of the inventory, %s, is gone, and a new one is made: the digests of Secrets in pod templates change, and pods restart even if their Secrets have not changed: %s",
 			bundle.Name(r.key.ID()), strings.Join(restarted, ", ")))
 	}
 	return nil

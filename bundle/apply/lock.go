@@ -37,10 +37,10 @@ func (r *run) take(ctx context.Context) error {
 // release gives the lock back.
 func (r *run) release() {
 	if paused := r.lock.Paused(); paused > 0 {
-		r.record.warn(fmt.Sprintf("the inventory's lock could not be renewed in time: no writes were sent for %s, until the server answered", paused.Round(time.Second)))
+		r.record.Warn(fmt.Sprintf("the inventory's lock could not be renewed in time: no writes were sent for %s, until the server answered", paused.Round(time.Second)))
 	}
 	if err := r.lock.Release(r.after.release, r.inv != nil && !r.inv.Exists()); err != nil {
-		r.record.warn(err.Error())
+		r.record.Warn(err.Error())
 	}
 }
 

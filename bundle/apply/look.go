@@ -9,6 +9,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
@@ -49,9 +50,9 @@ func (r *run) sameBundle() error {
 			return nil
 		}
 	}
-	return badBundle([]bundle.Problem{{Message: fmt.Sprintf(
+	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
 		"inventory %s/%s, named after the bundle's file, holds %s, none of which this bundle has, so all would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
-		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), r.inv.Name)}})
+		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), r.inv.Name)})
 }
 
 // lookInOwnVersion reads again, one by one, objects of a kind that the bundle
@@ -92,7 +93,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	in.Contents = contents
 	p, problems := plan.Build(in)
 	if len(problems) > 0 {
-		return badBundle(problems)
+		return report.BadBundle(problems...)
 	}
 	skipped, err := r.conform(ctx, p)
 	if err != nil {
@@ -105,13 +106,13 @@ func (r *run) makePlan(ctx context.Context) error {
 		return r.makePlan(ctx)
 	}
 	if len(p.Refused) > 0 && r.DryRun == "none" {
-		return badBundle(p.Refused)
+		return report.BadBundle(p.Refused...)
 	}
 	for _, w := range p.Warnings {
-		r.record.warn(w)
+		r.record.Warn(w)
 	}
 	for _, id := range p.Forget {
-		r.record.warn(bundle.Name(id) + " was in the inventory but is gone from the cluster: forgotten")
+		r.record.Warn(bundle.Name(id) + " was in the inventory but is gone from the cluster: forgotten")
 	}
 	r.plan = p
 	return nil

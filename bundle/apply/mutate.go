@@ -41,7 +41,7 @@ func (e *execution) mutate(ctx context.Context, n *node) (mutated, error) {
 		}
 		if id.GroupKind == bundle.SecretKind {
 			m.secret = true
-			e.record.secrets.quotes(n.ID, source)
+			e.record.Secrets.Quotes(n.ID, source)
 		}
 		if err := substitute(content, source, s); err != nil {
 			return m, fmt.Errorf("apply-time mutation of %s from %s of %s: %w", s.TargetPath, s.SourcePath, bundle.Name(id), err)

@@ -9,6 +9,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/inventory"
 )
@@ -43,11 +44,11 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	}
 	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
 	b.WarnOnce(warnings)
-	var s secrets
-	s.bundle(b.Objects)
+	var s report.Secrets
+	s.Bundle(b.Objects)
 	for _, list := range [][]bundle.Problem{c.Problems, c.Faults, b.Warnings} {
 		for i := range list {
-			list[i].Message = s.about(bundle.Name(list[i].ID), list[i].Message)
+			list[i].Message = s.About(bundle.Name(list[i].ID), list[i].Message)
 		}
 	}
 	return c, nil
@@ -65,35 +66,36 @@ func problemsOf(err error) []bundle.Problem {
 
 // Offline is Run for --dry-run=client: what apply would do on a cluster that has
 // nothing yet, as far as it can be known without asking one.
-func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(Event)) *Result {
-	r := &run{Options: o, bundle: b, record: newRecorder(o, emit)}
-	return r.record.finish(ctx, r.offline(ctx, kubernetesVersion), map[string]int{})
+func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
+	r := &run{Options: o, bundle: b, record: report.New(o.header(), emit)}
+	err := r.offline(ctx, kubernetesVersion)
+	return r.record.Finish(ctx, ExitCode(err), err, map[string]int{})
 }
 
 func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if r.Plan.Destroy {
-		return &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
+		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
 	}
 	c, err := r.checkOffline(kubernetesVersion)
-	r.record.secrets.bundle(r.bundle.Objects)
+	r.record.Secrets.Bundle(r.bundle.Objects)
 	if err != nil {
 		return err
 	}
 	for _, w := range r.bundle.Warnings {
-		r.record.warn(w.Error())
+		r.record.Warn(w.Error())
 	}
 	for _, notice := range c.Graph.Notices {
-		r.record.warn(notice.Error())
+		r.record.Warn(notice.Error())
 	}
 	if len(c.Problems) > 0 {
-		return badBundle(c.Problems)
+		return report.BadBundle(c.Problems...)
 	}
 	r.tellInvalid()
 	r.inv = &inventory.Inventory{Namespace: r.Inventory.Namespace, Name: r.Inventory.Name, ID: r.Inventory.ID}
 	if r.inv.ID == "" {
 		r.inv.ID = inventory.DefaultID(r.inv.Namespace, r.inv.Name)
 	}
-	r.record.result.Inventory.ID = r.inv.ID
+	r.record.Result.Inventory.ID = r.inv.ID
 	r.Plan.Policy = plan.AdoptIfNoInventory
 	if r.needsKey() {
 		r.key = inventory.NewKey(r.inv.Namespace, r.inv.Name)
@@ -103,19 +105,19 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	}
 	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: r.inv, Options: r.Plan})
 	if len(problems) > 0 {
-		return badBundle(problems)
+		return report.BadBundle(problems...)
 	}
 	r.plan = p
 	faults := map[*bundle.Object]bundle.Problems{}
 	for _, f := range c.Faults {
 		o := owner(r.bundle.Objects, f)
 		if o == nil {
-			r.record.fail(f.Error())
+			r.record.Fail(f.Error())
 			continue
 		}
 		faults[o] = append(faults[o], f)
 	}
-	results := r.record.start(p)
+	results := r.record.Start(p)
 	verdicts := make([]verdict, len(p.Steps))
 	for i, s := range p.Steps {
 		verdicts[i] = r.offlineVerdict(ctx, s, c.CRDs, faults[s.Object], kubernetesVersion)
@@ -133,7 +135,7 @@ func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 	for {
 		c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
 		if err != nil {
-			return nil, &stop{code: ExitBadBundle, errors: []error{err}}
+			return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 		}
 		c.Problems = append(c.Problems, inventory.Reserved(r.Inventory.Namespace, r.Inventory.Name, r.bundle)...)
 		invalid := c.Problems
@@ -144,7 +146,7 @@ func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 			return c, nil
 		}
 		if rest := r.skipInvalid(invalid); len(rest) > 0 {
-			return nil, badBundle(rest)
+			return nil, report.BadBundle(rest...)
 		}
 	}
 }

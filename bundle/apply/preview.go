@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // verdict is what a dry run says of one step.
@@ -40,7 +41,7 @@ const (
 // preview asks the server what the plan would do, and changes nothing: no
 // object, not the inventory, not the lock.
 func (r *run) preview(ctx context.Context) error {
-	results := r.record.start(r.plan)
+	results := r.record.Start(r.plan)
 	verdicts, err := r.verdicts(ctx)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (r *run) preview(ctx context.Context) error {
 		return err
 	}
 	if len(r.plan.Refused) > 0 {
-		return badBundle(r.plan.Refused) // and no plan to carry out is written
+		return report.BadBundle(r.plan.Refused...) // and no plan to carry out is written
 	}
 	return r.handOut(ctx, verdicts)
 }
@@ -140,13 +141,13 @@ func (r *run) skip(s *plan.Step, v *verdict, verdicts []verdict) {
 }
 
 // tell puts a verdict into the result.
-func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
+func (r *run) tell(s *plan.Step, o *report.ObjectResult, v verdict) {
 	o.Action, o.Verified = v.action, v.verified
 	if v.reason != "" {
 		o.Reason = v.reason
 	}
 	for _, w := range v.warnings {
-		r.record.warn(bundle.Name(s.ID) + ": " + w)
+		r.record.Warn(bundle.Name(s.ID) + ": " + w)
 	}
 	about := func(message string) string {
 		text := bundle.Name(s.ID) + ": " + message
@@ -160,28 +161,28 @@ func (r *run) tell(s *plan.Step, o *ObjectResult, v verdict) {
 	case errors.As(v.err, &problems):
 		var lines []string
 		for _, p := range problems {
-			r.record.fail(p.Error())
+			r.record.Fail(p.Error())
 			lines = append(lines, fieldOf(p))
 		}
 		o.Error = strings.Join(lines, "\n")
 		o.Reason = o.Error
 	case v.err != nil:
 		o.Error, o.Reason = v.err.Error(), v.err.Error()
-		r.record.fail(about(v.err.Error()))
+		r.record.Fail(about(v.err.Error()))
 	case s.Deletes() && s.Stays && v.action == plan.Skipped:
-		r.record.fail(about("not deleted: " + o.Reason))
+		r.record.Fail(about("not deleted: " + o.Reason))
 	case v.action == plan.Pruned:
 		if copiesSecret(s.Live) {
 			break
 		}
-		d := r.record.secrets.differ(s.Live, nil)
+		d := r.record.Secrets.Diff(s.Live, nil)
 		o.Diff, o.Changes = d.Unified, d.Changes
 	case v.stored != nil && v.action != plan.Unchanged && v.action != plan.Skipped && !v.hidden && !copiesSecret(s.Live):
-		d := r.record.secrets.differ(s.Live, v.stored)
+		d := r.record.Secrets.Diff(s.Live, v.stored)
 		o.Diff, o.Changes = d.Unified, d.Changes
 	}
-	r.record.done++
-	r.record.tell(Event{Type: Acted, Object: o, Reason: o.Reason, Error: o.Error})
+	r.record.Settled()
+	r.record.Emit(report.Event{Type: report.Acted, Object: o, Reason: o.Reason, Error: o.Error})
 }
 
 // fieldOf is a problem without the object that is named beside it:

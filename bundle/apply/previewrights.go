@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/bundle/rights"
 )
 
@@ -24,7 +25,7 @@ func (r *run) missingRights(ctx context.Context) error {
 	lacks := map[rights.Right]bool{}
 	for _, m := range missing {
 		lacks[m] = true
-		r.record.result.MissingRights = append(r.record.result.MissingRights, m.String())
+		r.record.Result.MissingRights = append(r.record.Result.MissingRights, m.String())
 	}
 	// Who may write nothing at all is not meant to apply this, only to look.
 	r.readOnly = !slices.ContainsFunc(wanted, func(w rights.Right) bool { return writes(w.Verb) && !lacks[w] })
@@ -34,7 +35,7 @@ func (r *run) missingRights(ctx context.Context) error {
 		}
 	}
 	if r.readOnly {
-		r.record.warn(fmt.Sprintf("previewed with rights to read only: the server was asked about nothing, %d rights are missing to apply this", len(missing)))
+		r.record.Warn(fmt.Sprintf("previewed with rights to read only: the server was asked about nothing, %d rights are missing to apply this", len(missing)))
 	}
 	return nil
 }
@@ -52,12 +53,12 @@ func optional(r rights.Right) bool {
 
 // lacking ends a preview whose user lacks rights for some of the plan only.
 func (r *run) lacking() error {
-	if len(r.record.result.MissingRights) == 0 || r.readOnly {
+	if len(r.record.Result.MissingRights) == 0 || r.readOnly {
 		return nil
 	}
-	s := &stop{code: ExitUnreachable}
-	for _, m := range r.record.result.MissingRights {
-		s.errors = append(s.errors, errors.New("missing right: "+m))
+	s := &report.Stop{Code: report.ExitUnreachable}
+	for _, m := range r.record.Result.MissingRights {
+		s.Errors = append(s.Errors, errors.New("missing right: "+m))
 	}
 	return s
 }
@@ -71,16 +72,16 @@ func (r *run) unreadable(ctx context.Context, cause error) error {
 			r.plan.Steps = append(r.plan.Steps, &plan.Step{ID: o.ID, GVK: o.GVK, Object: o, Action: plan.Configured})
 		}
 	}
-	if err := r.missingRights(ctx); err != nil || len(r.record.result.MissingRights) == 0 {
+	if err := r.missingRights(ctx); err != nil || len(r.record.Result.MissingRights) == 0 {
 		return cause
 	}
 	r.readOnly = false
-	err := &stop{}
+	err := &report.Stop{}
 	ok := errors.As(r.lacking(), &err)
 	if !ok {
 		return cause
 	}
-	err.errors = append([]error{cause}, err.errors...)
+	err.Errors = append([]error{cause}, err.Errors...)
 	return err
 }
 

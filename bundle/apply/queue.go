@@ -1,7 +1,5 @@
 package apply
 
-import "slices"
-
 // queue holds the nodes that may go, the longest chains of dependents first,
 // then as in the plan (container/heap).
 type queue []*node
@@ -26,8 +24,4 @@ func (q *queue) Pop() any {
 	n := (*q)[last]
 	*q = (*q)[:last]
 	return n
-}
-
-func sortPending(pending []Pending) {
-	slices.SortStableFunc(pending, func(a, b Pending) int { return a.Since.Compare(b.Since) })
 }

@@ -15,6 +15,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 )
 
 // receive handles one message of an applier or a watch.
@@ -25,7 +26,7 @@ func (e *execution) receive(m any) {
 	case retried:
 		m.node.result.Reason = ""
 		m.node.doubtful = m.node.doubtful || !refusal(m.err)
-		e.record.tell(Event{Type: Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
+		e.record.Emit(report.Event{Type: report.Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
 		e.probed(m)
 	case cluster.Seen:
@@ -58,16 +59,16 @@ func (e *execution) receive(m any) {
 // acted settles what the server answered.
 func (e *execution) acted(o outcome) {
 	n := o.node
-	n.result.ActedAt = e.record.seconds()
+	n.result.ActedAt = e.record.Seconds()
 	e.quiet = time.Now()
 	for _, w := range o.warnings {
-		e.record.warn(bundle.Name(n.ID) + ": " + w)
+		e.record.Warn(bundle.Name(n.ID) + ": " + w)
 	}
 	if o.err != nil {
 		n.result.Error = o.err.Error()
 		var others *notOurs
 		n.refused = refusal(o.err) || errors.As(o.err, &others)
-		e.record.fail(e.about(n, o.err.Error()))
+		e.record.Fail(e.about(n, o.err.Error()))
 		e.lose(n, o.action, o.err.Error())
 		return
 	}
@@ -81,7 +82,7 @@ func (e *execution) acted(o outcome) {
 		if o.action == plan.Detached && n.Action == plan.Pruned {
 			e.follow(n)
 		}
-		e.record.tell(Event{Type: Acted, Object: n.result})
+		e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
 		if o.gone {
 			e.settle(n)
 			return
@@ -93,10 +94,10 @@ func (e *execution) acted(o outcome) {
 		n.Live = o.before
 	}
 	if o.before != nil && !o.secret && !copiesSecret(o.before) {
-		d := e.record.secrets.differ(o.before, n.stored)
+		d := e.record.Secrets.Diff(o.before, n.stored)
 		n.result.Diff, n.result.Changes = d.Unified, d.Changes
 	}
-	e.record.tell(Event{Type: Acted, Object: n.result})
+	e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
 	n.applied = true
 	e.recent.note(n.Object, o.action)
 	e.meet(n, order.Applied)
@@ -122,7 +123,7 @@ func (e *execution) settleUnchanged(n *node) {
 	if r, err := e.client.Resource(n.GVK); err == nil {
 		n.resource = r
 	}
-	e.record.tell(Event{Type: Acted, Object: n.result})
+	e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
 	e.meet(n, order.Applied)
 	e.assess(n, n.Live)
 }
@@ -147,7 +148,7 @@ func (e *execution) wait(n *node, status ready.Status) {
 	n.since, n.checked = time.Now(), time.Now()
 	if e.halted != nil { // its request was under way when the run ended
 		n.reason = status.Reason
-		e.settleNotReady(n, notReady, e.halted.Error()+": "+status.Reason)
+		e.settleNotReady(n, report.StateNotReady, e.halted.Error()+": "+status.Reason)
 		return
 	}
 	e.progress(n, status)
@@ -197,7 +198,7 @@ func (e *execution) progress(n *node, status ready.Status) {
 	n.reason = status.Reason
 	n.result.Reason = status.Reason
 	e.quiet = time.Now()
-	e.record.tell(Event{Type: Waiting, Object: n.result, Reason: status.Reason})
+	e.record.Emit(report.Event{Type: report.Waiting, Object: n.result, Reason: status.Reason})
 }
 
 // observe judges an object that a watch, or a GET, has seen.
@@ -226,7 +227,7 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 			e.becameReady(n)
 			return
 		}
-		e.settleNotReady(n, isFailed, status.Reason)
+		e.settleNotReady(n, report.StateFailed, status.Reason)
 		return
 	}
 	if n.stored != nil && live.GetUID() == n.stored.GetUID() && live.GetGeneration() < n.stored.GetGeneration() {
@@ -238,11 +239,11 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 	case ready.Failed:
 		if n.state == waiting {
 			e.set(n, failing)
-			n.result.Ready = isFailed
+			n.result.Ready = report.StateFailed
 			n.reason = status.Reason
 			n.result.Reason = status.Reason
 			e.quiet = time.Now()
-			e.record.tell(Event{Type: NotReady, Object: n.result, Reason: status.Reason})
+			e.record.Emit(report.Event{Type: report.NotReady, Object: n.result, Reason: status.Reason})
 		}
 		n.reason = status.Reason
 	default:
@@ -314,7 +315,7 @@ func (e *execution) probed(m served) {
 		return
 	}
 	if m.err != nil {
-		e.settleNotReady(m.node, isFailed, m.err.Error())
+		e.settleNotReady(m.node, report.StateFailed, m.err.Error())
 		return
 	}
 	e.settle(m.node)
@@ -325,16 +326,16 @@ func (e *execution) settle(n *node) {
 	waited := n.state == waiting || n.state == failing
 	e.set(n, finished)
 	n.stored, n.latest = nil, nil // of thousands of objects, those that are done with are not kept
-	e.record.done++
-	n.result.ReadyAt = e.record.seconds()
+	e.record.Settled()
+	n.result.ReadyAt = e.record.Seconds()
 	if !n.Deletes() {
-		n.result.Ready, n.result.Reason = isReady, n.Reason
+		n.result.Ready, n.result.Reason = report.StateReady, n.Reason
 	} else if n.result.Action == plan.Pruned {
 		n.result.Reason = n.Reason
 	}
 	if waited {
 		e.quiet = time.Now()
-		e.record.tell(Event{Type: BecameOK, Object: n.result})
+		e.record.Emit(report.Event{Type: report.BecameReady, Object: n.result})
 	}
 	e.meet(n, order.Ready)
 }
@@ -343,7 +344,7 @@ func (e *execution) settle(n *node) {
 func (e *execution) settleNotReady(n *node, how, reason string) {
 	n.result.Ready = how
 	if n.Deletes() {
-		n.result.Ready = notReady
+		n.result.Ready = report.StateNotReady
 		e.stuck = append(e.stuck, n.ID)
 	}
 	e.lose(n, "", reason)
@@ -366,7 +367,7 @@ func (e *execution) broken(m cluster.Broken) {
 			continue
 		}
 		if apierrors.IsForbidden(m.Err) {
-			e.record.warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
+			e.record.Warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
 		}
 		e.poll(n, pollEvery)
 	}

@@ -17,12 +17,13 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
 // RepairOptions are what a user says about a repair of an inventory.
 type RepairOptions struct {
-	Inventory   Inventory
+	Inventory   report.Inventory
 	Version     string // brine's
 	DryRun      bool
 	AllKinds    bool // search also kinds that the inventory does not list
@@ -33,10 +34,10 @@ type RepairOptions struct {
 // Repair is what a repair of an inventory came to: the document of -o json, in
 // apiVersion brine.dev/v1. Fields are added to it, never renamed.
 type Repair struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Inventory  Inventory `json:"inventory"`
-	DryRun     bool      `json:"dryRun"`
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Inventory  report.Inventory `json:"inventory"`
+	DryRun     bool             `json:"dryRun"`
 	// Damage is what was missing of the inventory, Members what it held all the same.
 	Damage  []string `json:"damage"`
 	Members int      `json:"members"`
@@ -102,10 +103,10 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 		return nil, err
 	}
 	if !inv.Exists() && r.Members+len(r.Added) == 0 {
-		return nil, &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
 	}
 	if len(r.NotSearched) > 0 {
-		r.ExitCode = ExitFailed
+		r.ExitCode = report.ExitFailed
 	}
 	if o.DryRun {
 		return r, nil

@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/report"
 )
 
 // resolve settles what the bundle's objects are, with the server's help.
@@ -21,7 +22,7 @@ func (r *run) resolve(ctx context.Context) error {
 		Strict:    true,
 	}
 	err := r.bundle.Resolve(resolver)
-	r.record.secrets.bundle(r.bundle.Objects)
+	r.record.Secrets.Bundle(r.bundle.Objects)
 	var problems bundle.Problems
 	if r.SkipInvalid && errors.As(err, &problems) {
 		if problems = r.skipInvalid(problems); len(problems) == 0 {
@@ -33,14 +34,14 @@ func (r *run) resolve(ctx context.Context) error {
 			return slotErr
 		}
 		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
-			return badBundle(problems)
+			return report.BadBundle(problems...)
 		}
 	}
 	for _, w := range r.bundle.Warnings {
-		r.record.warn(w.Error())
+		r.record.Warn(w.Error())
 	}
 	if err != nil {
-		return &stop{code: ExitBadBundle, errors: []error{err}}
+		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 	}
 	for _, o := range r.bundle.Objects {
 		r.client.Prefer(o.GVK)

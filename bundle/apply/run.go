@@ -16,6 +16,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/inventory"
 )
@@ -23,7 +24,7 @@ import (
 // Options are what a user says about a run.
 type Options struct {
 	Command     string // apply, preview, destroy: for the Result
-	Inventory   Inventory
+	Inventory   report.Inventory
 	DryRun      string // none, client, server
 	Plan        plan.Options
 	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
@@ -50,12 +51,16 @@ type Options struct {
 	Bound *plan.Bound
 }
 
+func (o Options) header() report.Header {
+	return report.Header{Command: o.Command, Inventory: o.Inventory, DryRun: o.DryRun, Detailed: o.Detailed}
+}
+
 // run is one run, from the bundle to the result.
 type run struct {
 	Options
 	client *cluster.Client
 	bundle *bundle.Bundle
-	record *recorder
+	record *report.Recorder
 	after  shutdown
 
 	inv *inventory.Inventory
@@ -80,22 +85,22 @@ type run struct {
 // Run makes the cluster match the bundle and returns what came of it; every
 // error is in the result. What happens is told to emit, from one goroutine at a
 // time; the last event holds the result.
-func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(Event)) *Result {
-	r := &run{Options: o, client: c, bundle: b, record: newRecorder(o, emit), after: newShutdown(ctx)}
+func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
+	r := &run{Options: o, client: c, bundle: b, record: report.New(o.header(), emit), after: newShutdown(ctx)}
 	defer r.after.stop()
-	c.OnRetry(r.record.retrying)
-	c.OnSecret(r.record.secrets.read)
+	c.OnRetry(r.record.Retrying)
+	c.OnSecret(r.record.Secrets.Read)
 	err := r.run(ctx)
 	if o.DryRun == "server" && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)
 	}
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrTimeout) && !errors.Is(err, ErrTimeout) {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, report.ErrTimeout) && !errors.Is(err, report.ErrTimeout) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if r.held != nil {
 		r.release()
 	}
-	return r.record.finish(ctx, err, c.Requests.Counts())
+	return r.record.Finish(ctx, ExitCode(err), err, c.Requests.Counts())
 }
 
 func (r *run) run(ctx context.Context) error {
@@ -142,8 +147,8 @@ func (r *run) begin(ctx context.Context) error {
 func (r *run) read(ctx context.Context) error {
 	if r.DryRun == "none" && r.held == nil {
 		lock, err := inventory.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, inventory.Wait{
-			Until:  r.record.begin.Add(r.LockTimeout),
-			Report: func(message string) { r.record.tell(Event{Type: Warning, Message: message}) },
+			Until:  r.record.Begin.Add(r.LockTimeout),
+			Report: func(message string) { r.record.Emit(report.Event{Type: report.Warning, Message: message}) },
 		})
 		if err != nil {
 			return err
@@ -183,7 +188,7 @@ func (r *run) load(ctx context.Context) error {
 	}
 	r.inv = inv
 	if !r.Plan.Destroy && inv.Headless() {
-		r.record.warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
+		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
 			inv.Namespace, inv.Name, inv.Namespace, inv.Name))
 	}
 	return nil
@@ -198,8 +203,8 @@ func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
 	if remains, err := r.inv.Remains(ctx); remains || err != nil {
 		return false, err
 	}
-	r.record.warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
-	r.record.start(&plan.Plan{})
+	r.record.Warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
+	r.record.Start(&plan.Plan{})
 	return true, nil
 }
 
@@ -212,7 +217,7 @@ func (r *run) goThrough(ctx context.Context) error {
 			return err
 		}
 	}
-	r.record.result.Inventory.ID = r.inv.ID
+	r.record.Result.Inventory.ID = r.inv.ID
 	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
 		return err
 	}
@@ -254,7 +259,7 @@ func (r *run) goThrough(ctx context.Context) error {
 // order makes the graph and compiles the rules of readiness.
 func (r *run) order() error {
 	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, r.inv, r.Plan); problem != nil {
-		return badBundle([]bundle.Problem{*problem})
+		return report.BadBundle(*problem)
 	}
 	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(id bundle.ID) bool {
 		_, ok := r.inv.Members[id]
@@ -271,12 +276,12 @@ func (r *run) order() error {
 	}
 	if len(problems) > 0 {
 		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
-			return badBundle(rest)
+			return report.BadBundle(rest...)
 		}
 		return r.order() // without them; whoever depends on them is next
 	}
 	for _, notice := range g.Notices {
-		r.record.warn(notice.Error())
+		r.record.Warn(notice.Error())
 	}
 	r.graph = g
 	r.tellInvalid()

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// ErrTimeout is the cause of a context whose run took longer than --timeout.
-var ErrTimeout = errors.New("time ran out")
+	"brine/bundle/report"
+)
 
 // WithTimeout bounds a whole run, the reading of its bundle included; 0 is no
 // bound.
@@ -17,7 +16,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	if timeout <= 0 {
 		return context.WithCancel(signalled)
 	}
-	return context.WithTimeoutCause(signalled, timeout, fmt.Errorf("%w after %s", ErrTimeout, timeout))
+	return context.WithTimeoutCause(signalled, timeout, fmt.Errorf("%w after %s", report.ErrTimeout, timeout))
 }
 
 // signalledKey finds the context that only a signal ends.
@@ -43,7 +42,7 @@ func newShutdown(ctx context.Context) shutdown {
 			context.AfterFunc(parent, func() { time.AfterFunc(signalled, cancel) })
 		}
 		context.AfterFunc(ctx, func() {
-			if errors.Is(context.Cause(ctx), ErrTimeout) {
+			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
 				time.AfterFunc(timedOut, cancel)
 			} else {
 				time.AfterFunc(signalled, cancel)
@@ -67,10 +66,10 @@ func newShutdown(ctx context.Context) shutdown {
 // SignalExit is the exit code of a command that a signal ended, or 0.
 func SignalExit(ctx context.Context) int {
 	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, ErrTerminated):
-		return ExitTerminated
-	case errors.Is(cause, ErrInterrupted):
-		return ExitInterrupted
+	case errors.Is(cause, report.ErrTerminated):
+		return report.ExitTerminated
+	case errors.Is(cause, report.ErrInterrupted):
+		return report.ExitInterrupted
 	}
 	return 0
 }

@@ -10,17 +10,15 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
-// Gone is the readiness, in a Status, of a member that is not on the cluster.
-const Gone = "gone"
-
 // Status reads an inventory and the state that its members are in now. Its exit
 // code is 4 if one of them is not ready, or gone.
-func Status(ctx context.Context, c *cluster.Client, where Inventory, version string) (*Result, error) {
-	var read secrets
-	c.OnSecret(read.read)
+func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version string) (*report.Result, error) {
+	var read report.Secrets
+	c.OnSecret(read.Read)
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
@@ -29,7 +27,7 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 		return nil, err
 	}
 	if !inv.Exists() {
-		return nil, &stop{code: ExitBadBundle, errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
 	}
 	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
 	view, err := c.Look(ctx, ids, nil, nil, inv.Selector())
@@ -38,20 +36,20 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 	}
 	hints := storageHints(ctx, c, ids, nil)
 	where.ID = inv.ID
-	result := newRecorder(Options{Command: "status", Inventory: where, DryRun: "none"}, func(Event) {}).result
+	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: "none"}, func(report.Event) {}).Result
 	for _, id := range ids {
 		read.Public(id.Name, id.Namespace)
 	}
 	for _, id := range ids {
-		o := &ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []Need{}}
+		o := &report.ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []report.Need{}}
 		result.Objects = append(result.Objects, o)
 		live := view.Live[id]
 		switch {
 		case view.Unsure[id] != nil:
-			o.Ready, o.Reason = notReady, "cannot be asked for: "+view.Unsure[id].Error()
+			o.Ready, o.Reason = report.StateNotReady, "cannot be asked for: "+view.Unsure[id].Error()
 		case live == nil:
-			o.Ready, o.Reason = Gone, "not on the cluster"
-			result.ExitCode = ExitNotReady
+			o.Ready, o.Reason = report.StateGone, "not on the cluster"
+			result.ExitCode = report.ExitNotReady
 			continue
 		default:
 			o.Version = live.GroupVersionKind().Version
@@ -59,23 +57,19 @@ func Status(ctx context.Context, c *cluster.Client, where Inventory, version str
 			status := ready.Of(live, rules, hints)
 			o.Ready, o.Reason = string(status.State), status.Reason
 		}
-		if o.Ready == isReady {
+		if o.Ready == report.StateReady {
 			result.Summary.Ready++
 		} else {
 			result.Summary.NotReady++
-			result.ExitCode = ExitNotReady
+			result.ExitCode = report.ExitNotReady
 		}
 	}
 	result.Summary.Requests = c.Requests.Counts()
-	read.event(&Event{Result: result})
+	read.Result(result)
 	return result, nil
 }
 
-// ExitCode is what an error that ended a run early stands for.
-func ExitCode(err error) int { return exitCode(err) }
-
 // Refuse is the result of a run that could not begin.
-func Refuse(ctx context.Context, o Options, code int, err error, emit func(Event)) *Result {
-	r := newRecorder(o, emit)
-	return r.finish(ctx, &stop{code: code, errors: []error{err}}, map[string]int{})
+func Refuse(ctx context.Context, o Options, code int, err error, emit func(report.Event)) *report.Result {
+	return report.New(o.header(), emit).Finish(ctx, code, err, map[string]int{})
 }

@@ -10,6 +10,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
+	"brine/bundle/report"
 )
 
 // diagnosisTime bounds the search for causes: the answer is wanted now.
@@ -21,7 +22,7 @@ func (r *run) diagnose(ctx context.Context, e *execution) {
 	var late []*node
 	var objects []*unstructured.Unstructured
 	for _, n := range e.nodes {
-		if n.Deletes() || n.latest == nil || (n.result.Ready != notReady && n.result.Ready != isFailed) {
+		if n.Deletes() || n.latest == nil || (n.result.Ready != report.StateNotReady && n.result.Ready != report.StateFailed) {
 			continue
 		}
 		late, objects = append(late, n), append(objects, n.latest)
@@ -34,7 +35,7 @@ func (r *run) diagnose(ctx context.Context, e *execution) {
 	why := ready.NewDiagnosis(reader(r.client)).Why(ctx, objects)
 	for _, n := range late {
 		if n.result.Why = why[n.ID]; len(n.result.Why) > 0 {
-			r.record.tell(Event{Type: Diagnosed, Object: n.result, Reason: n.result.Reason})
+			r.record.Emit(report.Event{Type: report.Diagnosed, Object: n.result, Reason: n.result.Reason})
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 )
@@ -179,7 +180,7 @@ func newRun(s streams, command string) *cobra.Command {
 func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	printer, err := r.printer(s)
 	if err != nil {
-		return &coded{apply.ExitBadBundle, err}
+		return &coded{report.ExitBadBundle, err}
 	}
 	ctx, stopped := apply.WithTimeout(cmd.Context(), r.options.Timeout)
 	defer stopped()
@@ -190,16 +191,16 @@ func (r *runFlags) run(cmd *cobra.Command, s streams, conn *connection) error {
 	if err := r.writeReport(result); err != nil {
 		return shown("write the report "+r.report, err)
 	}
-	if result.ExitCode != apply.ExitOK {
+	if result.ExitCode != report.ExitOK {
 		return &exit{result.ExitCode}
 	}
 	return nil
 }
 
-func (r *runFlags) result(ctx context.Context, conn *connection, printer output.Printer) *apply.Result {
+func (r *runFlags) result(ctx context.Context, conn *connection, printer output.Printer) *report.Result {
 	o, b, client, err := r.prepare(ctx, conn)
 	if err != nil {
-		code := apply.ExitBadBundle
+		code := report.ExitBadBundle
 		if c, ok := errors.AsType[*coded](err); ok {
 			code = c.code
 		}
@@ -282,8 +283,8 @@ var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
 
 // where is the inventory: --inventory, or --name or the bundle's file name in
 // the kubeconfig's namespace.
-func (r *runFlags) where(conn *connection) (apply.Inventory, error) {
-	inv := apply.Inventory{ID: r.id}
+func (r *runFlags) where(conn *connection) (report.Inventory, error) {
+	inv := report.Inventory{ID: r.id}
 	if r.inventory != "" && r.name != "" {
 		return inv, fmt.Errorf("--inventory=%s and --name=%s: one of them is enough", r.inventory, r.name)
 	}
@@ -320,7 +321,7 @@ func (r *runFlags) printer(s streams) (output.Printer, error) {
 }
 
 // writeReport writes --report, in the format that its name says.
-func (r *runFlags) writeReport(result *apply.Result) error {
+func (r *runFlags) writeReport(result *report.Result) error {
 	if r.report == "" {
 		return nil
 	}
@@ -333,7 +334,7 @@ func (r *runFlags) writeReport(result *apply.Result) error {
 		if err != nil {
 			return err
 		}
-		printer.Event(apply.Event{Type: apply.Finished, Result: result})
+		printer.Event(report.Event{Type: report.Finished, Result: result})
 		return printer.Close()
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/report"
 )
 
 // The fault matrix: every command is disturbed at every request, in every way,
@@ -478,8 +478,8 @@ func TestChaosTwoAtOnce(t *testing.T) {
 	direct.kubeconfig = s.cluster.Kubeconfig
 	locked := direct.apply(configMap("two"))
 	close(leave)
-	if locked.exit != apply.ExitLocked {
-		t.Errorf("the second run exits %d, want %d:\n%s", locked.exit, apply.ExitLocked, locked.stderr)
+	if locked.exit != report.ExitLocked {
+		t.Errorf("the second run exits %d, want %d:\n%s", locked.exit, report.ExitLocked, locked.stderr)
 	}
 	locked.tells(t, "locked by another run")
 	(<-first).want(t, 0)
@@ -492,7 +492,7 @@ func TestChaosTwoAtOnce(t *testing.T) {
 // Interrupted in the middle, a run stops writing, leaves a true inventory,
 // prints its result and says so with its exit code.
 func TestChaosSignals(t *testing.T) {
-	for signal, exit := range map[os.Signal]int{os.Interrupt: apply.ExitInterrupted, syscall.SIGTERM: apply.ExitTerminated} {
+	for signal, exit := range map[os.Signal]int{os.Interrupt: report.ExitInterrupted, syscall.SIGTERM: report.ExitTerminated} {
 		t.Run(signal.String(), func(t *testing.T) {
 			s := newScene(t)
 			p := s.proxied()
@@ -517,7 +517,7 @@ func TestChaosSignals(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); code != exit {
 				t.Errorf("exit code %d, want %d", code, exit)
 			}
-			var result apply.Result
+			var result report.Result
 			if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted == "" {
 				t.Fatalf("stdout is not a result that says it was interrupted (%v):\n%s", err, &out)
 			}

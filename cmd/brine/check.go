@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -24,18 +25,18 @@ func newCheck(s streams) *cobra.Command {
 			in.partial = true
 			b, err := in.read(cmd.Context(), s)
 			if b == nil {
-				return &coded{apply.ExitBadBundle, err}
+				return &coded{report.ExitBadBundle, err}
 			}
 			c, checkErr := apply.Check(b, namespace, kubernetes)
 			if checkErr != nil {
-				return &coded{apply.ExitBadBundle, checkErr}
+				return &coded{report.ExitBadBundle, checkErr}
 			}
 			problems := together(problemsOf(err), slices.Concat(c.Problems, c.Faults))
 			if err := output.Check(s.out, format, b, c.Graph, problems); err != nil {
 				return shown("print the check", err)
 			}
 			if len(problems) > 0 {
-				return &exit{apply.ExitBadBundle}
+				return &exit{report.ExitBadBundle}
 			}
 			return nil
 		},

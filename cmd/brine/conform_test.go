@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // What breaks the CRD of its own bundle is found before the first write, with
@@ -21,14 +21,14 @@ func TestApplyJudgesByTheBundlesCRD(t *testing.T) {
 	says := []string{"bundle.yaml:38: ", "spec.rate", "rate is over the limit", "bundle.yaml:55: ", "spec.rte"}
 
 	p := s.proxied()
-	s.apply(bad).want(t, apply.ExitBadBundle).tells(t, says...)
+	s.apply(bad).want(t, report.ExitBadBundle).tells(t, says...)
 	if writes := p.Writes(); len(writes) > 0 {
 		t.Errorf("it wrote: %v", describe(writes))
 	}
 
-	preview := s.preview(bad, "--validation=skip-invalid").want(t, apply.ExitFailed).tells(t, says...)
-	client := s.run("apply", []string{"--dry-run=client", "--validation=skip-invalid", "-f", s.file(bad)}).want(t, apply.ExitFailed).tells(t, says...)
-	applied := s.apply(bad, "--validation=skip-invalid").want(t, apply.ExitFailed).tells(t, says...)
+	preview := s.preview(bad, "--validation=skip-invalid").want(t, report.ExitFailed).tells(t, says...)
+	client := s.run("apply", []string{"--dry-run=client", "--validation=skip-invalid", "-f", s.file(bad)}).want(t, report.ExitFailed).tells(t, says...)
+	applied := s.apply(bad, "--validation=skip-invalid").want(t, report.ExitFailed).tells(t, says...)
 	for _, name := range []string{"schema", "rule", "unknown"} {
 		if o := applied.did(t, "Pump", name, plan.Skipped); !strings.HasPrefix(o.Reason, "invalid: ") {
 			t.Errorf("%s: the reason is %q", name, o.Reason)
@@ -43,12 +43,12 @@ func TestApplyJudgesByTheBundlesCRD(t *testing.T) {
 	same(t, client, applied)
 
 	// Of a CRD that is not in the bundle the server is the judge.
-	s.other("elsewhere").apply(pump("schema", "  rate: fast\n")).want(t, apply.ExitFailed).did(t, "Pump", "schema", plan.Failed)
+	s.other("elsewhere").apply(pump("schema", "  rate: fast\n")).want(t, report.ExitFailed).did(t, "Pump", "schema", plan.Failed)
 	// What was let in once, and is not touched, may stay (the server's ratcheting).
 	stricter := strings.Replace(pumpCRD, "limit: {type: integer}", "limit: {type: integer, maximum: 5}", 1)
 	touched := strings.Replace(pump("good", "  limit: 9\n"), "metadata:\n", "metadata:\n  labels: {touched: \"yes\"}\n", 1)
 	s.apply(documents(stricter, touched)).want(t, 0).did(t, "Pump", "good", plan.Configured)
-	s.apply(documents(stricter, pump("good", "  limit: 8\n"))).want(t, apply.ExitBadBundle).tells(t, "spec.limit", "bundle.yaml:30: ")
+	s.apply(documents(stricter, pump("good", "  limit: 8\n"))).want(t, report.ExitBadBundle).tells(t, "spec.limit", "bundle.yaml:30: ")
 }
 
 // A webhook may put right what the CRD forbids before the server looks.
@@ -70,12 +70,12 @@ webhooks:
   - {apiGroups: ["{ns}.example.com"], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [pumps]}
 `, "{ns}", s.ns)
 	bad := documents(pumpCRD, pump("schema", "  rate: fast\n"))
-	s.apply(documents(bad, hook)).want(t, apply.ExitFailed).did(t, "Pump", "schema", plan.Failed)
+	s.apply(documents(bad, hook)).want(t, report.ExitFailed).did(t, "Pump", "schema", plan.Failed)
 	// Also where it is on the cluster alone.
 	other := s.other("other")
-	other.apply(bad, "--inventory-policy=adopt-all").want(t, apply.ExitFailed).did(t, "Pump", "schema", plan.Failed)
+	other.apply(bad, "--inventory-policy=adopt-all").want(t, report.ExitFailed).did(t, "Pump", "schema", plan.Failed)
 	if err := s.resources("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations").Delete(t.Context(), s.ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	other.apply(bad, "--inventory-policy=adopt-all").want(t, apply.ExitBadBundle)
+	other.apply(bad, "--inventory-policy=adopt-all").want(t, report.ExitBadBundle)
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // withoutCluster runs a command that needs no cluster; in is its standard input.
@@ -20,7 +20,7 @@ func withoutCluster(ctx context.Context, t *testing.T, in io.Reader, args ...str
 	var out, err bytes.Buffer
 	s := said{exit: execute(ctx, streams{in: in, out: &out, err: &err}, args)}
 	s.stdout, s.stderr = out.String(), err.String()
-	var result apply.Result
+	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		s.result = &result
 	}
@@ -39,7 +39,7 @@ func writeTo(t *testing.T, path, text string) string {
 
 func TestReportIsPrivateAndWhole(t *testing.T) {
 	bundle := writeTo(t, filepath.Join(t.TempDir(), "a.yaml"), plainConfigMap)
-	report := func(path string) said {
+	write := func(path string) said {
 		return withoutCluster(t.Context(), t, nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
 	}
 	for _, before := range []string{"", "older"} {
@@ -48,7 +48,7 @@ func TestReportIsPrivateAndWhole(t *testing.T) {
 		if before != "" {
 			writeTo(t, path, before)
 		}
-		report(path).want(t, 0)
+		write(path).want(t, 0)
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the report's mode is %v (%v), want 0600", info.Mode(), err)
@@ -70,7 +70,7 @@ func TestReportIsPrivateAndWhole(t *testing.T) {
 		if err := set(path); err != nil {
 			t.Fatal(err)
 		}
-		report(path).want(t, apply.ExitBadBundle).tells(t, "--report")
+		write(path).want(t, report.ExitBadBundle).tells(t, "--report")
 		if err := writeFile(path, func(io.Writer) error { return nil }); err == nil {
 			t.Errorf("a %s that came meanwhile is written to", name)
 		}
@@ -96,7 +96,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 		for _, command := range []string{"apply", "preview", "check", "rbac"} {
 			silent, w := io.Pipe()
 			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(apply.ErrTerminated)
+			cancel(report.ErrTerminated)
 			args := []string{command, "-f", file}
 			if command != "check" {
 				args = append(args, "--name=inv")
@@ -104,7 +104,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 			if command == "apply" || command == "preview" {
 				args = append(args, "-o=json", "--server=https://127.0.0.1:1")
 			}
-			got := withoutCluster(ctx, t, silent, args...).want(t, apply.ExitTerminated)
+			got := withoutCluster(ctx, t, silent, args...).want(t, report.ExitTerminated)
 			if (command == "apply" || command == "preview") && (got.result == nil || got.result.Interrupted != "SIGTERM") {
 				t.Errorf("%s -f %s prints no result that says SIGTERM:\n%s", command, file, got.stdout)
 			}
@@ -114,7 +114,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 	silent, w := io.Pipe()
 	defer w.Close()
 	withoutCluster(t.Context(), t, silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
-		want(t, apply.ExitBadBundle).tells(t, "time ran out after 100ms")
+		want(t, report.ExitBadBundle).tells(t, "time ran out after 100ms")
 }
 
 func TestFoldersHoldRegularFiles(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFoldersHoldRegularFiles(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, apply.ExitBadBundle).tells(t, "fifo.yaml", "no regular file")
+	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).tells(t, "fifo.yaml", "no regular file")
 }
 
 func TestFileThatIsTooLarge(t *testing.T) {
@@ -135,5 +135,5 @@ func TestFileThatIsTooLarge(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skip(err) // it takes no room, where files may have holes
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, apply.ExitBadBundle).tells(t, "large.yaml", "larger than 256 MiB")
+	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, report.ExitBadBundle).tells(t, "large.yaml", "larger than 256 MiB")
 }

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/inventory"
 )
 
@@ -103,7 +103,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 			}
 			s.create("v1/configmaps", configMap("old"))
 		})
-		s.apply(configMap("stays")).want(t, apply.ExitFailed).tells(t, "replaced by another object").did(t, "ConfigMap", "old", plan.Skipped)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "replaced by another object").did(t, "ConfigMap", "old", plan.Skipped)
 		s.exists("v1/configmaps", "old")
 		s.kubeconfig = s.cluster.Kubeconfig
 		s.apply(configMap("stays")).want(t, 0).did(t, "ConfigMap", "old", plan.Detached)
@@ -221,7 +221,7 @@ func TestGuardOfWhatHolds(t *testing.T) {
 		s.before(http.MethodDelete, "/configmaps/ours", func() {
 			s.create("v1/secrets", "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: {ns}-held}\n")
 		})
-		s.destroy().want(t, apply.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs", "--force-namespaces").
+		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs", "--force-namespaces").
 			did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		stays(s, "v1/secrets", "theirs")
 		if got, want := s.members(), []string{"Namespace " + s.ns + "-held"}; !slices.Equal(got, want) {
@@ -247,7 +247,7 @@ func TestGuardOfWhatHolds(t *testing.T) {
 			})
 			s.eventually("widgets are discovered", func() bool { return s.discovered(s.ns + ".example.com") })
 		})
-		s.destroy().want(t, apply.ExitFailed).tells(t, "outside this inventory: Widget."+s.ns+".example.com")
+		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: Widget."+s.ns+".example.com")
 		stays(s, s.ns+".example.com/v1/widgets", "one")
 	})
 	t.Run("a resource of a CRD came", func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestGuardOfWhatHolds(t *testing.T) {
 		s.before(http.MethodDelete, "/widgets/one", func() {
 			s.create(s.ns+".example.com/v1/widgets", strings.Replace(widget, "one", "theirs", 1))
 		})
-		s.destroy().want(t, apply.ExitFailed).tells(t, "outside this inventory").did(t, "CustomResourceDefinition", crd, plan.Skipped)
+		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory").did(t, "CustomResourceDefinition", crd, plan.Skipped)
 		s.exists(s.ns+".example.com/v1/widgets", "theirs")
 	})
 	t.Run("what controllers made goes", func(t *testing.T) {
@@ -298,7 +298,7 @@ spec:
 			s.eventually("the set's own claim is there", func() bool {
 				return s.live("v1/persistentvolumeclaims", s.ns+"-held", "data-web-0") != nil
 			})
-			s.destroy().want(t, apply.ExitFailed).tells(t, "outside this inventory: PersistentVolumeClaim "+s.ns+"-held/"+u.GetName())
+			s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: PersistentVolumeClaim "+s.ns+"-held/"+u.GetName())
 			if live := s.live("v1/persistentvolumeclaims", s.ns+"-held", u.GetName()); live == nil || live.GetDeletionTimestamp() != nil {
 				t.Errorf("the claim %s was deleted", u.GetName())
 			}

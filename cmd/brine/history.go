@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 )
@@ -38,7 +39,7 @@ func printHistory(s streams, format string, inv *inventory.Inventory, history []
 		}
 		return output.JSON(s.out, map[string]any{
 			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
-			"inventory": apply.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
+			"inventory": report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
 		})
 	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
@@ -90,12 +91,12 @@ func (r *runFlags) revision(ctx context.Context, s streams, conn *connection, nu
 			}
 		}
 		if number == 0 {
-			return nil, &coded{apply.ExitBadBundle, errors.New("there is no earlier revision that was applied well, to roll back to; brine history lists them, and a number chooses any")}
+			return nil, &coded{report.ExitBadBundle, errors.New("there is no earlier revision that was applied well, to roll back to; brine history lists them, and a number chooses any")}
 		}
 	}
 	content, err := inv.LoadRevision(ctx, number)
 	if errors.Is(err, inventory.ErrNoRevision) {
-		return nil, &coded{apply.ExitBadBundle, err}
+		return nil, &coded{report.ExitBadBundle, err}
 	}
 	if err != nil {
 		return nil, &coded{apply.ExitCode(err), err}

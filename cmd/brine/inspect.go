@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 )
@@ -29,10 +30,10 @@ func inspect(cmd *cobra.Command, show func(context.Context, *runFlags, *connecti
 
 // reach finds the inventory's place and a client that tells on stderr, once a
 // reason, that it asks again: a server that is away would look like a hang.
-func (r *runFlags) reach(s streams, conn *connection) (apply.Inventory, *cluster.Client, error) {
+func (r *runFlags) reach(s streams, conn *connection) (report.Inventory, *cluster.Client, error) {
 	where, err := r.where(conn)
 	if err != nil {
-		return where, nil, &coded{apply.ExitBadBundle, err}
+		return where, nil, &coded{report.ExitBadBundle, err}
 	}
 	client, err := conn.client(r.cluster)
 	if err != nil {
@@ -41,7 +42,7 @@ func (r *runFlags) reach(s streams, conn *connection) (apply.Inventory, *cluster
 	var told sync.Map
 	client.OnRetry(func(_ context.Context, err error, _ int) {
 		if _, before := told.LoadOrStore(err.Error(), true); !before {
-			s.say("asking again: " + err.Error())
+			s.say("retrying: " + err.Error())
 		}
 	})
 	return where, client, nil
@@ -58,7 +59,7 @@ func (r *runFlags) load(ctx context.Context, s streams, conn *connection) (*inve
 		return nil, &coded{apply.ExitCode(err), err}
 	}
 	if !inv.Exists() {
-		return nil, &coded{apply.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
+		return nil, &coded{report.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
 	}
 	return inv, nil
 }

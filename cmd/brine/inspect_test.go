@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // A server that is away is asked again, and that is told while it lasts.
@@ -34,8 +34,8 @@ func TestReadersTellThatTheyAskAgain(t *testing.T) {
 		if command == "apply" {
 			args = append(args, "-f", bundleFile(t, configMap("a")))
 		}
-		s := brine(t, kubeconfig, args...).want(t, apply.ExitUnreachable)
-		if strings.Count(s.stderr, "asking again: ") != 1 || s.result == nil || len(s.result.Errors) != 1 {
+		s := brine(t, kubeconfig, args...).want(t, report.ExitUnreachable)
+		if strings.Count(s.stderr, "retrying: ") != 1 || s.result == nil || len(s.result.Errors) != 1 {
 			t.Errorf("%s: after %d requests stderr is %q, the document %s", command, requests.Load(), s.stderr, s.stdout)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/report"
 )
 
 // Without the right to watch, objects are asked for at a pace: by a LIST where
@@ -49,7 +49,7 @@ func TestPollingWithoutWatchRights(t *testing.T) {
 			for i := range count {
 				texts = append(texts, deployment(fmt.Sprintf("late-%d", i), 1, "1000000"))
 			}
-			s.apply(documents(texts...), "--timeout=10s").want(t, apply.ExitNotReady).tells(t, "missing right: watch deployments.apps")
+			s.apply(documents(texts...), "--timeout=10s").want(t, report.ExitNotReady).tells(t, "missing right: watch deployments.apps")
 			t.Logf("%d LISTs, %d GETs, %d at once", lists.Load(), gets.Load(), most.Load())
 			if list && (lists.Load() < 2 || gets.Load() > count) {
 				t.Errorf("%d LISTs and %d GETs: they are not listed", lists.Load(), gets.Load())
@@ -69,7 +69,7 @@ func TestObjectThatIsTooLarge(t *testing.T) {
 			s := newScene(t)
 			p := s.proxied()
 			large := strings.Replace(widget, "{size: 1}", "{filler: "+strings.Repeat("x", size)+"}", 1)
-			got := s.apply(documents(widgets, large), "--retry-timeout=10s").want(t, apply.ExitFailed)
+			got := s.apply(documents(widgets, large), "--retry-timeout=10s").want(t, report.ExitFailed)
 			o := got.object(t, "Widget", "one")
 			if !strings.Contains(o.Error, "too large: it has ") || !strings.Contains(o.Error, "1572864") {
 				t.Errorf("the error is %q", o.Error)

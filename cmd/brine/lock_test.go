@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // A run that finds, when it takes the lock, that another one had it since it
@@ -102,7 +102,7 @@ func TestLivingHolderOutOfSightKeepsItsLock(t *testing.T) {
 			s := newScene(t)
 			s.lease(holder, 60)
 			s.renewed()
-			got := s.apply(configMap("a")).want(t, apply.ExitLocked)
+			got := s.apply(configMap("a")).want(t, report.ExitLocked)
 			got.tells(t, "locked by another run", "--lock-timeout", "kubectl delete lease -n "+s.ns+" brine-inv")
 			if strings.Contains(holder, "4194999") {
 				got.tells(t, "process 4194999 on host "+host)
@@ -116,7 +116,7 @@ func TestLivingHolderOutOfSightKeepsItsLock(t *testing.T) {
 func TestTimeoutWhileWaitingForTheLock(t *testing.T) {
 	s := newScene(t)
 	s.lease("web1/pid-7/0000/AAAAAAAAAAAAAAAAAAAAAAAAAA", 315360000)
-	got := s.apply(configMap("a"), "--timeout=3s", "--lock-timeout=10m").want(t, apply.ExitLocked)
+	got := s.apply(configMap("a"), "--timeout=3s", "--lock-timeout=10m").want(t, report.ExitLocked)
 	got.tells(t, "time ran out after 3s", "process 7 on host web1")
 	s.missing("v1/configmaps", "a")
 }
@@ -125,7 +125,7 @@ func TestTimeoutWhileWaitingForTheLock(t *testing.T) {
 func TestBrokenLockIsFree(t *testing.T) {
 	s := newScene(t)
 	s.lease("web1/pid-7/0000/AAAAAAAAAAAAAAAAAAAAAAAAAA", 315360000)
-	s.apply(configMap("a"), "--timeout=2s").want(t, apply.ExitLocked)
+	s.apply(configMap("a"), "--timeout=2s").want(t, report.ExitLocked)
 	if err := s.resources("coordination.k8s.io/v1/leases").Namespace(s.ns).Delete(t.Context(), "brine-inv", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 func main() {
@@ -38,9 +39,9 @@ func main() {
 			}
 			first = time.Now()
 			if sig == syscall.SIGTERM {
-				cancel(apply.ErrTerminated)
+				cancel(report.ErrTerminated)
 			} else {
-				cancel(apply.ErrInterrupted)
+				cancel(report.ErrInterrupted)
 			}
 		}
 	}()
@@ -59,7 +60,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 		s.say(err.Error())
 	}
 	if err == nil {
-		return apply.ExitOK
+		return report.ExitOK
 	}
 	code, told := exitCodeOf(err)
 	if signalled := apply.SignalExit(ctx); signalled != 0 && !told {

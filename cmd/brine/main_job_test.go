@@ -12,9 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // realBundle is a folder of ../shared/bundles; the test is skipped, aloud,
@@ -63,7 +63,7 @@ func shuffled(t testing.TB, folder string, seed uint64) string {
 	return path
 }
 
-func counts(r *apply.Result) string {
+func counts(r *report.Result) string {
 	s := r.Summary
 	return fmt.Sprintf("created %d configured %d unchanged %d recreated %d pruned %d detached %d skipped %d failed %d ready %d notReady %d",
 		s.Created, s.Configured, s.Unchanged, s.Recreated, s.Pruned, s.Detached, s.Skipped, s.Failed, s.Ready, s.NotReady)
@@ -87,7 +87,7 @@ func TestMainJobRealBundles(t *testing.T) {
 	release, before := realBundle(t, "metalk8s-new"), realBundle(t, "metalk8s-old")
 	c := clustertest.New(t)
 	p := c.Proxy(t, clustertest.ProxyOptions{})
-	run := func(bundle string) *apply.Result {
+	run := func(bundle string) *report.Result {
 		t.Helper()
 		p.Forget()
 		got := brine(t, p.Kubeconfig, "apply", "-f", bundle, "--name", "platform", "--timeout=5m").want(t, 0)
@@ -128,7 +128,7 @@ func TestMainJobRealBundles(t *testing.T) {
 	}
 	for _, o := range first.Objects {
 		name := o.Kind + " " + o.Namespace + "/" + o.Name
-		pruned := slices.ContainsFunc(older.Objects, func(x *apply.ObjectResult) bool {
+		pruned := slices.ContainsFunc(older.Objects, func(x *report.ObjectResult) bool {
 			return x.Kind+" "+x.Namespace+"/"+x.Name == name && x.Action == plan.Pruned
 		})
 		if pruned == members[name] {
@@ -176,7 +176,7 @@ func TestMainJobShuffled(t *testing.T) {
 func TestMainJobUnreadyAPIServices(t *testing.T) {
 	release, unready := realBundle(t, "metalk8s-new"), realBundle(t, "unready")
 	c := clustertest.New(t)
-	got := brine(t, c.Kubeconfig, "apply", "-f", filepath.Join(release, "namespaces.yaml"), "-f", unready, "--name", "unready", "--timeout=15s").want(t, apply.ExitNotReady)
+	got := brine(t, c.Kubeconfig, "apply", "-f", filepath.Join(release, "namespaces.yaml"), "-f", unready, "--name", "unready", "--timeout=15s").want(t, report.ExitNotReady)
 	for _, name := range []string{"v1beta1.custom.metrics.k8s.io", "v1beta1.metrics.k8s.io"} {
 		if o := got.object(t, "APIService", name); o.Ready == "ready" || !strings.Contains(o.Reason, "FailedDiscoveryCheck") {
 			t.Errorf("%s: %s: %s", name, o.Ready, o.Reason)
@@ -207,7 +207,7 @@ func TestMainJobForeignObjectsKeepTheirNamespace(t *testing.T) {
 	s.goneAfter("v1/namespaces", name)
 	s.apply(text).want(t, 0)
 	s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: {ns}-extra}\n")
-	s.destroy().want(t, apply.ExitFailed).tells(t, "ConfigMap "+name+"/theirs", "--force-namespaces")
+	s.destroy().want(t, report.ExitFailed).tells(t, "ConfigMap "+name+"/theirs", "--force-namespaces")
 	if s.live("v1/configmaps", name, "theirs") == nil {
 		t.Error("what is not ours was deleted")
 	}
@@ -243,7 +243,7 @@ func TestMainJobBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			p := s.proxied()
-			got := s.apply(c.text).want(t, apply.ExitBadBundle)
+			got := s.apply(c.text).want(t, report.ExitBadBundle)
 			got.tells(t, c.says...)
 			if writes := p.Writes(); len(writes) > 0 {
 				t.Errorf("it wrote: %v", writes)
@@ -254,7 +254,7 @@ func TestMainJobBadInput(t *testing.T) {
 		s := newScene(t)
 		s.apply(good).want(t, 0)
 		p := s.proxied()
-		s.apply("# nothing\n").want(t, apply.ExitBadBundle).tells(t, "--allow-empty")
+		s.apply("# nothing\n").want(t, report.ExitBadBundle).tells(t, "--allow-empty")
 		if writes := p.Writes(); len(writes) > 0 {
 			t.Errorf("it wrote: %v", writes)
 		}
@@ -262,7 +262,7 @@ func TestMainJobBadInput(t *testing.T) {
 	})
 	t.Run("all problems at once", func(t *testing.T) {
 		s := newScene(t)
-		got := s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: None}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, labels: {a: 1}}\n").want(t, apply.ExitBadBundle)
+		got := s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: None}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, labels: {a: 1}}\n").want(t, report.ExitBadBundle)
 		if len(got.result.Errors) != 2 {
 			t.Errorf("it tells %v", got.result.Errors)
 		}
@@ -351,7 +351,7 @@ func TestMainJobConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(configMap("shared"), "value", "ours", 1)
-	s.apply(text).want(t, apply.ExitFailed).tells(t, `"somebody"`, ".data.key", "--force-conflicts")
+	s.apply(text).want(t, report.ExitFailed).tells(t, `"somebody"`, ".data.key", "--force-conflicts")
 	s.apply(text, "--force-conflicts").want(t, 0)
 	if got, _, _ := unstructuredString(s, "shared", "data", "key"); got != "ours" {
 		t.Errorf("data.key is %q", got)
@@ -367,7 +367,7 @@ func TestMainJobImmutable(t *testing.T) {
 	}
 	s.apply(job("one")).want(t, 0)
 	for _, run := range []said{s.apply(job("two")), s.preview(job("two"))} {
-		run.want(t, apply.ExitFailed).tells(t, "immutable", "brine.dev/on-immutable")
+		run.want(t, report.ExitFailed).tells(t, "immutable", "brine.dev/on-immutable")
 		if told := run.did(t, "Job", "once", plan.Failed).Error; len(told) > 400 || strings.Contains(told, "pause:3.10") {
 			t.Errorf("the server's answer is told with the value of the field: %s", told)
 		}
@@ -383,7 +383,7 @@ func TestMainJobFailureSkipsDependents(t *testing.T) {
 	s.apply(configMap("old")).want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: '{ns}'}\nspec: {ports: [{port: 99999999}]}\n"
 	needs := configMap("needs", "annotations: {config.kubernetes.io/depends-on: /namespaces/{ns}/Service/bad}")
-	got := s.apply(documents(bad, needs, configMap("fine"))).want(t, apply.ExitFailed)
+	got := s.apply(documents(bad, needs, configMap("fine"))).want(t, report.ExitFailed)
 	got.did(t, "Service", "bad", plan.Failed)
 	if o := got.did(t, "ConfigMap", "needs", plan.Skipped); !strings.Contains(o.Reason, "Service "+s.ns+"/bad") {
 		t.Errorf("skipped because %q", o.Reason)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // Marks that say nothing are found before anything is written, by check and
@@ -24,9 +24,9 @@ func TestMisspeltMarks(t *testing.T) {
 
 	s := newScene(t)
 	p := s.proxied()
-	s.apply(text).want(t, apply.ExitBadBundle).tells(t, says...)
-	s.preview(text).want(t, apply.ExitBadBundle).tells(t, says...)
-	s.apply(late).want(t, apply.ExitBadBundle).tells(t, "bundle.yaml:6: ", "not a duration")
+	s.apply(text).want(t, report.ExitBadBundle).tells(t, says...)
+	s.preview(text).want(t, report.ExitBadBundle).tells(t, says...)
+	s.apply(late).want(t, report.ExitBadBundle).tells(t, "bundle.yaml:6: ", "not a duration")
 	if writes := p.Writes(); len(writes) > 0 {
 		t.Errorf("it wrote: %v", writes)
 	}
@@ -35,8 +35,8 @@ func TestMisspeltMarks(t *testing.T) {
 func TestMisspeltMarksWithoutACluster(t *testing.T) {
 	bad := bundleFile(t, documents(configMap("a", "annotations: {cli-utils.sigs.k8s.io/on-remove: kep}"), configMap("b", `annotations: {brine.dev/timeout: soon, brine.dev/timout: "5m"}`)))
 	says := []string{bad + ":6: ", `"kep" means nothing here: write keep`, bad + ":14: ", "not a duration", "is brine.dev/timeout meant?"}
-	offline(t, "check", "-f", bad).want(t, apply.ExitBadBundle).tells(t, says...)
-	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bad).want(t, apply.ExitBadBundle).tells(t, says...)
+	offline(t, "check", "-f", bad).want(t, report.ExitBadBundle).tells(t, says...)
+	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bad).want(t, report.ExitBadBundle).tells(t, says...)
 }
 
 // A preview of more deletions than --max-prune allows lists them all, and then
@@ -47,7 +47,7 @@ func TestPreviewBeyondMaxPrune(t *testing.T) {
 	p := s.proxied()
 	refused := "3 of 5 objects in inventory " + s.inventory + " would be pruned, more than --max-prune=2 allows"
 	out := filepath.Join(t.TempDir(), "plan.json")
-	got := s.preview(documents(configMap("a"), configMap("new")), "--max-prune=2", "--plan-out="+out).want(t, apply.ExitBadBundle).tells(t, refused)
+	got := s.preview(documents(configMap("a"), configMap("new")), "--max-prune=2", "--plan-out="+out).want(t, report.ExitBadBundle).tells(t, refused)
 	for name, action := range map[string]plan.Action{"a": plan.Unchanged, "new": plan.Created, "b": plan.Pruned, "c": plan.Pruned, "d": plan.Detached, "e": plan.Pruned} {
 		got.did(t, "ConfigMap", name, action)
 	}
@@ -57,11 +57,11 @@ func TestPreviewBeyondMaxPrune(t *testing.T) {
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a plan that is refused was written")
 	}
-	text := s.preview(documents(configMap("a")), "--max-prune=2", "-o", "text").want(t, apply.ExitBadBundle)
+	text := s.preview(documents(configMap("a")), "--max-prune=2", "-o", "text").want(t, report.ExitBadBundle)
 	if listed, told := strings.Index(text.stdout+text.stderr, "/e"), strings.Index(text.stdout+text.stderr, refused); listed < 0 || told < listed {
 		t.Errorf("the deletions are not listed, and then the error:\n%s\n%s", text.stdout, text.stderr)
 	}
-	s.apply(documents(configMap("a")), "--max-prune=2").want(t, apply.ExitBadBundle).tells(t, refused)
+	s.apply(documents(configMap("a")), "--max-prune=2").want(t, report.ExitBadBundle).tells(t, refused)
 	for _, w := range p.Writes() {
 		if !w.Query.Has("dryRun") {
 			t.Errorf("it wrote: %s %s", w.Method, w.Path)
@@ -77,8 +77,8 @@ func TestPreviewBeyondMaxPrune(t *testing.T) {
 
 func TestSkipInvalidWithoutACluster(t *testing.T) {
 	text := invalidBundle()
-	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bundleFile(t, text)).want(t, apply.ExitBadBundle)
-	s := offline(t, "apply", "--dry-run=client", "--validation=skip-invalid", "-o", "json", "-f", bundleFile(t, text)).want(t, apply.ExitFailed)
+	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bundleFile(t, text)).want(t, report.ExitBadBundle)
+	s := offline(t, "apply", "--dry-run=client", "--validation=skip-invalid", "-o", "json", "-f", bundleFile(t, text)).want(t, report.ExitFailed)
 	s.did(t, "Pod", "one", plan.Created)
 	s.did(t, "Deployment", "web", plan.Created)
 	for _, name := range []string{"external", "cycle-a", "cycle-b", "mutated", "rules", "depends-on-invalid", ""} {
@@ -96,7 +96,7 @@ func TestSkipInvalidWithoutACluster(t *testing.T) {
 func TestSkippedMemberIsToldOnce(t *testing.T) {
 	s := newScene(t)
 	s.apply(documents(configMap("a"), configMap("b"), configMap("gone"))).want(t, 0)
-	got := s.apply(documents(configMap("a"), configMap("b", "annotations: {brine.dev/on-immutable: recreat}")), "--validation=skip-invalid").want(t, apply.ExitFailed)
+	got := s.apply(documents(configMap("a"), configMap("b", "annotations: {brine.dev/on-immutable: recreat}")), "--validation=skip-invalid").want(t, report.ExitFailed)
 	var told []string
 	for _, o := range got.result.Objects {
 		told = append(told, o.Name+" "+string(o.Action))

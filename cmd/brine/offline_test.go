@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // offline runs a command line where there is no cluster, and no kubeconfig.
@@ -23,7 +23,7 @@ func offline(t *testing.T, args ...string) said {
 	var out, err bytes.Buffer
 	code := execute(t.Context(), streams{in: strings.NewReader(""), out: &out, err: &err}, args)
 	s := said{exit: code, stdout: out.String(), stderr: err.String()}
-	var result apply.Result
+	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		s.result = &result
 	}
@@ -99,7 +99,7 @@ func TestCheckTellsAllProblemsAtOnce(t *testing.T) {
 		}
 	}
 	none := filepath.Join(t.TempDir(), "none.yaml")
-	s := offline(t, "check", "-f", file, "-f", none, "-o", "json").want(t, apply.ExitBadBundle)
+	s := offline(t, "check", "-f", file, "-f", none, "-o", "json").want(t, report.ExitBadBundle)
 	if err := json.Unmarshal([]byte(s.stdout), &check); err != nil {
 		t.Fatal(err, s.stdout)
 	}
@@ -121,7 +121,7 @@ func TestCheckTellsAllProblemsAtOnce(t *testing.T) {
 	if len(check.Objects) != 5 || len(check.Warnings) != 1 || !strings.Contains(check.Warnings[0].Message, "2 objects") || s.stderr != "" {
 		t.Errorf("%d objects, warnings %v, stderr %q", len(check.Objects), check.Warnings, s.stderr)
 	}
-	text := offline(t, "check", "-f", file).want(t, apply.ExitBadBundle)
+	text := offline(t, "check", "-f", file).want(t, report.ExitBadBundle)
 	if strings.Count(text.stdout, "error: ") != 6 || !strings.Contains(text.stdout, "ConfigMap (no name): metadata: is missing") {
 		t.Errorf("as text:\n%s", text.stdout)
 	}

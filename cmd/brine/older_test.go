@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // olderCommit is a version whose formats every later one has to get on with:
@@ -44,7 +44,7 @@ func (s *scene) older(binary, command string, flags ...string) said {
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	_ = cmd.Run() // its exit code is what matters
 	d := said{exit: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: stderr.String()}
-	var result apply.Result
+	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		d.result = &result
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // What is old serves until what is new does: a new object that failed, or is not
@@ -33,7 +33,7 @@ func TestNotReadyKeepsWhatWouldBePruned(t *testing.T) {
 			}
 			result := s.apply(c.bundle, flags...)
 			if c.flag != "--wait=applied" { // which may have ended before anybody saw it fail
-				result.want(t, apply.ExitNotReady)
+				result.want(t, report.ExitNotReady)
 			}
 			if !c.keeps {
 				result.did(t, "ConfigMap", "old", plan.Pruned)
@@ -59,7 +59,7 @@ func TestPruneAnywayKeepsAfterAFailedApply(t *testing.T) {
 	s := newScene(t)
 	s.apply(configMap("old")).want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
-	s.apply(bad, "--prune-anyway").want(t, apply.ExitFailed).did(t, "ConfigMap", "old", plan.Skipped)
+	s.apply(bad, "--prune-anyway").want(t, report.ExitFailed).did(t, "ConfigMap", "old", plan.Skipped)
 	s.exists("v1/configmaps", "old")
 }
 
@@ -70,8 +70,8 @@ func TestOnlyAbsentEntriesPruneNothing(t *testing.T) {
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	absent := `x: {k8s: [object_absent, {kind: ConfigMap}, {apiVersion: v1}, {name: a}, {namespace: "{ns}"}]}` + "\n"
 	p := s.proxied()
-	s.apply(absent, "--input-format=high").want(t, apply.ExitBadBundle).tells(t, "--allow-empty", "1 object of inventory")
-	s.preview(absent, "--input-format=high").want(t, apply.ExitBadBundle).tells(t, "--allow-empty")
+	s.apply(absent, "--input-format=high").want(t, report.ExitBadBundle).tells(t, "--allow-empty", "1 object of inventory")
+	s.preview(absent, "--input-format=high").want(t, report.ExitBadBundle).tells(t, "--allow-empty")
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/bundle/rights"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
@@ -71,21 +71,21 @@ apply. It keeps a Namespace or CRD of which it cannot see what it holds.`,
 func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	subject, err := r.subject()
 	if err != nil {
-		return &coded{apply.ExitBadBundle, err}
+		return &coded{report.ExitBadBundle, err}
 	}
 	b, err := r.input.read(cmd.Context(), s)
 	if err != nil {
-		return &coded{apply.ExitBadBundle, err}
+		return &coded{report.ExitBadBundle, err}
 	}
 	if err := b.Resolve(bundle.Resolver{Namespace: r.namespace}); err != nil {
-		return &coded{apply.ExitBadBundle, err}
+		return &coded{report.ExitBadBundle, err}
 	}
 	var read []bundle.ID
 	if err := b.FillSlots(func(id bundle.ID) (*unstructured.Unstructured, error) {
 		read = append(read, id)
 		return nil, nil //nolint:nilnil // nothing is there to be read
 	}); err != nil {
-		return &coded{apply.ExitBadBundle, err}
+		return &coded{report.ExitBadBundle, err}
 	}
 	for _, gk := range rights.Unknown(b, validate.Knows) {
 		s.say(gk.String() + ": the name of its resource is guessed, as neither the bundle nor Kubernetes defines it")
@@ -94,7 +94,7 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
 		namespace = at
 	} else if r.inventory != "" {
-		return &coded{apply.ExitBadBundle, errors.New("--inventory is NAMESPACE/NAME")}
+		return &coded{report.ExitBadBundle, errors.New("--inventory is NAMESPACE/NAME")}
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
 	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
@@ -102,7 +102,7 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if output.Clean(string(text)) != string(text) {
-		return &coded{apply.ExitBadBundle, errors.New("names in the bundle hold control characters, or marks of the direction of text: no role was written")}
+		return &coded{report.ExitBadBundle, errors.New("names in the bundle hold control characters, or marks of the direction of text: no role was written")}
 	}
 	_, err = s.out.Write(text)
 	return err

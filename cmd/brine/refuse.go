@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
 
@@ -19,7 +20,7 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {
 	case slices.Contains([]string{output.Salt, output.SaltCmd, output.SaltEvents}, format):
-		_, _ = s.out.Write(output.SaltError(format, "brine", code, apply.Lines(err), nil))
+		_, _ = s.out.Write(output.SaltError(format, "brine", code, report.Lines(err), nil))
 		return
 	case cmd.Name() == "check" && format == "json":
 		_ = output.Check(s.out, format, nil, nil, problemsOf(err))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 func TestFormatOfACommandLine(t *testing.T) {
@@ -52,9 +52,9 @@ func TestRefusalsAreDocuments(t *testing.T) {
 		"history --inventory a/b --kubeconfig /no!": "/no!",
 		"aply": `unknown command "aply"`,
 	} {
-		code := apply.ExitBadBundle
+		code := report.ExitBadBundle
 		if strings.Contains(line, "--kubeconfig") {
-			code = apply.ExitUnreachable
+			code = report.ExitUnreachable
 		}
 		s := offline(t, append(strings.Fields(line), "-o", "json")...).want(t, code)
 		if s.result == nil || len(s.result.Errors) != 1 || !strings.Contains(s.result.Errors[0], why) || s.result.ExitCode != code {
@@ -66,10 +66,10 @@ func TestRefusalsAreDocuments(t *testing.T) {
 		if command, _, _ := strings.Cut(line, " "); command != "status" && command != "history" { // which have no events
 			s = offline(t, append(strings.Fields(line), "-o", "events")...).want(t, code)
 			var last struct {
-				Type   apply.Type
-				Result *apply.Result
+				Type   report.Type
+				Result *report.Result
 			}
-			if err := json.Unmarshal([]byte(s.stdout), &last); err != nil || last.Type != apply.Finished || !strings.Contains(strings.Join(last.Result.Errors, ""), why) {
+			if err := json.Unmarshal([]byte(s.stdout), &last); err != nil || last.Type != report.Finished || !strings.Contains(strings.Join(last.Result.Errors, ""), why) {
 				t.Errorf("%s: the events are %s", line, s.stdout)
 			}
 			if !strings.Contains(s.stderr, why) || strings.Count(s.stderr, "brine: ") != 1 {
@@ -81,7 +81,7 @@ func TestRefusalsAreDocuments(t *testing.T) {
 			t.Errorf("%s: text is %q, and on stderr %q", line, s.stdout, s.stderr)
 		}
 	}
-	s := offline(t, "check", "--bogus", "-o", "json").want(t, apply.ExitBadBundle)
+	s := offline(t, "check", "--bogus", "-o", "json").want(t, report.ExitBadBundle)
 	var check struct {
 		Kind   string
 		Errors []struct{ Message string }
@@ -89,7 +89,7 @@ func TestRefusalsAreDocuments(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.stdout), &check); err != nil || check.Kind != "Check" || len(check.Errors) != 1 {
 		t.Errorf("check: %v, %s", err, s.stdout)
 	}
-	if page := offline(t, "apply", "--bogus", "-o", "html").want(t, apply.ExitBadBundle).stdout; !strings.Contains(page, "unknown flag") {
+	if page := offline(t, "apply", "--bogus", "-o", "html").want(t, report.ExitBadBundle).stdout; !strings.Contains(page, "unknown flag") {
 		t.Errorf("html: %s", clip(page))
 	}
 }
@@ -105,7 +105,7 @@ func TestAnEmptyRenderingIsABadBundle(t *testing.T) {
 				Changed bool
 				Comment string
 			}
-			if err := json.Unmarshal(out.Bytes(), &told); err != nil || code != apply.ExitBadBundle || told.Changed {
+			if err := json.Unmarshal(out.Bytes(), &told); err != nil || code != report.ExitBadBundle || told.Changed {
 				t.Errorf("%s of %q: exit code %d, %v, %s", command, text, code, err, out.String())
 			}
 		}
@@ -126,7 +126,7 @@ func TestUsageErrorsAreOneJSONObjectForSalt(t *testing.T) {
 			t.Errorf("%s: %v in %q", line, err, out.String())
 			continue
 		}
-		if comment, _ := told["comment"].(string); code != apply.ExitBadBundle || comment == "" || told["result"] == true || told["changed"] == true {
+		if comment, _ := told["comment"].(string); code != report.ExitBadBundle || comment == "" || told["result"] == true || told["changed"] == true {
 			t.Errorf("%s: exit code %d, %v", line, code, told)
 		}
 		if errs.Len() > 0 {

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // holds fails the test unless the inventory holds just these ConfigMaps and
@@ -34,7 +34,7 @@ func TestRefusedObjectsAreNoMembers(t *testing.T) {
 	refused := strings.Replace(deployment("refused", 1, "1m"), "matchLabels: {app: refused}", "matchLabels: {app: another}", 1)
 	text := documents(configMap("ours"), configMap("theirs"), refused,
 		configMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/refused}"))
-	got := s.apply(text).want(t, apply.ExitFailed).tells(t, "conflict: ")
+	got := s.apply(text).want(t, report.ExitFailed).tells(t, "conflict: ")
 	got.did(t, "ConfigMap", "theirs", plan.Failed)
 	got.did(t, "Deployment", "refused", plan.Failed)
 	got.did(t, "ConfigMap", "after", plan.Skipped)
@@ -53,7 +53,7 @@ func TestRefusedMembersStay(t *testing.T) {
 	after := configMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/web}")
 	s.apply(documents(deployment("web", 1, "1m"), after)).want(t, 0)
 	refused := strings.Replace(deployment("web", 1, "1m"), "labels: {app: web}", "labels: {app: another}", 1)
-	got := s.apply(documents(refused, strings.Replace(after, "value", "another", 1))).want(t, apply.ExitFailed)
+	got := s.apply(documents(refused, strings.Replace(after, "value", "another", 1))).want(t, report.ExitFailed)
 	got.did(t, "Deployment", "web", plan.Failed)
 	got.did(t, "ConfigMap", "after", plan.Skipped)
 	s.holds("ConfigMap after", "Deployment.apps web")
@@ -73,7 +73,7 @@ func TestRefusedAfterALostAnswerStays(t *testing.T) {
 		}
 		return clustertest.Action{Status: http.StatusForbidden, Message: "not any more"}
 	})
-	s.apply(documents(configMap("doubtful"))).want(t, apply.ExitFailed).did(t, "ConfigMap", "doubtful", plan.Failed)
+	s.apply(documents(configMap("doubtful"))).want(t, report.ExitFailed).did(t, "ConfigMap", "doubtful", plan.Failed)
 	s.exists("v1/configmaps", "doubtful")
 	s.holds("ConfigMap doubtful")
 	p.Intercept(nil)

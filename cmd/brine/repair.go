@@ -9,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
 
@@ -62,7 +63,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 		if err := shown("print the repair", printRepair(s, r.format, repaired)); err != nil {
 			return err
 		}
-		if repaired.ExitCode != apply.ExitOK {
+		if repaired.ExitCode != report.ExitOK {
 			return &exit{repaired.ExitCode}
 		}
 		return nil
@@ -90,7 +91,7 @@ func printRepair(s streams, format string, r *apply.Repair) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	state := map[bool]string{true: "it is whole", false: "it stays damaged: not all kinds could be searched"}[r.ExitCode == apply.ExitOK]
+	state := map[bool]string{true: "it is whole", false: "it stays damaged: not all kinds could be searched"}[r.ExitCode == report.ExitOK]
 	if r.DryRun {
 		state = "nothing was changed (--dry-run)"
 	}

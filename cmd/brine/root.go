@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
 
@@ -64,13 +64,13 @@ func exitCodeOf(err error) (code int, told bool) {
 	var u *unprinted
 	switch {
 	case errors.As(err, &u):
-		return apply.ExitFailed, false
+		return report.ExitFailed, false
 	case errors.As(err, &e):
 		return e.code, true
 	case errors.As(err, &c):
 		return c.code, false
 	}
-	return apply.ExitBadBundle, false // cobra's own errors are of usage
+	return report.ExitBadBundle, false // cobra's own errors are of usage
 }
 
 func newRoot(s streams, p *profile) *cobra.Command {
@@ -174,7 +174,7 @@ func (c *connection) config() (*rest.Config, error) {
 		err = errors.New("no kubeconfig names one: give --kubeconfig or KUBECONFIG")
 	}
 	if err != nil {
-		return nil, &coded{apply.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
+		return nil, &coded{report.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
 	}
 	return config, nil
 }
@@ -190,7 +190,7 @@ func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
 	}
 	client, err := cluster.New(config, o)
 	if err != nil {
-		return nil, &coded{apply.ExitUnreachable, err}
+		return nil, &coded{report.ExitUnreachable, err}
 	}
 	return client, nil
 }

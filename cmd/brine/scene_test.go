@@ -21,9 +21,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 type said struct {
 	exit           int
 	stdout, stderr string
-	result         *apply.Result
+	result         *report.Result
 }
 
 // brine runs a command line against the cluster of a kubeconfig. Without -o it
@@ -68,7 +68,7 @@ func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...str
 	var out, err bytes.Buffer
 	code := execute(ctx, streams{in: strings.NewReader(""), out: &out, err: &err}, args)
 	s := said{exit: code, stdout: out.String(), stderr: err.String()}
-	var result apply.Result
+	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		s.result = &result
 	}
@@ -100,7 +100,7 @@ func clip(text string) string { return text[:min(len(text), 8000)] }
 
 // object is the result of one object, named "Kind name", whatever its
 // namespace; the test fails if there is none.
-func (s said) object(t testing.TB, kind, name string) *apply.ObjectResult {
+func (s said) object(t testing.TB, kind, name string) *report.ObjectResult {
 	t.Helper()
 	if s.result != nil {
 		for _, o := range s.result.Objects {
@@ -114,7 +114,7 @@ func (s said) object(t testing.TB, kind, name string) *apply.ObjectResult {
 }
 
 // did fails the test unless just that was done to the object.
-func (s said) did(t testing.TB, kind, name string, action plan.Action) *apply.ObjectResult {
+func (s said) did(t testing.TB, kind, name string, action plan.Action) *report.ObjectResult {
 	t.Helper()
 	o := s.object(t, kind, name)
 	if o.Action != action {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/report"
 )
 
 // stages of a run, by the first request of each.
@@ -81,10 +81,10 @@ func TestSignalWhileTheServerHangs(t *testing.T) {
 			took := time.Since(sent)
 			t.Logf("it took %s", took)
 			// Its own limit is less than ten seconds. The rest is for a busy machine.
-			if code := cmd.ProcessState.ExitCode(); code != apply.ExitTerminated || took > 20*time.Second {
+			if code := cmd.ProcessState.ExitCode(); code != report.ExitTerminated || took > 20*time.Second {
 				t.Errorf("exit code %d after %s", code, took)
 			}
-			var result apply.Result
+			var result report.Result
 			if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted != "SIGTERM" {
 				t.Errorf("stdout is not a result that says SIGTERM (%v):\n%s", err, &out)
 			}
@@ -119,14 +119,14 @@ func TestTwoSignalsWithinASecondAreOne(t *testing.T) {
 	}
 	close(started)
 	_ = cmd.Wait()
-	var result apply.Result
+	var result report.Result
 	if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted != "SIGTERM" {
 		t.Fatalf("stdout is not a result that says SIGTERM (%v):\n%s", err, &out)
 	}
 	if got, want := s.members(), []string{"Deployment.apps " + s.ns + "/stuck"}; !slices.Equal(got, want) {
 		t.Errorf("the inventory holds %v, want %v", got, want)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != apply.ExitTerminated {
+	if code := cmd.ProcessState.ExitCode(); code != report.ExitTerminated {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -157,11 +157,11 @@ func TestTimeoutBoundsEveryStage(t *testing.T) {
 				switch name {
 				case "writing the history": // all is done by then
 				case "applying":
-					if got.exit != apply.ExitFailed && got.exit != apply.ExitNotReady && got.exit != apply.ExitUnreachable {
+					if got.exit != report.ExitFailed && got.exit != report.ExitNotReady && got.exit != report.ExitUnreachable {
 						t.Errorf("exit code %d: %s", got.exit, got.stderr)
 					}
 				default:
-					got.want(t, apply.ExitUnreachable).tells(t, "time ran out after 3s")
+					got.want(t, report.ExitUnreachable).tells(t, "time ran out after 3s")
 				}
 				if got.result == nil {
 					t.Fatalf("there is no result: %s", got.stdout)

@@ -9,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
 
@@ -26,14 +27,14 @@ func newStatus(s streams) *cobra.Command {
 		if err := shown("print the status", printStatus(s, r.format, result)); err != nil {
 			return err
 		}
-		if result.ExitCode != apply.ExitOK {
+		if result.ExitCode != report.ExitOK {
 			return &exit{result.ExitCode}
 		}
 		return nil
 	})
 }
 
-func printStatus(s streams, format string, result *apply.Result) error {
+func printStatus(s streams, format string, result *report.Result) error {
 	if format == "json" {
 		return output.JSON(s.out, result)
 	}
@@ -42,7 +43,7 @@ func printStatus(s streams, format string, result *apply.Result) error {
 	gone := 0
 	for _, o := range result.Objects {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(o.Reason))
-		if o.Ready == apply.Gone {
+		if o.Ready == report.StateGone {
 			gone++
 		}
 	}

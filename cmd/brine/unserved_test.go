@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // What cannot be read is never taken for nothing there.
@@ -53,12 +53,12 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s, crd, resource := withWidgets(t)
 		s.apply(documents(configMap("stays"), widget)).want(t, 0)
 		s.serve(crd, resource, false)
-		got := s.apply(configMap("stays")).want(t, apply.ExitFailed).tells(t, "serves no version", crd)
+		got := s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "serves no version", crd)
 		got.did(t, "Widget", "one", plan.Skipped)
 		if got := s.members(); len(got) != 2 {
 			t.Errorf("the inventory holds %v", got)
 		}
-		s.destroy().want(t, apply.ExitFailed).did(t, "Widget", "one", plan.Skipped)
+		s.destroy().want(t, report.ExitFailed).did(t, "Widget", "one", plan.Skipped)
 		s.serve(crd, resource, true)
 		s.exists(resource, "one")
 		s.destroy().want(t, 0).did(t, "Widget", "one", plan.Pruned)
@@ -69,7 +69,7 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s.create(resource, widget)
 		s.serve(crd, resource, false)
 		absent := documents(`x: {k8s: [object_absent, {kind: Widget}, {apiVersion: {ns}.example.com/v1}, {name: one}, {namespace: "{ns}"}]}` + "\n")
-		s.apply(absent, "--input-format=high").want(t, apply.ExitFailed).did(t, "Widget", "one", plan.Skipped)
+		s.apply(absent, "--input-format=high").want(t, report.ExitFailed).did(t, "Widget", "one", plan.Skipped)
 		s.serve(crd, resource, true)
 		s.apply(absent, "--input-format=high").want(t, 0).did(t, "Widget", "one", plan.Pruned)
 		s.missing(resource, "one")
@@ -81,7 +81,7 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s.apply(widgets).want(t, 0)
 		s.create(resource, widget)
 		s.serve(crd, resource, false)
-		s.destroy().want(t, apply.ExitFailed).tells(t, "may contain objects outside this inventory", "serves no version", "--force-namespaces").
+		s.destroy().want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory", "serves no version", "--force-namespaces").
 			did(t, "CustomResourceDefinition", crd, plan.Skipped)
 		s.serve(crd, resource, true)
 		s.exists(resource, "one")
@@ -91,7 +91,7 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s, crd, resource := withWidgets(t)
 		s.apply(documents(configMap("stays"), widget)).want(t, 0)
 		s.before(http.MethodDelete, "/widgets/one", func() { s.serve(crd, resource, false) })
-		s.apply(configMap("stays")).want(t, apply.ExitFailed).did(t, "Widget", "one", plan.Failed)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).did(t, "Widget", "one", plan.Failed)
 		if got := s.members(); len(got) != 2 {
 			t.Errorf("the inventory holds %v", got)
 		}
@@ -128,7 +128,7 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 			}
 			return clustertest.Action{}
 		})
-		s.apply(configMap("stays")).want(t, apply.ExitFailed).tells(t, "there is no right to read CRDs").did(t, "Widget", "one", plan.Skipped)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "there is no right to read CRDs").did(t, "Widget", "one", plan.Skipped)
 		if got := s.members(); len(got) != 2 {
 			t.Errorf("the inventory holds %v", got)
 		}
@@ -146,7 +146,7 @@ func TestFailedGroupIsNotEmpty(t *testing.T) {
 	s.merge("v1/configmaps", s.ns, "inv", `{"data":{"`+s.ns+`_one_`+group+`_Thing":""}}`)
 	s.create("apiregistration.k8s.io/v1/apiservices", service)
 	s.eventually("the group fails", func() bool { return strings.Contains(s.status().stdout, "cannot be asked for") })
-	got := s.destroy().want(t, apply.ExitFailed).tells(t, "may contain objects outside this inventory")
+	got := s.destroy().want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory")
 	got.did(t, "Thing", "one", plan.Skipped)
 	got.did(t, "Namespace", s.ns+"-held", plan.Skipped)
 	if got := s.members(); len(got) != 2 {
@@ -180,7 +180,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 		grant(t, s.cluster, roles(s))
 		s.apply(text, as).want(t, 0)
 		s.create("v1/secrets", secret)
-		s.destroy(as).want(t, apply.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs").did(t, "Namespace", s.ns+"-held", plan.Skipped)
+		s.destroy(as).want(t, report.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs").did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if err := s.resources("v1/secrets").Namespace(s.ns+"-held").Delete(t.Context(), "theirs", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 		grant(t, s.cluster, blind)
 		s.apply(text, as).want(t, 0)
 		s.create("v1/secrets", secret)
-		s.destroy(as).want(t, apply.ExitFailed).tells(t, "may contain objects outside this inventory", "no right to list them", "--force-namespaces").
+		s.destroy(as).want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory", "no right to list them", "--force-namespaces").
 			did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if s.live("v1/secrets", s.ns+"-held", "theirs") == nil {
 			t.Error("the Secret was lost")
@@ -213,7 +213,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 			}
 			return clustertest.Action{}
 		})
-		s.destroy("--retry-timeout=200ms").want(t, apply.ExitFailed).tells(t, "cannot read secrets (come back later)").did(t, "Namespace", s.ns+"-held", plan.Skipped)
+		s.destroy("--retry-timeout=200ms").want(t, report.ExitFailed).tells(t, "cannot read secrets (come back later)").did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if s.live("v1/secrets", s.ns+"-held", "theirs") == nil {
 			t.Error("the Secret was lost")
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // Values of flags are judged before the first request: the kubeconfig names no
@@ -62,12 +62,12 @@ func TestValuesOfFlags(t *testing.T) {
 		shown := "--" + test.flag + "=" + test.value
 		variable := "BRINE_" + strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))
 		t.Run(test.command+" "+shown, func(t *testing.T) {
-			s := offline(t, append(args, "--"+test.flag+"="+test.value)...).want(t, apply.ExitBadBundle)
+			s := offline(t, append(args, "--"+test.flag+"="+test.value)...).want(t, report.ExitBadBundle)
 			if said := s.stderr + s.stdout; !strings.Contains(said, shown) || !strings.Contains(said, test.allowed) {
 				t.Errorf("it says %q, want %s and %q", said, shown, test.allowed)
 			}
 			t.Setenv(variable, test.value)
-			s = offline(t, args...).want(t, apply.ExitBadBundle)
+			s = offline(t, args...).want(t, report.ExitBadBundle)
 			if said := s.stderr + s.stdout; !strings.Contains(said, variable) || !strings.Contains(said, test.allowed) {
 				t.Errorf("from the environment it says %q, want %s and %q", said, variable, test.allowed)
 			}
@@ -77,7 +77,7 @@ func TestValuesOfFlags(t *testing.T) {
 		t.Errorf("looking left something behind: %v, %v", left, err)
 	}
 
-	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, apply.ExitBadBundle)
+	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, report.ExitBadBundle)
 	if len(s.result.Errors) != 2 {
 		t.Errorf("not all of it is told at once: %v", s.result.Errors)
 	}
@@ -89,19 +89,19 @@ func TestOutputFromTheEnvironment(t *testing.T) {
 	if s := offline(t, "version").want(t, 0); !strings.HasPrefix(s.stdout, "brine v") {
 		t.Errorf("version prints %q", s.stdout)
 	}
-	offline(t, "version", "-o", "salt").want(t, apply.ExitBadBundle)
-	if s := offline(t, "apply", "--name=x").want(t, apply.ExitBadBundle); !strings.Contains(s.stdout, `"result":false`) {
+	offline(t, "version", "-o", "salt").want(t, report.ExitBadBundle)
+	if s := offline(t, "apply", "--name=x").want(t, report.ExitBadBundle); !strings.Contains(s.stdout, `"result":false`) {
 		t.Errorf("apply prints %q", s.stdout)
 	}
 }
 
 func TestGoodValuesOfFlags(t *testing.T) {
 	file, folder := bundleFile(t, configMap("a")), t.TempDir()
-	report := filepath.Join(folder, "report.json")
-	if err := os.WriteFile(report, []byte("old"), 0o600); err != nil {
+	old := filepath.Join(folder, "report.json")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--history-limit=0", "--parallel=1",
-		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+report).want(t, apply.ExitUnreachable)
+		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+old).want(t, report.ExitUnreachable)
 	offline(t, "apply", "-f", file, "--max-prune=0", "--report="+filepath.Join(folder, "new.html"), "--dry-run=client").want(t, 0)
 }

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // escape finds the sequences by which a program talks to a terminal (ECMA-48):
@@ -73,10 +73,10 @@ func Line(s string) string {
 }
 
 // cleanEvent is an event whose texts can be shown. What is clean is not copied.
-func cleanEvent(e apply.Event) apply.Event {
+func cleanEvent(e report.Event) report.Event {
 	e.Reason, e.Error, e.Message = Clean(e.Reason), Clean(e.Error), Clean(e.Message)
 	e.Object = cleanObject(e.Object)
-	if slices.ContainsFunc(e.Pending, func(p apply.Pending) bool { return cleanPending(p) != p }) {
+	if slices.ContainsFunc(e.Pending, func(p report.Pending) bool { return cleanPending(p) != p }) {
 		e.Pending = slices.Clone(e.Pending)
 		for i, p := range e.Pending {
 			e.Pending[i] = cleanPending(p)
@@ -86,7 +86,7 @@ func cleanEvent(e apply.Event) apply.Event {
 	return e
 }
 
-func cleanPending(p apply.Pending) apply.Pending {
+func cleanPending(p report.Pending) report.Pending {
 	p.Reason = Clean(p.Reason)
 	for _, s := range []*string{&p.ID.GroupKind.Group, &p.ID.GroupKind.Kind, &p.ID.Namespace, &p.ID.Name} {
 		*s = Line(*s)
@@ -94,12 +94,12 @@ func cleanPending(p apply.Pending) apply.Pending {
 	return p
 }
 
-func cleanResult(r *apply.Result) *apply.Result {
+func cleanResult(r *report.Result) *report.Result {
 	if r == nil {
 		return nil
 	}
 	c := *r
-	c.Inventory = apply.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
+	c.Inventory = report.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
 	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
 	for i, o := range r.Objects {
 		if clean := cleanObject(o); clean != o {
@@ -123,7 +123,7 @@ func cleanAll(texts []string) []string {
 	return texts
 }
 
-func cleanObject(o *apply.ObjectResult) *apply.ObjectResult {
+func cleanObject(o *report.ObjectResult) *report.ObjectResult {
 	if o == nil {
 		return nil
 	}

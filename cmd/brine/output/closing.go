@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // closing is what a run came to. What went wrong stands last, so that the tail
 // of a log tells all of it.
-func (t *text) closing(r *apply.Result) string {
+func (t *text) closing(r *report.Result) string {
 	var b strings.Builder
 	bad := t.problems(r)
 	if !t.o.Quiet {
@@ -32,11 +32,11 @@ func (t *text) closing(r *apply.Result) string {
 
 // refused says whether a run ended before it had anything to do: there is
 // nothing to count, only to say why.
-func refused(r *apply.Result) bool { return len(r.Objects) == 0 && len(r.Errors) > 0 }
+func refused(r *report.Result) bool { return len(r.Objects) == 0 && len(r.Errors) > 0 }
 
 // refusal is the errors alone (warnings were told as they came). It goes to Err: a refusal is no result, and a
 // cron job that throws results away still has to see it.
-func (t *text) refusal(r *apply.Result) string {
+func (t *text) refusal(r *report.Result) string {
 	var b strings.Builder
 	for _, e := range r.Errors {
 		b.WriteString(t.err.paint.in(red, "brine: ") + strings.TrimLeft(indent(e, "  "), " "))
@@ -49,7 +49,7 @@ func (t *text) refusal(r *apply.Result) string {
 }
 
 // counts is the summary in a few lines.
-func (t *text) counts(r *apply.Result) string {
+func (t *text) counts(r *report.Result) string {
 	var b strings.Builder
 	head := count(len(r.Objects), "object")
 	if r.Inventory.Name != "" {
@@ -73,7 +73,7 @@ func (t *text) counts(r *apply.Result) string {
 
 // tally is the actions and how often each was done, as form puts it. What was
 // done to nothing is not listed.
-func (t *text) tally(s apply.Summary, form func(int, plan.Action) string) string {
+func (t *text) tally(s report.Summary, form func(int, plan.Action) string) string {
 	var parts []string
 	for _, a := range []struct {
 		action plan.Action
@@ -99,7 +99,7 @@ func (t *text) tally(s apply.Summary, form func(int, plan.Action) string) string
 }
 
 // requests is "43 requests (patch 20, list 12, watch 11) in 31.40 s".
-func requests(s apply.Summary) string {
+func requests(s report.Summary) string {
 	total := 0
 	verbs := slices.SortedFunc(maps.Keys(s.Requests), func(a, b string) int {
 		return cmp.Or(s.Requests[b]-s.Requests[a], strings.Compare(a, b))
@@ -120,8 +120,8 @@ func requests(s apply.Summary) string {
 
 // problems lists warnings that were not told yet, then what was skipped, is not
 // ready and failed, then the errors that belong to no object.
-func (t *text) problems(r *apply.Result) string {
-	var skipped, waiting, failed []*apply.ObjectResult
+func (t *text) problems(r *report.Result) string {
+	var skipped, waiting, failed []*report.ObjectResult
 	for _, o := range r.Objects {
 		switch {
 		case o.Action == plan.Failed:
@@ -180,7 +180,7 @@ func (t *text) section(b *strings.Builder, title string, n int, body func()) {
 }
 
 // named is "Deployment.apps ns/name  (a.yaml:1)".
-func (t *text) named(o *apply.ObjectResult) string {
+func (t *text) named(o *report.ObjectResult) string {
 	name := bundle.Name(o.ID())
 	if s := o.Source.String(); s != "" {
 		name += "  " + t.out.paint.in(dim, "("+s+")")
@@ -189,7 +189,7 @@ func (t *text) named(o *apply.ObjectResult) string {
 }
 
 // unready tells why an object is not ready, down to the cause, and where to look.
-func (t *text) unready(b *strings.Builder, o *apply.ObjectResult) {
+func (t *text) unready(b *strings.Builder, o *report.ObjectResult) {
 	b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Reason, o.Error, "no reason is known"), "    "))
 	chain(b, o.Why)
 	look := "kubectl describe " + strings.ToLower(o.Kind)
@@ -210,9 +210,9 @@ func chain(b *strings.Builder, why []string) {
 }
 
 // skipped puts objects together that were skipped for one reason.
-func (t *text) skipped(b *strings.Builder, objects []*apply.ObjectResult) {
+func (t *text) skipped(b *strings.Builder, objects []*report.ObjectResult) {
 	var reasons []string
-	by := map[string][]*apply.ObjectResult{}
+	by := map[string][]*report.ObjectResult{}
 	for _, o := range objects {
 		why := Line(first(o.Reason, o.Error, "no reason was given"))
 		if by[why] == nil {
@@ -234,10 +234,10 @@ func (t *text) skipped(b *strings.Builder, objects []*apply.ObjectResult) {
 }
 
 // unattached are the errors that no listed object has told already.
-func unattached(errors []string, objects []*apply.ObjectResult) []string {
+func unattached(errors []string, objects []*report.ObjectResult) []string {
 	var out []string
 	for _, e := range errors {
-		told := slices.ContainsFunc(objects, func(o *apply.ObjectResult) bool {
+		told := slices.ContainsFunc(objects, func(o *report.ObjectResult) bool {
 			own := first(o.Error, o.Reason)
 			return own != "" && (e == own || strings.Contains(e, own) && strings.Contains(e, bundle.Name(o.ID())))
 		})
@@ -249,7 +249,7 @@ func unattached(errors []string, objects []*apply.ObjectResult) []string {
 }
 
 // outcome is the last line of all, and its colour.
-func outcome(r *apply.Result) (string, string) {
+func outcome(r *report.Result) (string, string) {
 	s := r.Summary
 	var parts []string
 	add := func(n int, what string) {
@@ -272,7 +272,7 @@ func outcome(r *apply.Result) (string, string) {
 	switch {
 	case r.Interrupted != "":
 		return fmt.Sprintf("interrupted by %s: %s; run it again to go on from here", r.Interrupted, detail), red
-	case (r.ExitCode == 0 || r.ExitCode == apply.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
+	case (r.ExitCode == 0 || r.ExitCode == report.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
 		isPreview(r) && len(r.Errors) == 0 && s.Failed == 0:
 		return done(r), green
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
@@ -281,7 +281,7 @@ func outcome(r *apply.Result) (string, string) {
 	return "failed: " + detail, red
 }
 
-func done(r *apply.Result) string {
+func done(r *report.Result) string {
 	took := fmt.Sprintf(" in %.2f s", r.Summary.Seconds)
 	switch {
 	case isPreview(r):

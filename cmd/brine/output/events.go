@@ -6,32 +6,32 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // eventLine is one line of -o events. Fields are added to it, never renamed;
 // those that do not belong to its type are left out.
 type eventLine struct {
-	Type           apply.Type       `json:"type"`
-	Time           string           `json:"time"`           // RFC 3339 with nanoseconds, UTC
-	ElapsedSeconds float64          `json:"elapsedSeconds"` // since the run began
-	Command        string           `json:"command,omitempty"`
-	DryRun         string           `json:"dryRun,omitempty"`
-	Inventory      *apply.Inventory `json:"inventory,omitempty"`
-	Object         *eventObject     `json:"object,omitempty"`
-	Action         plan.Action      `json:"action,omitempty"`
-	Ready          string           `json:"ready,omitempty"`
-	Reason         string           `json:"reason,omitempty"`
-	Why            []string         `json:"why,omitempty"`
-	Error          string           `json:"error,omitempty"`
-	Message        string           `json:"message,omitempty"`
-	Attempt        int              `json:"attempt,omitempty"`
-	Total          int              `json:"total"`
-	Done           int              `json:"done"`
-	Pending        []eventPending   `json:"pending,omitempty"`
-	Result         *apply.Result    `json:"result,omitempty"`
-	Return         map[string]any   `json:"return,omitempty"` // of salt-events, in place of Result
+	Type           report.Type       `json:"type"`
+	Time           string            `json:"time"`           // RFC 3339 with nanoseconds, UTC
+	ElapsedSeconds float64           `json:"elapsedSeconds"` // since the run began
+	Command        string            `json:"command,omitempty"`
+	DryRun         string            `json:"dryRun,omitempty"`
+	Inventory      *report.Inventory `json:"inventory,omitempty"`
+	Object         *eventObject      `json:"object,omitempty"`
+	Action         plan.Action       `json:"action,omitempty"`
+	Ready          string            `json:"ready,omitempty"`
+	Reason         string            `json:"reason,omitempty"`
+	Why            []string          `json:"why,omitempty"`
+	Error          string            `json:"error,omitempty"`
+	Message        string            `json:"message,omitempty"`
+	Attempt        int               `json:"attempt,omitempty"`
+	Total          int               `json:"total"`
+	Done           int               `json:"done"`
+	Pending        []eventPending    `json:"pending,omitempty"`
+	Result         *report.Result    `json:"result,omitempty"`
+	Return         map[string]any    `json:"return,omitempty"` // of salt-events, in place of Result
 }
 
 type eventObject struct {
@@ -66,13 +66,13 @@ func newEvents(o Options) *eventPrinter {
 	return &eventPrinter{out: &stream{w: o.Out}, progress: newProgress(o)}
 }
 
-func (p *eventPrinter) Event(e apply.Event) {
+func (p *eventPrinter) Event(e report.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over { // "finished" is the last line, whatever comes late
 		return
 	}
-	p.over = e.Type == apply.Finished
+	p.over = e.Type == report.Finished
 	enc := json.NewEncoder(plainJSON{p.out})
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(lineOf(e)); err != nil && p.out.err == nil {
@@ -89,13 +89,13 @@ func (p *eventPrinter) Close() error {
 	return p.out.err
 }
 
-func lineOf(e apply.Event) eventLine {
+func lineOf(e report.Event) eventLine {
 	l := eventLine{
 		Type: e.Type, Time: e.Time.UTC().Format(time.RFC3339Nano), ElapsedSeconds: e.Elapsed.Seconds(),
 		Reason: e.Reason, Error: e.Error, Message: e.Message, Attempt: e.Attempt, Total: e.Total, Done: e.Done,
 	}
 	switch {
-	case e.Result != nil && e.Type == apply.Finished:
+	case e.Result != nil && e.Type == report.Finished:
 		l.Result = complete(e.Result)
 	case e.Result != nil:
 		l.Command, l.DryRun, l.Inventory = e.Result.Command, e.Result.DryRun, &e.Result.Inventory
@@ -107,7 +107,7 @@ func lineOf(e apply.Event) eventLine {
 		}
 		l.Action, l.Ready = o.Action, o.Ready
 		l.Reason, l.Error = first(e.Reason, o.Reason), first(e.Error, o.Error)
-		if e.Type == apply.NotReady || e.Type == apply.Diagnosed {
+		if e.Type == report.NotReady || e.Type == report.Diagnosed {
 			l.Why = o.Why
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/width"
 
 	"brine/bundle"
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // liveState is what the live view knows of a run.
@@ -39,7 +39,7 @@ type progress struct {
 // rateOver is the time over which a rate is taken.
 const rateOver = 5 * time.Second
 
-func (s *liveState) update(e apply.Event) {
+func (s *liveState) update(e report.Event) {
 	if s.inFlight == nil {
 		s.inFlight, s.waiting = map[bundle.ID]pending{}, map[bundle.ID]pending{}
 		s.dependents, s.settled = map[bundle.ID][]bundle.ID{}, map[bundle.ID]bool{}
@@ -49,7 +49,7 @@ func (s *liveState) update(e apply.Event) {
 	for len(s.rates) > 2 && e.Elapsed-s.rates[1].at >= rateOver {
 		s.rates = s.rates[1:]
 	}
-	if e.Type == apply.Started && e.Result != nil {
+	if e.Type == report.Started && e.Result != nil {
 		for _, o := range e.Result.Objects {
 			s.needs(o)
 		}
@@ -62,30 +62,30 @@ func (s *liveState) update(e apply.Event) {
 	}
 	id := e.Object.ID()
 	switch e.Type {
-	case apply.Acting:
+	case report.Acting:
 		s.inFlight[id] = pending{since: e.Elapsed}
-	case apply.Retrying:
+	case report.Retrying:
 		p, ok := s.inFlight[id]
 		if !ok {
 			p.since = e.Elapsed
 		}
 		s.inFlight[id] = pending{p.since, Line(e.Error)}
-	case apply.Acted:
+	case report.Acted:
 		delete(s.inFlight, id)
 		s.settled[id] = true
-	case apply.Waiting:
+	case report.Waiting:
 		p, ok := s.waiting[id]
 		if !ok {
 			p.since = e.Elapsed
 		}
 		s.waiting[id] = pending{p.since, reasonOf(e)}
-	case apply.BecameOK, apply.NotReady:
+	case report.BecameReady, report.NotReady:
 		delete(s.waiting, id)
 	}
 }
 
 // late takes what a heartbeat says is waited for.
-func (s *liveState) late(p apply.Pending, e apply.Event) {
+func (s *liveState) late(p report.Pending, e report.Event) {
 	if _, busy := s.inFlight[p.ID]; busy {
 		return
 	}
@@ -99,7 +99,7 @@ func (s *liveState) late(p apply.Pending, e apply.Event) {
 	s.waiting[p.ID] = pending{old.since, Line(p.Reason)}
 }
 
-func (s *liveState) needs(o *apply.ObjectResult) {
+func (s *liveState) needs(o *report.ObjectResult) {
 	for _, n := range o.Needs {
 		id := bundle.ID{Namespace: n.Namespace, Name: n.Name}
 		id.GroupKind.Group, id.GroupKind.Kind = n.Group, n.Kind

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"brine/bundle"
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // picture is the dependency graph of a result as a drawing: what goes first
@@ -42,7 +42,7 @@ const (
 )
 
 // draw lays the objects out in columns, each right of all that it needs.
-func draw(objects []*apply.ObjectResult) picture {
+func draw(objects []*report.ObjectResult) picture {
 	g := newLayout(objects)
 	var p picture
 	x := 10
@@ -94,7 +94,7 @@ type layout struct {
 	depth           []int
 }
 
-func newLayout(objects []*apply.ObjectResult) *layout {
+func newLayout(objects []*report.ObjectResult) *layout {
 	at := map[bundle.ID]int{}
 	for i, o := range objects {
 		at[o.ID()] = i

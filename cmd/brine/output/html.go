@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // html writes the result as one page that needs nothing else: to be read
@@ -20,14 +20,14 @@ import (
 type html struct {
 	o      Options
 	text   *text
-	result *apply.Result
+	result *report.Result
 }
 
 func newHTML(o Options) *html { return &html{o: o, text: newProgress(o)} }
 
-func (h *html) Event(e apply.Event) {
+func (h *html) Event(e report.Event) {
 	h.text.Event(e)
-	if e.Type == apply.Finished {
+	if e.Type == report.Finished {
 		h.result = cleanResult(e.Result)
 	}
 }
@@ -53,7 +53,7 @@ func (h *html) Close() error {
 type page struct {
 	Title, Time, Outcome, Requests string
 	Bad                            bool
-	Result                         *apply.Result
+	Result                         *report.Result
 	Tiles                          []tile
 	Kinds, Namespaces, Verified    []string
 	Objects                        []pageObject
@@ -68,7 +68,7 @@ type tile struct {
 }
 
 type pageObject struct {
-	*apply.ObjectResult
+	*report.ObjectResult
 	Index             int
 	FullKind, Title   string
 	Unverified        bool
@@ -97,7 +97,7 @@ const wholeDiff = 60
 // readingOrder puts what takes something away first, as in the text.
 var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created, plan.Skipped, plan.Unchanged}
 
-func newPage(r *apply.Result, now string) (*page, error) {
+func newPage(r *report.Result, now string) (*page, error) {
 	p := &page{Time: now, Result: r, Requests: requests(r.Summary), Graph: draw(r.Objects)}
 	what := "Result of " + first(r.Command, "apply")
 	if isPreview(r) {
@@ -108,7 +108,7 @@ func newPage(r *apply.Result, now string) (*page, error) {
 		p.Title += " of " + inventory(r.Inventory)
 	}
 	p.Outcome, _ = outcome(r)
-	p.Bad = r.ExitCode != apply.ExitOK && r.ExitCode != apply.ExitChanges
+	p.Bad = r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges
 	for _, a := range readingOrder {
 		n := 0
 		for _, o := range r.Objects {
@@ -170,7 +170,7 @@ func verifier(v string) string {
 	return v
 }
 
-func newPageObject(i int, o *apply.ObjectResult) (pageObject, error) {
+func newPageObject(i int, o *report.ObjectResult) (pageObject, error) {
 	p := pageObject{ObjectResult: o, Index: i, Title: bundle.Name(o.ID()), FullKind: o.Kind, SourceText: o.Source.String(), Label: o.Name}
 	if o.Group != "" {
 		p.FullKind += "." + o.Group

@@ -14,21 +14,21 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // large is a preview of 300 objects, one of which tries to break out of the page.
-func large() *apply.Result {
-	r := &apply.Result{
-		Command: "preview", DryRun: "server", Inventory: apply.Inventory{Namespace: "shop", Name: "all", ID: "all-1"},
+func large() *report.Result {
+	r := &report.Result{
+		Command: "preview", DryRun: "server", Inventory: report.Inventory{Namespace: "shop", Name: "all", ID: "all-1"},
 		Warnings: []string{"careful </script><script>alert(1)</script>"}, Errors: []string{"bad.yaml:3: spec.x: unknown"},
-		MissingRights: []string{"patch deployments.apps in namespace shop"}, ExitCode: apply.ExitFailed,
+		MissingRights: []string{"patch deployments.apps in namespace shop"}, ExitCode: report.ExitFailed,
 	}
 	actions := []plan.Action{plan.Created, plan.Configured, plan.Pruned, plan.Unchanged, plan.Recreated}
 	for i := range 300 {
-		o := &apply.ObjectResult{
+		o := &report.ObjectResult{
 			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: fmt.Sprintf("ns-%d", i%7), Name: fmt.Sprintf("app-%03d", i),
 			Action: actions[i%len(actions)], Verified: "server", Source: bundle.Source{File: "all.yaml", Line: i + 1},
 		}
@@ -51,25 +51,25 @@ func large() *apply.Result {
 		}
 		if i > 0 {
 			on := r.Objects[(i-1)/2]
-			o.Needs = []apply.Need{{Group: on.Group, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, Want: "applied", Reason: "tree"}}
+			o.Needs = []report.Need{{Group: on.Group, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, Want: "applied", Reason: "tree"}}
 		}
 		r.Objects = append(r.Objects, o)
 	}
 	evil := r.Objects[1]
 	evil.Name, evil.Reason, evil.Verified = `"><img src=x onerror=alert(1)>`, "</details></script><script>alert(2)</script>", "not verified: <b>why</b>"
 	evil.Diff = "--- live\n+++ applied\n-</pre><script>alert(3)</script>\n"
-	r.Summary = apply.Summary{Created: 60, Configured: 60, Pruned: 60, Unchanged: 60, Recreated: 60, Requests: map[string]int{"patch": 300}}
+	r.Summary = report.Summary{Created: 60, Configured: 60, Pruned: 60, Unchanged: 60, Recreated: 60, Requests: map[string]int{"patch": 300}}
 	return r
 }
 
-func htmlOf(t testing.TB, r *apply.Result) string {
+func htmlOf(t testing.TB, r *report.Result) string {
 	t.Helper()
 	var out, err bytes.Buffer
 	p, e := New(Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
 	if e != nil {
 		t.Fatal(e)
 	}
-	p.Event(apply.Event{Type: apply.Finished, Result: r})
+	p.Event(report.Event{Type: report.Finished, Result: r})
 	if e := p.Close(); e != nil {
 		t.Fatal(e)
 	}
@@ -101,7 +101,7 @@ func TestHTML(t *testing.T) {
 }
 
 func TestHTMLOfARefusedRun(t *testing.T) {
-	page := htmlOf(t, &apply.Result{Command: "apply", DryRun: "none", Errors: []string{"no bundle"}, ExitCode: apply.ExitBadBundle})
+	page := htmlOf(t, &report.Result{Command: "apply", DryRun: "none", Errors: []string{"no bundle"}, ExitCode: report.ExitBadBundle})
 	if !strings.Contains(page, "no bundle") || strings.Contains(page, "Who needs whom") {
 		t.Errorf("got\n%s", page)
 	}

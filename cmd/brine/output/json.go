@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // jsonPrinter writes the Result, one indented document, to Out when the run is
@@ -29,11 +29,11 @@ func newProgress(o Options) *text {
 	return t
 }
 
-func (p *jsonPrinter) Event(e apply.Event) {
+func (p *jsonPrinter) Event(e report.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.progress.Event(e)
-	if e.Type != apply.Finished || e.Result == nil || p.over {
+	if e.Type != report.Finished || e.Result == nil || p.over {
 		return
 	}
 	p.over = true

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // What the live view tells a terminal (ECMA-48, and DEC's private modes; 2026
@@ -95,7 +95,7 @@ func (l *live) Write(p []byte) (int, error) {
 	return l.lines.Write(p)
 }
 
-func (l *live) update(e apply.Event) {
+func (l *live) update(e report.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.seen = e.Elapsed, l.o.Now()

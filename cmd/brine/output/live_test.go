@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // screen is as much of a terminal as the live view asks for. It cuts off lines
@@ -114,7 +114,7 @@ func TestLiveIsAPlainRecordAtTheEnd(t *testing.T) {
 	sawBlock := false
 	for _, e := range rich("none") {
 		p.Event(e)
-		if e.Type == apply.Finished {
+		if e.Type == report.Finished {
 			break
 		}
 		p.live.mu.Lock()
@@ -137,7 +137,7 @@ func TestLiveIsAPlainRecordAtTheEnd(t *testing.T) {
 	var plain bytes.Buffer
 	q := newText(Options{Out: &plain, Err: &plain, Heartbeat: time.Hour})
 	for _, e := range rich("none") {
-		if e.Type != apply.Heartbeat && e.Type != apply.Retrying { // the block shows these
+		if e.Type != report.Heartbeat && e.Type != report.Retrying { // the block shows these
 			q.Event(e)
 		}
 	}
@@ -186,21 +186,21 @@ func TestLiveSurvivesResize(t *testing.T) {
 func TestFrame(t *testing.T) {
 	r := &run{}
 	web := r.object("apps", "v1", "Deployment", "shop", "web", 1)
-	var all []*apply.ObjectResult
+	var all []*report.ObjectResult
 	for i := range 12 {
 		o := r.object("", "v1", "ConfigMap", "shop", fmt.Sprintf("c%02d", i), 1)
-		o.Needs = []apply.Need{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Want: "ready"}}
+		o.Needs = []report.Need{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Want: "ready"}}
 		all = append(all, o)
 	}
-	r.at(0, apply.Event{Type: apply.Started, Result: &apply.Result{Objects: r.objects}})
+	r.at(0, report.Event{Type: report.Started, Result: &report.Result{Objects: r.objects}})
 	r.acted(0.5, web, plan.Created, "")
-	r.at(1, apply.Event{Type: apply.Waiting, Object: web, Reason: "1 of 3 pods\nready, 漢字"})
+	r.at(1, report.Event{Type: report.Waiting, Object: web, Reason: "1 of 3 pods\nready, 漢字"})
 	for i, o := range all[:9] {
-		r.at(2+float64(i)/10, apply.Event{Type: apply.Acting, Object: o})
+		r.at(2+float64(i)/10, report.Event{Type: report.Acting, Object: o})
 	}
-	r.at(3, apply.Event{Type: apply.Retrying, Object: all[1], Error: "leader changed"})
+	r.at(3, report.Event{Type: report.Retrying, Object: all[1], Error: "leader changed"})
 	for i, o := range all[:8] {
-		r.at(3+float64(i)/10, apply.Event{Type: apply.Waiting, Object: o, Reason: "x"})
+		r.at(3+float64(i)/10, report.Event{Type: report.Waiting, Object: o, Reason: "x"})
 	}
 	r.acted(4, all[11], plan.Unchanged, "")
 	var s liveState
@@ -258,11 +258,11 @@ func TestLiveDemo(t *testing.T) {
 		kind := []string{"ConfigMap", "Deployment", "Service"}[i%3]
 		o := r.object("", "v1", kind, "shop", fmt.Sprintf("thing-%02d", i), i)
 		if i > 10 {
-			o.Needs = []apply.Need{{Kind: "Deployment", Namespace: "shop", Name: "thing-01"}}
+			o.Needs = []report.Need{{Kind: "Deployment", Namespace: "shop", Name: "thing-01"}}
 		}
 	}
 	done := 0
-	send := func(e apply.Event) {
+	send := func(e report.Event) {
 		e.Time, e.Elapsed, e.Total, e.Done = time.Now(), time.Since(began), len(r.objects), done
 		p.Event(e)
 		select {
@@ -270,28 +270,28 @@ func TestLiveDemo(t *testing.T) {
 		case <-time.After(80 * time.Millisecond):
 		}
 	}
-	send(apply.Event{Type: apply.Started, Result: &apply.Result{Objects: r.objects, Inventory: apply.Inventory{Name: "demo"}}})
-	result := &apply.Result{Objects: r.objects}
+	send(report.Event{Type: report.Started, Result: &report.Result{Objects: r.objects, Inventory: report.Inventory{Name: "demo"}}})
+	result := &report.Result{Objects: r.objects}
 	for i, o := range r.objects {
 		if ctx.Err() != nil {
 			result.Interrupted = "SIGINT"
 			break
 		}
-		send(apply.Event{Type: apply.Acting, Object: o})
+		send(report.Event{Type: report.Acting, Object: o})
 		o.Action = plan.Created
-		send(apply.Event{Type: apply.Acted, Object: o})
+		send(report.Event{Type: report.Acted, Object: o})
 		if o.Kind == "Deployment" {
-			send(apply.Event{Type: apply.Waiting, Object: o, Reason: "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability; " + strings.Repeat("long ", 20)})
+			send(report.Event{Type: report.Waiting, Object: o, Reason: "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability; " + strings.Repeat("long ", 20)})
 		} else {
 			done++
 		}
 		if w := r.objects[max(0, i-9)]; w.Kind == "Deployment" && w.Ready == "" && i > 12 {
 			w.Ready = "ready"
 			done++
-			send(apply.Event{Type: apply.BecameOK, Object: w})
+			send(report.Event{Type: report.BecameReady, Object: w})
 		}
 	}
-	send(apply.Event{Type: apply.Finished, Result: result})
+	send(report.Event{Type: report.Finished, Result: result})
 }
 
 // A block that gets lower, or the same, leaves nothing of the one before.
@@ -301,10 +301,10 @@ func TestLiveBlockShrinks(t *testing.T) {
 	close(l.done)
 	r := &run{}
 	a, b := r.object("", "v1", "Pod", "x", "first", 1), r.object("", "v1", "Pod", "x", "second", 1)
-	r.at(1, apply.Event{Type: apply.Waiting, Object: a, Reason: "a long reason"})
-	r.at(1, apply.Event{Type: apply.Waiting, Object: b, Reason: "a long reason"})
-	r.at(1, apply.Event{Type: apply.Waiting, Object: a, Reason: "short"})
-	r.at(1, apply.Event{Type: apply.BecameOK, Object: a})
+	r.at(1, report.Event{Type: report.Waiting, Object: a, Reason: "a long reason"})
+	r.at(1, report.Event{Type: report.Waiting, Object: b, Reason: "a long reason"})
+	r.at(1, report.Event{Type: report.Waiting, Object: a, Reason: "short"})
+	r.at(1, report.Event{Type: report.BecameReady, Object: a})
 	for i, want := range []string{
 		"  waiting     0s  Pod x/first: a long reason\n",
 		"  waiting     0s  Pod x/first: a long reason\n  waiting     0s  Pod x/second: a long reason\n",

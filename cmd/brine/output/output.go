@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // Formats are what -o takes, the default first.
@@ -51,7 +51,7 @@ type Options struct {
 // Printer shows one run. Its methods may be called by several goroutines.
 type Printer interface {
 	// Event shows one event. Errors of writing are kept for Close.
-	Event(apply.Event)
+	Event(report.Event)
 	// Close ends the output: it removes the live view and gives the cursor
 	// back, and so has to be called however the process ends. It returns the
 	// first error of writing to Out. It may be called more than once.
@@ -129,14 +129,14 @@ func (s *stream) Write(p []byte) (int, error) {
 
 // complete sets what is never null in JSON. The result is over: nobody else
 // reads or writes it.
-func complete(r *apply.Result) *apply.Result {
+func complete(r *report.Result) *report.Result {
 	if r.Objects == nil {
-		r.Objects = []*apply.ObjectResult{}
+		r.Objects = []*report.ObjectResult{}
 	}
-	r.Objects = slices.DeleteFunc(r.Objects, func(o *apply.ObjectResult) bool { return o == nil })
+	r.Objects = slices.DeleteFunc(r.Objects, func(o *report.ObjectResult) bool { return o == nil })
 	for _, o := range r.Objects {
 		if o.Needs == nil {
-			o.Needs = []apply.Need{}
+			o.Needs = []report.Need{}
 		}
 	}
 	if r.Errors == nil {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,12 +33,12 @@ var base = time.Date(2026, 7, 1, 1, 2, 3, 0, time.UTC)
 // run is a made-up run that has all there is: every action, retries, warnings,
 // late, failed and skipped objects, a Secret.
 type run struct {
-	events  []apply.Event
-	objects []*apply.ObjectResult
+	events  []report.Event
+	objects []*report.ObjectResult
 }
 
-func (r *run) object(group, version, kind, namespace, name string, line int) *apply.ObjectResult {
-	o := &apply.ObjectResult{Group: group, Version: version, Kind: kind, Namespace: namespace, Name: name}
+func (r *run) object(group, version, kind, namespace, name string, line int) *report.ObjectResult {
+	o := &report.ObjectResult{Group: group, Version: version, Kind: kind, Namespace: namespace, Name: name}
 	if line > 0 {
 		o.Source = bundle.Source{File: "bundle.yaml", Line: line}
 	}
@@ -47,7 +47,7 @@ func (r *run) object(group, version, kind, namespace, name string, line int) *ap
 }
 
 // at adds an event; the object is copied, as it is at that time.
-func (r *run) at(seconds float64, e apply.Event) {
+func (r *run) at(seconds float64, e report.Event) {
 	e.Elapsed = time.Duration(seconds * float64(time.Second))
 	e.Time = base.Add(e.Elapsed)
 	e.Total = 11
@@ -63,9 +63,9 @@ func (r *run) at(seconds float64, e apply.Event) {
 	r.events = append(r.events, e)
 }
 
-func (r *run) acted(seconds float64, o *apply.ObjectResult, a plan.Action, reason string) {
+func (r *run) acted(seconds float64, o *report.ObjectResult, a plan.Action, reason string) {
 	o.Action, o.Reason, o.ActedAt = a, reason, seconds
-	r.at(seconds, apply.Event{Type: apply.Acted, Object: o})
+	r.at(seconds, report.Event{Type: report.Acted, Object: o})
 }
 
 func secret(value string) *unstructured.Unstructured {
@@ -77,17 +77,17 @@ func secret(value string) *unstructured.Unstructured {
 }
 
 // rich is the run; dryRun is "none" or "server".
-func rich(dryRun string) []apply.Event {
+func rich(dryRun string) []report.Event {
 	r := &run{}
 	command := "apply"
 	if dryRun != "none" {
 		command = "preview"
 	}
-	header := &apply.Result{
+	header := &report.Result{
 		APIVersion: "brine.dev/v1", Kind: "Result", Command: command, DryRun: dryRun,
-		Inventory: apply.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"},
+		Inventory: report.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"},
 	}
-	r.at(0, apply.Event{Type: apply.Started, Result: header})
+	r.at(0, report.Event{Type: report.Started, Result: header})
 	ns := r.object("", "v1", "Namespace", "", "shop", 1)
 	login := r.object("", "v1", "Secret", "shop", "login", 6)
 	settings := r.object("", "v1", "ConfigMap", "shop", "settings", 14)
@@ -99,12 +99,12 @@ func rich(dryRun string) []apply.Event {
 	after := r.object("example.com", "v1", "Thing", "shop", "b", 140)
 	old := r.object("", "v1", "ConfigMap", "shop", "old", 0)
 	kept := r.object("", "v1", "PersistentVolumeClaim", "shop", "data", 0)
-	web.Needs = []apply.Need{{Kind: "Namespace", Name: "shop", Want: "applied", Reason: "namespace shop"}}
+	web.Needs = []report.Need{{Kind: "Namespace", Name: "shop", Want: "applied", Reason: "namespace shop"}}
 
-	r.at(0.1, apply.Event{Type: apply.Acting, Object: ns})
+	r.at(0.1, report.Event{Type: report.Acting, Object: ns})
 	ns.Ready = "ready"
 	r.acted(0.2, ns, plan.Unchanged, "")
-	r.at(0.2, apply.Event{Type: apply.BecameOK, Object: ns})
+	r.at(0.2, report.Event{Type: report.BecameReady, Object: ns})
 	d := diff.Objects(secret(valueBefore), secret(valueAfter), diff.Options{})
 	login.Diff, login.Changes, login.Verified = d.Unified, d.Changes, "server"
 	login.Ready = "ready"
@@ -114,16 +114,16 @@ func rich(dryRun string) []apply.Event {
 	r.acted(0.3, settings, plan.Recreated, "field is immutable when `immutable` is set")
 	web.Diff, web.Verified = "--- /dev/null\n+++ applied\n@@ -0,0 +1,2 @@\n+apiVersion: apps/v1\n+kind: Deployment\n", "server (stand-in namespace)"
 	r.acted(0.42, web, plan.Created, "")
-	r.at(0.5, apply.Event{Type: apply.Waiting, Object: web, Reason: "Available: 0/1"})
+	r.at(0.5, report.Event{Type: report.Waiting, Object: web, Reason: "Available: 0/1"})
 	r.acted(0.6, db, plan.Created, "")
-	r.at(0.6, apply.Event{Type: apply.Waiting, Object: db, Reason: "0 of 1 ready"})
-	r.at(0.7, apply.Event{Type: apply.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 1})
-	r.at(0.9, apply.Event{Type: apply.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 2})
+	r.at(0.6, report.Event{Type: report.Waiting, Object: db, Reason: "0 of 1 ready"})
+	r.at(0.7, report.Event{Type: report.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 1})
+	r.at(0.9, report.Event{Type: report.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 2})
 	hook.Ready = "ready"
 	r.acted(1.1, hook, plan.Created, "")
-	r.at(1.1, apply.Event{Type: apply.BecameOK, Object: hook})
-	r.at(1.2, apply.Event{Type: apply.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
-	r.at(1.2, apply.Event{Type: apply.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
+	r.at(1.1, report.Event{Type: report.BecameReady, Object: hook})
+	r.at(1.2, report.Event{Type: report.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
+	r.at(1.2, report.Event{Type: report.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
 	r.acted(1.4, migrate, plan.Created, "")
 	thing.Error = "apply patch: the server refused it: spec.size: Invalid value: 0: must be positive\nset spec.size to 1 or more"
 	r.acted(1.5, thing, plan.Failed, "")
@@ -131,31 +131,31 @@ func rich(dryRun string) []apply.Event {
 	if dryRun == "none" {
 		migrate.Ready = "failed"
 		migrate.Why = []string{"Pod shop/migrate-x: container migrate: exit code 1", "its last log line: \x1b[31mno such table\x1b[0m"}
-		r.at(3.1, apply.Event{Type: apply.NotReady, Object: migrate, Reason: "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"})
+		r.at(3.1, report.Event{Type: report.NotReady, Object: migrate, Reason: "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"})
 		migrate.Reason = "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"
-		r.at(8, apply.Event{Type: apply.Waiting, Object: db, Reason: "0 of 1 ready"})
-		pending := []apply.Pending{{ID: web.ID(), Reason: "Available: 0/1", Since: base.Add(500 * time.Millisecond)}}
+		r.at(8, report.Event{Type: report.Waiting, Object: db, Reason: "0 of 1 ready"})
+		pending := []report.Pending{{ID: web.ID(), Reason: "Available: 0/1", Since: base.Add(500 * time.Millisecond)}}
 		for range 6 {
-			pending = append(pending, apply.Pending{ID: db.ID(), Reason: "0 of 1 ready", Since: base.Add(600 * time.Millisecond)})
+			pending = append(pending, report.Pending{ID: db.ID(), Reason: "0 of 1 ready", Since: base.Add(600 * time.Millisecond)})
 		}
-		r.at(10.6, apply.Event{Type: apply.Heartbeat, Pending: pending})
-		r.at(11, apply.Event{Type: apply.Heartbeat, Pending: pending}) // too soon after the last
+		r.at(10.6, report.Event{Type: report.Heartbeat, Pending: pending})
+		r.at(11, report.Event{Type: report.Heartbeat, Pending: pending}) // too soon after the last
 		db.Ready = "ready"
-		r.at(12, apply.Event{Type: apply.BecameOK, Object: db})
-		r.at(15, apply.Event{Type: apply.Waiting, Object: web, Reason: "Available=False MinimumReplicasUnavailable"})
+		r.at(12, report.Event{Type: report.BecameReady, Object: db})
+		r.at(15, report.Event{Type: report.Waiting, Object: web, Reason: "Available=False MinimumReplicasUnavailable"})
 		web.Ready, web.Reason = "not-ready", "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability."
 		web.Why = []string{"Pod shop/web-5d: container app is waiting: ImagePullBackOff"}
-		r.at(20, apply.Event{Type: apply.NotReady, Object: web, Reason: web.Reason})
+		r.at(20, report.Event{Type: report.NotReady, Object: web, Reason: web.Reason})
 	}
 	old.Diff, old.Verified = "--- live\n+++ /dev/null\n@@ -1 +0,0 @@\n-apiVersion: v1\n", "server"
 	r.acted(20.1, old, plan.Pruned, "no longer in the bundle")
-	r.at(20.1, apply.Event{Type: apply.Waiting, Object: old, Reason: "held by finalizer example.com/x"})
-	r.at(20.3, apply.Event{Type: apply.BecameOK, Object: old})
+	r.at(20.1, report.Event{Type: report.Waiting, Object: old, Reason: "held by finalizer example.com/x"})
+	r.at(20.3, report.Event{Type: report.BecameReady, Object: old})
 	r.acted(20.4, kept, plan.Detached, "annotation client.lifecycle.config.k8s.io/deletion: detach")
 
 	result := *header
 	result.Objects = r.objects
-	result.Summary = apply.Summary{
+	result.Summary = report.Summary{
 		Created: 4, Configured: 1, Unchanged: 1, Recreated: 1, Pruned: 1, Detached: 1, Skipped: 1, Failed: 1,
 		Ready: 5, NotReady: 2, Requests: map[string]int{"patch": 9, "list": 4, "delete": 2, "watch": 2}, Seconds: 20.5,
 	}
@@ -168,33 +168,33 @@ func rich(dryRun string) []apply.Event {
 	}
 	result.Warnings = []string{"policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+", "2 edges were dropped: they closed a cycle"}
 	result.ExitCode, result.Revision = 1, 7
-	r.at(20.5, apply.Event{Type: apply.Finished, Result: &result})
+	r.at(20.5, report.Event{Type: report.Finished, Result: &result})
 	return r.events
 }
 
 // good is a run without anything to complain about.
-func good() []apply.Event {
+func good() []report.Event {
 	r := &run{}
 	o := r.object("apps", "v1", "Deployment", "shop", "web", 25)
-	r.at(0, apply.Event{Type: apply.Started})
+	r.at(0, report.Event{Type: report.Started})
 	r.acted(0.1, o, plan.Created, "")
 	o.Ready = "ready"
-	r.at(1, apply.Event{Type: apply.BecameOK, Object: o})
-	r.at(1, apply.Event{Type: apply.Finished, Result: &apply.Result{Objects: r.objects, Summary: apply.Summary{Created: 1, Ready: 1, Seconds: 1}}})
+	r.at(1, report.Event{Type: report.BecameReady, Object: o})
+	r.at(1, report.Event{Type: report.Finished, Result: &report.Result{Objects: r.objects, Summary: report.Summary{Created: 1, Ready: 1, Seconds: 1}}})
 	return r.events
 }
 
 // interrupted is a run that a signal ended, and that had nothing done yet.
-func interrupted() []apply.Event {
+func interrupted() []report.Event {
 	r := &run{}
-	r.at(0, apply.Event{Type: apply.Started})
+	r.at(0, report.Event{Type: report.Started})
 	o := r.object("apps", "v1", "Deployment", "shop", "web", 25)
 	r.acted(0.1, o, plan.Skipped, "interrupted")
-	r.at(0.2, apply.Event{Type: apply.Finished, Result: &apply.Result{Objects: r.objects, Summary: apply.Summary{Skipped: 1, Seconds: 0.2}, Interrupted: "SIGTERM", ExitCode: 1}})
+	r.at(0.2, report.Event{Type: report.Finished, Result: &report.Result{Objects: r.objects, Summary: report.Summary{Skipped: 1, Seconds: 0.2}, Interrupted: "SIGTERM", ExitCode: 1}})
 	return r.events
 }
 
-func show(t *testing.T, o Options, events []apply.Event) (out, err string) {
+func show(t *testing.T, o Options, events []report.Event) (out, err string) {
 	t.Helper()
 	var x, y bytes.Buffer
 	o.Out, o.Err = &x, &y
@@ -215,7 +215,7 @@ func TestGolden(t *testing.T) {
 	beat := 5 * time.Second
 	for name, test := range map[string]struct {
 		o      Options
-		events []apply.Event
+		events []report.Event
 	}{
 		"text":             {Options{Heartbeat: beat}, rich("none")},
 		"text-verbose":     {Options{Heartbeat: beat, Verbose: true, Diff: true}, rich("none")},
@@ -224,7 +224,7 @@ func TestGolden(t *testing.T) {
 		"text-good":        {Options{Heartbeat: beat}, good()},
 		"text-interrupted": {Options{Heartbeat: beat}, interrupted()},
 		"json":             {Options{Format: "json", Heartbeat: beat}, rich("none")},
-		"json-empty":       {Options{Format: "json", Quiet: true}, []apply.Event{{Type: apply.Finished, Result: &apply.Result{}}}},
+		"json-empty":       {Options{Format: "json", Quiet: true}, []report.Event{{Type: report.Finished, Result: &report.Result{}}}},
 		"events":           {Options{Format: "events"}, rich("none")},
 		"preview":          {Options{Diff: true}, rich("server")},
 		"preview-color":    {Options{Diff: true, Color: true}, rich("server")},
@@ -270,7 +270,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestJSONIsOneDocumentWithoutNulls(t *testing.T) {
-	for _, events := range [][]apply.Event{rich("none"), {{Type: apply.Finished, Result: &apply.Result{}}}} {
+	for _, events := range [][]report.Event{rich("none"), {{Type: report.Finished, Result: &report.Result{}}}} {
 		out, _ := show(t, Options{Format: "json"}, events)
 		var doc map[string]any
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
@@ -300,13 +300,13 @@ func TestEventsAreOneObjectALineAndEndWithTheResult(t *testing.T) {
 			t.Fatalf("event %d was not written at once: %d writes", i, len(w))
 		}
 	}
-	p.Event(apply.Event{Type: apply.Warning, Message: "late"})
+	p.Event(report.Event{Type: report.Warning, Message: "late"})
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var last struct {
 		Type   string
-		Result *apply.Result
+		Result *report.Result
 	}
 	for i, line := range w {
 		if strings.Count(line, "\n") != 1 || !json.Valid([]byte(line)) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // groups are a preview's parts, what takes something away first.
@@ -22,7 +22,7 @@ var groups = []struct {
 
 // previewed is a preview for people: the summary, warnings, then the objects by
 // what would be done to them, then what went wrong.
-func (t *text) previewed(r *apply.Result) string {
+func (t *text) previewed(r *report.Result) string {
 	var b strings.Builder
 	head := "Preview"
 	if r.DryRun == "client" {
@@ -56,7 +56,7 @@ func toDo(n int, a plan.Action) string {
 }
 
 // unverified counts the objects that the server has not answered for.
-func (t *text) unverified(r *apply.Result) string {
+func (t *text) unverified(r *report.Result) string {
 	n := 0
 	for _, o := range r.Objects {
 		if strings.HasPrefix(o.Verified, "not verified") {
@@ -69,8 +69,8 @@ func (t *text) unverified(r *apply.Result) string {
 	return "  " + t.out.paint.in(yellow, fmt.Sprintf("not verified by anyone: %d", n)) + "\n"
 }
 
-func (t *text) group(b *strings.Builder, action plan.Action, title string, objects []*apply.ObjectResult) {
-	var of []*apply.ObjectResult
+func (t *text) group(b *strings.Builder, action plan.Action, title string, objects []*report.ObjectResult) {
+	var of []*report.ObjectResult
 	for _, o := range objects {
 		if o.Action == action {
 			of = append(of, o)
@@ -101,7 +101,7 @@ const wholeObject = 60
 // shorten cuts the diff of an object that is created or pruned: there it is the
 // whole object, and that of a CRD has thousands of lines. What changes in an
 // object is always shown whole.
-func (t *text) shorten(o *apply.ObjectResult) string {
+func (t *text) shorten(o *report.ObjectResult) string {
 	if t.o.Verbose || (o.Action != plan.Created && o.Action != plan.Pruned) {
 		return o.Diff
 	}

@@ -5,26 +5,26 @@ import (
 	"strings"
 	"testing"
 
-	"brine/bundle/apply"
+	"brine/bundle/report"
 )
 
 // A run that planned nothing says why, on Err, and nothing else.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name, format string
-		result       apply.Result
+		result       report.Result
 		err          string
 		out          string // what Out has in it, if anything
 	}{
-		{"text", "text", apply.Result{ExitCode: 3, Errors: []string{"a.yaml:1: bad", "a.yaml:2: worse\nby far"}}, "brine: a.yaml:1: bad\nbrine: a.yaml:2: worse\n  by far\n", ""},
-		{"locked", "", apply.Result{ExitCode: 5, Errors: []string{"locked"}}, "brine: locked\n", ""},
-		{"preview", "text", apply.Result{ExitCode: 6, DryRun: "server", Errors: []string{"no cluster"}}, "brine: no cluster\n", ""},
-		{"interrupted", "text", apply.Result{ExitCode: 130, Interrupted: "SIGINT", Errors: []string{"stopped"}},
+		{"text", "text", report.Result{ExitCode: 3, Errors: []string{"a.yaml:1: bad", "a.yaml:2: worse\nby far"}}, "brine: a.yaml:1: bad\nbrine: a.yaml:2: worse\n  by far\n", ""},
+		{"locked", "", report.Result{ExitCode: 5, Errors: []string{"locked"}}, "brine: locked\n", ""},
+		{"preview", "text", report.Result{ExitCode: 6, DryRun: "server", Errors: []string{"no cluster"}}, "brine: no cluster\n", ""},
+		{"interrupted", "text", report.Result{ExitCode: 130, Interrupted: "SIGINT", Errors: []string{"stopped"}},
 			"brine: stopped\ninterrupted by SIGINT: 1 error (exit code 130); run it again to go on from here\n", ""},
-		{"json", "json", apply.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
-		{"events", "events", apply.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
-		{"html", "html", apply.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", "bad"},
-		{"salt", "salt", apply.Result{ExitCode: 3, Errors: []string{"bad"}}, "", "bad"},
+		{"json", "json", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
+		{"events", "events", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
+		{"html", "html", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", "bad"},
+		{"salt", "salt", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "", "bad"},
 	} {
 		for _, quiet := range []bool{false, true} {
 			var out, err bytes.Buffer
@@ -33,7 +33,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(wrong)
 			}
 			result := test.result
-			p.Event(apply.Event{Type: apply.Finished, Result: &result})
+			p.Event(report.Event{Type: report.Finished, Result: &result})
 			if wrong := p.Close(); wrong != nil {
 				t.Fatal(wrong)
 			}

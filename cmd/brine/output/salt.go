@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // The formats for Salt: a state's whole return, what cmd.run with
@@ -27,7 +27,7 @@ const (
 // in a dry run that would change something), changes, comment, warnings and
 // sub_state_run, one entry an object. started is when the run began. The keys
 // are those that salt/state.py and salt/utils/decorators/state.py ask for.
-func SaltState(r *apply.Result, name string, started time.Time) map[string]any {
+func SaltState(r *report.Result, name string, started time.Time) map[string]any {
 	if name == "" {
 		name = r.Inventory.Name
 	}
@@ -48,7 +48,7 @@ func SaltState(r *apply.Result, name string, started time.Time) map[string]any {
 // SaltCommand is r for cmd.run with `stateful: True`: changed and comment
 // always, and what becomes the state's changes when changed is true. Salt adds
 // pid, retcode, stdout and stderr to those, so none may be called that.
-func SaltCommand(r *apply.Result) map[string]any {
+func SaltCommand(r *report.Result) map[string]any {
 	comment := saltComment(r)
 	for _, w := range r.Warnings {
 		comment += "\nWarning: " + w
@@ -78,7 +78,7 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 	}
 	ret := saltNothing(name, comment, cleanAll(warnings))
 	if format == SaltEvents {
-		return saltJSON(eventLine{Type: apply.Finished, Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
+		return saltJSON(eventLine{Type: report.Finished, Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
 	}
 	return saltJSON(ret)
 }
@@ -113,14 +113,14 @@ func orEmpty(s []string) []string {
 }
 
 // saltFailed: anything but "done" and "a dry run that found changes".
-func saltFailed(r *apply.Result) bool {
+func saltFailed(r *report.Result) bool {
 	if len(r.Errors) > 0 || r.Summary.Failed > 0 || r.Interrupted != "" {
 		return true
 	}
 	return r.ExitCode != 0 && (r.ExitCode != 2 || !isPreview(r))
 }
 
-func saltResult(r *apply.Result) any {
+func saltResult(r *report.Result) any {
 	switch {
 	case saltFailed(r):
 		return false
@@ -131,7 +131,7 @@ func saltResult(r *apply.Result) any {
 }
 
 // saltChanges are the objects that a run changed (or would change), by name.
-func saltChanges(r *apply.Result) map[string]any {
+func saltChanges(r *report.Result) map[string]any {
 	changes := map[string]any{}
 	for _, o := range r.Objects {
 		if c := saltChange(o); c != nil {
@@ -142,7 +142,7 @@ func saltChanges(r *apply.Result) map[string]any {
 }
 
 // saltKey is "apps/v1/Deployment ns/name".
-func saltKey(o *apply.ObjectResult) string {
+func saltKey(o *report.ObjectResult) string {
 	key := o.Version + "/" + o.Kind + " "
 	if o.Group != "" {
 		key = o.Group + "/" + key
@@ -156,7 +156,7 @@ func saltKey(o *apply.ObjectResult) string {
 // saltChange is {old, new} for an object that changed, nil for every other. A
 // configured object has its fields by path; their values come masked where
 // they are a Secret's.
-func saltChange(o *apply.ObjectResult) map[string]any {
+func saltChange(o *report.ObjectResult) map[string]any {
 	switch o.Action {
 	case plan.Created:
 		return map[string]any{"old": "absent", "new": "present"}
@@ -183,7 +183,7 @@ func saltChange(o *apply.ObjectResult) map[string]any {
 	return map[string]any{"old": before, "new": after}
 }
 
-func saltSub(r *apply.Result, o *apply.ObjectResult, started time.Time) map[string]any {
+func saltSub(r *report.Result, o *report.ObjectResult, started time.Time) map[string]any {
 	key, fun := saltKey(o), "object_present"
 	if o.Action == plan.Pruned || o.Action == plan.Detached {
 		fun = "object_absent"
@@ -216,12 +216,12 @@ func saltSub(r *apply.Result, o *apply.ObjectResult, started time.Time) map[stri
 }
 
 // saltObjectFailed: what was skipped in a run that failed was not done.
-func saltObjectFailed(r *apply.Result, o *apply.ObjectResult) bool {
+func saltObjectFailed(r *report.Result, o *report.ObjectResult) bool {
 	return o.Action == plan.Failed || o.Ready == "failed" || o.Ready == "not-ready" ||
 		o.Action == plan.Skipped && (o.Error != "" || saltFailed(r))
 }
 
-func saltObjectComment(r *apply.Result, o *apply.ObjectResult) string {
+func saltObjectComment(r *report.Result, o *report.ObjectResult) string {
 	text := string(o.Action)
 	if isPreview(r) && saltChange(o) != nil {
 		text = "would be " + text
@@ -242,10 +242,10 @@ func saltObjectComment(r *apply.Result, o *apply.ObjectResult) string {
 
 // saltComment says what a run came to and, where it went wrong, each object
 // that did with its reason, and what to do.
-func saltComment(r *apply.Result) string {
+func saltComment(r *report.Result) string {
 	lines := []string{saltHeadline(r)}
 	const most = 100
-	var failed []*apply.ObjectResult
+	var failed []*report.ObjectResult
 	for _, o := range r.Objects {
 		if saltObjectFailed(r, o) {
 			failed = append(failed, o)
@@ -262,7 +262,7 @@ func saltComment(r *apply.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-func saltHeadline(r *apply.Result) string {
+func saltHeadline(r *report.Result) string {
 	name := " the run"
 	if r.Inventory.Name != "" {
 		name = " inventory " + inventory(r.Inventory)
@@ -290,7 +290,7 @@ func saltHeadline(r *apply.Result) string {
 	return fmt.Sprintf("Changed%s: %s%s", name, counts, took)
 }
 
-func saltCounts(r *apply.Result) string {
+func saltCounts(r *report.Result) string {
 	s := r.Summary
 	var parts []string
 	for _, c := range []struct {
@@ -333,7 +333,7 @@ func newSalt(o Options) *saltPrinter {
 	return p
 }
 
-func (p *saltPrinter) Event(e apply.Event) {
+func (p *saltPrinter) Event(e report.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
@@ -345,7 +345,7 @@ func (p *saltPrinter) Event(e apply.Event) {
 	if !p.begun {
 		p.begun, p.started = true, e.Time.Add(-e.Elapsed)
 	}
-	if e.Type != apply.Finished || e.Result == nil {
+	if e.Type != report.Finished || e.Result == nil {
 		if p.format == SaltEvents {
 			p.out.print(string(saltJSON(lineOf(e))))
 		}
@@ -383,7 +383,7 @@ func (p *saltPrinter) Close() error {
 		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
 		case SaltEvents:
-			p.out.print(string(saltJSON(eventLine{Type: apply.Finished, Return: ret})))
+			p.out.print(string(saltJSON(eventLine{Type: report.Finished, Return: ret})))
 		default:
 			p.out.print(string(saltJSON(ret)))
 		}

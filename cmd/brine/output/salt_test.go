@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // stateful is what Salt makes of a command's answer: cmd.run with
@@ -95,20 +95,20 @@ func unified(t *testing.T, stdout string) map[string]any {
 	return ret
 }
 
-func finished(r *apply.Result) []apply.Event {
-	return []apply.Event{
-		{Type: apply.Started, Time: base, Result: &apply.Result{Command: r.Command, DryRun: r.DryRun, Inventory: r.Inventory}},
-		{Type: apply.Finished, Time: base.Add(12 * time.Second), Elapsed: 12 * time.Second, Result: r},
+func finished(r *report.Result) []report.Event {
+	return []report.Event{
+		{Type: report.Started, Time: base, Result: &report.Result{Command: r.Command, DryRun: r.DryRun, Inventory: r.Inventory}},
+		{Type: report.Finished, Time: base.Add(12 * time.Second), Elapsed: 12 * time.Second, Result: r},
 	}
 }
 
-func object(kind, name string, a plan.Action) *apply.ObjectResult {
-	return &apply.ObjectResult{Version: "v1", Kind: kind, Namespace: "shop", Name: name, Action: a, StartedAt: 1, ActedAt: 1.5}
+func object(kind, name string, a plan.Action) *report.ObjectResult {
+	return &report.ObjectResult{Version: "v1", Kind: kind, Namespace: "shop", Name: name, Action: a, StartedAt: 1, ActedAt: 1.5}
 }
 
 // saltRuns are the ways a run can end. Every one is shown in both formats.
-func saltRuns() map[string]*apply.Result {
-	inv := apply.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"}
+func saltRuns() map[string]*report.Result {
+	inv := report.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"}
 	created := object("ConfigMap", "new", plan.Created)
 	created.Source = bundle.Source{File: "-", Line: 3, State: "Create new", SLS: "shop"}
 	configured := object("ConfigMap", "settings", plan.Configured)
@@ -123,23 +123,23 @@ func saltRuns() map[string]*apply.Result {
 	skipped := object("ConfigMap", "after", plan.Skipped)
 	skipped.Reason = "needs Secret shop/no, which failed"
 	unchanged := object("ConfigMap", "same", plan.Unchanged)
-	changed := []*apply.ObjectResult{created, configured, pruned, unchanged}
-	return map[string]*apply.Result{
-		"success":                          {Command: "apply", DryRun: "none", Inventory: inv, Objects: changed, Revision: 7, Summary: apply.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1, Ready: 1, Seconds: 12}},
-		"no change":                        {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{unchanged}, Summary: apply.Summary{Unchanged: 1, Seconds: 1}},
-		"dry run":                          {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, Summary: apply.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1}},
+	changed := []*report.ObjectResult{created, configured, pruned, unchanged}
+	return map[string]*report.Result{
+		"success":                          {Command: "apply", DryRun: "none", Inventory: inv, Objects: changed, Revision: 7, Summary: report.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1, Ready: 1, Seconds: 12}},
+		"no change":                        {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*report.ObjectResult{unchanged}, Summary: report.Summary{Unchanged: 1, Seconds: 1}},
+		"dry run":                          {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, Summary: report.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1}},
 		"dry run with --detailed-exitcode": {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, ExitCode: 2},
-		"dry run of nothing":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*apply.ObjectResult{unchanged}},
-		"dry run that fails":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*apply.ObjectResult{created, failed}, ExitCode: 1, Summary: apply.Summary{Created: 1, Failed: 1}},
-		"partial failure": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created, failed, skipped, unchanged}, ExitCode: 1,
+		"dry run of nothing":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*report.ObjectResult{unchanged}},
+		"dry run that fails":               {Command: "preview", DryRun: "server", Inventory: inv, Objects: []*report.ObjectResult{created, failed}, ExitCode: 1, Summary: report.Summary{Created: 1, Failed: 1}},
+		"partial failure": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*report.ObjectResult{created, failed, skipped, unchanged}, ExitCode: 1,
 			Errors: []string{"Secret shop/no: apply patch: the server refused it"}, Warnings: []string{"policy/v1beta1 is deprecated"},
-			Summary: apply.Summary{Created: 1, Failed: 1, Skipped: 1, Unchanged: 1}},
-		"time-out":    {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created, late}, ExitCode: 4, Summary: apply.Summary{Created: 2, NotReady: 1}},
-		"interrupted": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*apply.ObjectResult{created}, ExitCode: 143, Interrupted: "SIGTERM", Summary: apply.Summary{Created: 1}},
+			Summary: report.Summary{Created: 1, Failed: 1, Skipped: 1, Unchanged: 1}},
+		"time-out":    {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*report.ObjectResult{created, late}, ExitCode: 4, Summary: report.Summary{Created: 2, NotReady: 1}},
+		"interrupted": {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*report.ObjectResult{created}, ExitCode: 143, Interrupted: "SIGTERM", Summary: report.Summary{Created: 1}},
 		"locked":      {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 5, Errors: []string{"inventory brine/shop is locked by host1 (pid 7) since 01:02:03: wait for it, or see who it is with brine status"}},
 		"bad input":   {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 3, Errors: []string{"a.yaml:3: ConfigMap shop/x: data.a: must be text"}},
-		"cluster away": {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 6, Objects: []*apply.ObjectResult{created},
-			Errors: []string{"read the inventory: dial tcp 127.0.0.1:6443: connection refused"}, Summary: apply.Summary{Created: 1}},
+		"cluster away": {Command: "apply", DryRun: "none", Inventory: inv, ExitCode: 6, Objects: []*report.ObjectResult{created},
+			Errors: []string{"read the inventory: dial tcp 127.0.0.1:6443: connection refused"}, Summary: report.Summary{Created: 1}},
 	}
 }
 
@@ -213,7 +213,7 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 // The lines of salt-events are those of events, but the last holds exactly
 // what -o salt prints.
 func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
-	for name, events := range map[string][]apply.Event{"a full run": rich("none"), "a preview": rich("server"), "locked": finished(saltRuns()["locked"])} {
+	for name, events := range map[string][]report.Event{"a full run": rich("none"), "a preview": rich("server"), "locked": finished(saltRuns()["locked"])} {
 		plain, _ := show(t, Options{Format: "events"}, events)
 		state, _ := show(t, Options{Format: Salt}, events)
 		got, err := show(t, Options{Format: SaltEvents}, events)
@@ -269,7 +269,7 @@ func TestSaltFormatsAnswerWithoutAResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Event(apply.Event{Type: apply.Started, Time: base})
+		p.Event(report.Event{Type: report.Started, Time: base})
 		if err := p.Close(); err == nil {
 			t.Errorf("%s: Close says nothing", format)
 		}

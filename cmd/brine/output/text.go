@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // text shows a run line by line. Every line stands alone: when, what, which
@@ -19,7 +19,7 @@ type text struct {
 	live     *live // nil where there is none
 	brief    bool  // the result itself is shown elsewhere: no preview, only its counts
 
-	header   apply.Result                // what Started said of the run
+	header   report.Result               // what Started said of the run
 	acted    map[bundle.ID]time.Duration // when the server answered
 	waited   map[bundle.ID]time.Duration // since when it is waited for
 	told     map[bundle.ID]string        // the last reason or error told
@@ -49,7 +49,7 @@ func newText(o Options) *text {
 	return t
 }
 
-func (t *text) Event(e apply.Event) {
+func (t *text) Event(e report.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e = cleanEvent(e)
@@ -57,23 +57,23 @@ func (t *text) Event(e apply.Event) {
 		t.live.update(e)
 	}
 	switch e.Type {
-	case apply.Started:
+	case report.Started:
 		t.started(e)
-	case apply.Retrying:
+	case report.Retrying:
 		t.retrying(e)
-	case apply.Acted:
+	case report.Acted:
 		t.actedOn(e)
-	case apply.Waiting:
+	case report.Waiting:
 		t.waiting(e)
-	case apply.BecameOK:
+	case report.BecameReady:
 		t.ready(e)
-	case apply.NotReady:
+	case report.NotReady:
 		t.notReady(e)
-	case apply.Heartbeat:
+	case report.Heartbeat:
 		t.heartbeat(e)
-	case apply.Warning:
+	case report.Warning:
 		t.warning(e.Elapsed, e.Message)
-	case apply.Finished:
+	case report.Finished:
 		t.finished(e)
 	}
 }
@@ -104,12 +104,12 @@ func clock(d time.Duration) string { return fmt.Sprintf("%7.2fs", d.Seconds()) }
 
 func (t *text) preview() bool { return isPreview(&t.header) }
 
-func isPreview(r *apply.Result) bool { return r.DryRun != "" && r.DryRun != "none" }
+func isPreview(r *report.Result) bool { return r.DryRun != "" && r.DryRun != "none" }
 
 // results are not shown line by line in a preview, nor where that was asked for.
 func (t *text) silent() bool { return t.o.Quiet || t.preview() }
 
-func (t *text) started(e apply.Event) {
+func (t *text) started(e report.Event) {
 	if e.Result != nil {
 		t.header = *e.Result
 	}
@@ -130,14 +130,14 @@ func (t *text) started(e apply.Event) {
 	t.line(t.err, e.Elapsed, "started", what, e.Message, "")
 }
 
-func inventory(i apply.Inventory) string {
+func inventory(i report.Inventory) string {
 	if i.Namespace == "" {
 		return i.Name
 	}
 	return i.Namespace + "/" + i.Name
 }
 
-func (t *text) retrying(e apply.Event) {
+func (t *text) retrying(e report.Event) {
 	id, why := idOf(e), Line(e.Error)
 	if t.o.Quiet || t.live != nil || (t.told[id] == why && !t.o.Verbose) {
 		return
@@ -149,7 +149,7 @@ func (t *text) retrying(e apply.Event) {
 	t.line(t.err, e.Elapsed, "retrying", bundle.Name(id), why, "")
 }
 
-func (t *text) actedOn(e apply.Event) {
+func (t *text) actedOn(e report.Event) {
 	o := e.Object
 	if o == nil {
 		return
@@ -172,7 +172,7 @@ func (t *text) actedOn(e apply.Event) {
 
 // waiting tells a reason only of an object that takes long: what is on its way
 // as usual is no news.
-func (t *text) waiting(e apply.Event) {
+func (t *text) waiting(e report.Event) {
 	id := idOf(e)
 	since, ok := t.waited[id]
 	if !ok {
@@ -190,7 +190,7 @@ func (t *text) waiting(e apply.Event) {
 
 // ready is told where it came later than the server's answer: what has nothing
 // to wait for is ready at once, and its line said so.
-func (t *text) ready(e apply.Event) {
+func (t *text) ready(e report.Event) {
 	if e.Object == nil {
 		return
 	}
@@ -208,7 +208,7 @@ func (t *text) ready(e apply.Event) {
 	t.line(t.out, e.Elapsed, verb, bundle.Name(id), "", e.Object.Source.String())
 }
 
-func (t *text) notReady(e apply.Event) {
+func (t *text) notReady(e report.Event) {
 	if e.Object == nil {
 		return
 	}
@@ -232,7 +232,7 @@ func (t *text) forget(id bundle.ID) {
 // shownPending is how many objects a heartbeat names.
 const shownPending = 5
 
-func (t *text) heartbeat(e apply.Event) {
+func (t *text) heartbeat(e report.Event) {
 	if t.o.Quiet || t.live != nil || e.Elapsed-t.lastBeat < t.o.Heartbeat/2 {
 		return
 	}
@@ -263,7 +263,7 @@ func (t *text) warning(at time.Duration, message string) {
 	t.line(t.err, at, "warning", Line(message), "", "")
 }
 
-func (t *text) finished(e apply.Event) {
+func (t *text) finished(e report.Event) {
 	if t.live != nil {
 		t.live.stop()
 	}
@@ -282,14 +282,14 @@ func (t *text) finished(e apply.Event) {
 	t.out.print(t.closing(e.Result))
 }
 
-func idOf(e apply.Event) bundle.ID {
+func idOf(e report.Event) bundle.ID {
 	if e.Object == nil {
 		return bundle.ID{}
 	}
 	return e.Object.ID()
 }
 
-func reasonOf(e apply.Event) string {
+func reasonOf(e report.Event) string {
 	if e.Reason == "" && e.Object != nil {
 		return Line(e.Object.Reason)
 	}

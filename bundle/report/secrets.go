@@ -1,4 +1,4 @@
-package apply
+package report
 
 import (
 	"strings"
@@ -11,9 +11,9 @@ import (
 	"brine/bundle/redact"
 )
 
-// secrets are the values of all Secrets of a run: of the bundle, and of every
-// live Secret that was read. The recorder takes them out of all that is said.
-type secrets struct {
+// Secrets are the values of all Secrets of a run: of the bundle, and of every
+// live Secret that was read. The Recorder masks them in every text.
+type Secrets struct {
 	redact.Redactor
 
 	mu sync.Mutex
@@ -22,20 +22,20 @@ type secrets struct {
 	own map[string][]map[string]any
 }
 
-// bundle takes the Secrets of a bundle.
-func (s *secrets) bundle(objects []*bundle.Object) {
+// Bundle adds the Secrets of a bundle.
+func (s *Secrets) Bundle(objects []*bundle.Object) {
 	for _, o := range objects {
 		s.Public(o.ID.Name, o.ID.Namespace)
 		if redact.Holds(o.Content) {
 			s.Add(o.Content.Object)
-			s.quotes(o.ID, o.Content)
+			s.Quotes(o.ID, o.Content)
 		}
 	}
 }
 
-// quotes notes that messages about an object may quote values of a Secret: of
+// Quotes notes that messages about an object may quote values of a Secret: of
 // itself, or of one that an apply-time mutation takes a value from.
-func (s *secrets) quotes(id bundle.ID, secret *unstructured.Unstructured) {
+func (s *Secrets) Quotes(id bundle.ID, secret *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own == nil {
@@ -44,8 +44,8 @@ func (s *secrets) quotes(id bundle.ID, secret *unstructured.Unstructured) {
 	s.own[bundle.Name(id)] = append(s.own[bundle.Name(id)], secret.Object)
 }
 
-// read takes what the client has read.
-func (s *secrets) read(u *unstructured.Unstructured) {
+// Read adds an object that the client has read.
+func (s *Secrets) Read(u *unstructured.Unstructured) {
 	if kind, _ := u.Object["type"].(string); kind == "brine.dev/revision" {
 		return // a whole bundle, compressed
 	}
@@ -54,8 +54,8 @@ func (s *secrets) read(u *unstructured.Unstructured) {
 	}
 }
 
-// message is a message without values; whom it is about, it says itself.
-func (s *secrets) message(text string) string {
+// message masks values in a message that names its object itself.
+func (s *Secrets) message(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (s *secrets) message(text string) string {
 	return s.Text(text)
 }
 
-func (s *secrets) exact(text, name string) string {
+func (s *Secrets) exact(text, name string) string {
 	s.mu.Lock()
 	own := s.own[name]
 	s.mu.Unlock()
@@ -83,50 +83,55 @@ func (s *secrets) exact(text, name string) string {
 	return text
 }
 
-// object takes values out of all texts of a result.
-func (s *secrets) object(o *ObjectResult) {
+// object masks values in all texts of an object's result.
+func (s *Secrets) object(o *ObjectResult) {
 	name := bundle.Name(o.ID())
 	for _, text := range []*string{&o.Reason, &o.Error, &o.Verified} {
-		*text = s.about(name, *text)
+		*text = s.About(name, *text)
 	}
 	for i := range o.Why {
-		o.Why[i] = s.about(name, o.Why[i])
+		o.Why[i] = s.About(name, o.Why[i])
 	}
 	o.Diff = s.Text(o.Diff) // its objects are redacted; this is for values that YAML's lines show
 }
 
-func (s *secrets) about(name, text string) string {
+// About masks values in a text about the object of a name.
+func (s *Secrets) About(name, text string) string {
 	if text == "" {
 		return ""
 	}
 	return s.Text(s.exact(text, name))
 }
 
-// event takes values out of all texts of an event.
-func (s *secrets) event(e *Event) {
+// event masks values in all texts of an event.
+func (s *Secrets) event(e *Event) {
 	name := ""
 	if e.Object != nil {
 		s.object(e.Object)
 		name = bundle.Name(e.Object.ID())
 	}
-	e.Reason, e.Error, e.Message = s.about(name, e.Reason), s.about(name, e.Error), s.message(e.Message)
+	e.Reason, e.Error, e.Message = s.About(name, e.Reason), s.About(name, e.Error), s.message(e.Message)
 	for i, p := range e.Pending {
-		e.Pending[i].Reason = s.about(bundle.Name(p.ID), p.Reason)
+		e.Pending[i].Reason = s.About(bundle.Name(p.ID), p.Reason)
 	}
-	if e.Result == nil {
-		return
+	if e.Result != nil {
+		s.Result(e.Result)
 	}
-	for _, list := range [][]string{e.Result.Errors, e.Result.Warnings, e.Result.MissingRights} {
+}
+
+// Result masks values in all texts of a result.
+func (s *Secrets) Result(r *Result) {
+	for _, list := range [][]string{r.Errors, r.Warnings, r.MissingRights} {
 		for i := range list {
 			list[i] = s.message(list[i])
 		}
 	}
-	for _, o := range e.Result.Objects {
+	for _, o := range r.Objects {
 		s.object(o)
 	}
 }
 
-// differ is what changes between two versions of an object.
-func (s *secrets) differ(before, after *unstructured.Unstructured) diff.Diff {
+// Diff is what changes between two versions of an object.
+func (s *Secrets) Diff(before, after *unstructured.Unstructured) diff.Diff {
 	return diff.Objects(before, after, diff.Options{Redact: s.Text})
 }

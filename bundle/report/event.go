@@ -1,6 +1,7 @@
-// Package apply carries a plan out on a cluster and tells, as one stream of
-// events, what happens.
-package apply
+// Package report is what a run says: its events while it goes on, its Result at
+// the end, and the exit code. The Recorder makes both of what the run finds, and
+// takes the values of Secrets out of all of it.
+package report
 
 import (
 	"time"
@@ -15,17 +16,17 @@ type Type string
 
 // The types of events, in about the order they come in.
 const (
-	Started   Type = "started"   // a run begins: Total objects are planned; Result says which run
-	Acting    Type = "acting"    // a request for the object is about to be sent
-	Retrying  Type = "retrying"  // a transient answer; Error says which, Attempt counts
-	Acted     Type = "acted"     // the server answered: Action says what came of it
-	Waiting   Type = "waiting"   // not ready yet; Reason changed since the last event
-	BecameOK  Type = "ready"     // the object is ready (or, for a deletion, gone)
-	NotReady  Type = "not-ready" // it failed, or time ran out; Reason says why
-	Diagnosed Type = "diagnosed" // why it is not ready has been found out: Object.Why
-	Heartbeat Type = "heartbeat" // nothing happened for a while; Pending names what is waited for
-	Warning   Type = "warning"   // Message is for people
-	Finished  Type = "finished"  // the run is over; Result holds everything
+	Started     Type = "started"   // a run begins: Total objects are planned; Result says which run
+	Acting      Type = "acting"    // a request for the object is about to be sent
+	Retrying    Type = "retrying"  // a transient answer; Error says which, Attempt counts
+	Acted       Type = "acted"     // the server answered: Action says what came of it
+	Waiting     Type = "waiting"   // not ready yet; Reason changed since the last event
+	BecameReady Type = "ready"     // the object is ready (or, for a deletion, gone)
+	NotReady    Type = "not-ready" // it failed, or time ran out; Reason says why
+	Diagnosed   Type = "diagnosed" // why it is not ready has been found out: Object.Why
+	Heartbeat   Type = "heartbeat" // nothing happened for a while; Pending names what is waited for
+	Warning     Type = "warning"   // Message is for people
+	Finished    Type = "finished"  // the run is over; Result holds everything
 )
 
 // Event is one thing that happened. Fields that do not belong to its type are

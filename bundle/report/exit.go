@@ -1,0 +1,65 @@
+package report
+
+import (
+	"errors"
+
+	"brine/bundle"
+)
+
+// Exit codes of a run, as the developers' guide fixes them.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // some object failed
+	ExitChanges     = 2 // changes exist (--detailed-exitcode)
+	ExitBadBundle   = 3 // bad bundle or usage
+	ExitNotReady    = 4 // applied, but not ready in time, or failed
+	ExitLocked      = 5 // another run holds the lock
+	ExitUnreachable = 6 // cluster unreachable, or not permitted
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// Causes of the end of a run's context.
+var (
+	ErrTimeout     = errors.New("time ran out") // the run took longer than --timeout
+	ErrInterrupted = errors.New("SIGINT")
+	ErrTerminated  = errors.New("SIGTERM")
+)
+
+// Stop is an error that ends a run before its first write, with its exit code.
+type Stop struct {
+	Code   int
+	Errors []error
+}
+
+func (s *Stop) Error() string   { return errors.Join(s.Errors...).Error() }
+func (s *Stop) Unwrap() []error { return s.Errors }
+
+// BadBundle ends a run because of problems of its bundle.
+func BadBundle(problems ...bundle.Problem) error {
+	s := &Stop{Code: ExitBadBundle}
+	for _, p := range problems {
+		s.Errors = append(s.Errors, p)
+	}
+	return s
+}
+
+// Lines are the messages of an error, one each.
+func Lines(err error) []string {
+	var lines []string
+	var s *Stop
+	var problems bundle.Problems
+	switch {
+	case errors.As(err, &s):
+		for _, e := range s.Errors {
+			lines = append(lines, Lines(e)...)
+		}
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			lines = append(lines, p.Error())
+		}
+	default:
+		lines = []string{err.Error()}
+	}
+	return lines
+}

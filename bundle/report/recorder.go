@@ -1,0 +1,193 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+)
+
+// The readiness of an object, as ObjectResult.Ready has it.
+const (
+	StateReady    = "ready"
+	StateNotReady = "not-ready"
+	StateFailed   = "failed"
+	StateGone     = "gone" // of a status only: the member is not on the cluster
+)
+
+// Header names a run in its Result.
+type Header struct {
+	Command   string // apply, preview, destroy, …
+	Inventory Inventory
+	DryRun    string // none, client, server
+	// Detailed: the exit code is ExitChanges where there are changes.
+	Detailed bool
+}
+
+// Recorder makes the events and the Result of a run. It is the one place where
+// the values of Secrets are masked in what users see. Emit and Retrying may be
+// called from several goroutines, everything else from one.
+type Recorder struct {
+	Secrets Secrets
+	Result  *Result
+	Begin   time.Time
+
+	emit     func(Event)
+	total    int
+	done     int
+	warned   map[string]bool
+	retried  map[string]bool
+	detailed bool
+	timedOut bool
+	mu       sync.Mutex // of emit and retried
+}
+
+// New is the recorder of a run that begins now. Every event goes to emit, one at
+// a time.
+func New(h Header, emit func(Event)) *Recorder {
+	return &Recorder{
+		Result: &Result{
+			APIVersion: "brine.dev/v1", Kind: "Result", Command: h.Command, Inventory: h.Inventory, DryRun: h.DryRun,
+			Objects: []*ObjectResult{}, Errors: []string{}, Warnings: []string{},
+		},
+		Begin: time.Now(), emit: emit, detailed: h.Detailed, warned: map[string]bool{}, retried: map[string]bool{},
+	}
+}
+
+// Emit completes an event and emits it.
+func (r *Recorder) Emit(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Time = time.Now()
+	e.Elapsed = e.Time.Sub(r.Begin)
+	e.Total, e.Done = r.total, r.done
+	r.Secrets.event(&e)
+	r.emit(e)
+}
+
+// Seconds is the time since the run began.
+func (r *Recorder) Seconds() float64 { return time.Since(r.Begin).Round(time.Millisecond).Seconds() }
+
+// Settled counts one more object with which nothing more happens.
+func (r *Recorder) Settled() { r.done++ }
+
+// TimedOut: time ran out, so the run is not ready at best.
+func (r *Recorder) TimedOut() { r.timedOut = true }
+
+type stepKey struct{}
+
+// WithStep is a context for the requests about one step: a warning that they are
+// retried names its object.
+func WithStep(ctx context.Context, s *plan.Step) context.Context {
+	return context.WithValue(ctx, stepKey{}, s)
+}
+
+// Retrying warns, once for each reason, that a request is sent again. A server
+// that does not answer would otherwise look like a hang.
+func (r *Recorder) Retrying(ctx context.Context, err error, attempt int) {
+	text := err.Error()
+	if s, ok := ctx.Value(stepKey{}).(*plan.Step); ok && s.Object != nil {
+		text = bundle.Name(s.ID) + ": " + text
+	}
+	r.mu.Lock()
+	reported := r.retried[text]
+	r.retried[text] = true
+	r.mu.Unlock()
+	if !reported {
+		r.Emit(Event{Type: Warning, Message: "retrying: " + text, Attempt: attempt})
+	}
+}
+
+// Warn reports each warning once.
+func (r *Recorder) Warn(message string) {
+	message = r.Secrets.message(message)
+	if r.warned[message] {
+		return
+	}
+	r.warned[message] = true
+	r.Result.Warnings = append(r.Result.Warnings, message)
+	r.Emit(Event{Type: Warning, Message: message})
+}
+
+// Fail adds an error to the result.
+func (r *Recorder) Fail(message string) { r.Result.Errors = append(r.Result.Errors, message) }
+
+// Start announces the plan. It returns the results of its steps, in their order.
+func (r *Recorder) Start(p *plan.Plan) []*ObjectResult {
+	objects := make([]*ObjectResult, len(p.Steps))
+	for i, s := range p.Steps {
+		objects[i] = resultOf(s, p)
+	}
+	r.Result.Objects = append(r.Result.Objects, objects...)
+	r.total = len(objects)
+	started := *r.Result
+	started.Objects = slices.Clone(objects)
+	r.Emit(Event{Type: Started, Result: &started})
+	return objects
+}
+
+func resultOf(s *plan.Step, p *plan.Plan) *ObjectResult {
+	o := &ObjectResult{
+		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
+		Namespace: s.ID.Namespace, Name: s.ID.Name,
+		Action: s.Action, Reason: s.Reason, Needs: []Need{},
+	}
+	if s.Object != nil {
+		o.Source = s.Object.Source
+	}
+	for _, n := range s.Needs {
+		on, want := p.Steps[n.Step].ID, n.Want.String()
+		if s.Deletes() {
+			want = "gone"
+		}
+		o.Needs = append(o.Needs, Need{Group: on.GroupKind.Group, Kind: on.GroupKind.Kind, Namespace: on.Namespace, Name: on.Name, Want: want, Reason: n.Reason})
+	}
+	return o
+}
+
+// Finish counts the objects, sets the exit code, and emits the whole result.
+// code is what err, which ended the run early, stands for; requests are the API
+// requests sent, by verb.
+func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map[string]int) *Result {
+	res := r.Result
+	if err != nil {
+		res.Errors = append(res.Errors, Lines(err)...)
+	}
+	s := &res.Summary
+	counts := map[plan.Action]*int{
+		plan.Created: &s.Created, plan.Configured: &s.Configured, plan.Unchanged: &s.Unchanged, plan.Recreated: &s.Recreated,
+		plan.Pruned: &s.Pruned, plan.Detached: &s.Detached, plan.Skipped: &s.Skipped, plan.Failed: &s.Failed,
+	}
+	for _, o := range res.Objects {
+		if count, ok := counts[o.Action]; ok {
+			*count++
+		}
+		switch o.Ready {
+		case StateReady:
+			s.Ready++
+		case StateNotReady, StateFailed:
+			s.NotReady++
+		}
+	}
+	s.Requests, s.Seconds = requests, r.Seconds()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrTerminated):
+		code, res.Interrupted = ExitTerminated, "SIGTERM"
+	case errors.Is(cause, ErrInterrupted):
+		code, res.Interrupted = ExitInterrupted, "SIGINT"
+	case code == ExitOK && (s.Failed > 0 || len(res.Errors) > 0):
+		code = ExitFailed
+	case code == ExitOK && (s.NotReady > 0 || r.timedOut):
+		code = ExitNotReady
+	}
+	if changed := s.Created + s.Configured + s.Recreated + s.Pruned + s.Detached; code == ExitOK && r.detailed && changed > 0 {
+		code = ExitChanges
+	}
+	res.ExitCode = code
+	r.Emit(Event{Type: Finished, Result: res})
+	return res
+}
