@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -72,7 +69,7 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 	}
 	w, err := e.put(ctx, n, live, sent.body)
 	recreated := false
-	if isImmutable(err) && w.live != nil {
+	if cluster.Immutable(err) && w.live != nil {
 		if !n.Recreate {
 			err = needsRecreate(n.Step, err)
 		} else {
@@ -104,16 +101,11 @@ func (e *execution) patch(ctx context.Context, n *node, body []byte, w cluster.W
 		return err
 	}
 	err = e.caughtUp(ctx, n, send)
-	if w.Strict && unknownField(err) {
+	if w.Strict && cluster.UnknownField(err) {
 		w.Strict = false
 		err = e.caughtUp(ctx, n, send)
 	}
 	return stored, warnings, err
-}
-
-// notServed tells "there is no such resource" from "there is no such object".
-func notServed(err error) bool {
-	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "the server could not find the requested resource")
 }
 
 // definedHere says whether the kind comes from a CRD or an APIService of this
@@ -146,33 +138,6 @@ func (e *execution) resourceOf(ctx context.Context, n *node) (cluster.Resource, 
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-}
-
-// isImmutable says whether the server refused because a field cannot change:
-// its own words, since there is no reason for it (as Flux' ssa and Helm do).
-func isImmutable(err error) bool {
-	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
-		// Every cause: an object that is wrong besides could not be made anew.
-		return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return !saysImmutable(c.Message) })
-	}
-	return saysImmutable(err.Error())
-}
-
-func saysImmutable(text string) bool {
-	for _, words := range []string{
-		"field is immutable", "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
-		"updates to statefulset spec for fields other than", "updates to parameters are forbidden", "is immutable after creation",
-		"pod updates may not change fields other than", "spec is immutable after creation",
-	} {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-	return false
 }
 
 // needsRecreate says what the user can do about an immutable field.
@@ -218,21 +183,11 @@ func (e *execution) explain(n *node, err error) error {
 		}
 		return &answer{err: err, text: fmt.Sprintf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))}
 	}
-	text := shortened(err)
+	text := cluster.Message(err)
 	if hint := n.lineOf(text); hint != "" {
 		text += " (" + hint + ")"
 	}
 	return &answer{text: text, err: err}
-}
-
-// refusal says whether an answer means that nothing was written.
-func refusal(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !cluster.Transient(err)
 }
 
 // answer is a server's answer as it is shown; the error itself is kept for
@@ -245,20 +200,9 @@ type answer struct {
 func (a *answer) Error() string { return a.text }
 func (a *answer) Unwrap() error { return a.err }
 
-// lineOf finds the line of a field that the server names: unknown field
-// "spec.foo", spec.replicas: Invalid value.
+// lineOf finds the line of a field that the server names.
 func (n *node) lineOf(text string) string {
-	var paths []string
-	if _, rest, ok := strings.Cut(text, `unknown field "`); ok {
-		path, _, _ := strings.Cut(rest, `"`)
-		paths = append(paths, path)
-	}
-	for word := range strings.FieldsSeq(text) {
-		if path, ok := strings.CutSuffix(word, ":"); ok && strings.ContainsAny(path, ".[") {
-			paths = append(paths, path)
-		}
-	}
-	for _, path := range paths {
+	for _, path := range cluster.FieldPaths(text) {
 		if line := n.Object.Line(path); line > n.Object.Source.Line {
 			return fmt.Sprintf("%s is at %s:%d", path, n.Object.Source.File, line)
 		}

@@ -2,11 +2,9 @@ package apply
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -64,19 +62,6 @@ func (r *recent) newSchema(kind schema.GroupKind) bool {
 	return ok && time.Since(at) < settling
 }
 
-// unknownField: the server's schema has no such field.
-func unknownField(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, words := range []string{"field not declared in schema", "unknown field", "strict decoding error"} {
-		if strings.Contains(err.Error(), words) {
-			return true
-		}
-	}
-	return false
-}
-
 // topicsOf are what the change of an object may change the answers about.
 func topicsOf(o *bundle.Object, action plan.Action) []string {
 	if action == plan.Unchanged {
@@ -115,48 +100,26 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 }
 
 // topicsOfRefusal are the topics of which a server that is behind may give this
-// answer, in the words of apiserver's admission plugins and handlers.
+// answer.
 func topicsOfRefusal(id bundle.ID, err error) []string {
-	if err == nil || cluster.Overtaken(err) || len(cluster.FieldConflicts(err)) > 0 {
-		return nil
-	}
-	text := err.Error()
-	says := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
-	}
 	kind := id.GroupKind.String()
-	switch {
-	case notServed(err):
+	switch cluster.CauseOf(err) {
+	case cluster.NoCause:
+	case cluster.KindCause:
 		return []string{"kind " + kind, "group " + id.GroupKind.Group}
-	case says("ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", "admission webhook \"", "not yet ready to handle request"):
-		return []string{"admission"}
-	case unknownField(err):
+	case cluster.SchemaCause:
 		return []string{"schema " + kind}
-	case apierrors.IsInvalid(err) && !isImmutable(err):
-		return []string{"schema " + kind} // the bundle's own CRD has nothing against it
-	case apierrors.IsNotFound(err) && says("roles.rbac.authorization.k8s.io \""): // also clusterroles
+	case cluster.AdmissionCause:
+		return []string{"admission"}
+	case cluster.RBACCause:
 		return []string{"rbac"}
-	case apierrors.IsNotFound(err) && says("namespaces \""):
+	case cluster.NamespaceCause:
 		return []string{"namespace " + id.Namespace}
-	case !apierrors.IsForbidden(err):
-		return nil
-	}
-	if _, ok := forbidden(err); ok || says("attempting to grant RBAC permissions not currently held") {
-		return []string{"rbac"}
-	}
-	switch {
-	case says("quota", "usage per ", "to requested ratio"):
+	case cluster.LimitsCause:
 		return []string{"limits in " + id.Namespace}
-	case says("service account", "serviceaccount"):
+	case cluster.AccountCause:
 		return []string{"accounts in " + id.Namespace}
-	case says("violates PodSecurity"):
-		return []string{"namespace " + id.Namespace}
-	case says("PriorityClass", "RuntimeClass", "StorageClass"):
+	case cluster.ClassCause:
 		return []string{"classes"}
 	}
 	return nil
@@ -168,7 +131,7 @@ func (e *execution) caughtUp(ctx context.Context, n *node, send func() error) er
 	begin := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := send()
-		late := notServed(err) && e.definedHere(n) && time.Since(begin) < lateKind
+		late := cluster.NotServed(err) && e.definedHere(n) && time.Since(begin) < lateKind
 		if err == nil || ctx.Err() != nil || !late && !e.recent.explains(n.ID, err) {
 			return err
 		}

@@ -134,7 +134,7 @@ func (g *ground) askElsewhere(ctx context.Context, s *plan.Step, resource cluste
 		if err == nil {
 			return g.accepted(s, stored, byStandIn, warnings)
 		}
-		if local(err) {
+		if cluster.NamespaceRefuses(err) {
 			why = fmt.Sprintf("namespace %s, which stands in for %s, does not let it in: %s", namespace, s.ID.Namespace, err.Error())
 			continue
 		}
@@ -172,11 +172,11 @@ func (g *ground) accepted(s *plan.Step, stored *unstructured.Unstructured, verif
 // refused is the verdict on a step that the server answered with an error.
 func (g *ground) refused(ctx context.Context, s *plan.Step, resource cluster.Resource, err error, warnings []string) verdict {
 	failed := verdict{action: plan.Failed, verified: byServer, warnings: warnings}
-	if right, ok := forbidden(err); ok {
+	if right, ok := cluster.MissingRight(err); ok {
 		g.denied.Store(true)
 		return g.guess(s, "no right to "+right)
 	}
-	if isImmutable(err) && s.Live != nil {
+	if cluster.Immutable(err) && s.Live != nil {
 		if s.Recreate {
 			return g.askRecreate(ctx, s, resource, err)
 		}
@@ -198,7 +198,7 @@ func (g *ground) explain(s *plan.Step, err error) error {
 func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster.Resource, why error) verdict {
 	reason := "deleted and created anew: " + why.Error()
 	if _, err := g.client.Delete(ctx, resource, s.ID, cluster.Deletion{UID: s.Live.GetUID(), DryRun: true}); err != nil {
-		if right, ok := forbidden(err); ok {
+		if right, ok := cluster.MissingRight(err); ok {
 			g.denied.Store(true)
 			v := g.guess(s, "no right to "+right)
 			v.action, v.reason = plan.Recreated, reason
@@ -208,7 +208,7 @@ func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster
 	}
 	// Under its own name there is an answer, but no object to show.
 	if _, err := provesCreation(ctx, g.client, resource, s.Body); err != nil {
-		if right, ok := forbidden(err); ok {
+		if right, ok := cluster.MissingRight(err); ok {
 			g.denied.Store(true)
 			v := g.guess(s, "no right to "+right)
 			v.action, v.reason = plan.Recreated, reason
@@ -221,8 +221,8 @@ func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster
 	if err == nil {
 		return verdict{action: plan.Recreated, reason: reason, stored: stored, verified: byOtherName, warnings: warnings}
 	}
-	if text := err.Error(); strings.Contains(text, "already allocated") || local(err) {
-		v := g.guess(s, "what it holds now cannot be had twice: "+p.Text(text, s.ID))
+	if cluster.Allocated(err) || cluster.NamespaceRefuses(err) {
+		v := g.guess(s, "what it holds now cannot be had twice: "+p.Text(err.Error(), s.ID))
 		v.action, v.reason = plan.Recreated, reason
 		return v
 	}
@@ -250,7 +250,7 @@ func (g *ground) askCRD(ctx context.Context, s *plan.Step) verdict {
 	changed := !diff.Equal(s.Live, v.stored)
 	if resource, err := g.client.Resource(s.GVK); err == nil {
 		answer, _, err := g.send(ctx, s, resource, &standin.Place{Namespace: s.ID.Namespace, Name: s.ID.Name})
-		switch right, denied := forbidden(err); {
+		switch right, denied := cluster.MissingRight(err); {
 		case denied:
 			g.denied.Store(true)
 			v.verified = unverified + "no right to " + right
@@ -288,7 +288,7 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 		return v
 	}
 	_, err = g.client.Delete(ctx, resource, s.ID, cluster.Deletion{UID: s.Live.GetUID(), Propagation: g.Cascade, DryRun: true})
-	if right, ok := forbidden(err); ok {
+	if right, ok := cluster.MissingRight(err); ok {
 		g.denied.Store(true)
 		v.verified = unverified + "no right to " + right
 		return v
@@ -296,7 +296,7 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 	switch {
 	case apierrors.IsConflict(err):
 		return verdict{action: plan.Skipped, reason: "it was replaced by another object of its name, and is not ours any more"}
-	case noDryRun(err):
+	case cluster.NoDryRun(err):
 		v.verified = unverified + err.Error()
 	case err != nil:
 		return verdict{action: plan.Failed, verified: byServer, err: fmt.Errorf("delete: %w", err)}
@@ -320,7 +320,7 @@ func (g *ground) askDetach(ctx context.Context, s *plan.Step) verdict {
 		return v
 	}
 	stored, err := g.client.Patch(ctx, resource, s.ID, types.MergePatchType, body, cluster.Write{DryRun: true})
-	if right, ok := forbidden(err); ok {
+	if right, ok := cluster.MissingRight(err); ok {
 		g.denied.Store(true)
 		v.verified = unverified + "no right to " + right
 		return v
@@ -328,7 +328,7 @@ func (g *ground) askDetach(ctx context.Context, s *plan.Step) verdict {
 	switch {
 	case err == nil:
 		v.stored = stored
-	case noDryRun(err):
+	case cluster.NoDryRun(err):
 		v.verified = unverified + err.Error()
 	case !apierrors.IsNotFound(err):
 		return verdict{action: plan.Failed, verified: byServer, err: fmt.Errorf("detach: %w", err)}

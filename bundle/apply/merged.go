@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,15 +78,13 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 	return managers, nil
 }
 
-// conflictOf is the conflict as the server would tell of it.
+// conflictOf is the conflict as the server reports it.
 func conflictOf(conflicts merge.Conflicts) error {
-	var causes []metav1.StatusCause
+	var fields []cluster.Conflict
 	for _, c := range conflicts {
-		causes = append(causes, metav1.StatusCause{
-			Type: metav1.CauseTypeFieldManagerConflict, Message: "conflict with " + c.Manager, Field: c.Path.String(),
-		})
+		fields = append(fields, cluster.Conflict{Manager: c.Manager, Field: c.Path.String()})
 	}
-	return apierrors.NewApplyConflict(causes, conflicts.Error())
+	return cluster.ConflictError(fields, conflicts.Error())
 }
 
 // oneVersion leaves objects in the version in which they are: fields of others,

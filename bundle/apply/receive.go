@@ -25,7 +25,7 @@ func (e *execution) receive(m any) {
 		e.acted(m)
 	case retried:
 		m.node.result.Reason = ""
-		m.node.doubtful = m.node.doubtful || !refusal(m.err)
+		m.node.doubtful = m.node.doubtful || !cluster.Refused(m.err)
 		e.record.Emit(report.Event{Type: report.Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
 		e.probed(m)
@@ -67,7 +67,7 @@ func (e *execution) acted(o outcome) {
 	if o.err != nil {
 		n.result.Error = o.err.Error()
 		var others *notOurs
-		n.refused = refusal(o.err) || errors.As(o.err, &others)
+		n.refused = cluster.Refused(o.err) || errors.As(o.err, &others)
 		e.record.Fail(e.about(n, o.err.Error()))
 		e.lose(n, o.action, o.err.Error())
 		return

@@ -103,16 +103,10 @@ func provesCreation(ctx context.Context, c *cluster.Client, r cluster.Resource, 
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return "", nil
-	case goesWithOld(err), noDryRun(err):
+	case cluster.QuotaExceeded(err), cluster.Allocated(err), cluster.NoDryRun(err): // the old object may hold what the new one asks for
 		return err.Error(), nil
 	}
 	return "", err
-}
-
-// goesWithOld: the old object holds what the new one asks for.
-func goesWithOld(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "exceeded quota") || strings.Contains(text, "already allocated")
 }
 
 // remove deletes an object that is to be recreated, and waits until it is gone.

@@ -65,7 +65,7 @@ func (g *ground) askTakeOverOf(ctx context.Context, s *plan.Step, resource clust
 		return v, nil
 	}
 	v.stored, v.warnings, err = g.client.DryUpdate(ctx, resource, would)
-	if right, ok := forbidden(err); ok {
+	if right, ok := cluster.MissingRight(err); ok {
 		v.stored, v.verified = would, unverified+"no right to "+right
 		return v, nil
 	}

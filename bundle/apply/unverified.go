@@ -4,75 +4,26 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
-
-// cannot is how every authorizer's answer reads (apiserver's
-// endpoints/handlers/responsewriters, forbiddenMessage).
-var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-
-// forbidden is the right that an answer asks for, unless it is an admission's.
-func forbidden(err error) (string, bool) {
-	if !apierrors.IsForbidden(err) {
-		return "", false
-	}
-	m := cannot.FindStringSubmatch(err.Error())
-	if m == nil {
-		return "", false
-	}
-	right := m[1] + " " + m[2]
-	if m[3] != "" {
-		right += "." + m[3]
-	}
-	if m[4] != "" {
-		right += " in namespace " + m[4]
-	}
-	return right, true
-}
-
-// noDryRun: a webhook with side effects keeps the server from dry-running
-// (apiserver's pkg/admission/plugin/webhook, NewDryRunUnsupportedErr).
-func noDryRun(err error) bool {
-	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
-}
-
-// local says whether only the stand-in namespace can be to blame: its quota, its
-// limits, its pod security, its being on the way out, or our rights in it.
-func local(err error) bool {
-	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return false
-	}
-	if _, ok := forbidden(err); ok {
-		return true
-	}
-	if apierrors.HasStatusCause(err, "NamespaceTerminating") {
-		return true
-	}
-	for _, words := range []string{"exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account"} {
-		if strings.Contains(err.Error(), words) {
-			return true
-		}
-	}
-	return strings.HasPrefix(err.Error(), "namespaces \"")
-}
 
 // excused says why an error is not one of the bundle: a webhook that forbids dry
 // runs or cannot be reached now, or something that the bundle makes before it
 // gets to this object.
 func (g *ground) excused(s *plan.Step, err error) (string, bool) {
 	text := err.Error()
-	if noDryRun(err) {
+	if cluster.NoDryRun(err) {
 		return text, true
 	}
-	if strings.Contains(text, "failed calling webhook") {
+	if cluster.WebhookFailed(err) {
 		return "a webhook cannot be asked now: " + text, true
 	}
 	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

@@ -2,13 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,12 +18,6 @@ import (
 // there are none is proven if no CRD defines the kind and no API server other
 // than the cluster's own serves its group. Objects of a built-in kind that
 // Kubernetes serves no longer can be reached by nobody, and count as gone.
-
-// notServed tells "there is no such resource" from "there is no such object".
-func notServed(err error) bool {
-	return apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
-		strings.Contains(err.Error(), "the server could not find the requested resource"))
-}
 
 // Absent proves that there are no objects of a kind that discovery does not
 // know. Its error is the reason why that is not proven. Where a CRD turns out to
@@ -87,9 +79,6 @@ func (c *Client) absent(ctx context.Context, r Resource) error {
 	return c.absentAPIService(ctx, r.GVR.GroupVersion())
 }
 
-// ErrNotServed says that a kind is not served, though its objects may be there.
-var ErrNotServed = errors.New("its kind is not served by the cluster at the moment")
-
 // absentAPIService proves that no API server other than the cluster's own is to
 // serve a group's version.
 func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) error {
@@ -123,7 +112,7 @@ func (c *Client) missing(ctx context.Context, r Resource, err error) (bool, erro
 	switch {
 	case !gone(err):
 		return false, err
-	case notServed(err) && r.GVR != CRDs.GVR && r.GVR != APIServices.GVR:
+	case NotServed(err) && r.GVR != CRDs.GVR && r.GVR != APIServices.GVR:
 		if err := c.absent(ctx, r); err != nil {
 			return false, err
 		}

@@ -201,7 +201,7 @@ func (s *search) listEverywhere(ctx context.Context, r Resource, names []string)
 
 func (s *search) listIn(ctx context.Context, r Resource, namespace string) error {
 	items, err := s.client.ListMetadata(ctx, r, namespace, "")
-	if notServed(err) {
+	if NotServed(err) {
 		err = s.client.absent(ctx, r)
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID,
 			return nil // a GET, below, is as cheap
 		}
 		items, err := c.listEverywhere(ctx, r, ids, selector)
-		if err != nil && !notServed(err) {
+		if err != nil && !NotServed(err) {
 			return err
 		}
 		for i := range items {
@@ -135,7 +135,7 @@ func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, 
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
-			if err != nil && !apierrors.IsForbidden(err) && !notServed(err) {
+			if err != nil && !apierrors.IsForbidden(err) && !NotServed(err) {
 				return err
 			}
 			if err == nil {
@@ -150,7 +150,7 @@ func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, 
 				}
 				return nil
 			}
-			if !apierrors.IsForbidden(err) && !notServed(err) {
+			if !apierrors.IsForbidden(err) && !NotServed(err) {
 				return err
 			}
 		}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,11 +72,11 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		// Nothing that a dry run does brings a webhook up.
-		if tries++; w.DryRun && tries == dryRunTries && err != nil && strings.Contains(err.Error(), "failed calling webhook") {
-			return &lostRace{err}
+		if tries++; w.DryRun && tries == dryRunTries && WebhookFailed(err) {
+			return &permanent{err}
 		}
 		if w.Exact && apierrors.IsConflict(err) {
-			return &lostRace{err}
+			return &permanent{err}
 		}
 		return err
 	})
@@ -119,7 +117,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
 			metav1.PatchOptions{FieldManager: manager(w), DryRun: w.dryRun()})
 		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
-			return &lostRace{err} // it holds for one version only
+			return &permanent{err} // it holds for one version only
 		}
 		return err
 	})
@@ -142,7 +140,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		sent = true
 		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
-			return &lostRace{fmt.Errorf("it may have been created nevertheless: %w", err)} // asked again, there would be two
+			return &permanent{fmt.Errorf("it may have been created nevertheless: %w", err)} // asked again, there would be two
 		}
 		return err
 	})
@@ -164,7 +162,7 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 			stored = live
 			return nil
 		}
-		return &lostRace{err}
+		return &permanent{err}
 	})
 	c.secret(stored)
 	return stored, sized(err, func() int { return sizeOf(u) })
@@ -183,7 +181,7 @@ func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unst
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsConflict(err) {
-			return &lostRace{err}
+			return &permanent{err}
 		}
 		return err
 	})
@@ -200,20 +198,6 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 		}
 	}
 	return fmt.Sprint(live.GetLabels(), live.GetAnnotations()) == fmt.Sprint(meant.GetLabels(), meant.GetAnnotations())
-}
-
-// lostRace is an error that no retry mends, such as a conflict after which the
-// caller has to look again.
-type lostRace struct{ error }
-
-func (l *lostRace) Unwrap() error { return l.error }
-
-// Overtaken says whether a write that held for one version of an object only
-// was refused because the object is another one by now: the caller has to look
-// again.
-func Overtaken(err error) bool {
-	var lost *lostRace
-	return errors.As(err, &lost) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
 }
 
 // Get reads one object; nil and no error when it is proven not to be there.
@@ -336,7 +320,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 		result := request.Do(ctx)
 		answer, _ = result.Raw() // its error lacks what the server said
 		if err := result.Error(); d.Version != "" && apierrors.IsConflict(err) {
-			return &lostRace{err} // the version that the caller decided about is no more
+			return &permanent{err} // the version that the caller decided about is no more
 		} else if err != nil {
 			return err
 		}

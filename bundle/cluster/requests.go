@@ -59,7 +59,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if writes(verb) {
 		if err := t.gate.pass(r.Context()); err != nil {
 			closeBody(r)
-			return nil, &lostRace{err}
+			return nil, &permanent{err}
 		}
 	}
 	t.counter.add(verb)

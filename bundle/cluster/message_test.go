@@ -1,4 +1,4 @@
-package apply
+package cluster_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"brine/bundle/cluster"
 )
 
 func TestLongValuesAreLeftOutOfAnswers(t *testing.T) {
@@ -28,7 +30,7 @@ func TestLongValuesAreLeftOutOfAnswers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "migrate", test.errs)
-			got := shortened(fmt.Errorf("%w; and what to do", err))
+			got := cluster.Message(fmt.Errorf("%w; and what to do", err))
 			if want := `Job.batch "migrate" is invalid: ` + test.want + "; and what to do"; got != want {
 				t.Errorf("%s\nwant\n%s", got, want)
 			}

@@ -1,0 +1,62 @@
+package cluster
+
+import apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+// Cause is what a refusal depends on besides the refused object itself. An API
+// server that has not yet seen a change of it may refuse wrongly.
+type Cause int
+
+// The causes.
+const (
+	NoCause        Cause = iota // the object itself, or unknown
+	KindCause                   // the CRD or APIService that serves the kind
+	SchemaCause                 // the schema of the kind
+	AdmissionCause              // an admission policy or webhook
+	RBACCause                   // roles and bindings
+	NamespaceCause              // the namespace: there, with its labels
+	LimitsCause                 // a ResourceQuota or LimitRange in the namespace
+	AccountCause                // a ServiceAccount in the namespace
+	ClassCause                  // a PriorityClass, RuntimeClass or StorageClass
+)
+
+// CauseOf reads the cause of a refusal from the words of apiserver's handlers
+// and of the admission plugins: admission/plugin/webhook, policy/validating,
+// resourcequota and namespace/lifecycle; Kubernetes' plugin/pkg/admission/limitranger,
+// serviceaccount, priority, runtimeclass and podsecurity; registry/rbac (escalation
+// checks, and the role of a binding that is missing).
+func CauseOf(err error) Cause {
+	switch {
+	case err == nil, Overtaken(err), len(FieldConflicts(err)) > 0:
+		return NoCause
+	case NotServed(err):
+		return KindCause
+	case says(err, "ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", `admission webhook "`, "not yet ready to handle request"):
+		return AdmissionCause
+	case UnknownField(err):
+		return SchemaCause
+	case apierrors.IsInvalid(err) && !Immutable(err):
+		return SchemaCause // the bundle's own CRD has nothing against it
+	case apierrors.IsNotFound(err) && says(err, `roles.rbac.authorization.k8s.io "`): // also clusterroles
+		return RBACCause
+	case apierrors.IsNotFound(err) && says(err, `namespaces "`):
+		return NamespaceCause
+	case !apierrors.IsForbidden(err):
+		return NoCause
+	}
+	if _, ok := MissingRight(err); ok {
+		return RBACCause
+	}
+	switch {
+	case says(err, "attempting to grant RBAC permissions not currently held"):
+		return RBACCause
+	case says(err, "quota", "usage per ", "to requested ratio"):
+		return LimitsCause
+	case says(err, "service account", "serviceaccount"):
+		return AccountCause
+	case says(err, "violates PodSecurity"):
+		return NamespaceCause
+	case says(err, "PriorityClass", "RuntimeClass", "StorageClass"):
+		return ClassCause
+	}
+	return NoCause
+}

@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// The server gives many refusals no reason that a program could go by: only its
+// English tells them apart. This file is the one place that knows it. Each
+// function names the upstream source of the words.
+
+func says(err error, words ...string) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// ErrNotServed says that a kind is not served, though its objects may be there.
+var ErrNotServed = errors.New("its kind is not served by the cluster at the moment")
+
+// NotServed says whether an answer means that there is no such resource, rather
+// than no such object (apimachinery's api/errors, NewGenericServerResponse).
+func NotServed(err error) bool {
+	return apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
+		says(err, "the server could not find the requested resource"))
+}
+
+// gone says that the object, or its kind, is not there.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsGone(err) }
+
+// permanent is an error that no retry mends, such as a conflict after which the
+// caller has to read the object again.
+type permanent struct{ error }
+
+func (p *permanent) Unwrap() error { return p.error }
+
+// Transient says whether an answer may be another one soon: too many requests,
+// a server error (a webhook that is not up yet is one), a lost connection, a
+// race with another writer, a namespace that is still being deleted.
+func Transient(err error) bool {
+	var final *permanent
+	switch {
+	case errors.As(err, &final), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
+		return false
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
+		return true
+	case apierrors.IsConflict(err):
+		return len(FieldConflicts(err)) == 0 && !preconditionFailed(err)
+	case NamespaceTerminating(err):
+		return true
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code >= http.StatusInternalServerError
+	}
+	return Unreachable(err)
+}
+
+// Refused says whether an answer proves that nothing was written.
+func Refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !Transient(err)
+}
+
+// Unreachable says whether the server could not be spoken to at all.
+func Unreachable(err error) bool {
+	var netErr net.Error
+	var urlErr *url.Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), Misdirected(err):
+		return false
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsHTTP2ConnectionLost(err),
+		utilnet.IsProbableEOF(err), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netErr), errors.As(err, &urlErr):
+		return true
+	}
+	// client-go's rest/request.go, where the connection was lost while an answer was
+	// read: the cause has no type then.
+	return says(err, "unexpected error when reading response body")
+}
+
+// Misdirected says whether the server cannot be spoken to for a reason that
+// stays: its name is unknown, or its certificate is not the expected one
+// (crypto/x509).
+func Misdirected(err error) bool {
+	var dns *net.DNSError
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verification) || says(err, "x509: ")
+}
+
+// Conflict is a field that another manager owns.
+type Conflict struct {
+	Manager string // as the server says it: "kubectl" using apps/v1 at …
+	Field   string // .spec.replicas
+}
+
+const conflictWith = "conflict with " // structured-merge-diff's merge/conflict.go
+
+// FieldConflicts are the fields for which a server-side apply was refused.
+func FieldConflicts(err error) []Conflict {
+	var conflicts []Conflict
+	for _, cause := range causes(err) {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			conflicts = append(conflicts, Conflict{Manager: strings.TrimPrefix(cause.Message, conflictWith), Field: cause.Field})
+		}
+	}
+	return conflicts
+}
+
+// ConflictError is the server's refusal of an apply for conflicts.
+func ConflictError(conflicts []Conflict, message string) error {
+	var causes []metav1.StatusCause
+	for _, c := range conflicts {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: conflictWith + c.Manager, Field: c.Field})
+	}
+	return apierrors.NewApplyConflict(causes, message)
+}
+
+func causes(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// Overtaken says whether a write that held for one version of an object only
+// was refused because the object is another one by now: the caller has to read
+// it again.
+func Overtaken(err error) bool {
+	var final *permanent
+	return errors.As(err, &final) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
+}
+
+// preconditionFailed: a UID or resourceVersion that we insisted on is not the
+// live one, in the words of apiserver's registry/rest/delete.go, of its
+// storage/interfaces.go, and of an apply (endpoints/handlers/patch.go). The
+// answer stays the same.
+func preconditionFailed(err error) bool {
+	return says(err, "in the precondition (", "Precondition failed", "uid mismatch")
+}
+
+// undecodable: the server calls it its own error (500) when it cannot read what
+// was applied, as a Secret whose data is not base64 or a number that is text
+// (apiserver's endpoints/handlers/patch.go, apimachinery's util/managedfields and
+// runtime/scheme.go). It never will.
+func undecodable(err error) bool {
+	return says(err, "unable to convert unstructured object", "failed to create typed patch object", "failed to create typed live object",
+		"illegal base64 data", "field not declared in schema", "strict decoding error")
+}
+
+// UnknownField says whether the server's schema lacks a field of the object
+// (structured-merge-diff's typed/validate.go; apiserver's
+// endpoints/handlers/patch.go with field validation Strict).
+func UnknownField(err error) bool {
+	return says(err, "field not declared in schema", "unknown field", "strict decoding error")
+}
+
+// tooLarge: the API server reads no larger request (413), or etcd stores no
+// larger object, which the server calls its own error (500); in the words of
+// etcd's server and of its client (apiserver's endpoints/handlers/rest.go).
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || says(err, "etcdserver: request is too large", "trying to send message larger than max")
+}
+
+// sized says how large an object is that is too large.
+func sized(err error, size func() int) error {
+	if !tooLarge(err) {
+		return err
+	}
+	return fmt.Errorf("the object is too large: it has %d bytes; the API server takes requests of up to 3145728 bytes, and etcd stores up to 1572864 unless its --max-request-bytes says otherwise: %w", size(), err)
+}
+
+// Immutable says whether the server refused an object because a field cannot
+// change: as Flux' ssa and Helm do, by the words of apimachinery's
+// api/validation, of Kubernetes' pkg/apis/*/validation and of registry/rbac, and
+// of CSI drivers (StorageClass parameters).
+func Immutable(err error) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return false
+	}
+	if all := causes(err); len(all) > 0 {
+		// Every cause: an object that is wrong besides could not be recreated.
+		return !slices.ContainsFunc(all, func(c metav1.StatusCause) bool { return !immutable(errors.New(c.Message)) })
+	}
+	return immutable(err)
+}
+
+func immutable(err error) bool {
+	return says(err, "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
+		"updates to statefulset spec for fields other than", "updates to parameters are forbidden",
+		"pod updates may not change fields other than")
+}
+
+// deniedRight is how every authorizer's answer reads.
+var deniedRight = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+})
+
+// MissingRight is the right that an answer asks for, like "patch pods in
+// namespace shop" (apiserver's endpoints/handlers/responsewriters/errors.go,
+// ForbiddenMessage). A refusal by admission is none.
+func MissingRight(err error) (right string, ok bool) {
+	if !apierrors.IsForbidden(err) {
+		return "", false
+	}
+	m := deniedRight().FindStringSubmatch(err.Error())
+	if m == nil {
+		return "", false
+	}
+	right = m[1] + " " + m[2]
+	if m[3] != "" {
+		right += "." + m[3]
+	}
+	if m[4] != "" {
+		right += " in namespace " + m[4]
+	}
+	return right, true
+}
+
+// NoDryRun says whether a webhook with side effects keeps the server from
+// dry-running a request (apiserver's admission/plugin/webhook/errors,
+// NewDryRunUnsupportedErr).
+func NoDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && says(err, "does not support dry run")
+}
+
+// WebhookFailed says whether a webhook could not be asked (apiserver's
+// util/webhook/error.go, ErrCallingWebhook).
+func WebhookFailed(err error) bool { return says(err, "failed calling webhook") }
+
+// NamespaceTerminating says whether a namespace takes no new objects because it
+// is being deleted (apiserver's admission/plugin/namespace/lifecycle).
+func NamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, "NamespaceTerminating")
+}
+
+// QuotaExceeded says whether a ResourceQuota leaves no room (apiserver's
+// admission/plugin/resourcequota/controller.go).
+func QuotaExceeded(err error) bool { return says(err, "exceeded quota") }
+
+// Allocated says whether another object has the IP address or port that this
+// one asks for (Kubernetes' pkg/registry/core/service/ipallocator and
+// portallocator, ErrAllocated).
+func Allocated(err error) bool { return says(err, "already allocated") }
+
+// NamespaceRefuses says whether the namespace rather than the object is the
+// cause of a refusal: its quota and limits, its pod security, a missing account,
+// its deletion, or the user's rights in it.
+func NamespaceRefuses(err error) bool {
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return false
+	}
+	if _, ok := MissingRight(err); ok {
+		return true
+	}
+	return NamespaceTerminating(err) || strings.HasPrefix(err.Error(), `namespaces "`) ||
+		says(err, "exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account")
+}
