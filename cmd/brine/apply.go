@@ -162,7 +162,7 @@ func newRun(s streams, command string) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	r := &runFlags{}
 	r.add(cmd, command)
-	conn := newConnection(cmd.Flags())
+	conn := newConnection(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r.bundle = func(ctx context.Context) (*bundle.Bundle, error) {
 			if command == "destroy" {

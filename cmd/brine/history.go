@@ -57,7 +57,8 @@ func newRollback(s streams) *cobra.Command {
 		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
 	}
 	r.add(cmd, "rollback")
-	conn := newConnection(cmd.Flags())
+	conn := newConnection(cmd)
+	cmd.ValidArgsFunction = fromCluster(conn, r.revisions(conn))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		number := 0
 		if len(args) == 1 {

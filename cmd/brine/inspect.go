@@ -22,7 +22,7 @@ func inspect(cmd *cobra.Command, show func(context.Context, *runFlags, *connecti
 	cmd.Flags().StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
 	cmd.Flags().StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
 	outputFlag(cmd, &r.format, "text or json", "text", "json")
-	conn := newConnection(cmd.Flags())
+	conn := newConnection(cmd)
 	r.cluster.RetryFor = 20 * time.Second // who only looks does not wait for long
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), r, conn) }
 	return cmd

@@ -46,7 +46,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", "none", "server") // it needs a cluster
 	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock and lives; one that does not renew it within a minute is taken for dead")
 	outputFlag(cmd, &r.format, "text or json", "text", "json")
-	conn := newConnection(f)
+	conn := newConnection(cmd)
 	r.cluster.RetryFor = time.Minute
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		where, client, err := r.reach(s, conn)

@@ -152,9 +152,12 @@ type connection struct {
 	flags *genericclioptions.ConfigFlags
 }
 
-func newConnection(flags *pflag.FlagSet) *connection {
+// newConnection adds these flags, and completes all flags of the command that
+// name something on the cluster.
+func newConnection(cmd *cobra.Command) *connection {
 	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
-	c.flags.AddFlags(flags)
+	c.flags.AddFlags(cmd.Flags())
+	completeFlags(cmd, c)
 	return c
 }
 

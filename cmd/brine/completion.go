@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle/cluster"
+	"brine/cmd/brine/output"
+	"brine/inventory"
+)
+
+// completionTimeout bounds how long a shell waits for the cluster.
+const completionTimeout = 3 * time.Second
+
+// fromCluster completes words that list reads from the cluster. It offers none
+// if the cluster does not answer.
+func fromCluster(conn *connection, list func(context.Context, *cluster.Client) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp
+		if len(fromEnvironment(cmd.Flags())) > 0 || len(args) > 0 {
+			return nil, directive
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		client, err := conn.client(cluster.Options{RetryFor: time.Nanosecond})
+		if err != nil || client.Discover(ctx) != nil {
+			return nil, directive
+		}
+		words, err := list(ctx, client)
+		if err != nil {
+			return nil, directive
+		}
+		// The last word of a list that is separated by commas.
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		for i := range words {
+			words[i] = before + words[i]
+		}
+		return words, directive
+	}
+}
+
+// completeFlags completes the flags that name something on the cluster.
+func completeFlags(cmd *cobra.Command, conn *connection) {
+	for flag, list := range map[string]func(context.Context, *cluster.Client) ([]string, error){
+		"namespace": func(ctx context.Context, c *cluster.Client) ([]string, error) {
+			return namesOf(ctx, c, "Namespace", "", "")
+		},
+		"inventory": func(ctx context.Context, c *cluster.Client) ([]string, error) {
+			return namesOf(ctx, c, "ConfigMap", "", inventory.Label)
+		},
+		"name": func(ctx context.Context, c *cluster.Client) ([]string, error) {
+			return namesOf(ctx, c, "ConfigMap", conn.namespace(), inventory.Label)
+		},
+		"recreate": kinds,
+	} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, fromCluster(conn, list))
+		}
+	}
+}
+
+// namesOf are the objects of a core kind: NAME, or NAMESPACE/NAME where all
+// namespaces are read.
+func namesOf(ctx context.Context, c *cluster.Client, kind, namespace, selector string) ([]string, error) {
+	r, err := c.Any(schema.GroupKind{Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.ListMetadata(ctx, r, namespace, selector)
+	var names []string
+	for i := range objects {
+		name := objects[i].Name
+		if r.Namespaced && namespace == "" {
+			name = objects[i].Namespace + "/" + name
+		}
+		names = append(names, name)
+	}
+	return names, err
+}
+
+// kinds are those whose objects can be deleted and created anew.
+func kinds(_ context.Context, c *cluster.Client) ([]string, error) {
+	var names []string
+	all, _ := c.Listable()
+	for _, r := range all {
+		if r.Can("delete") && r.Can("create") {
+			names = append(names, r.GVK.GroupKind().String())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// revisions are those of the inventory that the flags name.
+func (r *runFlags) revisions(conn *connection) func(context.Context, *cluster.Client) ([]string, error) {
+	return func(ctx context.Context, c *cluster.Client) ([]string, error) {
+		where, err := r.where(conn)
+		if err != nil {
+			return nil, err
+		}
+		inv, err := inventory.Load(ctx, c, where.Namespace, where.Name, where.ID, version())
+		if err != nil {
+			return nil, err
+		}
+		history, err := inv.History(ctx)
+		var words []string
+		for _, h := range history {
+			about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), output.Line(h.Result), h.Objects)
+			words = append(words, cobra.CompletionWithDesc(strconv.Itoa(h.Number), about))
+		}
+		return words, err
+	}
+}
