@@ -51,7 +51,7 @@ type Resolver struct {
 // identical documents, turns Salt's requisites into IDs and computes Digest.
 // The error is Problems. It may be called again with a resolver that knows more.
 func (b *Bundle) Resolve(r Resolver) error {
-	s := scopes{Resolver: r, crds: map[schema.GroupKind]crd{}, later: map[schema.GroupVersion]bool{}}
+	s := scopes{Resolver: r, crds: map[schema.GroupKind]Definition{}, later: map[schema.GroupVersion]bool{}}
 	for _, o := range b.Objects {
 		s.learn(o)
 	}
@@ -112,15 +112,9 @@ func (b *Bundle) WarnOnce(same []Problem) {
 	}
 }
 
-// crd is what a CustomResourceDefinition of the bundle says about its kind.
-type crd struct {
-	scope  Scope
-	served []string
-}
-
 type scopes struct {
 	Resolver
-	crds    map[schema.GroupKind]crd
+	crds    map[schema.GroupKind]Definition
 	later   map[schema.GroupVersion]bool
 	dropped int
 	first   Source // of a cluster-scoped object with a namespace
@@ -128,28 +122,10 @@ type scopes struct {
 
 // learn takes note of a CRD or an APIService.
 func (s *scopes) learn(o *Object) {
-	content := o.Content.Object
-	switch o.ID.GroupKind {
-	case CRDKind:
-		group, _, _ := unstructured.NestedString(content, "spec", "group")
-		kind, _, _ := unstructured.NestedString(content, "spec", "names", "kind")
-		c := crd{scope: ScopeNamespaced}
-		if scope, _, _ := unstructured.NestedString(content, "spec", "scope"); scope == "Cluster" {
-			c.scope = ScopeCluster
-		}
-		versions, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "versions")
-		list, _ := versions.([]any)
-		if version, _, _ := unstructured.NestedString(content, "spec", "version"); version != "" && len(list) == 0 { // v1beta1
-			c.served = []string{version}
-		}
-		for _, v := range list {
-			version, _ := v.(map[string]any)
-			if name, _ := version["name"].(string); version["served"] == true {
-				c.served = append(c.served, name)
-			}
-		}
-		s.crds[schema.GroupKind{Group: group, Kind: kind}] = c
-	case APIServiceKind:
+	if d, ok := DefinitionOf(o.Content); ok {
+		s.crds[d.Kind] = d
+	}
+	if content := o.Content.Object; o.ID.GroupKind == APIServiceKind {
 		group, _, _ := unstructured.NestedString(content, "spec", "group")
 		version, _, _ := unstructured.NestedString(content, "spec", "version")
 		// One without a service is served by the API server itself, now.
@@ -161,11 +137,15 @@ func (s *scopes) learn(o *Object) {
 
 // of is a kind's scope, and what is odd about the kind.
 func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
-	if c, ok := s.crds[gvk.GroupKind()]; ok {
-		if !slices.Contains(c.served, gvk.Version) {
-			return c.scope, fmt.Sprintf("version %s is not one that the CustomResourceDefinition in this bundle serves (%v)", gvk.Version, c.served)
+	if d, ok := s.crds[gvk.GroupKind()]; ok {
+		scope := ScopeCluster
+		if d.Namespaced {
+			scope = ScopeNamespaced
 		}
-		return c.scope, ""
+		if served := d.Served(); !slices.Contains(served, gvk.Version) {
+			return scope, fmt.Sprintf("version %s is not one that the CustomResourceDefinition in this bundle serves (%v)", gvk.Version, served)
+		}
+		return scope, ""
 	}
 	if s.later[gvk.GroupVersion()] {
 		return ScopeLater, ""

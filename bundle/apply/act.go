@@ -213,7 +213,7 @@ func (n *node) lineOf(text string) string {
 // probe waits until the versions of a CRD are served: it is established a
 // little before.
 func (e *execution) probe(n *node) {
-	resources := definedBy(n.Object)
+	resources := cluster.Defined(n.Object.Content)
 	go func() {
 		deadline := time.Now().Add(lateKind)
 		for _, r := range resources {

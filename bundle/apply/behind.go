@@ -82,7 +82,7 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 	switch {
 	case gk == bundle.CRDKind:
 		var topics []string
-		for _, r := range definedBy(o) {
+		for _, r := range cluster.Defined(o.Content) {
 			topics = append(topics, "kind "+r.GVK.GroupKind().String())
 			if action == plan.Configured { // a new one is not known in an older form
 				topics = append(topics, "schema "+r.GVK.GroupKind().String())

@@ -19,10 +19,9 @@ import (
 // change; the texts are its own.
 func TestRefusalsOfAServerThatIsBehind(t *testing.T) {
 	object := func(group, kind, namespace, name string, spec map[string]any) *bundle.Object {
-		return &bundle.Object{
-			ID:      bundle.ID{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name},
-			Content: &unstructured.Unstructured{Object: map[string]any{"spec": spec}},
-		}
+		gk, u := schema.GroupKind{Group: group, Kind: kind}, &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetGroupVersionKind(gk.WithVersion("v1"))
+		return &bundle.Object{ID: bundle.ID{GroupKind: gk, Namespace: namespace, Name: name}, Content: u}
 	}
 	crd := object("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com", map[string]any{
 		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/validate"
@@ -30,7 +31,7 @@ func (r *run) definitions() *validate.CRDs {
 	}
 	var used []*bundle.Object
 	for _, o := range r.bundle.Objects {
-		if o.ID.GroupKind == bundle.CRDKind && kinds[plan.DefinedKind(o.Content)] {
+		if d, ok := bundle.DefinitionOf(o.Content); ok && kinds[d.Kind] {
 			used = append(used, o)
 		}
 	}
@@ -83,7 +84,8 @@ func (r *run) customResources(p *plan.Plan) []*plan.Step {
 	defined := map[schema.GroupKind]bool{}
 	for _, s := range p.Steps {
 		if !s.Deletes() && s.ID.GroupKind == bundle.CRDKind && s.Blocked == "" && s.Object.Content.GetAnnotations()[bundle.LifecycleMutation] == "" {
-			defined[plan.DefinedKind(s.Object.Content)] = true
+			d, _ := bundle.DefinitionOf(s.Object.Content)
+			defined[d.Kind] = true
 		}
 	}
 	if len(defined) == 0 {
@@ -142,7 +144,7 @@ func (r *run) unmendable(ctx context.Context, problems []bundle.Problem) ([]bund
 	}
 	plurals := map[schema.GroupKind]string{}
 	for _, o := range r.bundle.Objects {
-		for _, resource := range definedBy(o) {
+		for _, resource := range cluster.Defined(o.Content) {
 			plurals[resource.GVK.GroupKind()] = resource.GVR.Resource
 		}
 	}

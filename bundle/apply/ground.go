@@ -155,7 +155,7 @@ func (g *ground) learn(verdicts []verdict) {
 		if s.Deletes() || s.ID.GroupKind != bundle.CRDKind {
 			continue
 		}
-		for _, resource := range definedBy(s.Object) {
+		for _, resource := range cluster.Defined(s.Object.Content) {
 			gk := resource.GVK.GroupKind()
 			switch v := verdicts[i]; {
 			case s.Live == nil:

@@ -87,16 +87,8 @@ func (r *run) hint(gvk schema.GroupVersionKind) string {
 // learnKinds makes known what the bundle's CRDs will define.
 func (r *run) learnKinds() {
 	for _, o := range r.bundle.Objects {
-		for _, resource := range definedBy(o) {
+		for _, resource := range cluster.Defined(o.Content) {
 			r.client.Learn(resource)
 		}
 	}
-}
-
-// definedBy are the resources that a CustomResourceDefinition defines.
-func definedBy(o *bundle.Object) []cluster.Resource {
-	if o.ID.GroupKind.Kind != "CustomResourceDefinition" {
-		return nil
-	}
-	return cluster.Defined(o.Content)
 }

@@ -50,7 +50,7 @@ func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, 
 		if crd == nil {
 			continue
 		}
-		if kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind"); kind != gk.Kind {
+		if d, _ := bundle.DefinitionOf(crd); d.Kind != gk {
 			continue
 		}
 		resources := Defined(crd)

@@ -236,24 +236,15 @@ func (s *search) listResources(ctx context.Context, group *errgroup.Group, crd *
 
 var errNoVersion = errors.New("the CRD serves no version")
 
-// Defined are the resources that a CustomResourceDefinition says it serves.
+// Defined are the resources that a CustomResourceDefinition says it serves, none
+// of an object of another kind.
 func Defined(crd *unstructured.Unstructured) []Resource {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
-	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
-	versions, _ := field.([]any)
+	d, _ := bundle.DefinitionOf(crd)
 	var resources []Resource
-	for _, v := range versions {
-		version, ok := v.(map[string]any)
-		if !ok || version["served"] == false {
-			continue
-		}
-		name, _ := version["name"].(string)
-		gv := schema.GroupVersion{Group: group, Version: name}
+	for _, version := range d.Served() {
+		gvk := d.Kind.WithVersion(version)
 		resources = append(resources, Resource{
-			GVR: gv.WithResource(plural), GVK: gv.WithKind(kind), Namespaced: scope == "Namespaced",
+			GVR: gvk.GroupVersion().WithResource(d.Plural), GVK: gvk, Namespaced: d.Namespaced,
 			Verbs: []string{"delete", "get", "list", "patch", "watch"},
 		})
 	}

@@ -71,12 +71,10 @@ func (x *index) add(i int, o *bundle.Object) {
 		x.loose[bundle.ID{GroupKind: gk, Name: o.ID.Name}] = i
 	}
 	if gk == bundle.CRDKind {
-		spec := mapAt(content(o), "spec")
-		names := mapAt(spec, "names")
-		defines := schema.GroupKind{Group: str(spec["group"]), Kind: str(names["kind"])}
-		c := crd{object: i, plural: str(names["plural"])}
-		x.crds[defines] = c
-		x.defined[defines.Group] = append(x.defined[defines.Group], c)
+		d, _ := bundle.DefinitionOf(o.Content)
+		c := crd{object: i, plural: d.Plural}
+		x.crds[d.Kind] = c
+		x.defined[d.Kind.Group] = append(x.defined[d.Kind.Group], c)
 		return
 	}
 	x.addWorkload(i, o)

@@ -84,6 +84,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds Cont
 	reason, keep := keeps(live)
 	same, twice := g.Same[live.GetUID()]
 	controller := metav1.GetControllerOf(live)
+	defined, _ := bundle.DefinitionOf(live)
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, "--no-prune")}
@@ -99,8 +100,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds Cont
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
-	case id.GroupKind == bundle.CRDKind && g.Kinds[DefinedKind(live)] != "":
-		return Verdict{Action: Skipped, Reason: "still in use by " + g.Kinds[DefinedKind(live)]}
+	case g.Kinds[defined.Kind] != "":
+		return Verdict{Action: Skipped, Reason: "still in use by " + g.Kinds[defined.Kind]}
 	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Home && !g.Options.Destroy:
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:

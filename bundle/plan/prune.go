@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/order"
@@ -94,13 +93,6 @@ func (in *Input) served(candidates []bundle.ID) map[string]string {
 		}
 	}
 	return versions
-}
-
-// DefinedKind is the kind that a CustomResourceDefinition defines.
-func DefinedKind(crd *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: kind}
 }
 
 func some(names []string, n int) string {

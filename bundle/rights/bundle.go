@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
@@ -46,13 +45,9 @@ func Uses(b *bundle.Bundle, others []bundle.ID, readOnly bool) []Use {
 func plurals(b *bundle.Bundle) map[schema.GroupKind]schema.GroupResource {
 	names := map[schema.GroupKind]schema.GroupResource{}
 	for _, o := range b.Objects {
-		if o.ID.GroupKind != bundle.CRDKind {
-			continue
+		if d, ok := bundle.DefinitionOf(o.Content); ok {
+			names[d.Kind] = d.Resource()
 		}
-		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(o.Content.Object, "spec", "names", "kind")
-		plural, _, _ := unstructured.NestedString(o.Content.Object, "spec", "names", "plural")
-		names[schema.GroupKind{Group: group, Kind: kind}] = schema.GroupResource{Group: group, Resource: plural}
 	}
 	return names
 }

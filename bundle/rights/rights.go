@@ -126,10 +126,10 @@ func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	case !slices.Contains(u.Verbs, "delete"):
 	case gk == bundle.NamespaceKind:
 		add(schema.GroupResource{Group: "*", Resource: "*"}, u.ID.Name, "", "list")
-	case gk == bundle.CRDKind && u.Content != nil:
-		group, _, _ := unstructured.NestedString(u.Content.Object, "spec", "group")
-		plural, _, _ := unstructured.NestedString(u.Content.Object, "spec", "names", "plural")
-		add(schema.GroupResource{Group: group, Resource: plural}, "", "", "list")
+	case gk == bundle.CRDKind:
+		if d, ok := bundle.DefinitionOf(u.Content); ok {
+			add(d.Resource(), "", "", "list")
+		}
 	}
 }
 
