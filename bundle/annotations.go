@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 )
 
+// FieldManager owns the fields that brine applies.
+const FieldManager = "brine"
+
 // The annotations of an object that brine heeds. Those of any other tool are
 // none of its business, and are applied as they are written.
 const (

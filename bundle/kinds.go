@@ -22,3 +22,12 @@ var (
 // HoldsObjects says whether the deletion of an object of this kind deletes other
 // objects too: a Namespace those in it, a CustomResourceDefinition those of its kind.
 func HoldsObjects(gk schema.GroupKind) bool { return gk == NamespaceKind || gk == CRDKind }
+
+// Contents is what a Namespace or a CustomResourceDefinition holds that would be
+// lost with it.
+type Contents struct {
+	// Unmanaged are objects outside of the inventory, as messages name them.
+	Unmanaged []string
+	// Unknown is what cannot be read, with the reason.
+	Unknown []string
+}

@@ -95,7 +95,7 @@ func (e *execution) resourceToDelete(ctx context.Context, n *node) (cluster.Reso
 
 // decide asks the guard about an object as it is now.
 func (e *execution) decide(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) (plan.Verdict, error) {
-	var holds plan.Contents
+	var holds bundle.Contents
 	if e.plan.Guard.Holds(id) {
 		var err error
 		if holds, err = e.contents(ctx, live); err != nil {
@@ -251,13 +251,13 @@ type searches struct {
 
 type searching struct {
 	holder *unstructured.Unstructured
-	found  plan.Contents
+	found  bundle.Contents
 	err    error
 	done   chan struct{}
 }
 
 // contents is what a Namespace or CRD holds now.
-func (e *execution) contents(ctx context.Context, holder *unstructured.Unstructured) (plan.Contents, error) {
+func (e *execution) contents(ctx context.Context, holder *unstructured.Unstructured) (bundle.Contents, error) {
 	s := &searching{holder: holder, done: make(chan struct{})}
 	e.searches.mu.Lock()
 	e.searches.waiting = append(e.searches.waiting, s)
@@ -288,13 +288,13 @@ func (e *execution) search(ctx context.Context) {
 		}
 		// Kinds may have come since the plan was made.
 		err := e.client.Discover(ctx)
-		var found map[bundle.ID]cluster.Contents
+		var found map[bundle.ID]bundle.Contents
 		if err == nil {
 			found, err = e.client.Contents(ctx, e.question(holders, e.deleted.all()))
 		}
 		for _, s := range batch {
 			id := bundle.ID{GroupKind: s.holder.GroupVersionKind().GroupKind(), Name: s.holder.GetName()}
-			s.found, s.err = plan.Contents(found[id]), err
+			s.found, s.err = found[id], err
 			close(s.done)
 		}
 	}

@@ -119,7 +119,7 @@ func (r *run) makePlan(ctx context.Context) error {
 }
 
 // holds is what the Namespaces and CRDs hold that might be deleted.
-func (r *run) holds(ctx context.Context) (map[bundle.ID]plan.Contents, error) {
+func (r *run) holds(ctx context.Context) (map[bundle.ID]bundle.Contents, error) {
 	if r.Plan.NoPrune || r.Plan.ForceNamespaces {
 		return nil, nil
 	}
@@ -137,15 +137,7 @@ func (r *run) holds(ctx context.Context) (map[bundle.ID]plan.Contents, error) {
 	if len(holders) == 0 {
 		return nil, nil
 	}
-	found, err := r.client.Contents(ctx, r.question(holders, deleted))
-	if err != nil {
-		return nil, err
-	}
-	contents := make(map[bundle.ID]plan.Contents, len(found))
-	for id, c := range found {
-		contents[id] = plan.Contents(c)
-	}
-	return contents, nil
+	return r.client.Contents(ctx, r.question(holders, deleted))
 }
 
 // ownSide says whether labels are those of our own inventory's ConfigMaps and

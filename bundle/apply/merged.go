@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
@@ -56,7 +57,7 @@ func applied(types managedfields.TypeConverter, live, sent *unstructured.Unstruc
 }
 
 // oursApplied names our entry of applies among the managers.
-const oursApplied = cluster.FieldManager + " Apply"
+const oursApplied = bundle.FieldManager + " Apply"
 
 func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error) {
 	managers := fieldpath.ManagedFields{}
@@ -70,7 +71,7 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 		}
 		isApply := entry.Operation == metav1.ManagedFieldsOperationApply
 		name := fmt.Sprintf("%q using %s #%d", entry.Manager, entry.APIVersion, i)
-		if isApply && entry.Manager == cluster.FieldManager && entry.Subresource == "" {
+		if isApply && entry.Manager == bundle.FieldManager && entry.Subresource == "" {
 			name = oursApplied
 		}
 		managers[name] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(entry.APIVersion), isApply)

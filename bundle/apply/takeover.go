@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 )
@@ -55,7 +56,7 @@ func takeOverPatch(live *unstructured.Unstructured, managers []string) ([]byte, 
 		}
 	}
 	moved.SetManagedFields(fields)
-	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(managers...), cluster.FieldManager)
+	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(managers...), bundle.FieldManager)
 	if err != nil {
 		return nil, fmt.Errorf("read the managed fields: %w", err)
 	}

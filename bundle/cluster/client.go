@@ -21,9 +21,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// FieldManager owns the fields that brine applies.
-const FieldManager = "brine"
-
 // Options are what a run may change about how it speaks to the server.
 type Options struct {
 	UserAgent string

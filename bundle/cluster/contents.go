@@ -38,14 +38,6 @@ var passing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "ControllerRevision"}:        true,
 }
 
-// Contents is what a Namespace or a CRD holds that would be lost with it.
-type Contents struct {
-	// Unmanaged are objects outside of the inventory, as messages name them.
-	Unmanaged []string
-	// Unknown is what could not be looked at, with the reason.
-	Unknown []string
-}
-
 // Search is a question for what Namespaces and CRDs hold.
 type Search struct {
 	// Holders are the live Namespaces and CRDs.
@@ -64,7 +56,7 @@ type Search struct {
 // deleted: every object in them but those that are deleted before, what these
 // own, and what Kubernetes itself makes in every namespace. What cannot be read
 // is Unknown, and never taken for nothing.
-func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]Contents, error) {
+func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.Contents, error) {
 	s := &search{
 		Search: q, client: c, namespaces: map[string]bool{}, holders: map[schema.GroupKind]bundle.ID{},
 		deleted: map[types.UID]bool{}, found: map[types.UID]*item{}, listed: map[place]bool{}, unknown: map[bundle.ID][]string{},
@@ -272,7 +264,7 @@ func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, namespace
 }
 
 // contents says of everything found whether it would be lost.
-func (s *search) contents(ctx context.Context) map[bundle.ID]Contents {
+func (s *search) contents(ctx context.Context) map[bundle.ID]bundle.Contents {
 	unmanaged := map[bundle.ID][]string{}
 	for _, i := range s.found {
 		if s.leaves(ctx, i) {
@@ -285,12 +277,12 @@ func (s *search) contents(ctx context.Context) map[bundle.ID]Contents {
 			unmanaged[holder] = append(unmanaged[holder], bundle.Name(i.id))
 		}
 	}
-	all := map[bundle.ID]Contents{}
+	all := map[bundle.ID]bundle.Contents{}
 	for _, u := range s.Holders {
 		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Name: u.GetName()}
 		slices.Sort(unmanaged[id])
 		slices.Sort(s.unknown[id])
-		all[id] = Contents{Unmanaged: slices.Compact(unmanaged[id]), Unknown: slices.Compact(s.unknown[id])}
+		all[id] = bundle.Contents{Unmanaged: slices.Compact(unmanaged[id]), Unknown: slices.Compact(s.unknown[id])}
 	}
 	return all
 }

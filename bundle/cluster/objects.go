@@ -106,7 +106,7 @@ func manager(w Write) string {
 	if w.Manager != "" {
 		return w.Manager
 	}
-	return FieldManager
+	return bundle.FieldManager
 }
 
 // Patch sends a JSON or merge patch, as for managedFields and for labels that
@@ -153,7 +153,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var stored *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -179,7 +179,7 @@ func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unst
 	var stored *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		*warned = (*warned)[:0]
-		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
+		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsConflict(err) {
 			return &permanent{err}
 		}

@@ -80,7 +80,7 @@ type buildCase struct {
 	// Unknown is why nothing can be known about objects.
 	Unknown map[string]string
 	// Contents are those of Namespaces and CRDs.
-	Contents map[string]Contents
+	Contents map[string]bundle.Contents
 	// Invalid objects were left out of the bundle.
 	Invalid []string
 	// Last is the run that left the fingerprints: without it there are none, and
@@ -163,7 +163,7 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	in := Input{
 		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{},
-		Contents: map[bundle.ID]Contents{}, Invalid: map[bundle.ID]bool{},
+		Contents: map[bundle.ID]bundle.Contents{}, Invalid: map[bundle.ID]bool{},
 	}
 	for _, u := range branded(c.Ours, inv) {
 		in.Live[idOf(u)], inv.Members[idOf(u)] = u, inventory.Status{}

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"brine/bundle/cluster"
+	"brine/bundle"
 	"brine/inventory"
 )
 
@@ -77,7 +77,7 @@ func managed(live *unstructured.Unstructured) (ours map[string]any, others []map
 	entries, _ := metadata["managedFields"].([]any)
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
-		if entry["manager"] == cluster.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
+		if entry["manager"] == bundle.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
 			ours = entry
 		} else if fields, ok := entry["fieldsV1"].(map[string]any); ok {
 			others = append(others, fields)

@@ -13,15 +13,6 @@ import (
 	"brine/inventory"
 )
 
-// Contents is what a Namespace or a CustomResourceDefinition holds that would be
-// lost with it.
-type Contents struct {
-	// Unmanaged are objects outside of the inventory, as messages name them.
-	Unmanaged []string
-	// Unknown is what could not be looked at, with the reason.
-	Unknown []string
-}
-
 // Guard decides whether an object may be deleted. It knows what the plan knows,
 // and is asked twice: for the plan, and again directly before the act.
 type Guard struct {
@@ -78,7 +69,7 @@ func (g *Guard) Holds(id bundle.ID) bool {
 }
 
 // Decide is every reason not to delete an object.
-func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds Contents) Verdict {
+func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bundle.Contents) Verdict {
 	owner := live.GetAnnotations()[inventory.OwningInventory]
 	asked := g.Absent[id]
 	reason, keep := keeps(live)

@@ -38,31 +38,31 @@ func mine(metadata string) string {
 
 func TestGuard(t *testing.T) {
 	const owned = "annotations: {config.k8s.io/owning-inventory: inv}"
-	theirs := Contents{Unmanaged: []string{"Secret held/theirs"}}
-	blind := Contents{Unknown: []string{"secrets (no right to list them)"}}
+	theirs := bundle.Contents{Unmanaged: []string{"Secret held/theirs"}}
+	blind := bundle.Contents{Unknown: []string{"secrets (no right to list them)"}}
 	for _, c := range []struct {
 		name, live string
-		holds      Contents
+		holds      bundle.Contents
 		guard      func(*Guard)
 		want       string
 	}{
-		{"ours", mine(owned), Contents{}, nil, "pruned"},
-		{"nobody's", mine("labels: {}"), Contents{}, nil, "detached: its annotation config.k8s.io/owning-inventory is gone"},
-		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), Contents{}, nil, `detached: it belongs to inventory "other"`},
-		{"kept by cli-utils' annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), Contents{}, nil, "detached: cli-utils.sigs.k8s.io/on-remove: keep"},
-		{"kept by the lifecycle's annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, client.lifecycle.config.k8s.io/deletion: detach}"), Contents{}, nil, "detached: client.lifecycle.config.k8s.io/deletion: detach"},
-		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), Contents{}, nil, "pruned"},
-		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), Contents{}, nil, "detached: it is controlled by Owner o"},
-		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), Contents{}, nil, "pruned"},
-		{"wanted absent", mine("labels: {}"), Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "pruned: the bundle wants it absent"},
-		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
-		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
-		{"the same object under another group", mine(owned), Contents{}, func(g *Guard) { g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}} }, "detached shared"},
-		{"--no-prune", mine(owned), Contents{}, func(g *Guard) { g.Options.NoPrune = true }, "skipped: --no-prune"},
-		{"an empty namespace", namespace, Contents{}, nil, "pruned"},
-		{"a namespace in use", namespace, Contents{}, func(g *Guard) { g.Namespaces = map[string]string{"held": "Pod held/p"} }, "skipped: still in use by Pod held/p"},
-		{"the inventory's namespace", namespace, Contents{}, func(g *Guard) { g.Home = "held" }, "skipped: it holds the inventory itself"},
-		{"the inventory's namespace, destroyed", namespace, Contents{}, func(g *Guard) { g.Home, g.Options.Destroy = "held", true }, "pruned"},
+		{"ours", mine(owned), bundle.Contents{}, nil, "pruned"},
+		{"nobody's", mine("labels: {}"), bundle.Contents{}, nil, "detached: its annotation config.k8s.io/owning-inventory is gone"},
+		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, nil, `detached: it belongs to inventory "other"`},
+		{"kept by cli-utils' annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, nil, "detached: cli-utils.sigs.k8s.io/on-remove: keep"},
+		{"kept by the lifecycle's annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, client.lifecycle.config.k8s.io/deletion: detach}"), bundle.Contents{}, nil, "detached: client.lifecycle.config.k8s.io/deletion: detach"},
+		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), bundle.Contents{}, nil, "pruned"},
+		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), bundle.Contents{}, nil, "detached: it is controlled by Owner o"},
+		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},
+		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "pruned: the bundle wants it absent"},
+		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
+		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
+		{"the same object under another group", mine(owned), bundle.Contents{}, func(g *Guard) { g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}} }, "detached shared"},
+		{"--no-prune", mine(owned), bundle.Contents{}, func(g *Guard) { g.Options.NoPrune = true }, "skipped: --no-prune"},
+		{"an empty namespace", namespace, bundle.Contents{}, nil, "pruned"},
+		{"a namespace in use", namespace, bundle.Contents{}, func(g *Guard) { g.Namespaces = map[string]string{"held": "Pod held/p"} }, "skipped: still in use by Pod held/p"},
+		{"the inventory's namespace", namespace, bundle.Contents{}, func(g *Guard) { g.Home = "held" }, "skipped: it holds the inventory itself"},
+		{"the inventory's namespace, destroyed", namespace, bundle.Contents{}, func(g *Guard) { g.Home, g.Options.Destroy = "held", true }, "pruned"},
 		{"a namespace with unmanaged objects", namespace, theirs, nil, "skipped stays: contains objects outside this inventory: Secret held/theirs"},
 		{"a namespace that cannot be read", namespace, blind, nil, "skipped stays: may contain objects outside this inventory: cannot read secrets (no right to list them)"},
 		{"forced", namespace, theirs, func(g *Guard) { g.Options.ForceNamespaces = true }, "pruned"},
@@ -71,10 +71,10 @@ func TestGuard(t *testing.T) {
 			g.Options.ForceNamespaces, g.Namespaces = true, map[string]string{"held": "Pod held/p"}
 		}, "skipped: still in use"},
 		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, namespace)): true} }, "skipped stays"},
-		{"a CRD without resources", crd, Contents{}, nil, "pruned"},
+		{"a CRD without resources", crd, bundle.Contents{}, nil, "pruned"},
 		{"a CRD with unmanaged resources", crd, theirs, nil, "skipped stays: contains objects outside this inventory"},
 		{"a CRD that cannot be read", crd, blind, nil, "skipped stays: may contain"},
-		{"a CRD in use", crd, Contents{}, func(g *Guard) {
+		{"a CRD in use", crd, bundle.Contents{}, func(g *Guard) {
 			g.Kinds = map[schema.GroupKind]string{{Group: "example.com", Kind: "Thing"}: "Thing.example.com a"}
 		}, "skipped: still in use by Thing.example.com a"},
 		{"contents of what holds nothing", mine(owned), theirs, nil, "pruned"},

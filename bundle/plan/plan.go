@@ -65,7 +65,7 @@ type Input struct {
 	// Unsure are objects of which nothing can be known, with the reason.
 	Unsure map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
-	Contents map[bundle.ID]Contents
+	Contents map[bundle.ID]bundle.Contents
 	// Invalid are objects of the bundle that were left out of it: they stay as
 	// they are, and somebody else tells of them.
 	Invalid map[bundle.ID]bool

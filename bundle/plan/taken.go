@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"brine/bundle/cluster"
 )
 
 // shownFields is how many fields are named of each manager.
@@ -24,14 +24,14 @@ func Taken(live, stored *unstructured.Unstructured) []string {
 	before, after := ownedSets(live), ownedSets(stored)
 	ours := &fieldpath.Set{}
 	for owner, set := range after {
-		if strings.HasPrefix(owner, cluster.FieldManager+"\x00") {
+		if strings.HasPrefix(owner, bundle.FieldManager+"\x00") {
 			ours = ours.Union(set)
 		}
 	}
 	lost := map[string]*fieldpath.Set{}
 	for owner, set := range before {
 		manager, _, _ := strings.Cut(owner, "\x00")
-		if manager == cluster.FieldManager {
+		if manager == bundle.FieldManager {
 			continue
 		}
 		rest := set
