@@ -3,8 +3,6 @@ package bundle
 import (
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/cli-utils/pkg/common"
 )
 
 func TestAnnotations(t *testing.T) {
@@ -49,14 +47,5 @@ func TestAnnotations(t *testing.T) {
 				t.Errorf("warnings\n%s\nwant\n%s", warnings, tt.warning)
 			}
 		})
-	}
-}
-
-// The lifecycle annotations are cli-utils' own.
-func TestAnnotationsAreThoseOfCliUtils(t *testing.T) {
-	for _, key := range []string{OnRemove, LifecycleDeletion} {
-		if len(allowed[key]) != 1 || !common.NoDeletion(key, allowed[key][0]) {
-			t.Errorf("%s: %v keeps nothing in cli-utils", key, allowed[key])
-		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/cli-utils/pkg/common"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -87,7 +86,7 @@ func TestFiftyThousandMembers(t *testing.T) {
 	}
 	heads := 0
 	for _, u := range list.Items {
-		if u.GetLabels()[common.InventoryLabel] != "" {
+		if u.GetLabels()[inventory.Label] != "" {
 			heads++
 		}
 	}

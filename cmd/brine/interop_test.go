@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	kubectl "k8s.io/kubectl/pkg/cmd/apply"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"sigs.k8s.io/cli-utils/pkg/common"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
@@ -54,7 +49,7 @@ func (k *kapply) run(command, text string, flags ...string) string {
 	dir := k.TempDir()
 	namespace, name, _ := strings.Cut(k.inventory, "/")
 	head := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + namespace +
-		"\n  labels: {" + common.InventoryLabel + ": " + k.id + "}\n"
+		"\n  labels: {" + inventory.Label + ": " + k.id + "}\n"
 	for file, content := range map[string]string{"inventory.yaml": head, "bundle.yaml": strings.ReplaceAll(text, "{ns}", k.ns)} {
 		if content == "" {
 			continue
@@ -159,51 +154,6 @@ func TestKubectlFindsAllMembers(t *testing.T) {
 	if got := strings.Fields(string(out)); len(got) != 7 {
 		t.Errorf("kubectl finds %v, want seven", got)
 	}
-}
-
-func TestKubectlAcceptsTheParent(t *testing.T) {
-	s := newScene(t)
-	away := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-away\"}\n"
-	s.apply(documents(configMap("a"), strings.ReplaceAll(configMap("b"), "namespace: {ns}\n", "namespace: {ns}-away\n"), away, deployment("web", 1, "1m"))).want(t, 0)
-
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.KubeConfig = &s.kubeconfig
-	factory := cmdutil.NewFactory(flags)
-	mapper, err := factory.ToRESTMapper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent, err := kubectl.ParseApplySetParentRef("configmap/inv", mapper)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent.Namespace = s.ns
-	rest, err := factory.UnstructuredClientForMapping(parent.RESTMapping)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := kubectl.NewApplySet(parent, kubectl.ApplySetTooling{Name: "brine", Version: "v0.0.0"}, mapper, rest)
-	if err := set.Validate(t.Context(), s.api); err != nil {
-		t.Fatalf("kubectl does not accept the parent: %v", err)
-	}
-	if got, want := set.ID(), inventory.ApplySetID(s.ns, "inv"); got != want {
-		t.Errorf("kubectl computes the id %s, brine %s", got, want)
-	}
-	// It reads the parent, and refuses one that does not conform.
-	if err := set.BeforeApply(nil, cmdutil.DryRunServer, metav1.FieldValidationStrict); err != nil {
-		t.Fatalf("kubectl does not accept the parent: %v", err)
-	}
-	if got := set.AllPrunableNamespaces(); !slices.Contains(got, s.ns+"-away") || !slices.Contains(got, s.ns) {
-		t.Errorf("kubectl would prune in %v", got)
-	}
-	if got := len(set.AllPrunableResources()); got != 3 {
-		t.Errorf("kubectl would prune %d kinds, want ConfigMap, Deployment and Namespace", got)
-	}
-	other := kubectl.NewApplySet(parent, kubectl.ApplySetTooling{Name: "kubectl", Version: "v0.0.0"}, mapper, rest)
-	if err := other.BeforeApply(nil, cmdutil.DryRunServer, metav1.FieldValidationStrict); err == nil || !strings.Contains(err.Error(), "brine") {
-		t.Errorf("another tool may write it: %v", err)
-	}
-	s.destroy().want(t, 0)
 }
 
 func TestTakeOverFrom(t *testing.T) {
