@@ -24,21 +24,38 @@ func Auxiliary(namespace, name string, id bundle.ID) string {
 	if id.Namespace != namespace {
 		return ""
 	}
-	rest, isBeside := strings.CutPrefix(id.Name, name)
+	rest, prefixed := strings.CutPrefix(id.Name, name)
 	switch {
-	case id.GroupKind == bundle.ConfigMapKind && isBeside && rest == "":
+	case id.GroupKind == bundle.ConfigMapKind && prefixed && rest == "":
 		return "the inventory itself"
-	case id.GroupKind == bundle.ConfigMapKind && isBeside && auxiliaryMap.MatchString(rest):
+	case id.GroupKind == bundle.ConfigMapKind && prefixed && auxiliaryMap.MatchString(rest):
 		return "a part of the inventory"
-	case id.GroupKind == bundle.SecretKind && isBeside && auxiliarySecret.MatchString(rest):
+	case id.GroupKind == bundle.SecretKind && prefixed && auxiliarySecret.MatchString(rest):
 		return "a part of the inventory"
-	case id.GroupKind == bundle.LeaseKind && id.Name == leaseName(name):
+	case id.GroupKind == bundle.LeaseKind && id.Name == LockName(name):
 		return "the lock of the inventory"
 	}
 	return ""
 }
 
-func leaseName(name string) string { return "brine-" + name }
+// LockName is the name of an inventory's Lease.
+func LockName(inventory string) string { return "brine-" + inventory }
+
+// OverflowName is the name of an inventory's overflow ConfigMap, from 1 on.
+func OverflowName(inventory string, n int) string { return fmt.Sprintf("%s-overflow-%d", inventory, n) }
+
+// FingerprintsName is the name of an inventory's ConfigMap of fingerprints, from 1 on.
+func FingerprintsName(inventory string, n int) string {
+	return fmt.Sprintf("%s-fingerprints-%d", inventory, n)
+}
+
+// RevisionName is the name of the Secret with one part of a revision, from 0 on.
+func RevisionName(inventory string, number, part int) string {
+	return fmt.Sprintf("%s-revision-%d-%d", inventory, number, part)
+}
+
+// KeyName is the name of the Secret with an inventory's key.
+func KeyName(inventory string) string { return inventory + "-brine-key" }
 
 // Reserved are the objects of a bundle that are the inventory namespace/name
 // itself, or auxiliary to it: problems that stop a run before its first write.

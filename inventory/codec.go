@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -15,23 +17,14 @@ import (
 	"brine/bundle"
 )
 
-const (
-	maxKey = 253 // of a ConfigMap, in bytes
-	// headBytes of keys and values go into the head: managedFields repeat every
-	// key, and etcd takes 1.5 MiB in all.
-	headBytes = 600 << 10
-	// statusBytes is the room kept for a member's status in the head.
-	statusBytes = 80
-	// overflowMembers go into one overflow ConfigMap; compressed they are far
-	// under 1 MiB even with the longest names.
-	overflowMembers = 2000
-)
+const maxKey = 253 // of a ConfigMap, in bytes
 
 var keyText = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
 
-// headKey is the member's key in the head; false when cli-utils could not
-// read it back ("_" in a name, cli-utils#487) or a ConfigMap could not hold it.
-func headKey(id bundle.ID) (string, bool) {
+// MemberKey is the member's key in the inventory object; false when cli-utils
+// could not read it back ("_" in a name, cli-utils#487) or a ConfigMap could not
+// hold it.
+func MemberKey(id bundle.ID) (string, bool) {
 	key := id.String()
 	if len(key) > maxKey || !keyText.MatchString(key) {
 		return "", false
@@ -40,9 +33,9 @@ func headKey(id bundle.ID) (string, bool) {
 	return key, err == nil && back == id
 }
 
-// parseKey reads a head's key, also those that cli-utils writes but cannot
-// read: an RBAC name with "_" in it.
-func parseKey(key string) (bundle.ID, error) {
+// ParseMemberKey reads a key of the inventory object, also those that cli-utils
+// writes but cannot read: an RBAC name with "_" in it.
+func ParseMemberKey(key string) (bundle.ID, error) {
 	if id, err := object.ParseObjMetadata(key); err == nil {
 		if id.GroupKind.Kind == "" || id.Name == "" {
 			return bundle.ID{}, fmt.Errorf("key %q names no object", key)
@@ -65,7 +58,8 @@ func parseKey(key string) (bundle.ID, error) {
 	return id, nil
 }
 
-func (s Status) encode() string {
+// Encode is the value of a member in the inventory object.
+func (s Status) Encode() string {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return ""
@@ -73,9 +67,9 @@ func (s Status) encode() string {
 	return string(text)
 }
 
-// decodeStatus reads a member's value. What cannot be read is not lost with
-// it: the key alone makes the member.
-func decodeStatus(text string) Status {
+// DecodeStatus reads a member's value. A value that cannot be read is an empty
+// status: the key alone makes the member.
+func DecodeStatus(text string) Status {
 	var s Status
 	_ = json.Unmarshal([]byte(text), &s)
 	return s
@@ -94,22 +88,33 @@ func (r record) id() bundle.ID {
 	return bundle.ID{Namespace: r.Namespace, Name: r.Name, GroupKind: schema.GroupKind{Group: r.Group, Kind: r.Kind}}
 }
 
-// memberRecords are what an overflow ConfigMap holds: each names an object.
-type memberRecords []record
-
-// UnmarshalJSON refuses what is no member.
-func (m *memberRecords) UnmarshalJSON(text []byte) error {
+// EncodeMembers packs members for an overflow ConfigMap.
+func EncodeMembers(members map[bundle.ID]Status) (string, error) {
 	var records []record
-	if err := json.Unmarshal(text, &records); err != nil {
-		return err
+	for _, id := range sorted(members) {
+		records = append(records, recordOf(id, members[id]))
 	}
+	return pack(records)
+}
+
+// DecodeMembers is the inverse of EncodeMembers. Each member names an object.
+func DecodeMembers(packed string) (map[bundle.ID]Status, error) {
+	var records []record
+	if err := unpack(packed, &records); err != nil {
+		return nil, err
+	}
+	members := map[bundle.ID]Status{}
 	for i, r := range records {
 		if r.Kind == "" || r.Name == "" {
-			return fmt.Errorf("its member %d names no object", i+1)
+			return nil, fmt.Errorf("decode: its member %d names no object", i+1)
 		}
+		members[r.id()] = r.Status
 	}
-	*m = records
-	return nil
+	return members, nil
+}
+
+func sorted[V any](m map[bundle.ID]V) []bundle.ID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func recordOf(id bundle.ID, s Status) record {

@@ -61,8 +61,8 @@ type savedProblem struct {
 	Message string        `json:"message"`
 }
 
-// encode is the content, compressed, and its checksum.
-func (c *Content) encode() (packed []byte, sum string, err error) {
+// Encode is the content, compressed, and its checksum.
+func (c *Content) Encode() (packed []byte, sum string, err error) {
 	out := content{Namespace: c.Namespace, Options: c.Options, Objects: []savedObject{}}
 	for _, o := range c.Bundle.Objects {
 		s := savedObject{Content: o.Content.Object, Source: o.Source}
@@ -97,9 +97,9 @@ func checksum(packed []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// decodeContent is the inverse of encode. name, like "revision-3", goes before
+// DecodeContent is the inverse of Encode. name, like "revision-3", goes before
 // the files of the bundle. Content without a checksum is an older version's.
-func decodeContent(packed []byte, sum, name string) (*Content, error) {
+func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	if sum != "" && sum != checksum(packed) {
 		return nil, errors.New("its content does not have the checksum that was stored with it")
 	}

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"encoding/json"
 	"reflect"
 	"testing"
 
@@ -11,68 +10,6 @@ import (
 
 	"brine/bundle"
 )
-
-// FuzzMembers: whatever stands in an inventory's ConfigMaps, reading it does
-// not panic, and gives members that name an object or an error. A member that
-// is written is read back as it was.
-func FuzzMembers(f *testing.F) {
-	for _, key := range []string{
-		"ns_name_apps_Deployment", "_name__Namespace", "ns_a__b_rbac.authorization.k8s.io_Role", "ns_a_b_rbac.authorization.k8s.io_Role",
-		"_system__a_b_rbac.authorization.k8s.io_ClusterRole", "____", "_", "", "a_b_c", "ns_name__", "ns__rbac.authorization.k8s.io_Role",
-	} {
-		f.Add(key, `{"strategy":"Apply","actuation":"Succeeded","reconcile":"Pending"}`, `[{"kind":"Role","group":"rbac.authorization.k8s.io","namespace":"ns","name":"a_b"}]`, `{"1":{"generation":1,"members":1}}`)
-	}
-	for _, text := range []string{`[{}]`, `[{"kind":"Role"}]`, `[null]`, `null`, `{}`, `[{"name":1}]`, ``, `[{"kind":"A","name":"b"},{"kind":"A","name":"b"}]`} {
-		f.Add("ns_name_apps_Deployment", text, text, text)
-	}
-	f.Fuzz(func(t *testing.T, key, status, overflow, parts string) {
-		packed, err := packText(overflow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inv := Empty("ns", "inv", "")
-		head := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: status}}}
-		head.SetLabels(map[string]string{Label: inv.ID})
-		head.SetAnnotations(map[string]string{overflowParts: parts, containedKinds: parts, moreNamespaces: parts, tooling: "brine/v1"})
-		sides := []unstructured.Unstructured{
-			*inv.side("inv-overflow-1", Overflow, membersKey, packed), *inv.side("inv-overflow-2", Overflow, membersKey, overflow), // not even base64
-			*inv.side("inv-fingerprints-1", Prints, printsKey, packed),
-		}
-		if err := inv.decode(head, sides); err != nil {
-			return
-		}
-		if len(inv.overflow)+len(inv.broken) != 2 || len(inv.broken) > len(inv.Damage()) {
-			t.Errorf("%d read, %d broken, damage: %q", len(inv.overflow), len(inv.broken), inv.Damage())
-		}
-		_, _ = inv.RecordedKinds()
-		_, _ = inv.RecordedNamespaces()
-		_ = inv.partsText()
-		for id, s := range inv.Members {
-			if id.Name == "" || id.GroupKind.Kind == "" {
-				t.Errorf("a member that names no object: %#v", id)
-			}
-			if got := decodeStatus(s.encode()); got != s {
-				t.Errorf("status %+v is read back as %+v", s, got)
-			}
-			if own, ok := headKey(id); ok {
-				if got, err := parseKey(own); err != nil || got != id {
-					t.Errorf("%#v is written as %q and read back as %#v, %v", id, own, got, err)
-				}
-			}
-			if r := recordOf(id, s); r.id() != id {
-				t.Errorf("%#v is written as %+v", id, r)
-			}
-		}
-	})
-}
-
-// packText packs what need not be JSON.
-func packText(text string) (string, error) {
-	if json.Valid([]byte(text)) {
-		return pack(json.RawMessage(text))
-	}
-	return pack(text)
-}
 
 // FuzzRevision: whatever a revision's Secret holds, decoding it does not panic;
 // and what was decoded is the same when it is encoded and decoded again.
@@ -86,9 +23,9 @@ func FuzzRevision(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = decodeContent([]byte(text), "", "revision-1")
+		_, _ = DecodeContent([]byte(text), "", "revision-1")
 		packed := compress(t, text)
-		c, err := decodeContent(packed, checksum(packed), "revision-1")
+		c, err := DecodeContent(packed, checksum(packed), "revision-1")
 		if err != nil {
 			return
 		}
@@ -111,11 +48,11 @@ func FuzzRevision(f *testing.F) {
 
 func encodeAndDecode(t *testing.T, c *Content) *Content {
 	t.Helper()
-	packed, sum, err := c.encode()
+	packed, sum, err := c.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := decodeContent(packed, sum, "revision-1")
+	back, err := DecodeContent(packed, sum, "revision-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +77,11 @@ func TestRevisionKeepsLargeIntegers(t *testing.T) {
 	c := &Content{Bundle: &bundle.Bundle{Objects: []*bundle.Object{{
 		ID: bundle.ID{Name: "a", GroupKind: schema.GroupKind{Group: "example.com", Kind: "A"}}, Content: u,
 	}}}}
-	packed, sum, err := c.encode()
+	packed, sum, err := c.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := decodeContent(packed, sum, "revision-1")
+	back, err := DecodeContent(packed, sum, "revision-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,24 +1,20 @@
-// Package inventory remembers which objects belong to a bundle: cli-utils'
-// ConfigMap (kapply reads it, prunes by it, destroys by it), which is also the
-// parent of a kubectl ApplySet, with overflow ConfigMaps for what does not fit
-// into it. At every instant the inventory holds at least all that we own.
+// Package inventory is the data of an inventory, which remembers the objects of
+// a bundle: members with their statuses, fingerprints, revisions, the ownership
+// metadata of members, and how all of it is encoded. Values come in, values and
+// encoded text go out: package inventory/store reads and writes the cluster.
 package inventory
 
 import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
 )
 
 // Labels and annotations that tie objects to an inventory. cli-utils' and
@@ -30,30 +26,19 @@ const (
 	// PartOf is the label of every member: the ApplySet's ID (KEP-3659). Live
 	// members are found by it, with one LIST a kind.
 	PartOf = "applyset.kubernetes.io/part-of"
-	// Label is cli-utils' label of the head: the inventory's ID.
+	// Label is cli-utils' label of the inventory object: the inventory's ID.
 	Label = "cli-utils.sigs.k8s.io/inventory-id"
-	// Side is the label of all ConfigMaps beside the head: the inventory's ID.
-	Side = "brine.dev/inventory"
-	// Overflow is the label of the ConfigMaps that hold what does not fit into
-	// the head. They must not carry cli-utils' label: it refuses two with one ID.
-	Overflow = "brine.dev/inventory-overflow"
-
-	// The head's label and annotations as an ApplySet's parent.
-	parentID       = "applyset.kubernetes.io/id"
-	tooling        = "applyset.kubernetes.io/tooling"
-	containedKinds = "applyset.kubernetes.io/contains-group-kinds"
-	moreNamespaces = "applyset.kubernetes.io/additional-namespaces"
+	// AuxiliaryLabel is the label of all auxiliary objects: the inventory's ID.
+	AuxiliaryLabel = "brine.dev/inventory"
+	// OverflowLabel is the label of the ConfigMaps that hold what does not fit into
+	// the inventory object. They must not carry cli-utils' label: it refuses two
+	// objects with one ID.
+	OverflowLabel = "brine.dev/inventory-overflow"
+	// FingerprintsLabel is the label of the ConfigMaps that hold fingerprints.
+	FingerprintsLabel = "brine.dev/inventory-fingerprints"
+	// RevisionLabel is the label of the Secrets that hold a revision: its number.
+	RevisionLabel = "brine.dev/revision"
 )
-
-// annotationBytes are what the head's annotations may come to in all: the
-// server takes 256 KiB, and others annotate it too. The ApplySet's list of
-// namespaces, which is optional and only a hint where to look, is left out when
-// it does not fit: cut, it would be wrong.
-const annotationBytes = 192 << 10
-
-// ErrConflict says that somebody else wrote the inventory since it was read. The run has
-// to look again before it writes anything.
-var ErrConflict = errors.New("the inventory changed while it was being used")
 
 // Status is cli-utils' status of one member, in its words:
 // Apply or Delete; Pending, Succeeded, Skipped or Failed; the same and Timeout.
@@ -66,7 +51,7 @@ type Status struct {
 // Pending is a member's status before it was applied.
 var Pending = Status{Strategy: "Apply", Actuation: "Pending", Reconcile: "Pending"}
 
-// Inventory is one inventory as it was read, with what changed since.
+// Inventory is what is known of one inventory.
 type Inventory struct {
 	Namespace string
 	Name      string
@@ -77,24 +62,6 @@ type Inventory struct {
 	Fingerprints map[bundle.ID]Fingerprint
 	// Key keys the hashes of Secrets; nil where none is needed.
 	Key *Key
-	// Version is brine's version, for the ApplySet's tooling annotation.
-	Version string
-
-	client   *cluster.Client
-	head     *unstructured.Unstructured   // nil: not there yet
-	overflow []*unstructured.Unstructured // sorted by name
-	prints   []*unstructured.Unstructured
-	place    map[bundle.ID]string         // the ConfigMap that holds a member
-	spare    map[string]string            // data of the head that is not a member's
-	held     map[string]part              // what each of overflow is known to hold
-	lost     map[string]part              // what the head names, and is not there
-	broken   []*unstructured.Unstructured // overflow that cannot be read
-	unnamed  bool                         // what the head names cannot be read
-	unmarked []string                     // parts that lost their labels
-	taken    []string                     // names of parts that are something else's
-	damage   []string                     // why members may be missing; see Open
-
-	lastRevision string // to be written to the head
 }
 
 // ApplySetID is the ApplySet's ID of an inventory: the value of the PartOf
@@ -113,7 +80,7 @@ func DefaultID(namespace, name string) string {
 	return stem + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Empty is an inventory that is not on any cluster.
+// Empty is an inventory without members. Its ID is DefaultID if id is "".
 func Empty(namespace, name, id string) *Inventory {
 	if id == "" {
 		id = DefaultID(namespace, name)
@@ -127,96 +94,34 @@ func (inv *Inventory) ApplySetID() string { return ApplySetID(inv.Namespace, inv
 // Selector matches the inventory's live members.
 func (inv *Inventory) Selector() string { return PartOf + "=" + inv.ApplySetID() }
 
-// Exists says whether the inventory is on the cluster.
-func (inv *Inventory) Exists() bool { return inv.head != nil }
-
-// Brand puts on an object what makes it a member.
-func (inv *Inventory) Brand(u *unstructured.Unstructured) {
-	annotations := maps.Clone(u.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[OwningInventory] = inv.ID
-	u.SetAnnotations(annotations)
-	labels := maps.Clone(u.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[PartOf] = inv.ApplySetID()
-	u.SetLabels(labels)
+// SetOwner puts the ownership metadata of a member on an object.
+func (inv *Inventory) SetOwner(u *unstructured.Unstructured) {
+	u.SetAnnotations(with(u.GetAnnotations(), OwningInventory, inv.ID))
+	u.SetLabels(with(u.GetLabels(), PartOf, inv.ApplySetID()))
 }
 
-// Kinds are the group-kinds of all members, sorted as the ApplySet's
-// annotation lists them.
-func (inv *Inventory) Kinds() []schema.GroupKind {
-	seen := map[schema.GroupKind]bool{}
-	for id := range inv.Members {
-		seen[id.GroupKind] = true
+// ClearOwner is the metadata of a merge patch that takes the inventory's
+// ownership metadata off an object; nil where there is none.
+func (inv *Inventory) ClearOwner(live *unstructured.Unstructured) map[string]any {
+	metadata := map[string]any{}
+	if live.GetAnnotations()[OwningInventory] == inv.ID {
+		metadata["annotations"] = map[string]any{OwningInventory: nil}
 	}
-	if len(inv.damage) > 0 { // those of members that are still to be found
-		recorded, _ := inv.RecordedKinds()
-		for _, gk := range recorded {
-			seen[gk] = true
-		}
+	if live.GetLabels()[PartOf] == inv.ApplySetID() {
+		metadata["labels"] = map[string]any{PartOf: nil}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	if len(metadata) == 0 {
+		return nil
+	}
+	metadata["uid"] = live.GetUID()
+	return metadata
 }
 
-func (inv *Inventory) namespaces() []string {
-	seen := map[string]bool{}
-	for id := range inv.Members {
-		if id.Namespace != "" && id.Namespace != inv.Namespace {
-			seen[id.Namespace] = true
-		}
+func with(m map[string]string, key, value string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]string{}
 	}
-	if len(inv.damage) > 0 {
-		recorded, _ := inv.RecordedNamespaces()
-		for _, namespace := range recorded {
-			if namespace != inv.Namespace {
-				seen[namespace] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
-// brandHead makes the head what cli-utils and kubectl expect of it.
-func (inv *Inventory) brandHead(u *unstructured.Unstructured) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[Label] = inv.ID
-	labels[parentID] = inv.ApplySetID()
-	u.SetLabels(labels)
-
-	kinds := inv.Kinds()
-	names := make([]string, len(kinds))
-	for i, gk := range kinds {
-		names[i] = gk.String()
-	}
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[tooling] = "brine/" + inv.Version
-	annotations[containedKinds] = strings.Join(names, ",")
-	if inv.lastRevision != "" {
-		annotations[revisionHead] = inv.lastRevision
-	}
-	if !inv.unnamed {
-		delete(annotations, overflowParts)
-	}
-	if parts := inv.partsText(); parts != "" {
-		annotations[overflowParts] = parts
-	}
-	annotations[moreNamespaces] = strings.Join(inv.namespaces(), ",")
-	size := 0
-	for key, value := range annotations {
-		size += len(key) + len(value)
-	}
-	if size > annotationBytes {
-		delete(annotations, moreNamespaces)
-	}
-	u.SetAnnotations(annotations)
+	m[key] = value
+	return m
 }

@@ -26,7 +26,7 @@ func (r *run) thisCluster(ctx context.Context) (*plan.BoundCluster, error) {
 func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 	b := &plan.Bound{
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
-		Digest: r.digest(), Inventory: plan.BindInventory(r.inv), Steps: []plan.BoundStep{},
+		Digest: r.digest(), Inventory: plan.BindInventory(&r.inv.Inventory), Steps: []plan.BoundStep{},
 		Options: r.deciding(),
 	}
 	for i, s := range r.plan.Steps {

@@ -12,20 +12,21 @@ import (
 	"brine/bundle/ready"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // carryOut executes the plan and leaves the inventory true.
 func (r *run) carryOut(ctx context.Context) error {
 	e := r.execute(ctx)
 	cause := context.Cause(ctx)
-	if errors.Is(cause, inventory.ErrLockLost) {
+	if errors.Is(cause, store.ErrLockLost) {
 		return cause // whoever took the lock writes the inventory now
 	}
 	if errors.Is(e.halted, report.ErrTimeout) {
 		r.record.TimedOut()
 	}
 	r.diagnose(r.after.diagnosis, e) //nolint:contextcheck // also after time ran out
-	if cause = context.Cause(ctx); errors.Is(cause, inventory.ErrLockLost) {
+	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
 		return cause
 	}
 	// Also an interrupted run writes down what it did, but without taking long.
@@ -85,7 +86,7 @@ func (r *run) writeDown(ctx context.Context, e *execution) error {
 	}
 	cancel()
 	err = r.finish(ctx, gone, statuses)
-	for attempt := 1; errors.Is(err, inventory.ErrConflict) && attempt < 3; attempt++ {
+	for attempt := 1; errors.Is(err, store.ErrConflict) && attempt < 3; attempt++ {
 		// Somebody annotated it, say. What we have to say of it still holds.
 		if err = r.inv.Reload(ctx); err == nil {
 			err = r.finish(ctx, gone, statuses)

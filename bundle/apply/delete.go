@@ -16,7 +16,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
-	"brine/inventory"
 )
 
 // guardTries is how often a deletion is decided anew because the object changed
@@ -169,7 +168,7 @@ func (e *execution) detachFrom(ctx context.Context, n *node, resource cluster.Re
 		return outcome{node: n, action: plan.Failed, err: fmt.Errorf("detach: %w", err)}
 	}
 	for range guardTries {
-		marks := unmark(live, e.inv)
+		marks := e.inv.ClearOwner(live)
 		if marks == nil || n.Shared {
 			return done
 		}
@@ -193,23 +192,6 @@ func (e *execution) detachFrom(ctx context.Context, n *node, resource cluster.Re
 		}
 	}
 	return failed(errChanging)
-}
-
-// unmark is the metadata of a merge patch that takes an inventory's ownership
-// metadata off an object; nil where there is none.
-func unmark(live *unstructured.Unstructured, inv *inventory.Inventory) map[string]any {
-	marks := map[string]any{}
-	if live.GetAnnotations()[inventory.OwningInventory] == inv.ID {
-		marks["annotations"] = map[string]any{inventory.OwningInventory: nil}
-	}
-	if live.GetLabels()[inventory.PartOf] == inv.ApplySetID() {
-		marks["labels"] = map[string]any{inventory.PartOf: nil}
-	}
-	if len(marks) == 0 {
-		return nil
-	}
-	marks["uid"] = live.GetUID()
-	return marks
 }
 
 // deletions are the objects that this run has deleted. Appliers share it.

@@ -275,7 +275,7 @@ func (g *ground) branded(u *unstructured.Unstructured) *unstructured.Unstructure
 		return nil
 	}
 	u = u.DeepCopy()
-	g.inv.Brand(u)
+	g.inv.SetOwner(u)
 	return u
 }
 
@@ -307,7 +307,7 @@ func (g *ground) askDelete(ctx context.Context, s *plan.Step) verdict {
 // askDetach shows what an object looks like without our marks.
 func (g *ground) askDetach(ctx context.Context, s *plan.Step) verdict {
 	v := verdict{action: plan.Detached, reason: s.Reason, verified: byServer}
-	marks := unmark(s.Live, g.inv)
+	marks := g.inv.ClearOwner(s.Live)
 	if marks == nil || s.Shared {
 		return v
 	}

@@ -8,7 +8,7 @@ import (
 
 	"brine/bundle/cluster"
 	"brine/bundle/report"
-	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // ExitCode is what an error that ended a run early stands for.
@@ -19,7 +19,7 @@ func ExitCode(err error) int {
 		return report.ExitOK
 	case errors.As(err, &s):
 		return s.Code
-	case errors.Is(err, inventory.ErrLocked), errors.Is(err, inventory.ErrTaken), errors.Is(err, inventory.ErrLockLost), errors.Is(err, inventory.ErrConflict):
+	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict):
 		return report.ExitLocked
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
 		return report.ExitUnreachable

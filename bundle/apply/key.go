@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/redact"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // needsKey says whether hashes of what a Secret holds are to be made: a bundle
@@ -21,7 +22,7 @@ func (r *run) needsKey() bool {
 }
 
 func (r *run) loadKey(ctx context.Context) error {
-	key, err := inventory.LoadKey(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name)
+	key, err := store.LoadKey(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name)
 	r.key = key
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // take takes the lock, unless this run has it. Where its namespace is not there
@@ -21,7 +22,7 @@ func (r *run) take(ctx context.Context) error {
 		return nil
 	}
 	held, err := r.lock.Take(ctx)
-	if apierrors.IsNotFound(err) && !errors.Is(err, inventory.ErrTaken) && !r.Plan.Destroy {
+	if apierrors.IsNotFound(err) && !errors.Is(err, store.ErrTaken) && !r.Plan.Destroy {
 		if err := r.makeNamespace(ctx); err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func (r *run) makeNamespace(ctx context.Context) error {
 		if o.ID.GroupKind == bundle.NamespaceKind && o.ID.Name == r.Inventory.Namespace {
 			namespace = o.Content.DeepCopy()
 			// There is no inventory where there is no namespace.
-			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).Brand(namespace)
+			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).SetOwner(namespace)
 		}
 	}
 	body, err := namespace.MarshalJSON()

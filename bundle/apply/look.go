@@ -80,7 +80,7 @@ func (r *run) makePlan(ctx context.Context) error {
 		return err
 	}
 	in := plan.Input{
-		Graph: r.graph, Absent: r.bundle.Absent, Inventory: r.inv,
+		Graph: r.graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
 		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan, Invalid: map[bundle.ID]bool{},
 	}
 	for _, p := range r.bundle.Invalid {
@@ -143,5 +143,5 @@ func (r *run) holds(ctx context.Context) (map[bundle.ID]bundle.Contents, error) 
 // ownSide says whether labels are those of our own inventory's ConfigMaps and
 // Secrets.
 func (r *run) ownSide(labels map[string]string) bool {
-	return labels[inventory.Side] == r.inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == r.inv.ID
+	return labels[inventory.AuxiliaryLabel] == r.inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == r.inv.ID
 }

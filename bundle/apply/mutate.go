@@ -32,7 +32,7 @@ func (e *execution) mutate(ctx context.Context, n *node) (mutated, error) {
 		return m, err
 	}
 	content := n.Object.Content.DeepCopy()
-	e.inv.Brand(content)
+	e.inv.SetOwner(content)
 	sources := map[bundle.ID]*unstructured.Unstructured{}
 	for _, s := range subs {
 		id, source, err := e.source(ctx, n, s, sources)

@@ -12,6 +12,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // Checked is what can be known of a bundle without a server.
@@ -91,10 +92,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 		return report.BadBundle(c.Problems...)
 	}
 	r.tellInvalid()
-	r.inv = &inventory.Inventory{Namespace: r.Inventory.Namespace, Name: r.Inventory.Name, ID: r.Inventory.ID}
-	if r.inv.ID == "" {
-		r.inv.ID = inventory.DefaultID(r.inv.Namespace, r.inv.Name)
-	}
+	r.inv = &store.Inventory{Inventory: *inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID)}
 	r.record.Result.Inventory.ID = r.inv.ID
 	r.Plan.Policy = plan.AdoptIfNoInventory
 	if r.needsKey() {
@@ -103,7 +101,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if err := r.keyDigests(ctx); err != nil {
 		return err
 	}
-	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: r.inv, Options: r.Plan})
+	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory, Options: r.Plan})
 	if len(problems) > 0 {
 		return report.BadBundle(problems...)
 	}

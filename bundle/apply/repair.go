@@ -19,6 +19,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // RepairOptions are what a user says about a repair of an inventory.
@@ -76,14 +77,14 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	var lock *inventory.Lock
+	var lock *store.Lock
 	if !o.DryRun {
 		var err error
-		if lock, err = inventory.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, inventory.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
+		if lock, err = store.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, store.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
 			return nil, err
 		}
 	}
-	inv, err := inventory.Open(ctx, c, o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID, o.Version)
+	inv, err := store.Open(ctx, c, o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 // finder searches the cluster for members.
 type finder struct {
 	client *cluster.Client
-	inv    *inventory.Inventory
+	inv    *store.Inventory
 	repair *Repair
 	ids    []bundle.ID // to be added
 
@@ -233,13 +234,13 @@ func (f *finder) judge(id bundle.ID, item metav1.PartialObjectMetadata) {
 
 // write takes the lock, which proves that no other run wrote the inventory since
 // it was read, and writes it.
-func (f *finder) write(ctx context.Context, lock *inventory.Lock) error {
+func (f *finder) write(ctx context.Context, lock *store.Lock) error {
 	held, err := lock.Take(ctx)
 	if err != nil {
 		return err
 	}
 	err = f.inv.Repair(held, f.ids, len(f.repair.NotSearched) == 0)
-	if cause := context.Cause(held); err != nil && errors.Is(cause, inventory.ErrLockLost) {
+	if cause := context.Cause(held); err != nil && errors.Is(cause, store.ErrLockLost) {
 		err = cause
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)

@@ -19,6 +19,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // Options are what a user says about a run.
@@ -63,11 +64,11 @@ type run struct {
 	record *report.Recorder
 	after  shutdown
 
-	inv *inventory.Inventory
+	inv *store.Inventory
 	key *inventory.Key // of the hashes of Secrets; nil where none is needed
 	// secretive: the bundle holds Secrets, so a key is needed.
 	secretive bool
-	lock      *inventory.Lock
+	lock      *store.Lock
 	held      context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run goes on with it
 	began     bool            // the plan is being carried out: nothing is done again
 	graph     *order.Graph
@@ -111,10 +112,10 @@ func (r *run) run(ctx context.Context) error {
 	for attempt, races := 1, 0; ; {
 		err := r.attempt(ctx)
 		switch {
-		case errors.Is(err, inventory.ErrTaken) && races < 10:
+		case errors.Is(err, store.ErrTaken) && races < 10:
 			r.inv = nil // another run was first: all it did has to be read
 			races++
-		case errors.Is(err, inventory.ErrConflict) && attempt < 3 && !r.began:
+		case errors.Is(err, store.ErrConflict) && attempt < 3 && !r.began:
 			// Somebody else wrote the inventory since it was read: look again.
 			r.inv = nil
 			attempt++
@@ -146,7 +147,7 @@ func (r *run) begin(ctx context.Context) error {
 // read waits until nobody else is at work, and reads the inventory.
 func (r *run) read(ctx context.Context) error {
 	if r.DryRun == "none" && r.held == nil {
-		lock, err := inventory.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, inventory.Wait{
+		lock, err := store.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, store.Wait{
 			Until:  r.record.Begin.Add(r.LockTimeout),
 			Report: func(message string) { r.record.Emit(report.Event{Type: report.Warning, Message: message}) },
 		})
@@ -166,7 +167,7 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 	}
 	err := r.goThrough(ctx)
 	if r.held != nil {
-		if cause := context.Cause(r.held); errors.Is(cause, inventory.ErrLockLost) {
+		if cause := context.Cause(r.held); errors.Is(cause, store.ErrLockLost) {
 			return cause // and not what broke because of it
 		}
 	}
@@ -174,10 +175,10 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 }
 
 func (r *run) load(ctx context.Context) error {
-	var inv *inventory.Inventory
+	var inv *store.Inventory
 	both, reading := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		inv, err = inventory.Load(reading, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
+		inv, err = store.Load(reading, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
 		return err
 	})
 	if r.secretive {
@@ -187,7 +188,7 @@ func (r *run) load(ctx context.Context) error {
 		return err
 	}
 	r.inv = inv
-	if !r.Plan.Destroy && inv.Headless() {
+	if !r.Plan.Destroy && inv.OnlyAuxiliary() {
 		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
 			inv.Namespace, inv.Name, inv.Namespace, inv.Name))
 	}
@@ -258,7 +259,7 @@ func (r *run) goThrough(ctx context.Context) error {
 
 // order makes the graph and compiles the rules of readiness.
 func (r *run) order() error {
-	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, r.inv, r.Plan); problem != nil {
+	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, &r.inv.Inventory, r.Plan); problem != nil {
 		return report.BadBundle(*problem)
 	}
 	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(id bundle.ID) bool {

@@ -11,7 +11,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
 	"brine/bundle/report"
-	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // Status reads an inventory and the state that its members are in now. Its exit
@@ -22,7 +22,7 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	inv, err := inventory.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
+	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
 	}

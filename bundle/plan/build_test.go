@@ -252,7 +252,7 @@ func withUIDs(all objects) []*unstructured.Unstructured {
 func branded(all objects, inv *inventory.Inventory) []*unstructured.Unstructured {
 	live := withUIDs(all)
 	for _, u := range live {
-		inv.Brand(u)
+		inv.SetOwner(u)
 	}
 	return live
 }

@@ -204,7 +204,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return &Step{ID: o.ID, GVK: o.GVK, Object: o, Action: Created, Reason: "generateName: new in each run, not tracked"}, nil
 	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
-	in.Inventory.Brand(content)
+	in.Inventory.SetOwner(content)
 	body, err := json.Marshal(content.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)

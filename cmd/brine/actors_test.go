@@ -289,7 +289,7 @@ func (tr *trial) stored(which string) (*target, error) {
 	}
 	for i := range list.Items {
 		u := &list.Items[i]
-		if which == "inv" && u.GetName() == "inv" || which == "overflow" && u.GetLabels()[inventory.Overflow] != "" {
+		if which == "inv" && u.GetName() == "inv" || which == "overflow" && u.GetLabels()[inventory.OverflowLabel] != "" {
 			return &target{resource: "v1/configmaps", content: u}, nil
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/cmd/brine/output"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // completionTimeout bounds how long a shell waits for the cluster.
@@ -105,7 +106,7 @@ func (r *runFlags) revisions(conn *connection) func(context.Context, *cluster.Cl
 		if err != nil {
 			return nil, err
 		}
-		inv, err := inventory.Load(ctx, c, where.Namespace, where.Name, where.ID, version())
+		inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version())
 		if err != nil {
 			return nil, err
 		}

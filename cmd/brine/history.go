@@ -15,6 +15,7 @@ import (
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 func newHistory(s streams) *cobra.Command {
@@ -32,7 +33,7 @@ func newHistory(s streams) *cobra.Command {
 	})
 }
 
-func printHistory(s streams, format string, inv *inventory.Inventory, history []inventory.Revision) error {
+func printHistory(s streams, format string, inv *store.Inventory, history []inventory.Revision) error {
 	if format == "json" {
 		if history == nil {
 			history = []inventory.Revision{}
@@ -96,7 +97,7 @@ func (r *runFlags) revision(ctx context.Context, s streams, conn *connection, nu
 		}
 	}
 	content, err := inv.LoadRevision(ctx, number)
-	if errors.Is(err, inventory.ErrNoRevision) {
+	if errors.Is(err, store.ErrNoRevision) {
 		return nil, &coded{report.ExitBadBundle, err}
 	}
 	if err != nil {

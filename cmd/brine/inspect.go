@@ -12,7 +12,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
-	"brine/inventory"
+	"brine/inventory/store"
 )
 
 // inspect makes a command of one that only reads an inventory: status, history.
@@ -49,12 +49,12 @@ func (r *runFlags) reach(s streams, conn *connection) (report.Inventory, *cluste
 }
 
 // load reads the inventory, which has to be there.
-func (r *runFlags) load(ctx context.Context, s streams, conn *connection) (*inventory.Inventory, error) {
+func (r *runFlags) load(ctx context.Context, s streams, conn *connection) (*store.Inventory, error) {
 	where, client, err := r.reach(s, conn)
 	if err != nil {
 		return nil, err
 	}
-	inv, err := inventory.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
+	inv, err := store.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
 	if err != nil {
 		return nil, &coded{apply.ExitCode(err), err}
 	}

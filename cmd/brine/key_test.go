@@ -54,7 +54,7 @@ func TestHashesOfSecretsAreKeyed(t *testing.T) {
 	text := keyed(password)
 	s.apply(text).want(t, 0)
 	u := s.live("v1/secrets", s.ns, keySecret)
-	if u == nil || u.GetLabels()[inventory.Side] == "" {
+	if u == nil || u.GetLabels()[inventory.AuxiliaryLabel] == "" {
 		t.Fatal("there is no key, or it has no label")
 	}
 	digest := s.template()

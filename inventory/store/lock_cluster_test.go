@@ -1,4 +1,4 @@
-package inventory_test
+package store_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/clustertest"
-	"brine/inventory"
+	"brine/inventory/store"
 )
 
 const shortLease = 3 * time.Second
@@ -27,7 +27,7 @@ type stalled struct {
 	*testing.T
 	proxy   *clustertest.Proxy
 	client  *cluster.Client
-	lock    *inventory.Lock
+	lock    *store.Lock
 	held    context.Context //nolint:containedctx // it ends when the lock is lost
 	ns      string
 	direct  *cluster.Client
@@ -43,7 +43,7 @@ func newStalled(t *testing.T) *stalled {
 	s.client = client(t, s.proxy.Config(t))
 	s.leases = c.Dynamic(t).Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace(s.ns)
 	var err error
-	if s.lock, err = inventory.AwaitShort(t.Context(), s.client, s.ns, "inv", inventory.Wait{}, shortLease); err != nil {
+	if s.lock, err = store.AwaitShort(t.Context(), s.client, s.ns, "inv", store.Wait{}, shortLease); err != nil {
 		t.Fatal(err)
 	}
 	if s.held, err = s.lock.Take(t.Context()); err != nil {
@@ -104,10 +104,10 @@ func (s *stalled) eventually(what string, ok func() bool) {
 
 // expire stalls the server until the lease has run out, and been asked for some
 // times more.
-func (s *stalled) expire() *inventory.Lock {
+func (s *stalled) expire() *store.Lock {
 	s.Helper()
 	s.stall()
-	other, err := inventory.AwaitShort(s.Context(), s.direct, s.ns, "inv", inventory.Wait{}, shortLease)
+	other, err := store.AwaitShort(s.Context(), s.direct, s.ns, "inv", store.Wait{}, shortLease)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestLockOutlivesAStalledServer(t *testing.T) {
 	s.stall()
 	first := s.write("sent-before") // under way when the lease runs out
 	s.eventually("the first write arrives", func() bool { return s.arrived(http.MethodPost, "configmaps") == 1 })
-	if _, err := inventory.AwaitShort(t.Context(), s.direct, s.ns, "inv", inventory.Wait{}, shortLease); err != nil {
+	if _, err := store.AwaitShort(t.Context(), s.direct, s.ns, "inv", store.Wait{}, shortLease); err != nil {
 		t.Fatal(err)
 	}
 	second := s.write("begun-after")
@@ -156,7 +156,7 @@ func TestLockTakenWhileTheServerStalls(t *testing.T) {
 	write := s.write("too-late")
 	close(s.release)
 	<-s.held.Done()
-	if err := context.Cause(s.held); !errors.Is(err, inventory.ErrLockLost) || !strings.Contains(err.Error(), "process ") {
+	if err := context.Cause(s.held); !errors.Is(err, store.ErrLockLost) || !strings.Contains(err.Error(), "process ") {
 		t.Errorf("the run ends with %v", err)
 	}
 	if err := <-write; err == nil {
@@ -197,7 +197,7 @@ func TestLockRenewedByACloneIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.held.Done()
-	if err := context.Cause(s.held); !errors.Is(err, inventory.ErrLockLost) {
+	if err := context.Cause(s.held); !errors.Is(err, store.ErrLockLost) {
 		t.Errorf("the run ends with %v", err)
 	}
 }
@@ -215,9 +215,9 @@ func TestLeaseThatLastsTenYearsIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported := ""
-	_, err := inventory.AwaitShort(t.Context(), client(t, c.Config(t)), ns, "inv",
-		inventory.Wait{Until: time.Now().Add(time.Second), Report: func(message string) { reported = message }}, shortLease)
-	if !errors.Is(err, inventory.ErrLocked) {
+	_, err := store.AwaitShort(t.Context(), client(t, c.Config(t)), ns, "inv",
+		store.Wait{Until: time.Now().Add(time.Second), Report: func(message string) { reported = message }}, shortLease)
+	if !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the error is %v", err)
 	}
 	for _, words := range []string{"process 12 on host far-away", "2026-01-01", "87600h", "--lock-timeout", "kubectl delete lease -n " + ns + " brine-inv"} {

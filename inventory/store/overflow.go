@@ -1,4 +1,4 @@
-package inventory
+package store
 
 import (
 	"encoding/json"
@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/inventory"
 )
 
 const (
-	// overflowParts is the head's annotation that names the overflow ConfigMaps
+	// overflowParts is the annotation of the inventory object that names the overflow ConfigMaps
 	// by their numbers: {"1":{"generation":3,"members":2000}}. cli-utils and
 	// kubectl do not look at it; an inventory of an older version has none.
 	overflowParts = "brine.dev/inventory-overflow-parts"
@@ -23,7 +24,7 @@ const (
 	overflowGeneration = "brine.dev/inventory-generation"
 )
 
-// part is an overflow ConfigMap as the head names it. What is on the cluster may
+// part is an overflow ConfigMap as the inventory object names it. What is on the cluster may
 // be newer, when a run was killed between two writes: it holds all that the run
 // may own then. It is never older.
 type part struct {
@@ -35,8 +36,8 @@ type part struct {
 // that nothing else names.
 var ErrDamaged = errors.New("the inventory is damaged")
 
-// mark writes down which generation a ConfigMap is, and whose.
-func (p part) mark(u *unstructured.Unstructured, id string) {
+// label writes to a ConfigMap which generation it is, and of which inventory.
+func (p part) label(u *unstructured.Unstructured, id string) {
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -47,7 +48,7 @@ func (p part) mark(u *unstructured.Unstructured, id string) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[Side], labels[Overflow] = id, id
+	labels[inventory.AuxiliaryLabel], labels[inventory.OverflowLabel] = id, id
 	u.SetLabels(labels)
 }
 
@@ -59,7 +60,7 @@ func generationOf(u *unstructured.Unstructured) int64 {
 	return n
 }
 
-// partsText is the head's annotation. What is lost stays named until it is found.
+// partsText is the annotation of the inventory object. What is lost stays named until it is found.
 func (inv *Inventory) partsText() string {
 	all := maps.Clone(inv.held)
 	maps.Copy(all, inv.lost)
@@ -77,12 +78,12 @@ func (inv *Inventory) partsText() string {
 	return string(text)
 }
 
-// compare finds what the head names, and is not there.
+// compare finds what the inventory object names, and is not there.
 func (inv *Inventory) compare() {
-	if inv.head == nil {
+	if inv.object == nil {
 		return
 	}
-	text, ok := inv.head.GetAnnotations()[overflowParts]
+	text, ok := inv.object.GetAnnotations()[overflowParts]
 	if !ok {
 		return
 	}
@@ -114,11 +115,6 @@ func (inv *Inventory) compare() {
 	}
 }
 
-// Headless says whether auxiliary objects are there without the head.
-func (inv *Inventory) Headless() bool {
-	return inv.head == nil && len(inv.prints)+len(inv.overflow) > 0
-}
-
 // Damage says what is missing of the inventory; nothing if it is whole.
 func (inv *Inventory) Damage() []string { return inv.damage }
 
@@ -138,30 +134,4 @@ func (inv *Inventory) unusable() []string {
 		names = append(names, u.GetName())
 	}
 	return names
-}
-
-// RecordedKinds are the kinds of all members, as the head lists them; false if it
-// does not.
-func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
-	names, ok := inv.recorded(containedKinds)
-	var kinds []schema.GroupKind
-	for _, name := range names {
-		kinds = append(kinds, schema.ParseGroupKind(name))
-	}
-	return kinds, ok
-}
-
-// RecordedNamespaces are the namespaces of all members, the inventory's own
-// included, as the head lists them; false if it does not.
-func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
-	names, ok := inv.recorded(moreNamespaces)
-	return append(names, inv.Namespace), ok
-}
-
-func (inv *Inventory) recorded(key string) ([]string, bool) {
-	if inv.head == nil || !strings.HasPrefix(inv.head.GetAnnotations()[tooling], "brine/") {
-		return nil, false
-	}
-	text, ok := inv.head.GetAnnotations()[key]
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), ok
 }

@@ -1,4 +1,4 @@
-package inventory
+package store
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (inv *Inventory) Recover(ctx context.Context) error {
 			inv.broken = append(inv.broken, u)
 			continue
 		}
-		inv.unmarked = append(inv.unmarked, name)
+		inv.unlabelled = append(inv.unlabelled, name)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 		}
 	}
 	dirty := inv.assign(found)
-	for _, name := range inv.unmarked {
+	for _, name := range inv.unlabelled {
 		dirty[name] = true
 	}
 	if err := inv.write(ctx, dirty); err != nil {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package inventory
+package store
 
 import (
 	"errors"

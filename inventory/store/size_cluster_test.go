@@ -1,4 +1,4 @@
-package inventory_test
+package store_test
 
 import (
 	"fmt"

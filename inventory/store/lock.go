@@ -1,4 +1,4 @@
-package inventory
+package store
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/inventory"
 )
 
-// leases is known without discovery.
 const (
 	// leaseDuration outlives an election of etcd, and an API server under load.
 	leaseDuration = time.Minute
@@ -80,7 +80,7 @@ func Await(ctx context.Context, c *cluster.Client, namespace, name string, wait 
 func newLock(c *cluster.Client, namespace, name string) *Lock {
 	return &Lock{
 		client:   c,
-		id:       bundle.ID{Namespace: namespace, Name: leaseName(name), GroupKind: bundle.LeaseKind},
+		id:       bundle.ID{Namespace: namespace, Name: inventory.LockName(name), GroupKind: bundle.LeaseKind},
 		duration: leaseDuration,
 	}
 }

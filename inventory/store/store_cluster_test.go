@@ -1,4 +1,4 @@
-package inventory_test
+package store_test
 
 import (
 	"fmt"
@@ -19,6 +19,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/clustertest"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
 func TestMain(m *testing.M) {
@@ -36,9 +37,9 @@ func client(t *testing.T, config *rest.Config) *cluster.Client {
 	return c
 }
 
-func load(t *testing.T, c *cluster.Client, ns string) *inventory.Inventory {
+func load(t *testing.T, c *cluster.Client, ns string) *store.Inventory {
 	t.Helper()
-	inv, err := inventory.Load(t.Context(), c, ns, "inv", "", "0.0.0")
+	inv, err := store.Load(t.Context(), c, ns, "inv", "", "0.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestFiftyThousandMembers(t *testing.T) {
 	if err := inv.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = c.Dynamic(t).Resource(maps).Namespace(ns).List(t.Context(), metav1.ListOptions{LabelSelector: inventory.Side}); err != nil || len(list.Items) > 0 {
+	if list, err = c.Dynamic(t).Resource(maps).Namespace(ns).List(t.Context(), metav1.ListOptions{LabelSelector: inventory.AuxiliaryLabel}); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d ConfigMaps are left: %v", len(list.Items), err)
 	}
 }
@@ -132,7 +133,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				}
 				p := c.Proxy(t, clustertest.ProxyOptions{Intercept: after(n, cut)})
 				owned := maps.Clone(load(t, direct, ns).Members)
-				inv, err := inventory.Load(t.Context(), client(t, p.Config(t)), ns, "inv", "", "0.0.0")
+				inv, err := store.Load(t.Context(), client(t, p.Config(t)), ns, "inv", "", "0.0.0")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/inventory"
+)
+
+// The label and annotations of the inventory object as an ApplySet's parent
+// (KEP-3659).
+const (
+	parentID       = "applyset.kubernetes.io/id"
+	tooling        = "applyset.kubernetes.io/tooling"
+	containedKinds = "applyset.kubernetes.io/contains-group-kinds"
+	moreNamespaces = "applyset.kubernetes.io/additional-namespaces"
+)
+
+// annotationBytes are what the annotations of the inventory object may come to in all: the
+// server takes 256 KiB, and others annotate it too. The ApplySet's list of
+// namespaces, which is optional and only a hint where to look, is left out when
+// it does not fit: cut, it would be wrong.
+const annotationBytes = 192 << 10
+
+// Kinds are the group-kinds of all members, sorted as the ApplySet's
+// annotation lists them.
+func (inv *Inventory) Kinds() []schema.GroupKind {
+	seen := map[schema.GroupKind]bool{}
+	for id := range inv.Members {
+		seen[id.GroupKind] = true
+	}
+	if len(inv.damage) > 0 { // those of members that are still to be found
+		recorded, _ := inv.RecordedKinds()
+		for _, gk := range recorded {
+			seen[gk] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+func (inv *Inventory) namespaces() []string {
+	seen := map[string]bool{}
+	for id := range inv.Members {
+		if id.Namespace != "" && id.Namespace != inv.Namespace {
+			seen[id.Namespace] = true
+		}
+	}
+	if len(inv.damage) > 0 {
+		recorded, _ := inv.RecordedNamespaces()
+		for _, namespace := range recorded {
+			if namespace != inv.Namespace {
+				seen[namespace] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// setParent makes the inventory object what cli-utils and kubectl expect of it.
+func (inv *Inventory) setParent(u *unstructured.Unstructured) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[inventory.Label] = inv.ID
+	labels[parentID] = inv.ApplySetID()
+	u.SetLabels(labels)
+
+	kinds := inv.Kinds()
+	names := make([]string, len(kinds))
+	for i, gk := range kinds {
+		names[i] = gk.String()
+	}
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[tooling] = "brine/" + inv.version
+	annotations[containedKinds] = strings.Join(names, ",")
+	if inv.lastRevision != "" {
+		annotations[revisionHead] = inv.lastRevision
+	}
+	if !inv.unnamed {
+		delete(annotations, overflowParts)
+	}
+	if parts := inv.partsText(); parts != "" {
+		annotations[overflowParts] = parts
+	}
+	annotations[moreNamespaces] = strings.Join(inv.namespaces(), ",")
+	size := 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	if size > annotationBytes {
+		delete(annotations, moreNamespaces)
+	}
+	u.SetAnnotations(annotations)
+}
+
+// RecordedKinds are the kinds of all members, as the inventory object lists them; false if it
+// does not.
+func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
+	names, ok := inv.recorded(containedKinds)
+	var kinds []schema.GroupKind
+	for _, name := range names {
+		kinds = append(kinds, schema.ParseGroupKind(name))
+	}
+	return kinds, ok
+}
+
+// RecordedNamespaces are the namespaces of all members, the inventory's own
+// included, as the inventory object lists them; false if it does not.
+func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
+	names, ok := inv.recorded(moreNamespaces)
+	return append(names, inv.Namespace), ok
+}
+
+func (inv *Inventory) recorded(key string) ([]string, bool) {
+	if inv.object == nil || !strings.HasPrefix(inv.object.GetAnnotations()[tooling], "brine/") {
+		return nil, false
+	}
+	text, ok := inv.object.GetAnnotations()[key]
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), ok
+}

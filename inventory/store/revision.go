@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+const (
+	revisionInfo = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
+	revisionHead = "brine.dev/last-revision" // annotation of the inventory object: the same, of the last one
+	revisionKey  = "bundle.json.zst"
+	revisionSum  = "sha256" // beside the first part: the checksum of all parts
+	// revisionBytes of compressed bundle go into one Secret (1 MiB is the limit).
+	revisionBytes = 900 << 10
+)
+
+// Last is the inventory's last revision; its Number is 0 if there is none.
+func (inv *Inventory) Last() inventory.Revision {
+	var r inventory.Revision
+	if inv.object != nil {
+		_ = json.Unmarshal([]byte(inv.object.GetAnnotations()[revisionHead]), &r)
+	}
+	return r
+}
+
+// SaveRevision keeps the bundle as a new revision, unless it is the last one
+// again with the same result; a limit of 0 saves none. The object names it with
+// its next write, in Finish: so a revision that was cut short is overwritten by
+// the next.
+func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
+	last := inv.Last()
+	if limit <= 0 || (last.Digest == r.Digest && last.Result == r.Result) {
+		return last, nil
+	}
+	r.Number = last.Number + 1
+	if last.Digest == r.Digest {
+		r.Number = last.Number // the same bundle, which came to something else this time
+	}
+	packed, sum, err := c.Encode()
+	if err != nil {
+		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
+	}
+	parts := slices.Collect(slices.Chunk(packed, revisionBytes))
+	r.Parts = len(parts)
+	for i, part := range parts {
+		if err := inv.writePart(ctx, r, i, part, sum); err != nil {
+			return r, fmt.Errorf("save revision %d: %w", r.Number, err)
+		}
+	}
+	info, err := json.Marshal(r)
+	if err != nil {
+		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
+	}
+	inv.lastRevision = string(info)
+	return r, nil
+}
+
+func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int, part []byte, sum string) error {
+	data := map[string]any{revisionKey: base64.StdEncoding.EncodeToString(part)}
+	if i == 0 {
+		data[revisionSum] = base64.StdEncoding.EncodeToString([]byte(sum))
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"type":      "brine.dev/revision",
+		"immutable": false,
+		"data":      data,
+	}}
+	u.SetGroupVersionKind(bundle.SecretKind.WithVersion("v1"))
+	u.SetNamespace(inv.Namespace)
+	u.SetName(inventory.RevisionName(inv.Name, r.Number, i))
+	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, inventory.RevisionLabel: strconv.Itoa(r.Number)})
+	if i == 0 {
+		info, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		u.SetAnnotations(map[string]string{revisionInfo: string(info)})
+	}
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	// Server-u apply, because a part of a run that was cut short may be there.
+	id := bundle.ID{Namespace: inv.Namespace, Name: u.GetName(), GroupKind: bundle.SecretKind}
+	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
+		return fmt.Errorf("Secret %s/%s: %w", inv.Namespace, u.GetName(), err) //nolint:staticcheck // a kind
+	}
+	return nil
+}
+
+// Trim deletes the revisions up to a number.
+func (inv *Inventory) Trim(ctx context.Context, upTo int) error {
+	if upTo <= 0 {
+		return nil
+	}
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+	if err != nil {
+		return fmt.Errorf("trim the history: %w", err)
+	}
+	return inv.deleteRevisions(ctx, items, upTo)
+}
+
+// Remains says whether there are auxiliary objects of an inventory that is not
+// there itself.
+func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
+	if len(inv.fingerprints)+len(inv.overflow) > 0 {
+		return true, nil
+	}
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
+	if err != nil {
+		return false, fmt.Errorf("look for remainders of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
+	}
+	return len(items) > 0, nil
+}
+
+// DeleteHistory deletes the key and all revisions, known to the inventory object or not: the
+// one that an interrupted run was about to save, too.
+func (inv *Inventory) DeleteHistory(ctx context.Context) error {
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
+	if err != nil {
+		return fmt.Errorf("list Secrets: %w", err)
+	}
+	return inv.deleteRevisions(ctx, items, 0)
+}
+
+func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata, upTo int) error {
+	for i := range items {
+		isKey := items[i].Name == inventory.KeyName(inv.Name) && upTo == 0
+		if n, err := strconv.Atoi(items[i].Labels[inventory.RevisionLabel]); !isKey && (err != nil || (upTo > 0 && n > upTo)) {
+			continue
+		}
+		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
+		if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
+			return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// History are the revisions that are kept, the newest first.
+func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	}
+	var history []inventory.Revision
+	for i := range items {
+		var r inventory.Revision
+		if json.Unmarshal([]byte(items[i].Annotations[revisionInfo]), &r) == nil && r.Number > 0 {
+			history = append(history, r)
+		}
+	}
+	slices.SortFunc(history, func(a, b inventory.Revision) int { return b.Number - a.Number })
+	return history, nil
+}
+
+// ErrNoRevision says that the history does not hold the revision that was asked for.
+var ErrNoRevision = errors.New("no such revision")
+
+// ErrDamagedRevision says that a revision is not as it was saved.
+var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed; brine history lists the others")
+
+// LoadRevision reads what a revision keeps, and verifies that it is as it was
+// saved.
+func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.Content, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("read revision %d of inventory %s/%s: %w", number, inv.Namespace, inv.Name, err)
+	}
+	var packed []byte
+	var sum string
+	for i, parts := 0, 1; i < parts; i++ {
+		id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, number, i), GroupKind: bundle.SecretKind}
+		damaged := func(what string) error {
+			return fail(fmt.Errorf("%w: %s: %s", ErrDamagedRevision, bundle.Name(id), what))
+		}
+		u, err := inv.client.Get(ctx, cluster.Secrets, id)
+		switch {
+		case err != nil:
+			return nil, fail(err)
+		case u == nil && i == 0:
+			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); brine history lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name)
+		case u == nil:
+			return nil, damaged("it is missing")
+		}
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		if i == 0 {
+			var r inventory.Revision
+			if err := json.Unmarshal([]byte(u.GetAnnotations()[revisionInfo]), &r); err != nil || r.Parts < 1 {
+				return nil, damaged("its annotation " + revisionInfo + " cannot be read")
+			}
+			parts = r.Parts
+			text, _ := base64.StdEncoding.DecodeString(data[revisionSum])
+			sum = string(text)
+		}
+		part, err := base64.StdEncoding.DecodeString(data[revisionKey])
+		if err != nil || len(part) == 0 {
+			return nil, damaged("its data " + revisionKey + " cannot be read")
+		}
+		packed = append(packed, part...)
+	}
+	c, err := inventory.DecodeContent(packed, sum, fmt.Sprintf("revision-%d", number))
+	if err != nil {
+		// Not wrapped: an unexpected EOF in it is not the connection's.
+		return nil, fail(fmt.Errorf("%w: %s", ErrDamagedRevision, err.Error()))
+	}
+	return c, nil
+}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+const (
+	// objectBytes of keys and values go into the inventory object: managedFields
+	// repeat every key, and etcd takes 1.5 MiB in all.
+	objectBytes = 600 << 10
+	// statusBytes is the room kept for a member's status in the inventory object.
+	statusBytes = 80
+	// overflowMembers go into one overflow ConfigMap; compressed they are far
+	// under 1 MiB even with the longest names.
+	overflowMembers = 2000
+)
+
+// Add writes the union of the members and ids, before the first of ids is
+// applied. Members never move from one ConfigMap to another, so after every
+// single write the inventory holds all that it held before.
+func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
+	return inv.write(ctx, inv.assign(ids))
+}
+
+// assign makes members of ids, and says which ConfigMaps are to be written.
+func (inv *Inventory) assign(ids []bundle.ID) (dirty map[string]bool) {
+	counts := map[string]int{}
+	for _, name := range inv.unusable() {
+		counts[name] = overflowMembers
+	}
+	size := 0
+	for id, place := range inv.place {
+		counts[place]++
+		if place == inv.Name {
+			size += len(id.String()) + statusBytes
+		}
+	}
+	dirty = map[string]bool{}
+	for _, id := range ids {
+		if _, ok := inv.Members[id]; ok {
+			continue
+		}
+		place := inv.Name
+		key, ok := inventory.MemberKey(id)
+		if size += len(key) + statusBytes; !ok || size > objectBytes {
+			size -= len(key) + statusBytes
+			place = inv.roomyOverflow(counts)
+		}
+		inv.Members[id], inv.place[id] = inventory.Pending, place
+		counts[place]++
+		dirty[place] = true
+	}
+	if inv.object == nil {
+		dirty[inv.Name] = true
+	}
+	return dirty
+}
+
+func (inv *Inventory) roomyOverflow(counts map[string]int) string {
+	for n := 1; ; n++ {
+		name := inventory.OverflowName(inv.Name, n)
+		if counts[name] < overflowMembers {
+			return name
+		}
+	}
+}
+
+// Finish writes how the run ended: gone leaves the inventory (each of them was
+// seen gone, detached, or never ours), statuses are stored.
+func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
+	dirty := map[string]bool{}
+	for _, id := range gone {
+		if place, ok := inv.place[id]; ok {
+			dirty[place] = true
+			delete(inv.Members, id)
+			delete(inv.place, id)
+			delete(inv.Fingerprints, id)
+		}
+	}
+	for id, status := range statuses {
+		if old, ok := inv.Members[id]; ok && old != status {
+			inv.Members[id] = status
+			dirty[inv.place[id]] = true
+		}
+	}
+	return inv.write(ctx, dirty)
+}
+
+// write writes what is dirty. A part of the overflow is written before the inventory object,
+// which names it as it is then, and deleted after the inventory object names it no more: so
+// a part that is missing, or is older than the inventory object says, is never the trace of
+// a run that was killed.
+func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
+	counts := map[string]int{}
+	for _, place := range inv.place {
+		counts[place]++
+	}
+	var empty []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(dirty)) {
+		if name == inv.Name {
+			continue
+		}
+		if counts[name] > 0 {
+			if err := inv.writeOverflow(ctx, name); err != nil {
+				return inv.failed("overflow ConfigMap "+name, err)
+			}
+			continue
+		}
+		delete(inv.held, name)
+		inv.overflow = slices.DeleteFunc(inv.overflow, func(u *unstructured.Unstructured) bool {
+			if u.GetName() == name {
+				empty = append(empty, u)
+			}
+			return u.GetName() == name
+		})
+	}
+	if err := inv.writeObject(ctx, dirty[inv.Name]); err != nil {
+		return inv.failed("ConfigMap", err)
+	}
+	for _, u := range empty {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("overflow ConfigMap "+u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (inv *Inventory) failed(what string, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		err = errors.Join(ErrConflict, err)
+	}
+	return fmt.Errorf("write inventory %s/%s: %s: %w", inv.Namespace, inv.Name, what, err)
+}
+
+// writeObject writes the inventory object if its members changed, or what it says of the
+// kinds and namespaces of all.
+func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if inv.object != nil {
+		object = inv.object.DeepCopy()
+	}
+	object.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
+	object.SetNamespace(inv.Namespace)
+	object.SetName(inv.Name)
+	inv.setParent(object)
+	if !dirty && inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations()) {
+		return nil
+	}
+	data := map[string]any{}
+	for id, place := range inv.place {
+		if place != inv.Name {
+			continue
+		}
+		if key, ok := inventory.MemberKey(id); ok {
+			data[key] = inv.Members[id].Encode()
+		}
+	}
+	for key, value := range inv.spare {
+		if id, err := inventory.ParseMemberKey(key); err == nil {
+			if _, ok := inv.Members[id]; ok {
+				data[key] = value
+			}
+		}
+	}
+	object.Object["data"] = data
+	stored, err := inv.put(ctx, object)
+	if err != nil {
+		return err
+	}
+	inv.object = stored
+	return nil
+}
+
+// put creates or updates an object. One that somebody deleted since it was read
+// is created again: all that it held is known.
+func (inv *Inventory) put(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if u.GetResourceVersion() != "" {
+		stored, err := inv.client.Update(ctx, cluster.ConfigMaps, u)
+		if !apierrors.IsNotFound(err) {
+			return stored, err
+		}
+		u.SetResourceVersion("")
+		u.SetUID("")
+	}
+	return inv.client.Create(ctx, cluster.ConfigMaps, u, cluster.Write{})
+}
+
+func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
+	members := map[bundle.ID]inventory.Status{}
+	for id, place := range inv.place {
+		if place == name {
+			members[id] = inv.Members[id]
+		}
+	}
+	packed, err := inventory.EncodeMembers(members)
+	if err != nil {
+		return err
+	}
+	now := part{Generation: max(inv.held[name].Generation, inv.lost[name].Generation) + 1, Members: len(members)}
+	at := slices.IndexFunc(inv.overflow, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+	u := inv.auxiliary(name, inventory.OverflowLabel, membersKey, packed)
+	if at >= 0 {
+		u = inv.overflow[at].DeepCopy()
+		u.Object["binaryData"] = map[string]any{membersKey: packed}
+	}
+	now.label(u, inv.ID)
+	if u, err = inv.put(ctx, u); err != nil {
+		return err
+	}
+	if at < 0 {
+		inv.overflow = append(inv.overflow, u)
+	} else {
+		inv.overflow[at] = u
+	}
+	inv.held[name] = now
+	return nil
+}
+
+// auxiliary is a new auxiliary ConfigMap.
+func (inv *Inventory) auxiliary(name, label, key, packed string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"binaryData": map[string]any{key: packed}}}
+	u.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
+	u.SetNamespace(inv.Namespace)
+	u.SetName(name)
+	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, label: inv.ID})
+	return u
+}
+
+func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) error {
+	_, err := inv.client.Delete(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()})
+	return err
+}
+
+// Delete removes the inventory itself, when it has no members left: the history
+// and the cache before the inventory object, so that it can be found until they are gone; the
+// overflow after it, because the inventory object names its parts. An inventory without a object
+// is removed by what is left of it.
+func (inv *Inventory) Delete(ctx context.Context) error {
+	if err := inv.DeleteHistory(ctx); err != nil {
+		return inv.failed("delete the history", err)
+	}
+	for _, u := range inv.fingerprints {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("delete ConfigMap "+u.GetName(), err)
+		}
+	}
+	if inv.object != nil {
+		// Bound to the version that was read: whoever wrote it since added members.
+		id := configMapID(inv.Namespace, inv.Name)
+		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, id, cluster.Deletion{UID: inv.object.GetUID(), Version: inv.object.GetResourceVersion()}); err != nil {
+			return inv.failed("delete ConfigMap", err)
+		}
+	}
+	for _, u := range inv.overflow {
+		if err := inv.remove(ctx, u); err != nil {
+			return inv.failed("delete ConfigMap "+u.GetName(), err)
+		}
+	}
+	inv.object, inv.overflow, inv.fingerprints = nil, nil, nil
+	return nil
+}

@@ -1,0 +1,215 @@
+// Package store reads and writes inventories on the cluster, by package cluster:
+// cli-utils' ConfigMap (kapply reads it, prunes by it, destroys by it), which is
+// also the parent of a kubectl ApplySet, with auxiliary ConfigMaps and Secrets,
+// and the lock of a run. An inventory's data comes out, what a run did goes in. At
+// every instant the inventory on the cluster holds at least all that we own.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+// ErrConflict says that another run or tool wrote the inventory since it was read.
+// The run has to read the live state again before it writes anything.
+var ErrConflict = errors.New("the inventory changed while it was being used")
+
+// Inventory is one inventory as it was read, with what changed since.
+type Inventory struct {
+	inventory.Inventory
+
+	version      string // brine's, for the ApplySet's tooling annotation
+	client       *cluster.Client
+	object       *unstructured.Unstructured   // the inventory object; nil: not there yet
+	overflow     []*unstructured.Unstructured // sorted by name
+	fingerprints []*unstructured.Unstructured
+	place        map[bundle.ID]string         // the ConfigMap that holds a member
+	spare        map[string]string            // data of the inventory object in another tool's spelling
+	held         map[string]part              // what each of overflow is known to hold
+	lost         map[string]part              // what the inventory object names, and is not there
+	broken       []*unstructured.Unstructured // overflow that cannot be read
+	unnamed      bool                         // the names of the overflow cannot be read
+	unlabelled   []string                     // parts that lost their labels
+	taken        []string                     // names of parts that another object has
+	damage       []string                     // why members may be missing; see Open
+	lastRevision string                       // to be written to the inventory object
+}
+
+// Exists says whether the inventory is on the cluster.
+func (inv *Inventory) Exists() bool { return inv.object != nil }
+
+// OnlyAuxiliary says whether auxiliary objects are there without the inventory
+// object.
+func (inv *Inventory) OnlyAuxiliary() bool {
+	return inv.object == nil && len(inv.fingerprints)+len(inv.overflow) > 0
+}
+
+func configMapID(namespace, name string) bundle.ID {
+	return bundle.ID{Namespace: namespace, Name: name, GroupKind: bundle.ConfigMapKind}
+}
+
+const (
+	membersKey      = "members.json.zst"
+	fingerprintsKey = "fingerprints.json.zst"
+)
+
+// Load reads the inventory namespace/name: two requests. One that is not there
+// is empty. wantID, unless empty, has to be its ID. An inventory that cannot be
+// read, wholly and surely, is an error: a run without it would forget objects.
+func Load(ctx context.Context, c *cluster.Client, namespace, name, wantID, version string) (*Inventory, error) {
+	inv, err := Open(ctx, c, namespace, name, wantID, version)
+	if err != nil {
+		return nil, err
+	}
+	return inv, inv.whole()
+}
+
+// Open is Load for an inventory that may be damaged: see Damage.
+func Open(ctx context.Context, c *cluster.Client, namespace, name, wantID, version string) (*Inventory, error) {
+	inv := &Inventory{Inventory: inventory.Inventory{Namespace: namespace, Name: name, ID: wantID}, version: version, client: c}
+	if err := inv.load(ctx); err != nil {
+		return nil, fmt.Errorf("read inventory %s/%s: %w", namespace, name, err)
+	}
+	return inv, nil
+}
+
+func (inv *Inventory) load(ctx context.Context) error {
+	object, auxiliary, err := inv.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.decode(object, auxiliary)
+}
+
+// decode takes what was fetched apart; what was known before is forgotten.
+func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unstructured.Unstructured) error {
+	inv.Members, inv.Fingerprints = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}
+	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
+	inv.overflow, inv.fingerprints, inv.broken, inv.damage = nil, nil, nil, nil
+	inv.held, inv.lost = map[string]part{}, map[string]part{}
+	inv.unnamed, inv.unlabelled, inv.taken = false, nil, nil
+	inv.object = object
+	if err := inv.loadObject(); err != nil {
+		return err
+	}
+	slices.SortFunc(auxiliary, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for i := range auxiliary {
+		u := &auxiliary[i]
+		switch {
+		case !strings.HasPrefix(u.GetName(), inv.Name+"-"):
+			continue // another inventory's that has the same ID
+		case u.GetLabels()[inventory.OverflowLabel] != "":
+			if err := inv.loadOverflow(u); err != nil {
+				inv.broken = append(inv.broken, u)
+				inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s cannot be read: %s", u.GetName(), err.Error()))
+			}
+		case u.GetLabels()[inventory.FingerprintsLabel] != "":
+			inv.fingerprints = append(inv.fingerprints, u)
+			text, _, _ := unstructured.NestedString(u.Object, "binaryData", fingerprintsKey)
+			maps.Copy(inv.Fingerprints, inventory.DecodeFingerprints(text))
+		}
+	}
+	inv.compare()
+	return nil
+}
+
+// fetch reads the inventory object, and what is beside it, at the same time: by the ID that
+// was asked for, or the one that brine gives, and again if the inventory object has another.
+func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructured, auxiliary []unstructured.Unstructured, err error) {
+	id := inv.ID
+	if id == "" {
+		id = inventory.DefaultID(inv.Namespace, inv.Name)
+	}
+	list := func(ctx context.Context) (err error) {
+		auxiliary, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
+		return err
+	}
+	both, beside := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		object, err = inv.client.Get(beside, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
+		return err
+	})
+	both.Go(func() error { return list(beside) })
+	if err := both.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if object != nil && inv.ID == "" {
+		if id = object.GetLabels()[inventory.Label]; id != inventory.DefaultID(inv.Namespace, inv.Name) && id != "" {
+			err = list(ctx)
+		}
+	}
+	return object, auxiliary, err
+}
+
+func (inv *Inventory) loadObject() error {
+	if inv.object == nil {
+		if inv.ID == "" {
+			inv.ID = inventory.DefaultID(inv.Namespace, inv.Name)
+		}
+		return nil
+	}
+	id := inv.object.GetLabels()[inventory.Label]
+	switch {
+	case id == "":
+		return fmt.Errorf("ConfigMap %s/%s is there but is no inventory: it has no label %s; choose another name for the inventory",
+			inv.Namespace, inv.Name, inventory.Label)
+	case inv.ID != "" && inv.ID != id:
+		return fmt.Errorf("its id is %q, not the %q that was asked for: it belongs to something else", id, inv.ID)
+	}
+	inv.ID = id
+	data, _, err := unstructured.NestedStringMap(inv.object.Object, "data")
+	if err != nil {
+		return fmt.Errorf("data of the ConfigMap: %w", err)
+	}
+	for key, value := range data {
+		id, err := inventory.ParseMemberKey(key)
+		if err != nil {
+			return fmt.Errorf("%w: repair or remove that key of the ConfigMap, nothing was changed", err)
+		}
+		if inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
+			continue // taken for a member by an older version: it would prune the inventory
+		}
+		inv.Members[id] = inventory.DecodeStatus(value)
+		inv.place[id] = inv.Name
+		if own, ok := inventory.MemberKey(id); !ok || own != key {
+			inv.spare[key] = value // written by another tool: we keep its spelling
+		}
+	}
+	return nil
+}
+
+func (inv *Inventory) loadOverflow(u *unstructured.Unstructured) error {
+	text, _, _ := unstructured.NestedString(u.Object, "binaryData", membersKey)
+	members, err := inventory.DecodeMembers(text)
+	if err != nil {
+		return err
+	}
+	for id, status := range members {
+		if _, ok := inv.place[id]; ok || inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
+			continue
+		}
+		inv.Members[id], inv.place[id] = status, u.GetName()
+	}
+	inv.overflow = append(inv.overflow, u)
+	inv.held[u.GetName()] = part{Generation: generationOf(u), Members: len(members)}
+	return nil
+}
+
+// Reload reads the inventory again, after ErrConflict.
+func (inv *Inventory) Reload(ctx context.Context) error {
+	if err := inv.load(ctx); err != nil {
+		return fmt.Errorf("read inventory %s/%s again: %w", inv.Namespace, inv.Name, err)
+	}
+	return inv.whole()
+}
