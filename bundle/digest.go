@@ -3,164 +3,151 @@ package bundle
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"hash"
-	"maps"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Digests fills the pod templates of workloads that are annotated
-// brine.dev/digest-of: configmaps/NAME,secrets/NAME with the digest of those
-// objects' data as it is in this bundle. It has to come after Resolve, and may
-// come again. What cannot be filled is a problem.
-func (b *Bundle) Digests() []Problem {
-	byID := map[ID]*Object{}
-	for _, o := range b.Objects {
-		byID[o.ID] = o
+// ContentDigest is "sha256:<hex>" over the objects as canonical JSON, sorted by ID, and over the IDs
+// of what is to be absent.
+func (b *Bundle) ContentDigest() string {
+	objects := slices.SortedStableFunc(slices.Values(b.Objects), func(x, y *Object) int { return compareIDs(x.ID, y.ID) })
+	texts := make([][]byte, len(objects))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, o := range objects {
+		g.Go(func() error {
+			// Content is made of JSON values, which cannot fail; keys get sorted.
+			texts[i], _ = json.Marshal(o.Content.Object)
+			return nil
+		})
 	}
-	var problems []Problem
-	filled := false
-	for _, o := range b.Objects {
-		of, ok := o.Content.GetAnnotations()[DigestOf]
-		if !ok {
-			continue
-		}
-		objects, messages := digested(o, of, byID, b.Partial)
-		template := podTemplate(o.Content.Object)
-		if template == nil {
-			messages = append(messages, fmt.Sprintf("%s has no pod template to put a digest into", o.GVK.Kind))
-		}
-		if len(messages) == 0 {
-			digest := digestOf(objects)
-			if err := annotate(template, digest); err != nil {
-				messages = append(messages, fmt.Sprintf("the pod template's annotations are not a mapping: %v", err))
-			} else {
-				filled = true
-				if slices.ContainsFunc(objects, func(o *Object) bool { return o.ID.GroupKind == SecretKind }) {
-					_, at := templateAt(o.Content.Object)
-					b.toKey(o, append(strings.Split(at, "."), "metadata", "annotations", Digest), digest)
-				}
-			}
-		}
-		for _, m := range messages {
-			problems = append(problems, o.about("metadata.annotations["+DigestOf+"]", m))
-		}
-	}
-	if filled {
-		b.Digest = b.digest()
-	}
-	return problems
-}
-
-// digested finds the objects that the annotation names, sorted and each once,
-// or says what is wrong with it. What a partial bundle has not may be in the
-// part that could not be read.
-func digested(o *Object, of string, byID map[ID]*Object, partial bool) (objects []*Object, messages []string) {
-	for ref := range strings.SplitSeq(of, ",") {
-		resource, name, ok := strings.Cut(strings.TrimSpace(ref), "/")
-		kind := map[string]string{"configmaps": "ConfigMap", "configmap": "ConfigMap", "secrets": "Secret", "secret": "Secret"}[resource]
-		if !ok || kind == "" || name == "" {
-			messages = append(messages, fmt.Sprintf("%q is not configmaps/NAME or secrets/NAME", strings.TrimSpace(ref)))
-			continue
-		}
-		id := ID{GroupKind: schema.GroupKind{Kind: kind}, Namespace: o.ID.Namespace, Name: name}
-		found := byID[id]
-		if found == nil && partial {
-			continue
-		}
-		if found == nil {
-			messages = append(messages, fmt.Sprintf("%s is not in this bundle, so its digest is not known: add it, or take it off the list", Name(id)))
-			continue
-		}
-		objects = append(objects, found)
-	}
-	slices.SortFunc(objects, func(x, y *Object) int {
-		return cmp.Or(cmp.Compare(x.ID.GroupKind.Kind, y.ID.GroupKind.Kind), cmp.Compare(x.ID.Name, y.ID.Name))
-	})
-	return slices.Compact(objects), messages
-}
-
-// podTemplate is the pod template of a workload, also of a CronJob and of
-// custom resources that keep it where Deployments do; nil where there is none.
-func podTemplate(content map[string]any) map[string]any {
-	template, _ := templateAt(content)
-	return template
-}
-
-// templateAt is the pod template, and where it stands.
-func templateAt(content map[string]any) (template map[string]any, path string) {
-	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}} {
-		v, found, err := unstructured.NestedFieldNoCopy(content, path...)
-		template, ok := v.(map[string]any)
-		if err != nil || !found || !ok {
-			continue
-		}
-		if _, ok := template["spec"].(map[string]any); ok {
-			return template, strings.Join(path, ".")
-		}
-	}
-	return nil, ""
-}
-
-// annotate sets the annotation, also where metadata or annotations are null.
-func annotate(template map[string]any, digest string) error {
-	meta, isMap := template["metadata"].(map[string]any)
-	if template["metadata"] == nil {
-		delete(template, "metadata")
-	} else if isMap && meta["annotations"] == nil {
-		delete(meta, "annotations")
-	}
-	return unstructured.SetNestedField(template, digest, "metadata", "annotations", Digest)
-}
-
-// digestOf is over kinds, names and values, however those are written: a
-// Secret's stringData counts as the data it becomes.
-func digestOf(objects []*Object) string {
+	_ = g.Wait() // no error is ever returned
 	h := sha256.New()
-	for _, o := range objects {
-		values := dataOf(o.Content.Object)
-		write(h, o.ID.GroupKind.Kind, o.ID.Name, fmt.Sprint(len(values)))
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			write(h, key, values[key])
-		}
+	for _, text := range texts {
+		h.Write(text)
+		h.Write([]byte{'\n'})
+	}
+	absent := slices.SortedFunc(slices.Values(b.Absent), func(x, y *Absent) int { return compareIDs(x.ID, y.ID) })
+	for _, a := range absent {
+		fmt.Fprintf(h, "absent %s\n", Name(a.ID))
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-func dataOf(content map[string]any) map[string]string {
-	values := map[string]string{}
-	take := func(field string, encoded bool) {
-		m, _ := content[field].(map[string]any)
-		for key, v := range m {
-			s, ok := v.(string)
-			if !ok {
-				s = fmt.Sprint(v)
-			}
-			if raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), "")); encoded && err == nil {
-				s = string(raw)
-			}
-			values[key] = s
-		}
-	}
-	take("data", content["kind"] == "Secret")
-	take("binaryData", true)
-	take("stringData", false) // wins over data, as on the server
-	return values
+func compareIDs(x, y ID) int {
+	return cmp.Or(
+		cmp.Compare(x.GroupKind.Group, y.GroupKind.Group), cmp.Compare(x.GroupKind.Kind, y.GroupKind.Kind),
+		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }
 
-// write puts each text behind its length, so that no two lists look alike.
-func write(h hash.Hash, texts ...string) {
-	for _, s := range texts {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-		h.Write(n[:])
-		h.Write([]byte(s))
+// secretDigest is a digest of what Secrets hold, which must not be stored as it
+// is: whoever may read a pod template could try values until one fits.
+type secretDigest struct {
+	object *Object
+	path   []string
+	plain  string
+}
+
+// AddSecretDigest notes that o has, at a path of keys and indexes, the plain digest
+// of a Secret's values.
+func (b *Bundle) AddSecretDigest(o *Object, path []string, plain string) {
+	b.secretDigests = slices.DeleteFunc(b.secretDigests, func(k secretDigest) bool { return k.object == o && slices.Equal(k.path, path) })
+	b.secretDigests = append(b.secretDigests, secretDigest{o, path, plain})
+}
+
+// HasSecretDigests says whether KeySecretDigests has something to do.
+func (b *Bundle) HasSecretDigests() bool { return len(b.secretDigests) > 0 }
+
+// KeySecretDigests puts in place of each digest of a Secret what key makes of it. It
+// has to come after Digests and FillSlots. Where the live object has the plain
+// digest of the very same values, as an older version put it there, that stays:
+// an upgrade of brine restarts no pod. seen is given each digest that was put or
+// kept, and what is live in its place.
+func (b *Bundle) KeySecretDigests(key func(plain string) string, live func(ID) *unstructured.Unstructured, seen func(o *Object, digest, live string)) {
+	for _, k := range b.secretDigests {
+		digest, there := key(k.plain), ""
+		if u := live(k.object.ID); u != nil {
+			there = textAt(u.Object, k.path)
+		}
+		if there == k.plain {
+			digest = k.plain
+		}
+		// It is there: Digests and FillSlots have put the plain one.
+		setTextAt(k.object.Content.Object, k.path, digest)
+		seen(k.object, digest, there)
+	}
+	if len(b.secretDigests) > 0 {
+		b.Digest = b.ContentDigest()
+	}
+}
+
+// DigestWithoutSecrets is a digest in which no object takes part that holds a
+// Secret, and no digest of one.
+func (b *Bundle) DigestWithoutSecrets(holds func(*unstructured.Unstructured) bool) string {
+	rest := &Bundle{Absent: b.Absent}
+	for _, o := range b.Objects {
+		content := o.Content
+		if holds(content) {
+			continue
+		}
+		for _, k := range b.secretDigests {
+			if k.object == o {
+				content = content.DeepCopy()
+				setTextAt(content.Object, k.path, "")
+			}
+		}
+		rest.Objects = append(rest.Objects, &Object{ID: o.ID, Content: content})
+	}
+	return "without-secrets-" + strings.TrimPrefix(rest.ContentDigest(), "sha256:")
+}
+
+// textAt is the text at a path, also through lists; empty if there is none.
+func textAt(v any, path []string) string {
+	for _, key := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(at) {
+				return ""
+			}
+			v = at[i]
+		default:
+			return ""
+		}
+	}
+	text, _ := v.(string)
+	return text
+}
+
+// setTextAt changes the text at a path.
+func setTextAt(v any, path []string, text string) {
+	for n, key := range path {
+		last := n == len(path)-1
+		switch at := v.(type) {
+		case map[string]any:
+			if last {
+				at[key] = text
+			}
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(at) {
+				return
+			}
+			if last {
+				at[i] = text
+			}
+			v = at[i]
+		}
 	}
 }

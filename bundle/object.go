@@ -1,5 +1,7 @@
-// Package bundle is what a bundle is: the objects that one rendering asks for,
-// where each of them stands in the text, and how that text is read.
+// Package bundle is the data that the other packages work on: the objects of one
+// run with their place in the text, problems with them, the annotations and kinds
+// that brine knows, and what a CustomResourceDefinition defines. It reads nothing
+// (bundle/read does) and imports no other package of brine.
 package bundle
 
 import (
@@ -58,16 +60,26 @@ type Object struct {
 	Source  Source
 	// Requisites are Salt's, resolved to objects of this bundle.
 	Requisites []Requisite
-
-	doc      *document // where it was read, for Line
-	row, col int       // its position in doc
-	needs    []need    // Salt's requisites until Resolve has settled identities
+	// FieldLine finds the line of a field in Source.File. It is nil where the
+	// object was not read from text.
+	FieldLine func(path string) int
 }
 
-// need is a Requisite whose object has no settled identity yet.
-type need struct {
-	on  *Object
-	why string
+// Line is the line, in o's source, of the field at path as Kubernetes writes
+// it (spec.containers[0].image, metadata.annotations[foo.bar/x], also
+// spec.containers[name="x"].image), or of the nearest field around it.
+func (o *Object) Line(path string) int {
+	if o.FieldLine == nil || path == "" {
+		return o.Source.Line
+	}
+	return o.FieldLine(path)
+}
+
+// Problem is a problem with the field of o at path, "" for all of o.
+func (o *Object) Problem(path, message string) Problem {
+	at := o.Source
+	at.Line = o.Line(path)
+	return Problem{Source: at, ID: o.ID, Path: path, Message: message}
 }
 
 // Requisite is an explicit dependency that did not come from an annotation:
@@ -75,6 +87,9 @@ type need struct {
 type Requisite struct {
 	On  ID
 	Why string
+	// Object is the object of On, where the bundle was read from text: its
+	// identity is settled by read.Resolve only, which sets On.
+	Object *Object
 }
 
 // Absent is an object that the bundle wants gone (Salt's object_absent).
@@ -94,39 +109,13 @@ type Bundle struct {
 	// Warnings are for people; none of them stops a run.
 	Warnings []Problem
 	// Invalid is what was wrong with objects that were left out of Objects,
-	// where that was asked for (Options.SkipInvalid, Skip).
+	// where that was asked for (read.Options.SkipInvalid, Skip).
 	Invalid []Problem
-	keyed   []keyedDigest
-
-	// Partial: some of it could not be read (Options.Partial), so what is not
-	// here may be there all the same.
+	// Partial: some of it could not be read (read.Options.Partial), so objects that
+	// are missing here may be in the text all the same.
 	Partial bool
-}
 
-// Problem is one thing wrong (or, as a warning, odd) with a bundle. All
-// problems of a bundle are found and told at once.
-type Problem struct {
-	Source Source
-	ID     ID     // of the object, as far as it is known
-	Path   string // of the field, like "spec.template.spec.containers[0].image"
-	// Message says what is wrong and what to do about it.
-	Message string
-}
-
-// Error is one line: "file:line: kind namespace/name: path: message".
-func (p Problem) Error() string {
-	s := p.Source.String()
-	if p.ID != (ID{}) {
-		s = join(s, Name(p.ID))
-	}
-	return join(join(s, p.Path), p.Message)
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + ": " + b
+	secretDigests []secretDigest
 }
 
 // Name is how messages name an object: "Deployment.apps ns/name",

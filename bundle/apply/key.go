@@ -18,7 +18,7 @@ import (
 // needsKey says whether hashes of what a Secret holds are to be made: a bundle
 // without Secrets needs no key, and costs no request for one.
 func (r *run) needsKey() bool {
-	return !r.Plan.Destroy && (r.bundle.HasKeyed() || slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool { return redact.Holds(o.Content) }))
+	return !r.Plan.Destroy && (r.bundle.HasSecretDigests() || slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool { return redact.Holds(o.Content) }))
 }
 
 func (r *run) loadKey(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (r *run) keyDigests(ctx context.Context) error {
 		return r.view.Live[id]
 	}
 	var restarted []string
-	r.bundle.KeyDigests(r.key.Digest, live, func(o *bundle.Object, digest, there string) {
+	r.bundle.KeySecretDigests(r.key.Digest, live, func(o *bundle.Object, digest, there string) {
 		keyed := strings.HasPrefix(digest, inventory.Keyed)
 		if !keyed || r.key.Fresh() && (r.DryRun != "none" || r.Bound != nil) {
 			r.record.Secrets.AddValue(digest)

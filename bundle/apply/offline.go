@@ -8,8 +8,10 @@ import (
 	"brine/bundle"
 	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/bundle/ready"
 	"brine/bundle/report"
+	"brine/bundle/sls"
 	"brine/bundle/validate"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -29,9 +31,9 @@ type Checked struct {
 // that name none. Warnings are added to the bundle's.
 func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
 	c := &Checked{}
-	c.Problems = append(c.Problems, problemsOf(b.Resolve(bundle.Resolver{Namespace: namespace, Quiet: true}))...)
-	c.Problems = append(c.Problems, problemsOf(b.FillSlots(nil))...)
-	c.Problems = append(c.Problems, b.Digests()...)
+	c.Problems = append(c.Problems, problemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
+	c.Problems = append(c.Problems, problemsOf(sls.FillSlots(b, nil))...)
+	c.Problems = append(c.Problems, read.FillDigests(b)...)
 	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
 	c.Graph, c.Problems = g, append(c.Problems, wrong...)
 	for _, o := range b.Objects {

@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
-	"brine/bundle"
 	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/inventory"
 )
 
@@ -18,14 +18,14 @@ func BenchmarkReadOrderPlan(b *testing.B) {
 		b.Skip("BRINE_BENCH_BUNDLE names no bundle")
 	}
 	for b.Loop() {
-		read, err := bundle.Read(b.Context(), bundle.Options{Files: []string{file}})
+		in, err := read.Bundle(b.Context(), read.Options{Files: []string{file}})
 		if err == nil {
-			err = read.Resolve(bundle.Resolver{Namespace: "default", Quiet: true})
+			err = read.Resolve(in, read.Resolver{Namespace: "default", Quiet: true})
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		graph, problems := order.Build(read.Objects, order.Options{})
+		graph, problems := order.Build(in.Objects, order.Options{})
 		if len(problems) > 0 {
 			b.Fatal(problems)
 		}

@@ -10,30 +10,32 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/read"
 	"brine/bundle/report"
+	"brine/bundle/sls"
 )
 
 // resolve settles what the bundle's objects are, with the server's help.
 func (r *run) resolve(ctx context.Context) error {
-	resolver := bundle.Resolver{
+	resolver := read.Resolver{
 		Namespace: r.Namespace,
 		Scope:     r.scope,
 		Hint:      r.hint,
 		Strict:    true,
 	}
-	err := r.bundle.Resolve(resolver)
+	err := read.Resolve(r.bundle, resolver)
 	r.record.Secrets.Bundle(r.bundle.Objects)
 	var problems bundle.Problems
 	if r.SkipInvalid && errors.As(err, &problems) {
 		if problems = r.skipInvalid(problems); len(problems) == 0 {
-			err = r.bundle.Resolve(resolver)
+			err = read.Resolve(r.bundle, resolver)
 		}
 	}
 	if err == nil {
-		if slotErr := r.bundle.FillSlots(r.live(ctx)); slotErr != nil {
+		if slotErr := sls.FillSlots(r.bundle, r.live(ctx)); slotErr != nil {
 			return slotErr
 		}
-		if problems := r.skipInvalid(r.bundle.Digests()); len(problems) > 0 {
+		if problems := r.skipInvalid(read.FillDigests(r.bundle)); len(problems) > 0 {
 			return report.BadBundle(problems...)
 		}
 	}
@@ -60,17 +62,17 @@ func (r *run) live(ctx context.Context) func(bundle.ID) (*unstructured.Unstructu
 	}
 }
 
-func (r *run) scope(gvk schema.GroupVersionKind) bundle.Scope {
+func (r *run) scope(gvk schema.GroupVersionKind) read.Scope {
 	resource, err := r.client.Resource(gvk)
 	switch {
 	case err == nil && resource.Namespaced:
-		return bundle.ScopeNamespaced
+		return read.ScopeNamespaced
 	case err == nil:
-		return bundle.ScopeCluster
+		return read.ScopeCluster
 	case r.client.Failed(gvk.Group) != nil:
-		return bundle.ScopeLater
+		return read.ScopeLater
 	}
-	return bundle.ScopeUnknown
+	return read.ScopeUnknown
 }
 
 func (r *run) hint(gvk schema.GroupVersionKind) string {

@@ -9,16 +9,17 @@ import (
 	"testing"
 
 	"brine/bundle"
+	"brine/bundle/read"
 )
 
 // objects reads a bundle as brine check does: without a server.
 func objects(t testing.TB, text string) []*bundle.Object {
 	t.Helper()
-	b, err := bundle.Read(t.Context(), bundle.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
+	b, err := read.Bundle(t.Context(), read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Resolve(bundle.Resolver{}); err != nil {
+	if err := read.Resolve(b, read.Resolver{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Objects

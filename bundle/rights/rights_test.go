@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/read"
+	"brine/bundle/sls"
 )
 
 var update = flag.Bool("update", false, "write the printed rights into testdata")
@@ -67,15 +69,15 @@ func eachCase(t *testing.T, file string, run func(*testing.T, rightsCase) string
 // uses are those of a case, made as brine rbac makes them.
 func uses(t *testing.T, c rightsCase) []Use {
 	t.Helper()
-	b, err := bundle.Read(context.Background(), bundle.Options{Files: []string{bundle.Stdin}, Stdin: strings.NewReader(c.Bundle)})
+	b, err := read.Bundle(context.Background(), read.Options{Files: []string{read.Stdin}, Stdin: strings.NewReader(c.Bundle)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Resolve(bundle.Resolver{Namespace: "default"}); err != nil {
+	if err := read.Resolve(b, read.Resolver{Namespace: "default"}); err != nil {
 		t.Fatal(err)
 	}
 	var read []bundle.ID
-	if err := b.FillSlots(func(id bundle.ID) (*unstructured.Unstructured, error) {
+	if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) {
 		read = append(read, id)
 		return nil, nil //nolint:nilnil // nothing is there to be read
 	}); err != nil {
@@ -179,7 +181,7 @@ func TestServiceAccount(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	b, err := bundle.Read(context.Background(), bundle.Options{Files: []string{bundle.Stdin}, Stdin: strings.NewReader(`
+	b, err := read.Bundle(context.Background(), read.Options{Files: []string{read.Stdin}, Stdin: strings.NewReader(`
 {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
 ---
 {apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}

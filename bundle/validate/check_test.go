@@ -11,16 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/read"
 )
 
 // read gives the objects of manifests, with their identities settled.
-func read(t testing.TB, o bundle.Options) []*bundle.Object {
+func readObjects(t testing.TB, o read.Options) []*bundle.Object {
 	t.Helper()
-	b, err := bundle.Read(context.Background(), o)
+	b, err := read.Bundle(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Resolve(bundle.Resolver{}); err != nil {
+	if err := read.Resolve(b, read.Resolver{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Objects
@@ -28,12 +29,12 @@ func read(t testing.TB, o bundle.Options) []*bundle.Object {
 
 func readText(t testing.TB, text string) []*bundle.Object {
 	t.Helper()
-	return read(t, bundle.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
+	return readObjects(t, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
 }
 
 func testCRDs(t testing.TB) *CRDs {
 	t.Helper()
-	crds, problems := Compile(read(t, bundle.Options{Files: []string{"testdata/crds.yaml"}}))
+	crds, problems := Compile(readObjects(t, read.Options{Files: []string{"testdata/crds.yaml"}}))
 	for _, p := range problems {
 		t.Error(p)
 	}

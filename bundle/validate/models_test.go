@@ -16,7 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"brine/bundle"
+	"brine/bundle/read"
 )
 
 // crdsOf are the CRDs of files, among them those of real bundles.
@@ -24,7 +24,7 @@ func crdsOf(t *testing.T, files ...string) []*apiextensionsv1.CustomResourceDefi
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
-		b, err := bundle.Read(t.Context(), bundle.Options{Files: []string{file}, IgnoreForeignStates: true})
+		b, err := read.Bundle(t.Context(), read.Options{Files: []string{file}, IgnoreForeignStates: true})
 		if err != nil {
 			t.Logf("%s: %v", file, err)
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/read"
 	"brine/bundle/validate/published"
 )
 
@@ -46,7 +47,7 @@ func (a asker) ask(ctx context.Context, u *unstructured.Unstructured) error {
 }
 
 func accepted(t testing.TB) []*bundle.Object {
-	return read(t, bundle.Options{Files: []string{"testdata/accepted.yaml"}})
+	return readObjects(t, read.Options{Files: []string{"testdata/accepted.yaml"}})
 }
 
 func offlineOne(t testing.TB, o *bundle.Object) []string {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/read"
 )
 
 const (
@@ -195,7 +196,7 @@ func TestOfflineRealBundles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			objs := read(t, bundle.Options{Files: []string{filled}, IgnoreForeignStates: true})
+			objs := readObjects(t, read.Options{Files: []string{filled}, IgnoreForeignStates: true})
 			crds, problems := Compile(objs)
 			more, warnings, err := Offline(objs, Options{CRDs: crds})
 			if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/read"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -67,7 +68,7 @@ func (s server) apply(ctx context.Context, u *unstructured.Unstructured, resourc
 func (s server) define(t *testing.T) {
 	t.Helper()
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	for _, o := range read(t, bundle.Options{Files: []string{"testdata/crds.yaml"}}) {
+	for _, o := range readObjects(t, read.Options{Files: []string{"testdata/crds.yaml"}}) {
 		if _, err := s.apply(t.Context(), o.Content, gvr.Resource, fieldManager, false, false); err != nil {
 			t.Fatal(err)
 		}

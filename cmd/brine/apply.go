@@ -20,6 +20,7 @@ import (
 	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory"
@@ -38,11 +39,11 @@ type input struct {
 
 func (in *input) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	in.format = bundle.FormatAuto
+	in.format = read.FormatAuto
 	f.StringSliceVarP(&in.files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
 	f.BoolVarP(&in.recursive, "recursive", "R", false, "read folders with all that is below them")
 	enumFlag(cmd, &in.format, "input-format", "", "auto, manifests, high (Salt's high data) or low (its low data)",
-		bundle.FormatAuto, bundle.FormatManifests, bundle.FormatHigh, bundle.FormatLow)
+		read.FormatAuto, read.FormatManifests, read.FormatHigh, read.FormatLow)
 	f.BoolVar(&in.generate, "allow-generate-name", false, "allow objects with generateName: each run makes new ones, which are not tracked")
 	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "pass over Salt states that are no Kubernetes objects")
 }
@@ -51,7 +52,7 @@ func (in *input) read(ctx context.Context, s streams) (*bundle.Bundle, error) {
 	if len(in.files) == 0 {
 		return nil, errNoBundle
 	}
-	return bundle.Read(ctx, bundle.Options{
+	return read.Bundle(ctx, read.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
 		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
 	})

@@ -19,6 +19,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/inventory"
 )
 
@@ -149,11 +150,11 @@ func TestPlainDigestsStayUntilTheSecretChanges(t *testing.T) {
 	text := keyed("hunter2")
 	s.apply(text).want(t, 0)
 	plain := func(password string) string {
-		b, err := bundle.Read(t.Context(), bundle.Options{Files: []string{s.file(keyed(password))}})
+		b, err := read.Bundle(t.Context(), read.Options{Files: []string{s.file(keyed(password))}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if problems := b.Digests(); len(problems) > 0 {
+		if problems := read.FillDigests(b); len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		annotations := nestedMap(b.Objects[2].Content.Object, "spec", "template", "metadata", "annotations")

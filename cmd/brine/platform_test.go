@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"brine/bundle"
+	"brine/bundle/read"
 	"brine/inventory"
 )
 
@@ -92,7 +92,7 @@ func (s *scene) objectsOf(texts ...string) []*target {
 	var objects []*target
 	seen := map[string]bool{}
 	for _, text := range texts {
-		b, err := bundle.Read(s.Context(), bundle.Options{Files: []string{s.file(text)}})
+		b, err := read.Bundle(s.Context(), read.Options{Files: []string{s.file(text)}})
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 )
 
 // everyStorage has one kind for each way in which the API server stores
@@ -68,7 +68,7 @@ func TestPreconditionsOfAnApply(t *testing.T) {
 	everyStorage[strings.ReplaceAll("{ns}.example.com/v1/widgets", "{ns}", s.ns)] = widget
 	for resource, text := range everyStorage {
 		t.Run(resource, func(t *testing.T) {
-			b, err := bundle.Read(t.Context(), bundle.Options{Files: []string{s.file(text)}})
+			b, err := read.Bundle(t.Context(), read.Options{Files: []string{s.file(text)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/rights"
+	"brine/bundle/sls"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -77,11 +79,11 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	if err != nil {
 		return &coded{report.ExitBadBundle, err}
 	}
-	if err := b.Resolve(bundle.Resolver{Namespace: r.namespace}); err != nil {
+	if err := read.Resolve(b, read.Resolver{Namespace: r.namespace}); err != nil {
 		return &coded{report.ExitBadBundle, err}
 	}
 	var read []bundle.ID
-	if err := b.FillSlots(func(id bundle.ID) (*unstructured.Unstructured, error) {
+	if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) {
 		read = append(read, id)
 		return nil, nil //nolint:nilnil // nothing is there to be read
 	}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 )
 
 // grant makes the namespaces, roles and bindings that brine rbac wrote.
@@ -24,7 +25,7 @@ func grant(t *testing.T, c *clustertest.Cluster, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bundle.Read(t.Context(), bundle.Options{Files: []string{path}})
+	b, err := read.Bundle(t.Context(), read.Options{Files: []string{path}})
 	if err != nil {
 		t.Fatal(err)
 	}

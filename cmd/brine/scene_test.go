@@ -23,6 +23,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/bundle/report"
 )
 
@@ -277,7 +278,7 @@ func (s *scene) missing(resource string, names ...string) {
 // parsed is an object that is written as YAML or JSON.
 func (s *scene) parsed(text string) *unstructured.Unstructured {
 	s.Helper()
-	b, err := bundle.Read(s.Context(), bundle.Options{Files: []string{s.file(text)}})
+	b, err := read.Bundle(s.Context(), read.Options{Files: []string{s.file(text)}})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"bytes"
@@ -10,12 +10,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"brine/bundle/sls"
 )
 
 // The real bundles are beside the repository, not in it.
 func sharedBundles(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join("..", "..", "shared", "bundles")
+	dir := filepath.Join("..", "..", "..", "shared", "bundles")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if os.Getenv("BRINE_TEST_REQUIRED") == "1" {
 			t.Fatalf("no bundles at %s, and BRINE_TEST_REQUIRED=1", dir)
@@ -38,11 +40,11 @@ func TestReadRealBundles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(dir, name)
-			b, err := Read(context.Background(), Options{Files: []string{folder}})
+			b, err := Bundle(context.Background(), Options{Files: []string{folder}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := b.FillSlots(nil); err != nil {
+			if err := sls.FillSlots(b, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range b.Warnings {
@@ -70,11 +72,11 @@ func TestReadRealBundles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b, err = Read(context.Background(), Options{Files: []string{filled}})
+			b, err = Bundle(context.Background(), Options{Files: []string{filled}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Resolve(Resolver{Namespace: "default"}); err != nil {
+			if err := Resolve(b, Resolver{Namespace: "default"}); err != nil {
 				t.Fatal(err)
 			}
 			if len(b.Objects) != want.objects || documents != want.objects {

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestReadingQuotesNoSecret(t *testing.T) {
 		"not YAML either":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  pin: \"" + word + "\n  other: x",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := Read(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), Partial: true})
+			b, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), Partial: true})
 			said := ""
 			if err != nil {
 				said = err.Error()

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func BenchmarkRead(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		bundle, err := Read(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(text)})
+		bundle, err := Bundle(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(text)})
 		if err != nil || len(bundle.Objects) != 223 {
 			b.Fatal(err)
 		}
@@ -42,12 +42,12 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	bundle, err := Read(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(realSize())})
+	bundle, err := Bundle(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(realSize())})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := bundle.Resolve(Resolver{}); err != nil {
+		if err := Resolve(bundle, Resolver{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,28 +1,28 @@
-package bundle
+package read
 
 import (
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
-// Line is the line, in o's source, of the field at path as Kubernetes writes
-// it (spec.containers[0].image, metadata.annotations[foo.bar/x], also
-// spec.containers[name="x"].image), or of the nearest field around it.
-func (o *Object) Line(path string) int {
-	if o.doc == nil {
-		return o.Source.Line
+// fieldLine finds the lines of the fields of the object at a position of d. Line
+// numbers are needed only where something is wrong, so the document is parsed
+// again rather than kept.
+func (d *document) fieldLine(row, col int) func(path string) int {
+	return func(path string) int {
+		n := d.find(row, col)
+		if n == nil {
+			return d.line - 1 + row
+		}
+		return d.line - 1 + follow(n, strings.TrimPrefix(path, "."), n.Line)
 	}
-	n := o.doc.find(o.row, o.col)
-	if n == nil {
-		return o.Source.Line
-	}
-	return o.doc.line - 1 + follow(n, strings.TrimPrefix(path, "."), n.Line)
 }
 
-// find is the mapping at a position of the document. Line asks only where
-// something is wrong, so the document is parsed again rather than kept.
+// find is the mapping at a position of the document.
 func (d *document) find(row, col int) *yaml.Node {
 	d.once.Do(func() { d.roots, _ = d.parse() })
 	var look func(n *yaml.Node) *yaml.Node
@@ -173,21 +173,21 @@ func text(n *yaml.Node, key string) string {
 
 // locate is the node that a path leads to, and where it is written (its key, or
 // itself in a list); where the path ends early, the last one that was there.
-func locate(root *yaml.Node, p path) (at, value *yaml.Node) {
+func locate(root *yaml.Node, p bundle.Path) (at, value *yaml.Node) {
 	at, value = root, root
 	for _, s := range p {
 		for value.Kind == yaml.AliasNode {
 			value = value.Alias
 		}
-		if s.index >= 0 {
-			if value.Kind != yaml.SequenceNode || s.index >= len(value.Content) {
+		if s.Index >= 0 {
+			if value.Kind != yaml.SequenceNode || s.Index >= len(value.Content) {
 				return at, nil
 			}
-			at = value.Content[s.index]
+			at = value.Content[s.Index]
 			value = at
 			continue
 		}
-		k, v := field(value, s.key)
+		k, v := field(value, s.Key)
 		if k == nil {
 			return at, nil
 		}

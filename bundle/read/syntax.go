@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"brine/bundle"
 )
 
 var (
@@ -17,7 +19,7 @@ var (
 // explain turns what the parser said about a document that is not YAML into a
 // problem with a line and something to do. The parser's own words quote no
 // values but an anchor's name, which may be an unquoted password.
-func (d *document) explain(err error) Problem {
+func (d *document) explain(err error) bundle.Problem {
 	m := yamlError.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	line, msg := 1, m[2]
 	if m[1] != "" {
@@ -25,9 +27,9 @@ func (d *document) explain(err error) Problem {
 	}
 	lines := bytes.SplitAfter(d.text, []byte("\n"))
 	last := d.reached(lines)
-	at := func(i int, msg string) Problem {
+	at := func(i int, msg string) bundle.Problem {
 		i = min(max(i, 1), len(lines))
-		return Problem{Source: Source{File: d.file, Line: d.line + i - 1}, Message: msg}
+		return bundle.Problem{Source: bundle.Source{File: d.file, Line: d.line + i - 1}, Message: msg}
 	}
 
 	// The line the parser names is often where the enclosing mapping begins:

@@ -1,4 +1,4 @@
-package bundle
+package sls
 
 import (
 	"crypto/sha256"
@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 // slotText is a slot that asks for the digest of an object, as MetalK8s'
@@ -24,7 +26,7 @@ var slotArgument = regexp.MustCompile(`(\w+)\s*=\s*["']([^"']*)["']`)
 
 // slot is such a question.
 type slot struct {
-	id   ID
+	id   bundle.ID
 	path []string // of the value to digest; empty is the whole object
 }
 
@@ -39,7 +41,7 @@ func parseSlot(text string) (slot, bool) {
 		arguments[a[1]] = a[2]
 	}
 	gv, err := schema.ParseGroupVersion(arguments["apiVersion"])
-	s := slot{id: ID{
+	s := slot{id: bundle.ID{
 		GroupKind: schema.GroupKind{Group: gv.Group, Kind: arguments["kind"]},
 		Namespace: arguments["namespace"], Name: arguments["name"],
 	}}
@@ -49,14 +51,14 @@ func parseSlot(text string) (slot, bool) {
 	return s, err == nil && s.id.GroupKind.Kind != "" && s.id.Name != ""
 }
 
-// answerable says whether a slot at this path will be answered by FillSlots:
-// anywhere in an object but in what it is known by.
-func answerable(p path, text string) bool {
-	switch p.String() {
+// CanFill says whether FillSlots will answer a slot at this path: anywhere in an
+// object but in the fields that identify it.
+func CanFill(path, slot string) bool {
+	switch path {
 	case "apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.generateName":
 		return false
 	}
-	_, ok := parseSlot(text)
+	_, ok := parseSlot(slot)
 	return ok
 }
 
@@ -64,8 +66,8 @@ func answerable(p path, text string) bool {
 // in this bundle, or else of the live one. Where there is neither, the field is
 // left out (in a list: empty), with a warning. A slot itself is never kept. live may be nil, as
 // without a cluster.
-func (b *Bundle) FillSlots(live func(ID) (*unstructured.Unstructured, error)) error {
-	f := filling{bundle: b, live: live, inBundle: map[ID]*Object{}, begun: map[*Object]bool{}}
+func FillSlots(b *bundle.Bundle, live func(bundle.ID) (*unstructured.Unstructured, error)) error {
+	f := filling{bundle: b, live: live, inBundle: map[bundle.ID]*bundle.Object{}, begun: map[*bundle.Object]bool{}}
 	for _, o := range b.Objects {
 		f.inBundle[o.ID] = o
 	}
@@ -75,21 +77,21 @@ func (b *Bundle) FillSlots(live func(ID) (*unstructured.Unstructured, error)) er
 		}
 	}
 	if f.filled {
-		b.Digest = b.digest()
+		b.Digest = b.ContentDigest()
 	}
 	return nil
 }
 
 // filling is the work of FillSlots.
 type filling struct {
-	bundle   *Bundle
-	live     func(ID) (*unstructured.Unstructured, error)
-	inBundle map[ID]*Object
-	begun    map[*Object]bool
+	bundle   *bundle.Bundle
+	live     func(bundle.ID) (*unstructured.Unstructured, error)
+	inBundle map[bundle.ID]*bundle.Object
+	begun    map[*bundle.Object]bool
 	filled   bool
 }
 
-func (f *filling) object(o *Object) error {
+func (f *filling) object(o *bundle.Object) error {
 	if f.begun[o] {
 		return nil
 	}
@@ -100,11 +102,11 @@ func (f *filling) object(o *Object) error {
 
 // value fills the slots in a value of an object; keep is false for a slot that
 // has no answer.
-func (f *filling) value(o *Object, at path, v any) (filled any, keep bool, err error) {
+func (f *filling) value(o *bundle.Object, at bundle.Path, v any) (filled any, keep bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			value, keep, err := f.value(o, at.at(key), v[key])
+			value, keep, err := f.value(o, at.Field(key), v[key])
 			if err != nil {
 				return nil, false, err
 			}
@@ -114,7 +116,7 @@ func (f *filling) value(o *Object, at path, v any) (filled any, keep bool, err e
 		}
 	case []any:
 		for i := range v {
-			value, keep, err := f.value(o, at.nth(i), v[i])
+			value, keep, err := f.value(o, at.Item(i), v[i])
 			if err != nil {
 				return nil, false, err
 			}
@@ -130,7 +132,7 @@ func (f *filling) value(o *Object, at path, v any) (filled any, keep bool, err e
 	return v, true, nil
 }
 
-func (f *filling) answer(o *Object, at path, s slot) (any, bool, error) {
+func (f *filling) answer(o *bundle.Object, at bundle.Path, s slot) (any, bool, error) {
 	f.filled = true
 	if on := f.inBundle[s.id]; on != nil { // its own slots first
 		if err := f.object(on); err != nil {
@@ -139,22 +141,22 @@ func (f *filling) answer(o *Object, at path, s slot) (any, bool, error) {
 	}
 	digest, err := s.digest(f.inBundle, f.live)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %s: answer the slot in %s: %w", o.Source, Name(o.ID), at, err)
+		return nil, false, fmt.Errorf("%s: %s: answer the slot in %s: %w", o.Source, bundle.Name(o.ID), at, err)
 	}
 	if digest != "" {
-		if s.id.GroupKind == SecretKind {
-			f.bundle.toKey(o, at.keys(), digest)
+		if s.id.GroupKind == bundle.SecretKind {
+			f.bundle.AddSecretDigest(o, at.Keys(), digest)
 		}
 		return digest, true, nil
 	}
-	f.bundle.warn(Problem{Source: Source{File: o.Source.File, Line: o.Line(at.String())}, ID: o.ID, Path: at.String(), Message: fmt.Sprintf(
-		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out, or empty in a list; put it into the bundle, or use %s", Name(s.id), DigestOf)})
+	f.bundle.Warn(bundle.Problem{Source: bundle.Source{File: o.Source.File, Line: o.Line(at.String())}, ID: o.ID, Path: at.String(), Message: fmt.Sprintf(
+		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out, or empty in a list; put it into the bundle, or use %s", bundle.Name(s.id), bundle.DigestOf)})
 	return nil, false, nil
 }
 
 // digest is what the slot asks for; empty where the object, or the value in it,
 // is not to be had.
-func (s slot) digest(inBundle map[ID]*Object, live func(ID) (*unstructured.Unstructured, error)) (string, error) {
+func (s slot) digest(inBundle map[bundle.ID]*bundle.Object, live func(bundle.ID) (*unstructured.Unstructured, error)) (string, error) {
 	var content *unstructured.Unstructured
 	if o := inBundle[s.id]; o != nil {
 		content = o.Content
@@ -183,10 +185,10 @@ func (s slot) digest(inBundle map[ID]*Object, live func(ID) (*unstructured.Unstr
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return "", fmt.Errorf("encode %s of %s: %w", strings.Join(s.path, "."), Name(s.id), err)
+		return "", fmt.Errorf("encode %s of %s: %w", strings.Join(s.path, "."), bundle.Name(s.id), err)
 	}
 	if strings.Contains(string(text), `"__slot__:`) {
-		return "", fmt.Errorf("the digest of %s is asked for by itself, or by an object whose digest it asks for", Name(s.id))
+		return "", fmt.Errorf("the digest of %s is asked for by itself, or by an object whose digest it asks for", bundle.Name(s.id))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
+
+	"brine/bundle"
 )
 
 // Stdin is the file name that stands for standard input.
@@ -31,9 +33,9 @@ type file struct {
 
 // readFiles finds and reads what -f names, files at once, in the order given
 // (a folder's files by name).
-func readFiles(ctx context.Context, o Options) ([]file, Problems) {
+func readFiles(ctx context.Context, o Options) ([]file, bundle.Problems) {
 	var names []string
-	var problems Problems
+	var problems bundle.Problems
 	for _, name := range o.Files {
 		found, err := find(name, o.Recursive)
 		if err != nil {
@@ -75,8 +77,8 @@ func readFiles(ctx context.Context, o Options) ([]file, Problems) {
 	return files, problems
 }
 
-func fileProblem(name string, err error) Problem {
-	if p, ok := errors.AsType[Problem](err); ok {
+func fileProblem(name string, err error) bundle.Problem {
+	if p, ok := errors.AsType[bundle.Problem](err); ok {
 		return p
 	}
 	var pe *fs.PathError
@@ -87,7 +89,7 @@ func fileProblem(name string, err error) Problem {
 	if errors.Is(err, fs.ErrNotExist) {
 		msg = fmt.Sprintf("no such file or folder (looked for %s)", absolute(name))
 	}
-	return Problem{Source: Source{File: name}, Message: msg}
+	return bundle.Problem{Source: bundle.Source{File: name}, Message: msg}
 }
 
 func absolute(name string) string {
@@ -136,7 +138,7 @@ func find(name string, recursive bool) ([]string, error) {
 		case err == nil && info.IsDir():
 			return nil
 		case err == nil && !info.Mode().IsRegular(): // an error is reported when the file is read
-			return Problem{Source: Source{File: path}, Message: "this is no regular file: move it out of the folder, or name it itself with -f"}
+			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is no regular file: move it out of the folder, or name it itself with -f"}
 		}
 		found = append(found, path)
 		return nil
@@ -221,5 +223,5 @@ func checkEncoding(name string, data []byte) error {
 		}
 		data = data[n:]
 	}
-	return Problem{Source: Source{File: name, Line: line}, Message: "not valid UTF-8; save the file as UTF-8"}
+	return bundle.Problem{Source: bundle.Source{File: name, Line: line}, Message: "not valid UTF-8; save the file as UTF-8"}
 }

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // serverSet is the metadata that only a server sets; sending it back is at
@@ -52,7 +54,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	if defaults.kind != "" && content["apiVersion"] == nil && content["kind"] == nil {
 		content["apiVersion"], content["kind"] = defaults.apiVersion, defaults.kind
 	}
-	obj := &Object{Content: &unstructured.Unstructured{Object: content}, Source: c.source(n), doc: d, row: n.Line, col: n.Column}
+	obj := &bundle.Object{Content: &unstructured.Unstructured{Object: content}, Source: c.source(n), FieldLine: d.fieldLine(n.Line, n.Column)}
 	k := checker{c: c, root: n}
 	k.identity(obj, o.AllowGenerateName)
 	sound := len(c.problems) == 0 // so that more can be said of it
@@ -63,7 +65,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		r.dropped++
 	}
 	if c.untold > 0 {
-		c.problems = append(c.problems, Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", Count(c.untold, "more problem"))})
+		c.problems = append(c.problems, bundle.Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", bundle.Count(c.untold, "more problem"))})
 	}
 	for i := range c.problems {
 		c.problems[i].ID = obj.ID
@@ -135,7 +137,7 @@ func clean(content map[string]any) bool {
 type checker struct {
 	c    *converter
 	root *yaml.Node
-	path path
+	path bundle.Path
 	// builtIn: the kind is Kubernetes' own, so a field's name says its type.
 	builtIn bool
 	crd     bool
@@ -158,7 +160,7 @@ func (k *checker) problem(format string, args ...any) {
 var kindSyntax = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
 
 // identity reads apiVersion, kind, name and namespace into obj.
-func (k *checker) identity(obj *Object, allowGenerateName bool) {
+func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 	content := obj.Content.Object
 	if content["apiVersion"] == nil && content["kind"] == nil {
 		k.problem("apiVersion and kind are missing, so this is not a Kubernetes object")
@@ -189,7 +191,7 @@ func (k *checker) identity(obj *Object, allowGenerateName bool) {
 		}
 		return
 	}
-	k.path = k.path.at("metadata")
+	k.path = k.path.Field("metadata")
 	defer func() { k.path = k.path[:len(k.path)-1] }()
 	generate, _ := meta["generateName"].(string)
 	switch v := meta["name"]; v {
@@ -234,7 +236,7 @@ func (k *checker) required(content map[string]any, key string) string {
 func (k *checker) name(key string, v any) string {
 	s, ok := v.(string)
 	if !ok {
-		k.at(key, "%s", k.notText(v, append(k.path, step{key, -1})))
+		k.at(key, "%s", k.notText(v, k.path.Field(key)))
 		return ""
 	}
 	switch bad := pathvalidation.IsValidPathSegmentName(s); {
@@ -266,13 +268,13 @@ func (k *checker) stringMap(meta map[string]any, key string) {
 
 // at is a problem with a field of the mapping at k.path.
 func (k *checker) at(key, format string, args ...any) {
-	k.path = k.path.at(key)
+	k.path = k.path.Field(key)
 	k.problem(format, args...)
 	k.path = k.path[:len(k.path)-1]
 }
 
 // notText says how to write what must be text and is v.
-func (k *checker) notText(v any, p path) string {
+func (k *checker) notText(v any, p bundle.Path) string {
 	_, n := locate(k.root, p)
 	switch v.(type) {
 	case bool, int64, float64:

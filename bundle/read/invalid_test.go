@@ -1,10 +1,12 @@
-package bundle
+package read
 
 import (
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"brine/bundle"
 )
 
 func TestSkipInvalid(t *testing.T) {
@@ -32,20 +34,20 @@ apiVersion: example.com/v1
 kind: Unheard
 metadata: {name: of}
 `
-	if _, err := Read(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err == nil {
+	if _, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err == nil {
 		t.Fatal("without being asked to, it skips")
 	}
-	b, err := Read(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(strings.Replace(text, "---\njust text\n", "", 1)), SkipInvalid: true})
+	b, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(strings.Replace(text, "---\njust text\n", "", 1)), SkipInvalid: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(b.Objects) != 4 || len(b.Invalid) != 1 || b.Invalid[0].Source.Line != 7 {
 		t.Fatalf("left are %d objects, and invalid is %v", len(b.Objects), b.Invalid)
 	}
-	problems, _ := errors.AsType[Problems](b.Resolve(Resolver{Strict: true}))
+	problems, _ := errors.AsType[bundle.Problems](Resolve(b, Resolver{Strict: true}))
 	// Which of two is meant nobody can know: both are left out. A problem that
 	// is about none of the objects is not skipped.
-	rest := b.Skip(append(slices.Clone(problems), Problem{Message: "about all"}))
+	rest := b.Skip(append(slices.Clone(problems), bundle.Problem{Message: "about all"}))
 	if len(rest) != 1 || rest[0].Message != "about all" {
 		t.Errorf("not skipped: %v", rest)
 	}
@@ -56,7 +58,7 @@ metadata: {name: of}
 	if !slices.Equal(names, []string{"good"}) {
 		t.Errorf("left are %v", names)
 	}
-	if err := b.Resolve(Resolver{Strict: true}); err != nil {
+	if err := Resolve(b, Resolver{Strict: true}); err != nil {
 		t.Errorf("what is left has problems: %v", err)
 	}
 	if len(b.Invalid) != 3 {

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 const (
@@ -27,10 +29,10 @@ spec: {group: example.com, version: v1, service: {name: x, namespace: x}}
 `
 )
 
-func names(b *Bundle) string {
+func names(b *bundle.Bundle) string {
 	var s []string
 	for _, o := range b.Objects {
-		s = append(s, Name(o.ID))
+		s = append(s, bundle.Name(o.ID))
 	}
 	return strings.Join(s, ", ")
 }
@@ -72,9 +74,9 @@ func TestResolve(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := mustRead(t, tt.text)
-			err := b.Resolve(tt.r)
+			err := Resolve(b, tt.r)
 			if len(tt.problems) > 0 {
-				var problems Problems
+				var problems bundle.Problems
 				if !errors.As(err, &problems) || len(problems) != 1 {
 					t.Fatalf("error %v", err)
 				}
@@ -87,7 +89,7 @@ func TestResolve(t *testing.T) {
 			}
 			// A second time must change nothing.
 			digest := b.Digest
-			if err := errors.Join(err, b.Resolve(tt.r)); err != nil || b.Digest != digest {
+			if err := errors.Join(err, Resolve(b, tt.r)); err != nil || b.Digest != digest {
 				t.Fatalf("%v; digest %s, then %s", err, digest, b.Digest)
 			}
 			if names(b) != tt.want {
@@ -103,7 +105,7 @@ func TestResolve(t *testing.T) {
 			}
 			for _, o := range b.Objects {
 				if o.Content.GetNamespace() != o.ID.Namespace {
-					t.Errorf("%s is to be sent with namespace %q", Name(o.ID), o.Content.GetNamespace())
+					t.Errorf("%s is to be sent with namespace %q", bundle.Name(o.ID), o.Content.GetNamespace())
 				}
 			}
 		})
@@ -113,18 +115,18 @@ func TestResolve(t *testing.T) {
 func TestResolveRequisites(t *testing.T) {
 	b := mustRead(t, cm("")+"---\n"+strings.Replace(cm(""), "name: a", "name: b", 1)+"---\n"+cm(""))
 	o := b.Objects
-	o[0].needs = []need{{o[1], "require: b"}}
-	o[2].needs = []need{{o[1], "watch: b"}} // the same object as 0
-	o[1].needs = []need{{o[2], "require: a"}}
+	o[0].Requisites = []bundle.Requisite{{Object: o[1], Why: "require: b"}}
+	o[2].Requisites = []bundle.Requisite{{Object: o[1], Why: "watch: b"}} // the same object as 0
+	o[1].Requisites = []bundle.Requisite{{Object: o[2], Why: "require: a"}}
 	for range 2 {
-		if err := b.Resolve(Resolver{Namespace: "ns"}); err != nil {
+		if err := Resolve(b, Resolver{Namespace: "ns"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := map[string][]string{}
 	for _, o := range b.Objects {
 		for _, r := range o.Requisites {
-			got[Name(o.ID)] = append(got[Name(o.ID)], Name(r.On)+" "+r.Why)
+			got[bundle.Name(o.ID)] = append(got[bundle.Name(o.ID)], bundle.Name(r.On)+" "+r.Why)
 		}
 	}
 	want := map[string][]string{
@@ -139,12 +141,12 @@ func TestResolveRequisites(t *testing.T) {
 func TestResolveAbsent(t *testing.T) {
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	b := mustRead(t, cm(""))
-	b.Absent = []*Absent{{ID: ID{GroupKind: gvk.GroupKind(), Name: "b"}, GVK: gvk}}
-	if err := b.Resolve(Resolver{Namespace: "ns"}); err != nil || b.Absent[0].ID.Namespace != "ns" {
+	b.Absent = []*bundle.Absent{{ID: bundle.ID{GroupKind: gvk.GroupKind(), Name: "b"}, GVK: gvk}}
+	if err := Resolve(b, Resolver{Namespace: "ns"}); err != nil || b.Absent[0].ID.Namespace != "ns" {
 		t.Errorf("%v, %v", b.Absent[0].ID, err)
 	}
 	b.Absent[0].ID.Name = "a"
-	if err := b.Resolve(Resolver{Namespace: "ns"}); err == nil || !strings.Contains(err.Error(), "absent") {
+	if err := Resolve(b, Resolver{Namespace: "ns"}); err == nil || !strings.Contains(err.Error(), "absent") {
 		t.Errorf("an object both absent and present: %v", err)
 	}
 }
@@ -152,7 +154,7 @@ func TestResolveAbsent(t *testing.T) {
 func TestDigest(t *testing.T) {
 	digest := func(text string) string {
 		b := mustRead(t, text)
-		if err := b.Resolve(Resolver{}); err != nil {
+		if err := Resolve(b, Resolver{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.Digest
@@ -214,7 +216,7 @@ spec:
 			t.Errorf("%q is on line %d, want %d", path, got, want)
 		}
 	}
-	if got := (&Object{Source: Source{Line: 7}}).Line("spec"); got != 7 {
+	if got := (&bundle.Object{Source: bundle.Source{Line: 7}}).Line("spec"); got != 7 {
 		t.Errorf("an object without a text: line %d", got)
 	}
 }

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"brine/bundle"
 )
 
 // FuzzRead: nothing that is read panics, whatever it is; and an object that is
@@ -35,7 +37,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		b, err := read(text)
 		if err != nil {
-			var problems Problems
+			var problems bundle.Problems
 			if !errors.As(err, &problems) || len(problems) == 0 {
 				t.Fatalf("not Problems: %v", err)
 			}
@@ -50,7 +52,7 @@ func FuzzRead(f *testing.F) {
 		if len(b.Objects) == 1 && !readDifferently.MatchString(text) {
 			compareWithKubectl(t, text, b.Objects[0])
 		}
-		_ = b.Resolve(Resolver{Namespace: "n"})
+		_ = Resolve(b, Resolver{Namespace: "n"})
 		for _, o := range b.Objects {
 			_ = o.Content.DeepCopy() // panics on anything but JSON values
 			if line := o.Line("spec.a[0].b"); line < o.Source.Line {
@@ -65,7 +67,7 @@ func FuzzRead(f *testing.F) {
 // their text.
 var readDifferently = regexp.MustCompile(`(?i)List|---|\.\.\.|%|status|metadata:.*\n.*metadata|<<|\by\b|\bn\b|!|\?|uid|creationTimestamp|generation|resourceVersion|managedFields|selfLink|deletion|namespace:|labels|annotations|:\s*\.\d|[\d.]+:|\\`)
 
-func compareWithKubectl(t *testing.T, text string, o *Object) {
+func compareWithKubectl(t *testing.T, text string, o *bundle.Object) {
 	t.Helper()
 	js, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {

@@ -1,4 +1,4 @@
-package bundle
+package sls_test
 
 import (
 	"fmt"
@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/read"
+	"brine/bundle/sls"
 )
 
 func slotOf(kind, name, path string) string {
@@ -26,13 +30,13 @@ spec:
 `
 	text := fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), slotOf("Secret", "live", "data:x"), slotOf("Secret", "none", "")) + "---\n" + fmt.Sprintf(configMap, slotOf("ConfigMap", "c", "data:key"))
 	b := readSlots(t, text)
-	live := func(id ID) (*unstructured.Unstructured, error) {
+	live := func(id bundle.ID) (*unstructured.Unstructured, error) {
 		if id.Name != "live" {
 			return nil, nil
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"x": "eA=="}}}, nil
 	}
-	if err := b.FillSlots(live); err != nil {
+	if err := sls.FillSlots(b, live); err != nil {
 		t.Fatal(err)
 	}
 	content := b.Objects[0].Content.Object
@@ -56,7 +60,7 @@ spec:
 	}
 	// As if the ConfigMap had been written with its digest.
 	filled := readSlots(t, fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), "", "")+"---\n"+fmt.Sprintf(configMap, data["other"]))
-	if err := filled.FillSlots(nil); err != nil {
+	if err := sls.FillSlots(filled, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := b.Objects[0].Content.GetAnnotations()["of-all"], filled.Objects[0].Content.GetAnnotations()["of-all"]; a != b || len(a) != 64 {
@@ -71,7 +75,7 @@ func TestSlotsThatHaveNoAnswer(t *testing.T) {
 		"of one another": {fmt.Sprintf(text, "c", slotOf("ConfigMap", "d", "")) + "---\n" + fmt.Sprintf(text, "d", slotOf("ConfigMap", "c", "")), "asked for by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := readSlots(t, test.text).FillSlots(nil)
+			err := sls.FillSlots(readSlots(t, test.text), nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
@@ -86,20 +90,20 @@ func TestSlotsThatHaveNoAnswer(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(t.Context(), Options{Files: []string{file}}); err == nil || !strings.Contains(err.Error(), "__slot__") {
+			if _, err := read.Bundle(t.Context(), read.Options{Files: []string{file}}); err == nil || !strings.Contains(err.Error(), "__slot__") {
 				t.Errorf("%v", err)
 			}
 		})
 	}
 }
 
-func readSlots(t *testing.T, text string) *Bundle {
+func readSlots(t *testing.T, text string) *bundle.Bundle {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "b.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := Read(t.Context(), Options{Files: []string{file}})
+	b, err := read.Bundle(t.Context(), read.Options{Files: []string{file}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,7 @@
-package bundle
+package read
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // Scope says whether a kind's objects live in namespaces.
@@ -50,16 +48,16 @@ type Resolver struct {
 // drops the namespace of cluster-scoped objects with one warning, makes one of
 // identical documents, turns Salt's requisites into IDs and computes Digest.
 // The error is Problems. It may be called again with a resolver that knows more.
-func (b *Bundle) Resolve(r Resolver) error {
-	s := scopes{Resolver: r, crds: map[schema.GroupKind]Definition{}, later: map[schema.GroupVersion]bool{}}
+func Resolve(b *bundle.Bundle, r Resolver) error {
+	s := scopes{Resolver: r, crds: map[schema.GroupKind]bundle.Definition{}, later: map[schema.GroupVersion]bool{}}
 	for _, o := range b.Objects {
 		s.learn(o)
 	}
-	var problems, unknown Problems
+	var problems, unknown bundle.Problems
 	for _, o := range b.Objects {
 		scope, odd := s.of(o.GVK)
 		if odd != "" && !r.Quiet {
-			p := Problem{Source: o.Source, ID: o.ID, Message: odd}
+			p := bundle.Problem{Source: o.Source, ID: o.ID, Message: odd}
 			if r.Strict {
 				problems = append(problems, p)
 			} else {
@@ -77,55 +75,31 @@ func (b *Bundle) Resolve(r Resolver) error {
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
-		b.warn(Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", Count(s.dropped, "cluster-scoped object"))})
+		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
 	}
-	problems = append(problems, b.unite()...)
-	wrong, odd := b.annotations()
+	problems = append(problems, unite(b)...)
+	wrong, odd := annotations(b)
 	problems = append(problems, wrong...)
 	b.WarnOnce(odd)
-	b.requisites()
-	b.Digest = b.digest()
-	return problems.err()
-}
-
-// warn adds a warning, once.
-func (b *Bundle) warn(p Problem) {
-	if !slices.Contains(b.Warnings, p) {
-		b.Warnings = append(b.Warnings, p)
-	}
-}
-
-// WarnOnce adds one warning for all that say the same, and counts them.
-func (b *Bundle) WarnOnce(same []Problem) {
-	counts := map[string]int{}
-	for _, p := range same {
-		counts[p.Message]++
-	}
-	for _, p := range same {
-		if n := counts[p.Message]; n > 0 {
-			counts[p.Message] = 0
-			if n > 1 {
-				p.Message += fmt.Sprintf(" (%s; this is the first)", Count(n, "object"))
-			}
-			b.warn(p)
-		}
-	}
+	requisites(b)
+	b.Digest = b.ContentDigest()
+	return problems.Err()
 }
 
 type scopes struct {
 	Resolver
-	crds    map[schema.GroupKind]Definition
+	crds    map[schema.GroupKind]bundle.Definition
 	later   map[schema.GroupVersion]bool
 	dropped int
-	first   Source // of a cluster-scoped object with a namespace
+	first   bundle.Source // of a cluster-scoped object with a namespace
 }
 
 // learn takes note of a CRD or an APIService.
-func (s *scopes) learn(o *Object) {
-	if d, ok := DefinitionOf(o.Content); ok {
+func (s *scopes) learn(o *bundle.Object) {
+	if d, ok := bundle.DefinitionOf(o.Content); ok {
 		s.crds[d.Kind] = d
 	}
-	if content := o.Content.Object; o.ID.GroupKind == APIServiceKind {
+	if content := o.Content.Object; o.ID.GroupKind == bundle.APIServiceKind {
 		group, _, _ := unstructured.NestedString(content, "spec", "group")
 		version, _, _ := unstructured.NestedString(content, "spec", "version")
 		// One without a service is served by the API server itself, now.
@@ -187,7 +161,7 @@ func builtIn(gvk schema.GroupVersionKind) Scope {
 }
 
 // place gives id the namespace that its scope asks for.
-func (s *scopes) place(id *ID, source Source, scope Scope) {
+func (s *scopes) place(id *bundle.ID, source bundle.Source, scope Scope) {
 	switch {
 	case scope == ScopeCluster && id.Namespace != "":
 		id.Namespace = ""
@@ -201,11 +175,11 @@ func (s *scopes) place(id *ID, source Source, scope Scope) {
 
 // unite finds what stands in the bundle twice: identical documents become one
 // object, different ones are a problem.
-func (b *Bundle) unite() Problems {
-	var problems Problems
-	first := make(map[ID]*Object, len(b.Objects))
+func unite(b *bundle.Bundle) bundle.Problems {
+	var problems bundle.Problems
+	first := make(map[bundle.ID]*bundle.Object, len(b.Objects))
 	kept := b.Objects[:0:0]
-	instead := map[*Object]*Object{}
+	instead := map[*bundle.Object]*bundle.Object{}
 	for _, o := range b.Objects {
 		other, twice := first[o.ID]
 		switch {
@@ -214,21 +188,21 @@ func (b *Bundle) unite() Problems {
 			kept = append(kept, o)
 		case reflect.DeepEqual(o.Content.Object, other.Content.Object):
 			instead[o] = other
-			other.needs = append(other.needs, o.needs...)
-			b.warn(Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("the same document stands at %s: they are one object", other.Source)})
+			other.Requisites = append(other.Requisites, o.Requisites...)
+			b.Warn(bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("the same document stands at %s: they are one object", other.Source)})
 		default:
-			problems = append(problems, Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("a different document for the same object stands at %s: keep one of them", other.Source)})
+			problems = append(problems, bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("a different document for the same object stands at %s: keep one of them", other.Source)})
 		}
 	}
 	for _, a := range b.Absent {
 		if o, ok := first[a.ID]; ok {
-			problems = append(problems, Problem{Source: a.Source, ID: a.ID, Message: fmt.Sprintf("the object is to be absent here and present at %s: keep one of them", o.Source)})
+			problems = append(problems, bundle.Problem{Source: a.Source, ID: a.ID, Message: fmt.Sprintf("the object is to be absent here and present at %s: keep one of them", o.Source)})
 		}
 	}
 	for _, o := range b.Objects {
-		for i, n := range o.needs {
-			if other, ok := instead[n.on]; ok {
-				o.needs[i].on = other
+		for i, r := range o.Requisites {
+			if other, ok := instead[r.Object]; ok {
+				o.Requisites[i].Object = other
 			}
 		}
 	}
@@ -237,42 +211,18 @@ func (b *Bundle) unite() Problems {
 }
 
 // requisites gives Salt's requisites the identities that are settled now.
-func (b *Bundle) requisites() {
+func requisites(b *bundle.Bundle) {
 	for _, o := range b.Objects {
-		if len(o.needs) > 0 {
-			o.Requisites = nil
-		}
-		for _, n := range o.needs {
-			if r := (Requisite{On: n.on.ID, Why: n.why}); n.on != o && !slices.Contains(o.Requisites, r) {
-				o.Requisites = append(o.Requisites, r)
+		var settled []bundle.Requisite
+		for _, r := range o.Requisites {
+			if r.Object != nil {
+				r.On = r.Object.ID
+			}
+			same := func(other bundle.Requisite) bool { return other.On == r.On && other.Why == r.Why }
+			if r.Object != o && !slices.ContainsFunc(settled, same) {
+				settled = append(settled, r)
 			}
 		}
+		o.Requisites = settled
 	}
-}
-
-// digest is over the objects as canonical JSON, sorted by ID, and over the IDs
-// of what is to be absent.
-func (b *Bundle) digest() string {
-	objects := slices.SortedStableFunc(slices.Values(b.Objects), func(x, y *Object) int { return compareIDs(x.ID, y.ID) })
-	texts := make([][]byte, len(objects))
-	each(context.Background(), len(objects), func(i int) {
-		// Content is made of JSON values, which cannot fail; keys get sorted.
-		texts[i], _ = json.Marshal(objects[i].Content.Object)
-	})
-	h := sha256.New()
-	for _, text := range texts {
-		h.Write(text)
-		h.Write([]byte{'\n'})
-	}
-	absent := slices.SortedFunc(slices.Values(b.Absent), func(x, y *Absent) int { return compareIDs(x.ID, y.ID) })
-	for _, a := range absent {
-		fmt.Fprintf(h, "absent %s\n", Name(a.ID))
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-func compareIDs(x, y ID) int {
-	return cmp.Or(
-		cmp.Compare(x.GroupKind.Group, y.GroupKind.Group), cmp.Compare(x.GroupKind.Kind, y.GroupKind.Kind),
-		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"brine/bundle"
 	"brine/bundle/redact"
 	"brine/bundle/sls"
 )
@@ -44,10 +45,10 @@ type Options struct {
 	IgnoreForeignStates bool
 }
 
-// Read reads and cleans all documents, in parallel, and tells all problems at
+// Bundle reads and cleans all documents, in parallel, and tells all problems at
 // once: the error is Problems (or the context's), and there is no bundle then but
 // with Options.Partial. Identities are not settled before Resolve.
-func Read(ctx context.Context, o Options) (*Bundle, error) {
+func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	switch o.InputFormat {
 	case "", FormatAuto, FormatManifests, FormatHigh, FormatLow:
 	default:
@@ -66,7 +67,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 		return nil, fmt.Errorf("read %s: %w", strings.Join(o.Files, ", "), context.Cause(ctx))
 	}
 
-	b := &Bundle{}
+	b := &bundle.Bundle{}
 	dropped := 0
 	var salt []*states
 	for _, r := range results {
@@ -81,7 +82,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 	wrong, odd := link(salt)
 	problems, b.Warnings = append(problems, wrong...), append(b.Warnings, odd...)
 	if dropped > 0 {
-		b.Warnings = append(b.Warnings, Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", Count(dropped, "object"))})
+		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(dropped, "object"))})
 	}
 	if len(problems) > 0 { // which may quote what is the value of a Secret elsewhere
 		var r redact.Redactor
@@ -93,7 +94,7 @@ func Read(ctx context.Context, o Options) (*Bundle, error) {
 			problems[i].Message = r.Text(problems[i].Message)
 		}
 	}
-	err := problems.err()
+	err := problems.Err()
 	if err != nil && !o.Partial {
 		return nil, err
 	}
@@ -116,11 +117,11 @@ func each(ctx context.Context, n int, do func(i int)) {
 
 // reading is what came of one document.
 type reading struct {
-	objects  []*Object
-	absent   []*Absent
-	problems Problems
-	warnings []Problem
-	invalid  []Problem // of objects that were left out
+	objects  []*bundle.Object
+	absent   []*bundle.Absent
+	problems bundle.Problems
+	warnings []bundle.Problem
+	invalid  []bundle.Problem // of objects that were left out
 	salt     []*states
 	dropped  int // objects that carried server-set metadata
 	budget
@@ -131,7 +132,7 @@ func readDocument(d *document, o Options) reading {
 	var r reading
 	roots, err := d.parse()
 	if err != nil {
-		r.problems = Problems{d.explain(err)}
+		r.problems = bundle.Problems{d.explain(err)}
 		return r
 	}
 	for _, root := range roots {
@@ -154,15 +155,4 @@ func (r *reading) root(d *document, root *yaml.Node, o Options) {
 	default:
 		r.object(d, sls.Unwrap(root), o, listDefaults{})
 	}
-}
-
-// Count is "1 object", "2 objects", "3 dependencies".
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if before, ok := strings.CutSuffix(what, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, before)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

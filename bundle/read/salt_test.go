@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"bytes"
@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"brine/bundle"
 )
 
 // readShared reads files of the real bundles, the slots in them filled.
-func readShared(t *testing.T, o Options, files ...string) *Bundle {
+func readShared(t *testing.T, o Options, files ...string) *bundle.Bundle {
 	t.Helper()
 	dir := sharedBundles(t)
 	for i, name := range files {
@@ -28,11 +30,11 @@ func readShared(t *testing.T, o Options, files ...string) *Bundle {
 		files[i] = file
 	}
 	o.Files = files
-	b, err := Read(context.Background(), o)
+	b, err := Bundle(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Resolve(Resolver{}); err != nil {
+	if err := Resolve(b, Resolver{}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -41,10 +43,10 @@ func readShared(t *testing.T, o Options, files ...string) *Bundle {
 // What a real Salt printed gives the same objects as the manifests it rendered.
 func TestReadSaltOutputOfRealBundles(t *testing.T) {
 	settings := mustRead(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: metalk8s-ingress}\ndata: {mode: \"on\"}\n").Objects
-	manifests := func(name string) []*Object {
+	manifests := func(name string) []*bundle.Object {
 		return readShared(t, Options{}, filepath.Join("metalk8s-new", name+".yaml")).Objects
 	}
-	for sample, want := range map[string][]*Object{
+	for sample, want := range map[string][]*bundle.Object{
 		"dex-chart":           manifests("dex-chart"),
 		"nginx-ingress-chart": manifests("nginx-ingress-chart"),
 		"deploy":              append(manifests("nginx-ingress-chart"), settings...),
@@ -62,16 +64,16 @@ func TestReadSaltOutputOfRealBundles(t *testing.T) {
 				if sample+format == "deployrenderer" { // one file, its include not followed
 					want = settings
 				}
-				for _, b := range []*Bundle{auto, forced} {
+				for _, b := range []*bundle.Bundle{auto, forced} {
 					if len(b.Objects) != len(want) {
 						t.Fatalf("%d objects, want %d", len(b.Objects), len(want))
 					}
 					for i, obj := range b.Objects {
 						if obj.ID != want[i].ID || !reflect.DeepEqual(obj.Content.Object, want[i].Content.Object) {
-							t.Errorf("%s is not as in its manifest", Name(obj.ID))
+							t.Errorf("%s is not as in its manifest", bundle.Name(obj.ID))
 						}
 						if obj.Source.State == "" || obj.Source.Line == 0 || obj.Source.SLS == "" && format != "renderer" {
-							t.Errorf("%s: source %+v", Name(obj.ID), obj.Source)
+							t.Errorf("%s: source %+v", bundle.Name(obj.ID), obj.Source)
 						}
 					}
 					if gone := len(b.Absent); (sample == "deploy") != (gone == 1) {
@@ -81,13 +83,13 @@ func TestReadSaltOutputOfRealBundles(t *testing.T) {
 				if sample != "deploy" {
 					return
 				}
-				if a := auto.Absent[0]; Name(a.ID) != "ConfigMap metalk8s-ingress/old-settings" || a.GVK.Version != "v1" || a.Source.State != "Remove old settings" {
+				if a := auto.Absent[0]; bundle.Name(a.ID) != "ConfigMap metalk8s-ingress/old-settings" || a.GVK.Version != "v1" || a.Source.State != "Remove old settings" {
 					t.Errorf("absent: %+v", a)
 				}
 				if format == "renderer" {
 					return
 				}
-				i := slices.IndexFunc(auto.Objects, func(o *Object) bool { return o.ID.Name == "settings" })
+				i := slices.IndexFunc(auto.Objects, func(o *bundle.Object) bool { return o.ID.Name == "settings" })
 				if got := auto.Objects[i].Requisites; len(got) != 10 || got[0].Why != "require: Wait for ingress, require: sls nginx-ingress-chart" {
 					t.Errorf("requisites of settings: %v", got)
 				}
@@ -145,7 +147,7 @@ func TestReadTextThatSaltRendered(t *testing.T) {
 func TestReadForcedInputFormat(t *testing.T) {
 	text := high("{}", `{"order": 1}`)
 	for format, ok := range map[string]bool{"": true, FormatAuto: true, FormatHigh: true, FormatManifests: false, FormatLow: false} {
-		_, err := Read(context.Background(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), InputFormat: format})
+		_, err := Bundle(context.Background(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), InputFormat: format})
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", format, err)
 		}
@@ -174,18 +176,18 @@ func TestReadLinksStatesOfSeveralFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, err := Read(t.Context(), Options{Files: []string{one, two}})
+	b, err := Bundle(t.Context(), Options{Files: []string{one, two}})
 	if err == nil {
-		err = b.Resolve(Resolver{Namespace: "ns"})
+		err = Resolve(b, Resolver{Namespace: "ns"})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Requisite{{On: b.Objects[1].ID, Why: "require: Second"}}
+	want := []bundle.Requisite{{On: b.Objects[1].ID, Why: "require: Second", Object: b.Objects[1]}}
 	if got := b.Objects[0].Requisites; !reflect.DeepEqual(got, want) || b.Objects[1].ID.Name != "b" || len(b.Objects[1].Requisites) > 0 {
 		t.Errorf("requisites %v and %v, want %v", got, b.Objects[1].Requisites, want)
 	}
-	if _, err := Read(t.Context(), Options{Files: []string{one}}); err == nil || !strings.Contains(err.Error(), one+":4 (state \"First\"") || !strings.Contains(err.Error(), "no state of the bundle matches {k: Second}") {
+	if _, err := Bundle(t.Context(), Options{Files: []string{one}}); err == nil || !strings.Contains(err.Error(), one+":4 (state \"First\"") || !strings.Contains(err.Error(), "no state of the bundle matches {k: Second}") {
 		t.Errorf("one file alone: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"context"
@@ -11,14 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 // read reads text as standard input.
-func read(text string) (*Bundle, error) {
-	return Read(context.Background(), Options{Files: []string{Stdin}, Stdin: strings.NewReader(text)})
+func read(text string) (*bundle.Bundle, error) {
+	return Bundle(context.Background(), Options{Files: []string{Stdin}, Stdin: strings.NewReader(text)})
 }
 
-func mustRead(t *testing.T, text string) *Bundle {
+func mustRead(t *testing.T, text string) *bundle.Bundle {
 	t.Helper()
 	b, err := read(text)
 	if err != nil {
@@ -123,7 +125,7 @@ func TestReadRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b, err := read(tt.text)
-			var problems Problems
+			var problems bundle.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("got %v and the error %v, want Problems", b, err)
 			}
@@ -250,7 +252,7 @@ items:
 `)
 	var got []string
 	for _, o := range b.Objects {
-		got = append(got, o.Source.String()+" "+Name(o.ID)+" "+o.GVK.Version)
+		got = append(got, o.Source.String()+" "+bundle.Name(o.ID)+" "+o.GVK.Version)
 	}
 	if want := "-:4 ConfigMap a v1, -:10 ConfigMap b v1"; strings.Join(got, ", ") != want {
 		t.Errorf("got %v, want %s", got, want)
@@ -282,8 +284,8 @@ func TestReadTellsAllProblemsAtOnce(t *testing.T) {
 	}
 	write("b.yaml", cm("data: {a: 1}\n---\nkind: X\n"))
 	write("a.yml", cm("\tx\n---\n"+cm("  labels: {x: on}\n")))
-	_, err := Read(context.Background(), Options{Files: []string{folder, filepath.Join(folder, "none.yaml")}})
-	var problems Problems
+	_, err := Bundle(context.Background(), Options{Files: []string{folder, filepath.Join(folder, "none.yaml")}})
+	var problems bundle.Problems
 	if !errors.As(err, &problems) {
 		t.Fatalf("error %v", err)
 	}
@@ -295,7 +297,7 @@ func TestReadTellsAllProblemsAtOnce(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s:\n%v", got, want, err)
 	}
-	var one Problem
+	var one bundle.Problem
 	if !errors.As(err, &one) || one.Source.Line != 5 {
 		t.Errorf("Unwrap gives %+v", one)
 	}
@@ -353,7 +355,7 @@ func TestReadFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b, err := Read(context.Background(), tt.o)
+			b, err := Bundle(context.Background(), tt.o)
 			if tt.error != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.error) {
 					t.Fatalf("error %v, want %s", err, tt.error)
@@ -377,7 +379,7 @@ func TestReadFiles(t *testing.T) {
 func TestReadStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Read(ctx, Options{Files: []string{Stdin}, Stdin: strings.NewReader(cm(""))}); !errors.Is(err, context.Canceled) {
+	if _, err := Bundle(ctx, Options{Files: []string{Stdin}, Stdin: strings.NewReader(cm(""))}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -388,11 +390,11 @@ func TestReadRBACNames(t *testing.T) {
 
 func TestReadAllowsGenerateName(t *testing.T) {
 	text := "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: a-}\n"
-	b, err := Read(context.Background(), Options{Files: []string{Stdin}, Stdin: strings.NewReader(text + "---\n" + text), AllowGenerateName: true})
+	b, err := Bundle(context.Background(), Options{Files: []string{Stdin}, Stdin: strings.NewReader(text + "---\n" + text), AllowGenerateName: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Resolve(Resolver{}); err != nil || len(b.Objects) != 2 {
+	if err := Resolve(b, Resolver{}); err != nil || len(b.Objects) != 2 {
 		t.Errorf("%d objects, %v", len(b.Objects), err)
 	}
 }
@@ -410,7 +412,7 @@ func TestReadCountsWhatItDoesNotTell(t *testing.T) {
 		text += fmt.Sprintf("  k%d: 1\n", i)
 	}
 	_, err := read(text)
-	var problems Problems
+	var problems bundle.Problems
 	if !errors.As(err, &problems) || len(problems) != maxTold+1 || !strings.Contains(err.Error(), "and 50 more problems") {
 		t.Errorf("%d problems: %v", len(problems), err)
 	}
@@ -418,17 +420,17 @@ func TestReadCountsWhatItDoesNotTell(t *testing.T) {
 
 func TestNamesAndPlacesInMessages(t *testing.T) {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	for want, id := range map[string]ID{
+	for want, id := range map[string]bundle.ID{
 		"Deployment.apps shop/web":       {GroupKind: kind, Namespace: "shop", Name: "web"},
 		"Deployment.apps (no name)":      {GroupKind: kind},
 		"Deployment.apps shop/(no name)": {GroupKind: kind, Namespace: "shop"},
 		"shop/web":                       {Namespace: "shop", Name: "web"},
 	} {
-		if got := Name(id); got != want {
+		if got := bundle.Name(id); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for want, source := range map[string]Source{
+	for want, source := range map[string]bundle.Source{
 		"":                              {},
 		"a.yaml":                        {File: "a.yaml"},
 		"a.yaml:3":                      {File: "a.yaml", Line: 3},

@@ -1,13 +1,15 @@
-package bundle
+package read
 
 import (
 	"slices"
 	"strings"
+
+	"brine/bundle"
 )
 
 // traps looks for values that are not what they look like. Whatever holds only
 // content (data, annotations, a custom resource's own fields) is left alone.
-func (k *checker) traps(obj *Object) {
+func (k *checker) traps(obj *bundle.Object) {
 	k.group, k.kind = obj.GVK.Group, obj.GVK.Kind
 	k.crd = k.kind == "CustomResourceDefinition"
 	k.builtIn = !k.crd && (!strings.Contains(k.group, ".") || strings.HasSuffix(k.group, ".k8s.io"))
@@ -17,7 +19,7 @@ func (k *checker) traps(obj *Object) {
 
 func (k *checker) fields(m map[string]any) {
 	for key, v := range m {
-		k.path = k.path.at(key)
+		k.path = k.path.Field(key)
 		if !k.field(m, key, v) {
 			k.inside(v)
 		}
@@ -32,7 +34,7 @@ func (k *checker) inside(v any) {
 		k.fields(v)
 	case []any:
 		for i, item := range v {
-			k.path = k.path.nth(i)
+			k.path = k.path.Item(i)
 			k.inside(item)
 			k.path = k.path[:len(k.path)-1]
 		}
@@ -67,17 +69,17 @@ func (k *checker) field(m map[string]any, key string, v any) bool {
 // ownMetadata: the field is one of the object's own metadata, whose name and
 // namespace are checked already.
 func (k *checker) ownMetadata() bool {
-	return len(k.path) == 2 && k.path[0].key == "metadata"
+	return len(k.path) == 2 && k.path[0].Key == "metadata"
 }
 
 // parent is the key of the nth mapping around the field, passing over lists.
 func (k *checker) parent(n int) string {
 	for i := len(k.path) - 2; i >= 0; i-- {
-		if k.path[i].index >= 0 {
+		if k.path[i].Index >= 0 {
 			continue
 		}
 		if n--; n == 0 {
-			return k.path[i].key
+			return k.path[i].Key
 		}
 	}
 	return ""
@@ -108,13 +110,13 @@ func (k *checker) texts(v any, look bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			k.path = k.path.at(key)
+			k.path = k.path.Field(key)
 			k.text(value)
 			k.path = k.path[:len(k.path)-1]
 		}
 	case []any:
 		for i, value := range v {
-			k.path = k.path.nth(i)
+			k.path = k.path.Item(i)
 			k.text(value)
 			k.path = k.path[:len(k.path)-1]
 		}

@@ -1,10 +1,11 @@
-package bundle
+package read
 
 import (
 	"fmt"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"brine/bundle"
 	"brine/bundle/sls"
 )
 
@@ -45,14 +46,14 @@ func (r *reading) rendered(d *document, root *yaml.Node, o Options) {
 type states struct {
 	*document
 	*sls.Rendering
-	present [][]*Object // by the rendering's documents
+	present [][]*bundle.Object // by the rendering's documents
 }
 
 // states reads the manifests of Salt's states; link sees to their requisites.
 func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
 	one := &states{document: d, Rendering: sls.Decode(root, s, sls.Options{IgnoreForeignStates: o.IgnoreForeignStates})}
 	r.salt = append(r.salt, one)
-	one.present = make([][]*Object, len(one.Documents))
+	one.present = make([][]*bundle.Object, len(one.Documents))
 	for i := range one.Documents {
 		doc := &one.Documents[i]
 		objects := r.state(d, *doc, o)
@@ -63,15 +64,15 @@ func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
 			continue
 		}
 		for _, obj := range objects {
-			r.absent = append(r.absent, &Absent{ID: obj.ID, GVK: obj.GVK, Source: obj.Source})
+			r.absent = append(r.absent, &bundle.Absent{ID: obj.ID, GVK: obj.GVK, Source: obj.Source})
 		}
 	}
 }
 
 // link gives the objects of Salt's states what their requisites ask for, in
 // whichever document it is.
-func link(all []*states) (problems Problems, warnings []Problem) {
-	present := map[*sls.Rendering][][]*Object{}
+func link(all []*states) (problems bundle.Problems, warnings []bundle.Problem) {
+	present := map[*sls.Rendering][][]*bundle.Object{}
 	var renderings []*sls.Rendering
 	for _, one := range all {
 		renderings = append(renderings, one.Rendering)
@@ -92,7 +93,7 @@ func link(all []*states) (problems Problems, warnings []Problem) {
 				}
 				for _, obj := range one.present[i] {
 					for _, on := range present[req.In][req.Index] {
-						obj.needs = append(obj.needs, need{on: on, why: req.Why})
+						obj.Requisites = append(obj.Requisites, bundle.Requisite{Object: on, Why: req.Why})
 					}
 				}
 			}
@@ -101,15 +102,15 @@ func link(all []*states) (problems Problems, warnings []Problem) {
 	return problems, warnings
 }
 
-func (s *states) place(p sls.Problem) Problem {
-	return Problem{Source: Source{File: s.file, Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
+func (s *states) place(p sls.Problem) bundle.Problem {
+	return bundle.Problem{Source: bundle.Source{File: s.file, Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
 }
 
 // state reads one state's manifest; what is wrong with it names the state.
-func (r *reading) state(d *document, doc sls.Document, o Options) []*Object {
+func (r *reading) state(d *document, doc sls.Document, o Options) []*bundle.Object {
 	objects, problems, warnings, invalid := len(r.objects), len(r.problems), len(r.warnings), len(r.invalid)
 	r.object(d, doc.Node, o, listDefaults{})
-	read := append([]*Object(nil), r.objects[objects:]...)
+	read := append([]*bundle.Object(nil), r.objects[objects:]...)
 	r.objects = r.objects[:objects]
 	for _, obj := range read {
 		obj.Source.State, obj.Source.SLS = doc.State, doc.SLS
@@ -130,9 +131,9 @@ func (r *reading) state(d *document, doc sls.Document, o Options) []*Object {
 }
 
 // afterAbsent warns of the one order that cannot be kept.
-func afterAbsent(objects []*Object, absent sls.Document, why string) (warnings []Problem) {
+func afterAbsent(objects []*bundle.Object, absent sls.Document, why string) (warnings []bundle.Problem) {
 	for _, obj := range objects {
-		warnings = append(warnings, Problem{Source: obj.Source, ID: obj.ID, Message: fmt.Sprintf(
+		warnings = append(warnings, bundle.Problem{Source: obj.Source, ID: obj.ID, Message: fmt.Sprintf(
 			"%s: state %q removes its object, and objects are removed only after all others are applied", why, absent.State)})
 	}
 	return warnings

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 )
 
 const digestBundle = `apiVersion: v1
@@ -34,21 +36,21 @@ spec: %s
 
 const podSpec = "{spec: {containers: [{name: c, image: i}]}}"
 
-func digests(t *testing.T, text string) (string, []Problem) {
+func digests(t *testing.T, text string) (string, []bundle.Problem) {
 	t.Helper()
 	b := mustRead(t, text)
 	before := b.Digest
-	problems := b.Digests()
+	problems := FillDigests(b)
 	w := b.Objects[len(b.Objects)-1]
 	template := podTemplate(w.Content.Object)
-	got, _, _ := unstructured.NestedString(template, "metadata", "annotations", Digest)
+	got, _, _ := unstructured.NestedString(template, "metadata", "annotations", bundle.Digest)
 	if (got != "") != (b.Digest != before) {
 		t.Error("the bundle's digest has to follow what is filled in")
 	}
-	if again := b.Digests(); len(again) != len(problems) {
+	if again := FillDigests(b); len(again) != len(problems) {
 		t.Errorf("the second time: %v", again)
 	}
-	if again, _, _ := unstructured.NestedString(template, "metadata", "annotations", Digest); again != got {
+	if again, _, _ := unstructured.NestedString(template, "metadata", "annotations", bundle.Digest); again != got {
 		t.Error("the second time the digest is another")
 	}
 	return got, problems

@@ -1,4 +1,4 @@
-package bundle
+package read
 
 import (
 	"errors"
@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
+	"brine/bundle/sls"
 )
 
 var (
@@ -31,9 +34,9 @@ const (
 // problem where Salt would read something else.
 type converter struct {
 	doc      *document
-	path     path
-	problems Problems
-	warnings []Problem
+	path     bundle.Path
+	problems bundle.Problems
+	warnings []bundle.Problem
 	untold   int        // problems beyond maxTold
 	root     *yaml.Node // of the object
 	secret   *bool      // see quotable; nil: not known yet
@@ -57,15 +60,15 @@ func (b *budget) room(n *yaml.Node) bool {
 	return b.aliased <= maxAliased && b.bytes <= maxAliasedBytes
 }
 
-func (c *converter) source(n *yaml.Node) Source {
-	return Source{File: c.doc.file, Line: c.doc.line - 1 + n.Line}
+func (c *converter) source(n *yaml.Node) bundle.Source {
+	return bundle.Source{File: c.doc.file, Line: c.doc.line - 1 + n.Line}
 }
 
 func (c *converter) problem(n *yaml.Node, format string, args ...any) {
 	if len(c.problems) >= maxTold {
 		c.untold++
 	} else {
-		c.problems = append(c.problems, Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
+		c.problems = append(c.problems, bundle.Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -146,7 +149,7 @@ func (c *converter) value(n *yaml.Node) any {
 		}
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			c.path = c.path.nth(i)
+			c.path = c.path.Item(i)
 			list[i] = c.value(item)
 			c.path = c.path[:len(c.path)-1]
 		}
@@ -186,7 +189,7 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 		if !ok {
 			continue
 		}
-		c.path = c.path.at(key)
+		c.path = c.path.Field(key)
 		if _, twice := m[key]; twice {
 			c.problem(kn, "this key stands here twice; the first is on line %d", c.doc.line-1+firstLine(n, kn))
 		}
@@ -296,7 +299,7 @@ func typeName(v any) string {
 func (c *converter) scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case yaml.NodeTagString:
-		if strings.HasPrefix(n.Value, "__slot__:") && !answerable(c.path, n.Value) {
+		if strings.HasPrefix(n.Value, "__slot__:") && !sls.CanFill(c.path.String(), n.Value) {
 			c.problem(n, "Salt left a __slot__ in place, which only Salt can fill, at run time: for a checksum of a ConfigMap or Secret put the annotation brine.dev/digest-of on the workload, otherwise write the value")
 		}
 		if n.Style != 0 {
@@ -337,7 +340,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 
 func (c *converter) warn(n *yaml.Node, format string, args ...any) {
 	if len(c.warnings) < maxTold {
-		c.warnings = append(c.warnings, Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
+		c.warnings = append(c.warnings, bundle.Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }
 

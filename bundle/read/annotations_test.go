@@ -1,8 +1,10 @@
-package bundle
+package read
 
 import (
 	"strings"
 	"testing"
+
+	"brine/bundle"
 )
 
 func TestAnnotations(t *testing.T) {
@@ -36,13 +38,13 @@ func TestAnnotations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := mustRead(t, strings.ReplaceAll(tt.text, ": no\n", ": \"no\"\n"))
 			got := ""
-			if err := b.Resolve(Resolver{}); err != nil {
+			if err := Resolve(b, Resolver{}); err != nil {
 				got = err.Error()
 			}
 			if got != tt.problem {
 				t.Errorf("problems\n%s\nwant\n%s", got, tt.problem)
 			}
-			warnings := Problems(b.Warnings).Error()
+			warnings := bundle.Problems(b.Warnings).Error()
 			if (warnings == "") != (tt.warning == "") || !strings.Contains(warnings, tt.warning) || strings.Contains(warnings, "\n") {
 				t.Errorf("warnings\n%s\nwant\n%s", warnings, tt.warning)
 			}

@@ -1,0 +1,54 @@
+package bundle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Path is the way from an object down to a field.
+type Path []Step
+
+// Step is one field, or one item of a list.
+type Step struct {
+	Key   string
+	Index int // in a list, counted from 0; -1 for a field
+}
+
+// Field is the path to a field of the mapping at p. It may change other paths
+// that were made from p.
+func (p Path) Field(key string) Path { return append(p, Step{Key: key, Index: -1}) }
+
+// Item is the path to an item of the list at p, counted from 0.
+func (p Path) Item(i int) Path { return append(p, Step{Index: i}) }
+
+// Keys are the steps as text; of a list, the index.
+func (p Path) Keys() []string {
+	keys := make([]string, len(p))
+	for i, s := range p {
+		if keys[i] = s.Key; s.Index >= 0 {
+			keys[i] = strconv.Itoa(s.Index)
+		}
+	}
+	return keys
+}
+
+// String writes a path as kubernetes does: spec.containers[0].image,
+// metadata.annotations[foo.bar/x].
+func (p Path) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		switch {
+		case s.Index >= 0:
+			fmt.Fprintf(&b, "[%d]", s.Index)
+		case s.Key == "" || strings.ContainsAny(s.Key, "./[] "):
+			fmt.Fprintf(&b, "[%s]", s.Key)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.Key)
+		}
+	}
+	return b.String()
+}

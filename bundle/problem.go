@@ -1,0 +1,109 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing wrong (or, as a warning, odd) with a bundle. All
+// problems of a bundle are found and told at once.
+type Problem struct {
+	Source Source
+	ID     ID     // of the object, as far as it is known
+	Path   string // of the field, like "spec.template.spec.containers[0].image"
+	// Message says what is wrong and what to do about it.
+	Message string
+}
+
+// Error is one line: "file:line: kind namespace/name: path: message".
+func (p Problem) Error() string {
+	s := p.Source.String()
+	if p.ID != (ID{}) {
+		s = join(s, Name(p.ID))
+	}
+	return join(join(s, p.Path), p.Message)
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ": " + b
+}
+
+// Problems is the error of a bundle that cannot be used: everything that is
+// wrong with it, sorted by file and line.
+type Problems []Problem
+
+// Error is one line a problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the problems one by one, so that errors.As finds a Problem.
+func (ps Problems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errs
+}
+
+// Err is ps as an error, sorted and without repetitions; nil when there is none.
+func (ps Problems) Err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps.Sorted()
+}
+
+// Sorted puts problems in the order of files and lines, each once.
+func (ps Problems) Sorted() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Line, b.Source.Line),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(ps)
+}
+
+// Warn adds a warning, once.
+func (b *Bundle) Warn(p Problem) {
+	if !slices.Contains(b.Warnings, p) {
+		b.Warnings = append(b.Warnings, p)
+	}
+}
+
+// WarnOnce adds one warning for all that say the same, and counts them.
+func (b *Bundle) WarnOnce(same []Problem) {
+	counts := map[string]int{}
+	for _, p := range same {
+		counts[p.Message]++
+	}
+	for _, p := range same {
+		if n := counts[p.Message]; n > 0 {
+			counts[p.Message] = 0
+			if n > 1 {
+				p.Message += fmt.Sprintf(" (%s; this is the first)", Count(n, "object"))
+			}
+			b.Warn(p)
+		}
+	}
+}
+
+// Count is "1 object", "2 objects", "3 dependencies".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if before, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, before)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

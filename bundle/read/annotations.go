@@ -1,0 +1,58 @@
+package read
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+)
+
+// allowed are the values of the annotations that have a fixed set of them. The
+// others have a form, which is judged where it is read: order (references),
+// ready (CEL, durations) and Digests.
+var allowed = map[string][]string{
+	bundle.LifecycleDeletion: {"detach"},
+	bundle.LifecycleMutation: {"ignore"},
+	bundle.OnImmutable:       {"recreate"},
+	bundle.OnRemove:          {"keep"},
+}
+
+// ours are brine's own that people write.
+var ours = []string{bundle.DigestOf, bundle.FailedWhen, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
+
+// annotations judges those of all objects: a value that means nothing would be
+// passed over at the worst of times, when the object is about to be deleted.
+// Unknown ones of our own are odd.
+func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
+	for _, o := range b.Objects {
+		annotations := o.Content.GetAnnotations()
+		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+			path := "metadata.annotations[" + key + "]"
+			if values, ok := allowed[key]; ok && !slices.Contains(values, annotations[key]) {
+				problems = append(problems, o.Problem(path, fmt.Sprintf("%q means nothing here: write %s, or leave the annotation out", annotations[key], strings.Join(values, " or "))))
+			}
+			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(ours, key) {
+				odd = append(odd, o.Problem(path, unknownAnnotation(key)))
+			}
+		}
+		template, at := templateAt(o.Content.Object)
+		misplaced, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "annotations")
+		for _, key := range ours {
+			if on, ok := misplaced.(map[string]any); ok && on[key] != nil {
+				odd = append(odd, o.Problem(at+".metadata.annotations["+key+"]", key+" is read on the object itself, not on its pod template: nothing is done about it"))
+			}
+		}
+	}
+	return problems, odd
+}
+
+func unknownAnnotation(key string) string {
+	if best := bundle.Nearest(key, ours); best != "" {
+		return fmt.Sprintf("brine knows no annotation %s: is %s meant?", key, best)
+	}
+	return fmt.Sprintf("brine knows no annotation %s: it knows %s", key, strings.Join(ours, ", "))
+}
