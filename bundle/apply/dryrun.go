@@ -18,7 +18,7 @@ import (
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
-	"brine/bundle/standin"
+	"brine/bundle/surrogate"
 )
 
 // ask gets the verdict on one step.
@@ -65,11 +65,11 @@ func (g *ground) ask(ctx context.Context, s *plan.Step) verdict {
 	if g.fresh[s.ID.Namespace] {
 		return g.askElsewhere(ctx, s, resource)
 	}
-	here := standin.Place{Namespace: s.ID.Namespace, Name: s.ID.Name}
+	here := surrogate.Place{Namespace: s.ID.Namespace, Name: s.ID.Name}
 	stored, warnings, err := g.send(ctx, s, resource, &here)
 	verified := byServer
 	if here.Account != "" {
-		verified = "server (stand-in service account)"
+		verified = "server (surrogate service account)"
 	}
 	if err != nil {
 		return g.refused(ctx, s, resource, err, warnings)
@@ -79,7 +79,7 @@ func (g *ground) ask(ctx context.Context, s *plan.Step) verdict {
 
 // send dry-runs a step in a place and returns the answer as it would be where
 // the object belongs.
-func (g *ground) send(ctx context.Context, s *plan.Step, resource cluster.Resource, p *standin.Place) (*unstructured.Unstructured, []string, error) {
+func (g *ground) send(ctx context.Context, s *plan.Step, resource cluster.Resource, p *surrogate.Place) (*unstructured.Unstructured, []string, error) {
 	sent := &unstructured.Unstructured{}
 	if err := json.Unmarshal(s.Body, &sent.Object); err != nil {
 		return nil, nil, fmt.Errorf("decode what is to be applied: %w", err)
@@ -96,14 +96,14 @@ func (g *ground) send(ctx context.Context, s *plan.Step, resource cluster.Resour
 		if err == nil {
 			stored.SetName("")
 			stored.SetNamespace(s.ID.Namespace)
-			stored = standin.Unallocated(stored, sent)
+			stored = surrogate.Unallocated(stored, sent)
 		}
 		return stored, nil, err
 	}
 	body, id := s.Body, s.ID
 	if p.Namespace != s.ID.Namespace || p.Name != s.ID.Name || s.ID.GroupKind.Kind == "Pod" {
 		var err error
-		if body, err = p.Take(s.Body, g.newAccount); err != nil {
+		if body, err = p.Move(s.Body, g.newAccount); err != nil {
 			return nil, nil, err
 		}
 		id.Namespace, id.Name = p.Namespace, p.Name
@@ -113,29 +113,29 @@ func (g *ground) send(ctx context.Context, s *plan.Step, resource cluster.Resour
 		return nil, warnings, err
 	}
 	if id != s.ID || p.Account != "" {
-		stored = p.Back(stored, sent, s.ID)
+		stored = p.MoveBack(stored, sent, s.ID)
 	}
 	if s.Live == nil || id != s.ID {
-		stored = standin.Unallocated(stored, sent)
+		stored = surrogate.Unallocated(stored, sent)
 	}
 	return stored, warnings, nil
 }
 
 // askElsewhere dry-runs a step whose namespace is new in one that is there.
-// What only the stand-in has against it, its quota for one, is not held against
-// the bundle: the next stand-in is asked.
+// What only the surrogate refuses, by its quota for example, is not held against
+// the bundle: the next surrogate is asked.
 func (g *ground) askElsewhere(ctx context.Context, s *plan.Step, resource cluster.Resource) verdict {
-	why := "no namespace is there to stand in for " + s.ID.Namespace
-	for _, namespace := range g.standIns {
+	why := "there is no surrogate for the new namespace " + s.ID.Namespace
+	for _, namespace := range g.surrogates {
 		there := s.ID
 		there.Namespace = namespace
-		p := standin.New(s.ID, namespace, g.taken[there])
+		p := surrogate.New(s.ID, namespace, g.taken[there])
 		stored, warnings, err := g.send(ctx, s, resource, &p)
 		if err == nil {
-			return g.accepted(s, stored, byStandIn, warnings)
+			return g.accepted(s, stored, bySurrogate, warnings)
 		}
 		if cluster.NamespaceRefuses(err) {
-			why = fmt.Sprintf("namespace %s, which stands in for %s, does not let it in: %s", namespace, s.ID.Namespace, err.Error())
+			why = fmt.Sprintf("namespace %s, the surrogate for %s, does not admit it: %s", namespace, s.ID.Namespace, err.Error())
 			continue
 		}
 		return g.refused(ctx, s, resource, &moved{place: p, id: s.ID, err: err}, warnings)
@@ -143,14 +143,14 @@ func (g *ground) askElsewhere(ctx context.Context, s *plan.Step, resource cluste
 	return g.guess(s, why)
 }
 
-// moved is an error about an object in its stand-in, as one about the object.
+// moved is an error about an object in its surrogate namespace, as one about the object.
 type moved struct {
-	place standin.Place
+	place surrogate.Place
 	id    bundle.ID
 	err   error
 }
 
-func (m *moved) Error() string { return m.place.Text(m.err.Error(), m.id) }
+func (m *moved) Error() string { return m.place.Message(m.err.Error(), m.id) }
 func (m *moved) Unwrap() error { return m.err }
 
 // accepted is the verdict on a step that the server would carry out.
@@ -216,13 +216,13 @@ func (g *ground) askRecreate(ctx context.Context, s *plan.Step, resource cluster
 		}
 		return verdict{action: plan.Failed, verified: byServer, err: g.explain(s, err)}
 	}
-	p := standin.New(s.ID, s.ID.Namespace, true)
+	p := surrogate.New(s.ID, s.ID.Namespace, true)
 	stored, warnings, err := g.send(ctx, s, resource, &p)
 	if err == nil {
 		return verdict{action: plan.Recreated, reason: reason, stored: stored, verified: byOtherName, warnings: warnings}
 	}
 	if cluster.Allocated(err) || cluster.NamespaceRefuses(err) {
-		v := g.guess(s, "what it holds now cannot be had twice: "+p.Text(err.Error(), s.ID))
+		v := g.guess(s, "what it holds now cannot be had twice: "+p.Message(err.Error(), s.ID))
 		v.action, v.reason = plan.Recreated, reason
 		return v
 	}
@@ -249,7 +249,7 @@ func (g *ground) askCRD(ctx context.Context, s *plan.Step) verdict {
 	}
 	changed := !diff.Equal(s.Live, v.stored)
 	if resource, err := g.client.Resource(s.GVK); err == nil {
-		answer, _, err := g.send(ctx, s, resource, &standin.Place{Namespace: s.ID.Namespace, Name: s.ID.Name})
+		answer, _, err := g.send(ctx, s, resource, &surrogate.Place{Namespace: s.ID.Namespace, Name: s.ID.Name})
 		switch right, denied := cluster.MissingRight(err); {
 		case denied:
 			g.denied.Store(true)

@@ -27,9 +27,9 @@ type ground struct {
 	steps map[bundle.ID]*plan.Step
 	// fresh are the namespaces that this run would make.
 	fresh map[string]bool
-	// standIns are namespaces that are there, the best first.
-	standIns []string
-	// taken are the objects in the stand-ins whose names clash.
+	// surrogates are namespaces that are there, the best first.
+	surrogates []string
+	// taken are the objects in the surrogate namespaces whose names clash.
 	taken map[bundle.ID]bool
 	crds  *validate.CRDs
 	// unborn are kinds that nobody serves yet, moved those whose CRD changes.
@@ -39,7 +39,7 @@ type ground struct {
 	homeless      bool        // the inventory's namespace is not there
 }
 
-// survey finds out which namespaces are new, and where their objects can stand in.
+// survey finds out which namespaces are new, and which surrogates their objects get.
 func (r *run) survey(ctx context.Context) (*ground, error) {
 	g := &ground{
 		run: r, steps: map[bundle.ID]*plan.Step{}, fresh: map[string]bool{}, taken: map[bundle.ID]bool{},
@@ -65,7 +65,7 @@ func (r *run) survey(ctx context.Context) (*ground, error) {
 	if len(g.fresh) == 0 {
 		return g, nil
 	}
-	if err := g.chooseStandIns(ctx); err != nil {
+	if err := g.chooseSurrogates(ctx); err != nil {
 		return nil, err
 	}
 	return g, g.clashes(ctx, slices.Collect(maps.Keys(crowd)))
@@ -97,28 +97,28 @@ func (g *ground) isFresh(namespace string) bool {
 	return namespace == g.Inventory.Namespace && g.homeless
 }
 
-// chooseStandIns takes the inventory's namespace, else one that every cluster
+// chooseSurrogates takes the inventory's namespace, else one that every cluster
 // has; where rights do not reach to see that one is there, it is taken on trust.
-func (g *ground) chooseStandIns(ctx context.Context) error {
+func (g *ground) chooseSurrogates(ctx context.Context) error {
 	for _, name := range []string{g.Inventory.Namespace, "default", g.Namespace, "kube-public"} {
-		if name == "" || g.fresh[name] || slices.Contains(g.standIns, name) {
+		if name == "" || g.fresh[name] || slices.Contains(g.surrogates, name) {
 			continue
 		}
 		live, err := g.client.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: name})
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
-			return fmt.Errorf("look for a namespace to stand in for those that are new: %w", err)
+			return fmt.Errorf("look for a surrogate of the new namespaces: %w", err)
 		case err == nil && (live == nil || live.GetDeletionTimestamp() != nil):
 			continue
 		}
-		g.standIns = append(g.standIns, name)
+		g.surrogates = append(g.surrogates, name)
 	}
 	return nil
 }
 
-// clashes lists what is in the stand-ins already, of the kinds that go there.
+// clashes lists what is in the surrogate namespaces already, of the kinds that go there.
 func (g *ground) clashes(ctx context.Context, kinds []schema.GroupKind) error {
-	found := make([][]bundle.ID, len(kinds)*len(g.standIns))
+	found := make([][]bundle.ID, len(kinds)*len(g.surrogates))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.MostWrites)
 	for i, gk := range kinds {
@@ -126,14 +126,14 @@ func (g *ground) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 		if err != nil || !resource.Can("list") || g.crds.Has(gk) {
 			continue
 		}
-		for j, namespace := range g.standIns {
+		for j, namespace := range g.surrogates {
 			group.Go(func() error {
 				items, err := g.client.ListMetadata(ctx, resource, namespace, "")
 				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 					return fmt.Errorf("list %s in namespace %s, to stay clear of them: %w", resource.GVR.GroupResource(), namespace, err)
 				}
 				for _, item := range items {
-					found[i*len(g.standIns)+j] = append(found[i*len(g.standIns)+j], bundle.ID{GroupKind: gk, Namespace: namespace, Name: item.Name})
+					found[i*len(g.surrogates)+j] = append(found[i*len(g.surrogates)+j], bundle.ID{GroupKind: gk, Namespace: namespace, Name: item.Name})
 				}
 				return nil
 			})

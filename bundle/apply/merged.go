@@ -17,7 +17,7 @@ import (
 )
 
 // applied is live as it would be after an apply of sent, with the code that the
-// server does it with and the server's schemas. It stands in for the server
+// server does it with and the server's schemas. It replaces the server
 // where the apply follows another write, and no dry run can see both.
 func applied(types managedfields.TypeConverter, live, sent *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
 	managers, err := managersOf(live)

@@ -29,9 +29,9 @@ type verdict struct {
 // Who vouches for a verdict, as ObjectResult.Verified says it.
 const (
 	byServer      = "server"
-	byStandIn     = "server (stand-in namespace)"
+	bySurrogate   = "server (surrogate namespace)"
 	byUpdate      = "server (as an update, with the fields taken over)"
-	byOtherName   = "server (stand-in name)"
+	byOtherName   = "server (surrogate name)"
 	byFingerprint = "server (unchanged since the last apply)"
 	byLeftAlone   = "server (left alone)"
 	byBundleCRD   = "bundle CRD"

@@ -89,7 +89,7 @@ type ObjectResult struct {
 	Changes []diff.Change `json:"changes,omitempty"`
 	Error   string        `json:"error,omitempty"`
 	// Verified says who vouches for a dry run's answer: "server",
-	// "server (stand-in namespace)", "bundle CRD", "not verified: why".
+	// "server (surrogate namespace)", "bundle CRD", "not verified: why".
 	Verified string `json:"verified,omitempty"`
 	// Why is the chain down to the cause of an object that is not ready.
 	Why []string `json:"why,omitempty"`

@@ -210,11 +210,11 @@ spec:
 	return b.String()
 }
 
-// What a stand-in answers is shown as it will be.
-func TestPreviewInAStandInNamespace(t *testing.T) {
+// What a surrogate answers is shown as it will be.
+func TestPreviewInASurrogateNamespace(t *testing.T) {
 	s := newScene(t)
 	ns := s.ns + "-new"
-	s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same, namespace: {ns}}\ndata: {live: inside-the-stand-in}\n")
+	s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same, namespace: {ns}}\ndata: {live: inside-the-surrogate}\n")
 	s.create("v1/resourcequotas", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: {ns}}\nspec: {hard: {services: \"0\"}}\n")
 	p := s.preview(documents(
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-new}\n",
@@ -232,8 +232,8 @@ func TestPreviewInAStandInNamespace(t *testing.T) {
 			t.Errorf("%s %s is not shown where it will be:\n%s", o.Kind, o.Name, o.Diff)
 		}
 	}
-	if d := p.object(t, "ConfigMap", "same").Diff; strings.Contains(d, "inside-the-stand-in") || !strings.Contains(d, "name: same") {
-		t.Errorf("it is mixed with the one of the stand-in:\n%s", d)
+	if d := p.object(t, "ConfigMap", "same").Diff; strings.Contains(d, "inside-the-surrogate") || !strings.Contains(d, "name: same") {
+		t.Errorf("it is mixed with the one of the surrogate:\n%s", d)
 	}
 	if d := p.object(t, "Pod", "one").Diff; !strings.Contains(d, "serviceAccountName: worker") || strings.Contains(d, "serviceAccountName: default") {
 		t.Errorf("the pod lost its ServiceAccount:\n%s", d)

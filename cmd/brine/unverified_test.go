@@ -70,7 +70,7 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 		text := documents("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: worker, namespace: {ns}}\n",
 			"apiVersion: v1\nkind: Pod\nmetadata: {name: one, namespace: {ns}}\nspec: {serviceAccountName: worker, containers: [{name: c, image: pause}]}\n")
 		p := s.preview(text).want(t, 0)
-		if o := p.did(t, "Pod", "one", plan.Created); o.Verified != "server (stand-in service account)" || !strings.Contains(o.Diff, "serviceAccountName: worker") {
+		if o := p.did(t, "Pod", "one", plan.Created); o.Verified != "server (surrogate service account)" || !strings.Contains(o.Diff, "serviceAccountName: worker") {
 			t.Errorf("verified by %q:\n%s", o.Verified, o.Diff)
 		}
 		same(t, p, s.apply(text).want(t, 0))

@@ -44,7 +44,7 @@ func large() *report.Result {
 			for n := range 400 {
 				o.Diff += fmt.Sprintf("+line %d of object %d: %x\n", n, i, i*n*7919)
 			}
-			o.Verified = "server (stand-in namespace)"
+			o.Verified = "server (surrogate namespace)"
 		case plan.Configured:
 			o.Diff = fmt.Sprintf("--- live\n+++ applied\n@@ -1,3 +1,3 @@\n kind: Deployment\n-  replicas: %d\n+  replicas: %d\n", i, i+1)
 			o.Changes = []diff.Change{{Path: "spec.replicas", Old: i, New: i + 1}}

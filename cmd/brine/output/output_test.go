@@ -112,7 +112,7 @@ func rich(dryRun string) []report.Event {
 	settings.Diff, settings.Verified = "--- live\n+++ /dev/null\n@@ -1,2 +1,2 @@\n a: 1\n-b: 2\n+b: 3\n", "server"
 	settings.Ready = "ready"
 	r.acted(0.3, settings, plan.Recreated, "field is immutable when `immutable` is set")
-	web.Diff, web.Verified = "--- /dev/null\n+++ applied\n@@ -0,0 +1,2 @@\n+apiVersion: apps/v1\n+kind: Deployment\n", "server (stand-in namespace)"
+	web.Diff, web.Verified = "--- /dev/null\n+++ applied\n@@ -0,0 +1,2 @@\n+apiVersion: apps/v1\n+kind: Deployment\n", "server (surrogate namespace)"
 	r.acted(0.42, web, plan.Created, "")
 	r.at(0.5, report.Event{Type: report.Waiting, Object: web, Reason: "Available: 0/1"})
 	r.acted(0.6, db, plan.Created, "")

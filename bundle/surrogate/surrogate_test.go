@@ -1,4 +1,4 @@
-package standin
+package surrogate
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func TestThereAndBack(t *testing.T) {
 		if (p.Name != "settings") != clash {
 			t.Errorf("clash %v: it is called %s", clash, p.Name)
 		}
-		body, err := p.Take([]byte(text), func(string, string) bool { return false })
+		body, err := p.Move([]byte(text), func(string, string) bool { return false })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestThereAndBack(t *testing.T) {
 		answer.SetOwnerReferences(nil)
 		_ = unstructured.SetNestedField(answer.Object, "default", "derived", "namespace")
 		_ = unstructured.SetNestedField(answer.Object, "default", "derived", "word")
-		back := p.Back(answer, sent, at)
+		back := p.MoveBack(answer, sent, at)
 		for path, want := range map[string]string{
 			"metadata.name": "settings", "metadata.namespace": "shop", "data.namespace": "default", "data.self": "settings",
 			"metadata.labels.of": "settings", "metadata.labels.host": "settings.shop.svc", "derived.namespace": "shop", "derived.word": "default",
@@ -56,11 +56,11 @@ func TestThereAndBack(t *testing.T) {
 
 func TestOtherNamesAreAsLongAsTheyMayBe(t *testing.T) {
 	for _, name := range []string{"a", "web", strings.Repeat("n", 43), strings.Repeat("n", 52), strings.Repeat("n", 63), strings.Repeat("n", 253)} {
-		other := Other(id("Service", "shop", name))
+		other := OtherName(id("Service", "shop", name))
 		if other == name || len(other) > max(len(name), 52) {
 			t.Errorf("%d letters become %d", len(name), len(other))
 		}
-		if again := Other(id("Service", "shop", name)); again != other {
+		if again := OtherName(id("Service", "shop", name)); again != other {
 			t.Errorf("%s, then %s", other, again)
 		}
 	}
@@ -70,7 +70,7 @@ func TestPodsKeepTheirAccount(t *testing.T) {
 	text := []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","namespace":"shop"},"spec":{"serviceAccountName":"worker"}}`)
 	for _, isNew := range []bool{false, true} {
 		p := New(id("Pod", "shop", "one"), "shop", false)
-		body, err := p.Take(text, func(namespace, name string) bool { return isNew && namespace == "shop" && name == "worker" })
+		body, err := p.Move(text, func(namespace, name string) bool { return isNew && namespace == "shop" && name == "worker" })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestPodsKeepTheirAccount(t *testing.T) {
 		if err := yaml.Unmarshal(text, &sent.Object); err != nil {
 			t.Fatal(err)
 		}
-		account, _, _ := unstructured.NestedString(p.Back(answer, sent, id("Pod", "shop", "one")).Object, "spec", "serviceAccountName")
+		account, _, _ := unstructured.NestedString(p.MoveBack(answer, sent, id("Pod", "shop", "one")).Object, "spec", "serviceAccountName")
 		if account != "worker" {
 			t.Errorf("new %v: it came back as %q", isNew, account)
 		}

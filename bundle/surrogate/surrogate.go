@@ -1,7 +1,7 @@
-// Package standin moves an object into a namespace that exists, so that the
+// Package surrogate moves an object into a namespace that exists, so that the
 // server can be asked about it while its own is not there yet, and the server's
 // answer back to where the object will be.
-package standin
+package surrogate
 
 import (
 	"crypto/sha256"
@@ -19,8 +19,8 @@ import (
 type Place struct {
 	Namespace string
 	Name      string
-	// Account stands in for a pod's ServiceAccount that is not there; "" where
-	// none has to.
+	// Account is the ServiceAccount that the pod names and that does not exist yet:
+	// the dry run uses another one. It is "" where that is not needed.
 	Account string
 }
 
@@ -33,15 +33,15 @@ const defaultAccount = "default"
 func New(id bundle.ID, namespace string, clash bool) Place {
 	p := Place{Namespace: namespace, Name: id.Name}
 	if clash {
-		p.Name = Other(id)
+		p.Name = OtherName(id)
 	}
 	return p
 }
 
-// Other is a name for id that no object has: as valid as the real one, and
+// OtherName is a name for id that no object has: as valid as the real one, and
 // never longer than the shortest limit if that is not.
-func Other(id bundle.ID) string {
-	sum := sha256.Sum256([]byte("brine stand-in " + id.String()))
+func OtherName(id bundle.ID) string {
+	sum := sha256.Sum256([]byte("brine surrogate " + id.String()))
 	mark := "x" + hex.EncodeToString(sum[:4])
 	const shortest = 52 // a CronJob's
 	if len(id.Name)+1+len(mark) <= shortest {
@@ -53,9 +53,9 @@ func Other(id bundle.ID) string {
 	return id.Name[:len(id.Name)-len(mark)] + mark
 }
 
-// Take is body, an object as JSON, in its place. Only where it is and what it is
+// Move is body, an object as JSON, in its place. Only where it is and what it is
 // called changes: what it refers to stays, so the answer needs no translation.
-func (p *Place) Take(body []byte, newAccount func(namespace, name string) bool) ([]byte, error) {
+func (p *Place) Move(body []byte, newAccount func(namespace, name string) bool) ([]byte, error) {
 	var object map[string]any
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, fmt.Errorf("decode what is to be applied: %w", err)
@@ -64,7 +64,7 @@ func (p *Place) Take(body []byte, newAccount func(namespace, name string) bool) 
 	if account, _, _ := unstructured.NestedString(object, "spec", "serviceAccountName"); u.GetKind() == "Pod" && u.GetAPIVersion() == "v1" && account != "" && account != defaultAccount && newAccount(u.GetNamespace(), account) {
 		p.Account = account
 		if err := unstructured.SetNestedField(object, defaultAccount, "spec", "serviceAccountName"); err != nil {
-			return nil, fmt.Errorf("stand in for its ServiceAccount: %w", err)
+			return nil, fmt.Errorf("use a surrogate for its ServiceAccount: %w", err)
 		}
 	}
 	u.SetNamespace(p.Namespace)
@@ -72,10 +72,10 @@ func (p *Place) Take(body []byte, newAccount func(namespace, name string) bool) 
 	return json.Marshal(object)
 }
 
-// Back is the server's answer as it will be: in id's namespace and under its
+// MoveBack is the server's answer as it will be: in id's namespace and under its
 // name, with all that the server derived from either. sent is what the bundle
 // asks for: what it says itself is left alone.
-func (p *Place) Back(answer, sent *unstructured.Unstructured, id bundle.ID) *unstructured.Unstructured {
+func (p *Place) MoveBack(answer, sent *unstructured.Unstructured, id bundle.ID) *unstructured.Unstructured {
 	w := walk{place: p, id: id}
 	object, _ := w.value("", answer.Object, sent.Object).(map[string]any)
 	u := &unstructured.Unstructured{Object: object}
@@ -90,8 +90,8 @@ func (p *Place) Back(answer, sent *unstructured.Unstructured, id bundle.ID) *uns
 	return u
 }
 
-// Text is a server's message about the object in its place, as one about id.
-func (p *Place) Text(message string, id bundle.ID) string {
+// Message is a server's message about the object in its place, as one about id.
+func (p *Place) Message(message string, id bundle.ID) string {
 	if p.Name != id.Name {
 		message = strings.ReplaceAll(message, p.Name, id.Name)
 	}
@@ -132,8 +132,7 @@ func (w *walk) value(key string, v, sent any) any {
 	return v
 }
 
-// text translates one string. The name in the stand-in is nobody else's if it
-// was changed; the namespace's may be any word, so it counts only where the
+// text translates one string. A changed name cannot belong to another object; the namespace's may be any word, so it counts only where the
 // server wrote it and the place says that it is a namespace.
 func (w *walk) text(key, v string, sent any) string {
 	if v == sent {
