@@ -53,9 +53,9 @@ func (e *execution) apply(ctx context.Context, n *node) outcome {
 		}
 		return outcome{node: n, action: plan.Created, stored: stored}
 	}
-	if n.Going != nil {
+	if n.Terminating != nil {
 		// Applied now it would still go, and take with it what is put into it.
-		if err := e.awaitGone(ctx, n, n.Going); err != nil {
+		if err := e.awaitGone(ctx, n, n.Terminating); err != nil {
 			return outcome{node: n, action: plan.Failed, err: err}
 		}
 	}

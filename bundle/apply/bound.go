@@ -14,19 +14,19 @@ import (
 )
 
 // thisCluster reads which cluster this is.
-func (r *run) thisCluster(ctx context.Context) (*plan.BoundCluster, error) {
+func (r *run) thisCluster(ctx context.Context) (*plan.SavedCluster, error) {
 	id, err := r.client.Identify(ctx, r.Inventory.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	return &plan.BoundCluster{UID: id.UID, CA: id.CA}, nil
+	return &plan.SavedCluster{UID: id.UID, CA: id.CA}, nil
 }
 
 // bind writes down the plan that the verdicts are of.
-func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
-	b := &plan.Bound{
+func (r *run) bind(in *plan.SavedCluster, verdicts []verdict) *plan.Saved {
+	b := &plan.Saved{
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
-		Digest: r.digest(), Inventory: plan.BindInventory(&r.inv.Inventory), Steps: []plan.BoundStep{},
+		Digest: r.digest(), Inventory: plan.SaveInventory(&r.inv.Inventory), Steps: []plan.SavedStep{},
 		Options: r.deciding(),
 	}
 	for i, s := range r.plan.Steps {
@@ -34,7 +34,7 @@ func (r *run) bind(in *plan.BoundCluster, verdicts []verdict) *plan.Bound {
 		if v.hidden {
 			v.stored = nil
 		}
-		b.Steps = append(b.Steps, plan.BindStep(s, v.action, v.stored, r.record.Secrets.Text))
+		b.Steps = append(b.Steps, plan.SaveStep(s, v.action, v.stored, r.record.Secrets.Text))
 	}
 	return b
 }
@@ -88,8 +88,8 @@ func (r *run) confirm(ctx context.Context) error {
 	return r.unmoved(in, verdicts)
 }
 
-func (r *run) unmoved(in *plan.BoundCluster, verdicts []verdict) error {
-	moved := r.Bound.Moved(r.bind(in, verdicts))
+func (r *run) unmoved(in *plan.SavedCluster, verdicts []verdict) error {
+	moved := r.Bound.Drift(r.bind(in, verdicts))
 	if len(moved) == 0 {
 		return nil
 	}

@@ -115,7 +115,7 @@ func (r *run) neverOurs(n *node) bool {
 	if n.Member || n.ID == r.made {
 		return false
 	}
-	for _, live := range []*unstructured.Unstructured{n.Live, n.Going} {
+	for _, live := range []*unstructured.Unstructured{n.Live, n.Terminating} {
 		if live != nil && live.GetAnnotations()[inventory.OwningInventory] == r.inv.ID {
 			return false // its inventory was lost
 		}

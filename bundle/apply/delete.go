@@ -84,7 +84,7 @@ func (e *execution) resourceToDelete(ctx context.Context, n *node) (cluster.Reso
 	if err == nil {
 		return resource, true, nil
 	}
-	served, err := e.client.Absent(ctx, n.ID.GroupKind)
+	served, err := e.client.ServedOrAbsent(ctx, n.ID.GroupKind)
 	if err != nil || !served {
 		return resource, false, err
 	}

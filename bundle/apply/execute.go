@@ -198,7 +198,7 @@ func (e *execution) loop(ctx context.Context, cancel context.CancelFunc) {
 
 // advance starts what may go; false when all is settled.
 func (e *execution) advance() bool {
-	for e.acting() < e.client.Width() && e.queue.Len() > 0 && e.halted == nil {
+	for e.acting() < e.client.Concurrency() && e.queue.Len() > 0 && e.halted == nil {
 		n, ok := heap.Pop(&e.queue).(*node)
 		if !ok || n.state != queued {
 			continue
@@ -287,7 +287,7 @@ func (e *execution) consider(n *node) {
 		e.lose(n, plan.Failed, n.Blocked)
 		e.record.Fail(e.about(n, n.Blocked))
 	case n.Action == plan.Skipped:
-		if n.Stays {
+		if n.Kept {
 			e.record.Fail(e.about(n, "not deleted: "+n.Reason))
 		}
 		e.lose(n, plan.Skipped, n.Reason)
@@ -344,7 +344,7 @@ func (e *execution) skipDependents(n *node, wasApplied bool) {
 		if d.state != blocked || d.Action == plan.Unchanged || (need.Want == order.Applied && wasApplied) {
 			continue
 		}
-		if d.Deletes() && n.Action == plan.Skipped && !n.Stays && need.Weak {
+		if d.Deletes() && n.Action == plan.Skipped && !n.Kept && need.Weak {
 			// The planner let what is deleted go though this one stays.
 			if d.needs--; d.needs == 0 {
 				e.consider(d)

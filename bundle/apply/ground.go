@@ -120,7 +120,7 @@ func (g *ground) chooseSurrogates(ctx context.Context) error {
 func (g *ground) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 	found := make([][]bundle.ID, len(kinds)*len(g.surrogates))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cluster.MostWrites)
+	group.SetLimit(cluster.MaxConcurrency)
 	for i, gk := range kinds {
 		resource, err := g.client.Any(gk)
 		if err != nil || !resource.Can("list") || g.crds.Has(gk) {

@@ -27,7 +27,7 @@ func (r *run) look(ctx context.Context) error {
 	for _, a := range r.bundle.Absent {
 		absent = append(absent, a.ID)
 	}
-	view, err := r.client.Look(ctx, members, append(others, absent...), absent, r.inv.Selector())
+	view, err := r.client.Snapshot(ctx, members, append(others, absent...), absent, r.inv.Selector())
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (r *run) sameBundle() error {
 
 // lookInOwnVersion reads again, one by one, objects of a kind that the bundle
 // writes in several versions: live is compared in the version that is sent.
-func (r *run) lookInOwnVersion(ctx context.Context, view *cluster.View) error {
+func (r *run) lookInOwnVersion(ctx context.Context, view *cluster.Snapshot) error {
 	for _, o := range r.bundle.Objects {
 		live := view.Live[o.ID]
 		if live == nil || live.GroupVersionKind() == o.GVK {
@@ -81,7 +81,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 	in := plan.Input{
 		Graph: r.graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
-		Live: r.view.Live, Unsure: r.view.Unsure, Options: r.Plan, Invalid: map[bundle.ID]bool{},
+		Live: r.view.Live, Unknown: r.view.Unknown, Options: r.Plan, Invalid: map[bundle.ID]bool{},
 	}
 	for _, p := range r.bundle.Invalid {
 		in.Invalid[p.ID] = true

@@ -67,7 +67,7 @@ func (r *run) verdicts(ctx context.Context) ([]verdict, error) {
 	verdicts := make([]verdict, len(r.plan.Steps))
 	for _, definitions := range []bool{true, false} {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(cluster.MostWrites)
+		group.SetLimit(cluster.MaxConcurrency)
 		for i, s := range r.plan.Steps {
 			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions {
 				continue
@@ -129,7 +129,7 @@ func (r *run) skip(s *plan.Step, v *verdict, verdicts []verdict) {
 			why = "was skipped"
 		}
 		if s.Deletes() {
-			if came.action == plan.Skipped && !on.Stays && need.Weak {
+			if came.action == plan.Skipped && !on.Kept && need.Weak {
 				continue
 			}
 			*v = verdict{action: plan.Skipped, reason: keptFor(on.ID, need, strings.Replace(why, "skipped", "kept", 1))}
@@ -169,7 +169,7 @@ func (r *run) tell(s *plan.Step, o *report.ObjectResult, v verdict) {
 	case v.err != nil:
 		o.Error, o.Reason = v.err.Error(), v.err.Error()
 		r.record.Fail(about(v.err.Error()))
-	case s.Deletes() && s.Stays && v.action == plan.Skipped:
+	case s.Deletes() && s.Kept && v.action == plan.Skipped:
 		r.record.Fail(about("not deleted: " + o.Reason))
 	case v.action == plan.Pruned:
 		if copiesSecret(s.Live) {

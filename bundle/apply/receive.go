@@ -261,7 +261,7 @@ func older(n *node, live *unstructured.Unstructured) bool {
 	if n.stored == nil || live == nil || live.GetUID() == n.stored.GetUID() {
 		return false
 	}
-	for _, old := range []*unstructured.Unstructured{n.Live, n.Going} {
+	for _, old := range []*unstructured.Unstructured{n.Live, n.Terminating} {
 		if old != nil && old.GetUID() == live.GetUID() {
 			return true
 		}

@@ -159,7 +159,7 @@ func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resourc
 	for _, gk := range kinds {
 		r, err := f.client.Any(gk)
 		if err != nil {
-			served, unproven := f.client.Absent(ctx, gk)
+			served, unproven := f.client.ServedOrAbsent(ctx, gk)
 			switch {
 			case unproven != nil:
 				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: unproven.Error()})
@@ -194,7 +194,7 @@ func (f *finder) list(ctx context.Context, r cluster.Resource) error {
 		return cause
 	}
 	if apierrors.IsNotFound(err) { // its CRD went since discovery
-		if served, unproven := f.client.Absent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
+		if served, unproven := f.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
 			err = nil
 		}
 	}

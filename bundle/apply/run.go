@@ -47,9 +47,9 @@ type Options struct {
 	// applied with, as flags name them.
 	RevisionOptions map[string]string
 	// PlanOut is given the plan of a dry run that finds nothing wrong.
-	PlanOut func(*plan.Bound) error
+	PlanOut func(*plan.Saved) error
 	// Bound is the plan to carry out, and no other.
-	Bound *plan.Bound
+	Bound *plan.Saved
 }
 
 func (o Options) header() report.Header {
@@ -73,7 +73,7 @@ type run struct {
 	began     bool            // the plan is being carried out: nothing is done again
 	graph     *order.Graph
 	rules     map[bundle.ID]*ready.Rules
-	view      *cluster.View
+	view      *cluster.Snapshot
 	plan      *plan.Plan
 	made      bundle.ID                  // the inventory's namespace, if this run made it
 	home      *unstructured.Unstructured // that namespace, as it was made

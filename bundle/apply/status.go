@@ -30,7 +30,7 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
 	}
 	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
-	view, err := c.Look(ctx, ids, nil, nil, inv.Selector())
+	view, err := c.Snapshot(ctx, ids, nil, nil, inv.Selector())
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		result.Objects = append(result.Objects, o)
 		live := view.Live[id]
 		switch {
-		case view.Unsure[id] != nil:
-			o.Ready, o.Reason = report.StateNotReady, "cannot be asked for: "+view.Unsure[id].Error()
+		case view.Unknown[id] != nil:
+			o.Ready, o.Reason = report.StateNotReady, "cannot be asked for: "+view.Unknown[id].Error()
 		case live == nil:
 			o.Ready, o.Reason = report.StateGone, "not on the cluster"
 			result.ExitCode = report.ExitNotReady

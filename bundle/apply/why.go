@@ -32,7 +32,7 @@ func (r *run) diagnose(ctx context.Context, e *execution) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
-	why := ready.NewDiagnosis(reader(r.client)).Why(ctx, objects)
+	why := ready.NewDiagnosis(reader(r.client)).Explain(ctx, objects)
 	for _, n := range late {
 		if n.result.Why = why[n.ID]; len(n.result.Why) > 0 {
 			r.record.Emit(report.Event{Type: report.Diagnosed, Object: n.result, Reason: n.result.Reason})

@@ -22,7 +22,7 @@ import (
 // Absent proves that there are no objects of a kind that discovery does not
 // know. Its error is the reason why that is not proven. Where a CRD turns out to
 // serve the kind after all, it is known from now on and Served is true.
-func (c *Client) Absent(ctx context.Context, gk schema.GroupKind) (served bool, err error) {
+func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (served bool, err error) {
 	if err := c.Failed(gk.Group); err != nil {
 		return false, err
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	// it is not absolute.
 	CacheDir string
 	// Parallel is how many writes are under way at once. Zero: as many as the
-	// server is quick with, up to MostWrites.
+	// server is quick with, up to MaxConcurrency.
 	Parallel int
 	// FieldValidation is Strict (the default), Warn or Ignore.
 	FieldValidation string
@@ -58,7 +58,7 @@ type Client struct {
 	kinds    kinds
 	pace     *pace
 	polls    flowcontrol.RateLimiter
-	ahead    chan error // the answer to Hurry
+	ahead    chan error // the answer to StartDiscovery
 }
 
 // New makes a client for config; it sends nothing yet.

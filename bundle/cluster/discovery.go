@@ -51,8 +51,8 @@ func (c *Client) Discover(ctx context.Context) error {
 	return c.discover(ctx)
 }
 
-// Hurry begins what the next Discover waits for.
-func (c *Client) Hurry(ctx context.Context) {
+// StartDiscovery begins what the next Discover waits for.
+func (c *Client) StartDiscovery(ctx context.Context) {
 	ahead := make(chan error, 1)
 	c.ahead = ahead
 	go func() { ahead <- c.discover(ctx) }()

@@ -140,7 +140,7 @@ func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
 		if err := sent.UnmarshalJSON(s.Body); err != nil {
 			t.Error(err)
 		}
-		if !Owned(sent, inv.ID) || sent.GetLabels()[inventory.PartOf] != inv.ApplySetID() || s.Asked != Asked(s.Body) {
+		if !Owned(sent, inv.ID) || sent.GetLabels()[inventory.PartOf] != inv.ApplySetID() || s.Desired != DesiredHash(s.Body) {
 			t.Errorf("%s is sent as %s", bundle.Name(s.ID), s.Body)
 		}
 	}
@@ -162,7 +162,7 @@ func (c *buildCase) input(t *testing.T) Input {
 		}
 	}
 	in := Input{
-		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{},
+		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{},
 		Contents: map[bundle.ID]bundle.Contents{}, Invalid: map[bundle.ID]bool{},
 	}
 	for _, u := range branded(c.Ours, inv) {
@@ -175,7 +175,7 @@ func (c *buildCase) input(t *testing.T) Input {
 		inv.Members[named(t, name)] = inventory.Status{}
 	}
 	for name, why := range c.Unknown {
-		in.Unsure[named(t, name)] = errors.New(why)
+		in.Unknown[named(t, name)] = errors.New(why)
 	}
 	for name, contents := range c.Contents {
 		in.Contents[named(t, name)] = contents
@@ -333,10 +333,10 @@ func flags(p *Plan, s *Step) string {
 	flag("member", s.Member)
 	flag("not recorded", !s.Deletes() && !slices.Contains(p.Add, s.ID))
 	flag("live", !s.Deletes() && s.Live != nil)
-	flag("Terminating", s.Going != nil)
+	flag("Terminating", s.Terminating != nil)
 	flag("may be recreated", s.Recreate)
 	flag("blocked", s.Blocked != "")
-	flag("stays", s.Stays)
+	flag("stays", s.Kept)
 	flag("shared", s.Shared)
 	flag(fmt.Sprint("priority ", s.Priority), s.Priority > 0)
 	if len(all) == 0 {

@@ -16,8 +16,8 @@ import (
 	"brine/inventory"
 )
 
-// Asked is the hash of what the bundle asks for: body as it is sent.
-func Asked(body []byte) string {
+// DesiredHash is the hash of what the bundle asks for: body as it is sent.
+func DesiredHash(body []byte) string {
 	sum := sha256.Sum256(body)
 	return short(sum[:])
 }
@@ -31,24 +31,24 @@ func short(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum[
 // where what is sent depends on more than the bundle. The hashes of what a Secret
 // holds are keyed.
 func (s *Step) Fingerprint(live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
-	owned, ok := ownedHash(live)
+	hash, ok := liveHash(live)
 	if !ok || s.hashless {
 		return inventory.Fingerprint{}, false
 	}
-	asked := s.Asked
+	desired := s.Desired
 	if s.key != nil {
-		asked, owned = s.key.Short(asked), s.key.Short(owned)
+		desired, hash = s.key.Short(desired), s.key.Short(hash)
 	}
-	return inventory.Fingerprint{Asked: asked, UID: string(live.GetUID()), Owned: owned}, true
+	return inventory.Fingerprint{Desired: desired, UID: string(live.GetUID()), Live: hash}, true
 }
 
-// ownedHash hashes the live values of the fields that our managedFields entry
+// liveHash hashes the live values of the fields that our managedFields entry
 // owns, and the entry without its time. Live is compared with live, so
 // defaulting and normalisation cannot fool it; a field that another manager
 // took, or a value that anybody changed, changes the hash. So does a manager
 // that came to share a field: the server may call that a conflict, if the
 // bundle writes a value otherwise than it is stored (cpu: 1000m).
-func ownedHash(live *unstructured.Unstructured) (string, bool) {
+func liveHash(live *unstructured.Unstructured) (string, bool) {
 	ours, others := managed(live)
 	fields, ok := ours["fieldsV1"].(map[string]any)
 	if !ok {

@@ -42,8 +42,8 @@ func FuzzManagedFields(f *testing.F) {
 		if a == nil || b == nil {
 			return
 		}
-		one, ok := (&Step{Asked: "asked"}).Fingerprint(a)
-		two, fine := (&Step{Asked: "asked"}).Fingerprint(b)
+		one, ok := (&Step{Desired: "asked"}).Fingerprint(a)
+		two, fine := (&Step{Desired: "asked"}).Fingerprint(b)
 		if one != two || ok != fine {
 			t.Errorf("fingerprints %v and %v", one, two)
 		}
@@ -68,8 +68,8 @@ func FuzzBound(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, text, other string) {
-		read := func(text string) *Bound {
-			b := &Bound{}
+		read := func(text string) *Saved {
+			b := &Saved{}
 			if json.Unmarshal([]byte(text), b) != nil {
 				return nil
 			}
@@ -79,15 +79,15 @@ func FuzzBound(f *testing.F) {
 		if was == nil || is == nil {
 			return
 		}
-		_ = was.Moved(is) // without a cluster, maybe
-		was.Cluster, is.Cluster = &BoundCluster{UID: "1"}, &BoundCluster{UID: "1"}
-		if text == other && len(was.Moved(is)) > 0 {
+		_ = was.Drift(is) // without a cluster, maybe
+		was.Cluster, is.Cluster = &SavedCluster{UID: "1"}, &SavedCluster{UID: "1"}
+		if text == other && len(was.Drift(is)) > 0 {
 			// Two steps of one object are no plan.
 			if ids := map[any]bool{}; unique(was, ids) {
-				t.Errorf("a plan differs from itself: %q", was.Moved(is))
+				t.Errorf("a plan differs from itself: %q", was.Drift(is))
 			}
 		}
-		for _, line := range was.Moved(is) {
+		for _, line := range was.Drift(is) {
 			if line == "" {
 				t.Error("a difference without a word")
 			}
@@ -95,7 +95,7 @@ func FuzzBound(f *testing.F) {
 	})
 }
 
-func unique(b *Bound, ids map[any]bool) bool {
+func unique(b *Saved, ids map[any]bool) bool {
 	for _, s := range b.Steps {
 		if ids[s.id()] {
 			return false

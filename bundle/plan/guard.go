@@ -35,8 +35,8 @@ type Verdict struct {
 	// Action is Pruned, Detached or Skipped.
 	Action Action
 	Reason string
-	// Stays: a skipped deletion that leaves the run incomplete.
-	Stays bool
+	// Kept: a skipped deletion that leaves the run incomplete.
+	Kept bool
 	// Shared: the object is in the bundle under another group as well.
 	Shared bool
 }
@@ -96,10 +96,10 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Home && !g.Options.Destroy:
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:
-		return Verdict{Action: Skipped, Stays: true, Reason: "contains objects outside this inventory: " +
+		return Verdict{Action: Skipped, Kept: true, Reason: "contains objects outside this inventory: " +
 			some(holds.Unmanaged, 5) + "; delete them first, or use --force-namespaces"}
 	case g.Holds(id) && len(holds.Unknown) > 0:
-		return Verdict{Action: Skipped, Stays: true, Reason: "may contain objects outside this inventory: cannot read " +
+		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
 			some(holds.Unknown, 3) + "; --force-namespaces deletes it all the same"}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
@@ -137,7 +137,7 @@ func (s *Step) Follows(need Need) bool {
 // Follow makes the step stay because of one that has to go before it and stays.
 // What is detached detaches what it needs, as nobody will ever delete that for us.
 func (s *Step) Follow(on *Step, reason string) {
-	s.Action, s.Stays = Skipped, on.Stays
+	s.Action, s.Kept = Skipped, on.Kept
 	if on.Action == Detached {
 		s.Action = Detached
 	}

@@ -87,7 +87,7 @@ func TestGuard(t *testing.T) {
 			live := object(t, c.live)
 			v := g.Decide(idOf(live), live, c.holds)
 			got := string(v.Action)
-			for word, is := range map[string]bool{" stays": v.Stays, " shared": v.Shared} {
+			for word, is := range map[string]bool{" stays": v.Kept, " shared": v.Shared} {
 				if is {
 					got += word
 				}

@@ -62,8 +62,8 @@ type Input struct {
 	Absent    []*bundle.Absent
 	Inventory *inventory.Inventory // read only
 	Live      map[bundle.ID]*unstructured.Unstructured
-	// Unsure are objects of which nothing can be known, with the reason.
-	Unsure map[bundle.ID]error
+	// Unknown are objects of which nothing can be known, with the reason.
+	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
 	// Invalid are objects of the bundle that were left out of it: they stay as
@@ -90,15 +90,15 @@ type Step struct {
 	GVK    schema.GroupVersionKind
 	Object *bundle.Object             // nil for what is not in the bundle
 	Live   *unstructured.Unstructured // nil for what is not there
-	// Going is the object that is still being deleted, to be made anew.
-	Going  *unstructured.Unstructured
-	Action Action
-	Reason string
-	Needs  []Need
-	Member bool // the inventory held it before
-	// Body is what is sent, Asked its hash. Only of objects in the bundle.
-	Body  []byte
-	Asked string
+	// Terminating is the object that is still being deleted, to be made anew.
+	Terminating *unstructured.Unstructured
+	Action      Action
+	Reason      string
+	Needs       []Need
+	Member      bool // the inventory held it before
+	// Body is what is sent, Desired its hash. Only of objects in the bundle.
+	Body    []byte
+	Desired string
 	// key keys the hashes of an object that holds a Secret; hashless says that it
 	// has none that may be kept.
 	key      *inventory.Key
@@ -107,8 +107,8 @@ type Step struct {
 	Recreate bool
 	// Blocked says why an object of the bundle cannot be applied (policy).
 	Blocked string
-	// Stays: a skipped deletion that leaves the run incomplete.
-	Stays bool
+	// Kept: a skipped deletion that leaves the run incomplete.
+	Kept bool
 	// Shared: Live is an object of the bundle as well, under another group.
 	Shared bool
 	// Priority is the length of the longest chain of objects that wait for this
@@ -209,7 +209,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Asked: Asked(body)}
+	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Desired: DesiredHash(body)}
 	if redact.Holds(o.Content) {
 		s.key, s.hashless = in.Inventory.Key, in.Inventory.Key == nil
 	}
@@ -217,7 +217,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	_, s.Member = in.Inventory.Members[o.ID]
 	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
 	if in.going(s.Live) {
-		s.Going, s.Live = s.Live, nil
+		s.Terminating, s.Live = s.Live, nil
 	}
 	if _, keep := keepsLive(s.Live); keep {
 		s.Recreate = false // recreating deletes
@@ -233,7 +233,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	switch {
 	case s.Live == nil:
 		s.Action = Created
-		if err := in.Unsure[o.ID]; err != nil {
+		if err := in.Unknown[o.ID]; err != nil {
 			s.Action, s.Reason = Configured, "whether it is there cannot be known: "+err.Error()
 		}
 		return s, nil
@@ -337,7 +337,7 @@ func Changed(live, stored *unstructured.Unstructured) bool {
 	if !diff.Equal(live, stored) {
 		return true
 	}
-	before, _ := ownedHash(live)
-	after, _ := ownedHash(stored)
+	before, _ := liveHash(live)
+	after, _ := liveHash(stored)
 	return before != after
 }

@@ -47,9 +47,9 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		live := in.Live[id]
-		switch err := in.Unsure[id]; {
+		switch err := in.Unknown[id]; {
 		case live == nil && err != nil:
-			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Stays: !in.Options.NoPrune,
+			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Kept: !in.Options.NoPrune,
 				Reason: "whether it is still there cannot be known: " + err.Error()})
 			continue
 		case live == nil:
@@ -59,12 +59,12 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		if twin, err := in.unknownTwin(id); err != nil {
-			steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Skipped, Stays: !in.Options.NoPrune, Reason: fmt.Sprintf(
+			steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Skipped, Kept: !in.Options.NoPrune, Reason: fmt.Sprintf(
 				"whether it is the same object as %s cannot be known: %v", bundle.Name(twin), err)})
 			continue
 		}
 		v := p.Guard.Decide(id, live, in.Contents[id])
-		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Stays: v.Stays, Shared: v.Shared})
+		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Kept: v.Kept, Shared: v.Shared})
 	}
 	in.stillNeeded(p, steps)
 	in.backwards(p, steps)
@@ -73,7 +73,7 @@ func (in *Input) prune(p *Plan) {
 // unknownTwin is an object of the bundle that may be the same one under another
 // API group, as Ingress was in two, but cannot be read.
 func (in *Input) unknownTwin(id bundle.ID) (bundle.ID, error) {
-	for unknown, err := range in.Unsure {
+	for unknown, err := range in.Unknown {
 		if unknown.GroupKind.Kind == id.GroupKind.Kind && unknown.Namespace == id.Namespace && unknown.Name == id.Name &&
 			unknown.GroupKind.Group != id.GroupKind.Group && slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == unknown }) {
 			return unknown, err

@@ -124,7 +124,7 @@ func (r *real) why(u *unstructured.Unstructured, want ...string) {
 			r.t.Fatal(err)
 		}
 		lines = nil
-		for _, of := range NewDiagnosis(r.reader()).Why(r.t.Context(), []*unstructured.Unstructured{got}) {
+		for _, of := range NewDiagnosis(r.reader()).Explain(r.t.Context(), []*unstructured.Unstructured{got}) {
 			lines = of
 		}
 		if inOrder(lines, want) {

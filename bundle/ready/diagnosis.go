@@ -52,14 +52,14 @@ func NewDiagnosis(r Reader) *Diagnosis {
 	return &Diagnosis{reader: r, now: time.Now, lists: map[listKey]*listing{}, gets: map[getKey]*getting{}}
 }
 
-// Why tells of each live object the chain down to the cause, outermost first:
+// Explain gives of each live object the chain down to the cause, outermost first:
 // its conditions, what it owns or needs, the containers, the events, the last
 // lines of the log. Each line stands for itself: "Pod web-5d-x: container app:
 // waiting ImagePullBackOff: …". What could not be read is a line too.
 //
 // All late objects are to be given together: pods, replica sets and warnings
 // are listed once a namespace, and only the first objects cost more than that.
-func (d *Diagnosis) Why(ctx context.Context, objs []*unstructured.Unstructured) map[bundle.ID][]string {
+func (d *Diagnosis) Explain(ctx context.Context, objs []*unstructured.Unstructured) map[bundle.ID][]string {
 	objs = slices.DeleteFunc(slices.Clone(objs), func(u *unstructured.Unstructured) bool { return u == nil || u.Object == nil })
 	only := narrow(objs)
 	lines := make([][]string, len(objs))

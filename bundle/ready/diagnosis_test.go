@@ -292,7 +292,7 @@ func TestWhy(t *testing.T) {
 			d := NewDiagnosis(l.reader())
 			d.now = func() time.Time { return time.Date(2025, 1, 1, 0, 1, 0, 0, time.UTC) }
 			late := live(t, test.late)
-			got := d.Why(t.Context(), []*unstructured.Unstructured{nil, late})
+			got := d.Explain(t.Context(), []*unstructured.Unstructured{nil, late})
 			id := bundle.ID{GroupKind: late.GroupVersionKind().GroupKind(), Namespace: late.GetNamespace(), Name: late.GetName()}
 			if !slices.Equal(got[id], test.want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got[id], "\n  "), strings.Join(test.want, "\n  "))
@@ -315,7 +315,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 		l.objects = append(l.objects, live(t, rename.Replace(webRS)), live(t, podOf(name+"-2-a", name+"-2", crashing)))
 	}
 	l.objects = append(l.objects, live(t, eventOf("Pod", "web00-2-a", "Warning", "BackOff", "00:00:00", "x")))
-	got := NewDiagnosis(l.reader()).Why(t.Context(), late)
+	got := NewDiagnosis(l.reader()).Explain(t.Context(), late)
 	lists, logs := 0, 0
 	for _, r := range l.requests {
 		switch {
@@ -338,7 +338,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 }
 
 func TestWhyWithoutAReader(t *testing.T) {
-	got := NewDiagnosis(Reader{}).Why(t.Context(), []*unstructured.Unstructured{live(t, web)})
+	got := NewDiagnosis(Reader{}).Explain(t.Context(), []*unstructured.Unstructured{live(t, web)})
 	for _, lines := range got {
 		if len(lines) != 1 {
 			t.Errorf("got %v", lines)

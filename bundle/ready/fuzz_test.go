@@ -48,6 +48,6 @@ func FuzzOf(f *testing.F) {
 				}
 			}
 		}
-		NewDiagnosis(Reader{}).Why(t.Context(), []*unstructured.Unstructured{u})
+		NewDiagnosis(Reader{}).Explain(t.Context(), []*unstructured.Unstructured{u})
 	})
 }

@@ -236,7 +236,7 @@ func (r *runFlags) prepare(ctx context.Context, conn *connection) (apply.Options
 	var away error // told only if the bundle is good
 	if o.DryRun != "client" {
 		if client, away = conn.client(r.cluster); away == nil {
-			client.Hurry(ctx) // what the server serves, while the bundle is read
+			client.StartDiscovery(ctx) // what the server serves, while the bundle is read
 		}
 	}
 	b, err := r.bundle(ctx)

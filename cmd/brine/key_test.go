@@ -228,10 +228,10 @@ func TestFingerprintsFollowFromTheKey(t *testing.T) {
 	}
 	s.apply(keyed("hunter2"), "--wait=applied").want(t, 0)
 	after := s.fingerprints()
-	if a, b := before["login"], after["login"]; a.Asked == "" || a.UID != b.UID || a.Asked == b.Asked || a.Owned == b.Owned {
-		t.Errorf("the hashes of the Secret do not follow from the key: same UID %v, same desired hash %v, same live hash %v", a.UID == b.UID, a.Asked == b.Asked, a.Owned == b.Owned)
+	if a, b := before["login"], after["login"]; a.Desired == "" || a.UID != b.UID || a.Desired == b.Desired || a.Live == b.Live {
+		t.Errorf("the hashes of the Secret do not follow from the key: same UID %v, same desired hash %v, same live hash %v", a.UID == b.UID, a.Desired == b.Desired, a.Live == b.Live)
 	}
-	if before["settings"] != after["settings"] || before["settings"].Asked == "" {
+	if before["settings"] != after["settings"] || before["settings"].Desired == "" {
 		t.Error("the hashes of a ConfigMap changed with the key")
 	}
 }

@@ -17,7 +17,7 @@ func (r *runFlags) bind(o *apply.Options) error {
 		if o.DryRun != "server" {
 			return errors.New("--plan-out is for brine preview, or --dry-run=server")
 		}
-		o.PlanOut = func(b *plan.Bound) error { return writePlan(r.planOut, b) }
+		o.PlanOut = func(b *plan.Saved) error { return writePlan(r.planOut, b) }
 	}
 	if r.plan == "" {
 		return nil
@@ -29,7 +29,7 @@ func (r *runFlags) bind(o *apply.Options) error {
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	b := &plan.Bound{}
+	b := &plan.Saved{}
 	if err := json.Unmarshal(text, b); err != nil {
 		return fmt.Errorf("read the plan %s: %w", r.plan, err)
 	}
@@ -44,7 +44,7 @@ func (r *runFlags) bind(o *apply.Options) error {
 }
 
 // writePlan writes a plan so that the file is whole or not there.
-func writePlan(path string, b *plan.Bound) error {
+func writePlan(path string, b *plan.Saved) error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestTenThousandNamespaces(t *testing.T) {
 			hash := func(i, salt int) string { return fmt.Sprintf("%064x", uint64(i*7919+salt)*0x9e3779b97f4a7c15) }
 			statuses := map[bundle.ID]inventory.Status{}
 			for i, id := range all {
-				prints[id] = inventory.Fingerprint{Asked: hash(i, 1), UID: hash(i, 2)[28:], Owned: hash(i, 3)}
+				prints[id] = inventory.Fingerprint{Desired: hash(i, 1), UID: hash(i, 2)[28:], Live: hash(i, 3)}
 				statuses[id] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Succeeded"}
 			}
 			if err := inv.SaveFingerprints(t.Context(), prints); err != nil {

@@ -17,9 +17,9 @@ import (
 	"brine/inventory"
 )
 
-// Bound is a plan written down (--plan-out), with the versions of the live
+// Saved is a plan written down (--plan-out), with the versions of the live
 // objects that it was made from. It holds no value of any Secret.
-type Bound struct {
+type Saved struct {
 	APIVersion string    `json:"apiVersion"` // brine.dev/v1
 	Kind       string    `json:"kind"`       // Plan
 	Created    time.Time `json:"created"`
@@ -27,24 +27,24 @@ type Bound struct {
 	Digest     string    `json:"digest"`  // the bundle's
 	// Cluster is the cluster that the plan is for; nil in plans of older versions,
 	// which are refused: to make a plan anew costs less than a wrong cluster.
-	Cluster   *BoundCluster  `json:"cluster,omitempty"`
-	Inventory BoundInventory `json:"inventory"`
+	Cluster   *SavedCluster  `json:"cluster,omitempty"`
+	Inventory SavedInventory `json:"inventory"`
 	// Options are those that decide what is done, as flags name them.
 	Options map[string]string `json:"options"`
-	Steps   []BoundStep       `json:"steps"`
+	Steps   []SavedStep       `json:"steps"`
 }
 
-// BoundCluster identifies a cluster. What the user could not read is empty.
-type BoundCluster struct {
+// SavedCluster identifies a cluster. What the user could not read is empty.
+type SavedCluster struct {
 	UID string `json:"uid,omitempty"` // of the namespace kube-system
 	CA  string `json:"ca,omitempty"`  // "sha256:<hex>" over the cluster's CA certificates
 }
 
 // Known says whether the cluster can be told from others.
-func (c *BoundCluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
+func (c *SavedCluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
 
 // moved says why this is not, or cannot be shown to be, the cluster of the plan.
-func (c *BoundCluster) moved(now *BoundCluster) string {
+func (c *SavedCluster) moved(now *SavedCluster) string {
 	switch {
 	case !c.Known():
 		return "the cluster: the plan does not say which one it is for"
@@ -58,8 +58,8 @@ func (c *BoundCluster) moved(now *BoundCluster) string {
 	return ""
 }
 
-// BoundInventory is the inventory that a plan was made from.
-type BoundInventory struct {
+// SavedInventory is the inventory that a plan was made from.
+type SavedInventory struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	ID        string `json:"id"`
@@ -67,9 +67,9 @@ type BoundInventory struct {
 	Members string `json:"members"`
 }
 
-// BoundStep is what is to be done with one object, and the live object that it
+// SavedStep is what is to be done with one object, and the live object that it
 // was decided from: none where UID is empty.
-type BoundStep struct {
+type SavedStep struct {
 	Group           string `json:"group"`
 	Version         string `json:"version"`
 	Kind            string `json:"kind"`
@@ -83,25 +83,25 @@ type BoundStep struct {
 	Changes []diff.Change `json:"changes,omitempty"`
 }
 
-func (s *BoundStep) id() bundle.ID {
+func (s *SavedStep) id() bundle.ID {
 	id := bundle.ID{Namespace: s.Namespace, Name: s.Name}
 	id.GroupKind.Group, id.GroupKind.Kind = s.Group, s.Kind
 	return id
 }
 
-// BindInventory is the inventory as a bound plan holds it.
-func BindInventory(inv *inventory.Inventory) BoundInventory {
+// SaveInventory is the inventory as a bound plan holds it.
+func SaveInventory(inv *inventory.Inventory) SavedInventory {
 	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
 	h := sha256.New()
 	for _, id := range ids {
 		fmt.Fprintln(h, id.String())
 	}
-	return BoundInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
+	return SavedInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
 }
 
-// BindStep is a step as a bound plan holds it: what came of it in the preview.
-func BindStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) BoundStep {
-	b := BoundStep{
+// SaveStep is a step as a bound plan holds it: what came of it in the preview.
+func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) SavedStep {
+	b := SavedStep{
 		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
 		Namespace: s.ID.Namespace, Name: s.ID.Name, Action: action,
 	}
@@ -120,7 +120,7 @@ func BindStep(s *Step, action Action, stored *unstructured.Unstructured, redact 
 // version, as one whose status changes has all the time: what counts is that the
 // same is done to the same object, and the same fields change in the same way.
 // Of Secrets, whose values are not in a plan, the version counts as well.
-func (b *Bound) Moved(now *Bound) []string {
+func (b *Saved) Drift(now *Saved) []string {
 	if why := b.Cluster.moved(now.Cluster); why != "" {
 		return []string{why} // nothing else can be compared
 	}
@@ -140,7 +140,7 @@ func (b *Bound) Moved(now *Bound) []string {
 	case was.Members != is.Members:
 		moved = append(moved, "the inventory: its members are not those that the plan saw")
 	}
-	steps := map[bundle.ID]BoundStep{}
+	steps := map[bundle.ID]SavedStep{}
 	for _, s := range now.Steps {
 		steps[s.id()] = s
 	}
@@ -160,7 +160,7 @@ func (b *Bound) Moved(now *Bound) []string {
 	return moved
 }
 
-func (s *BoundStep) moved(now BoundStep, ok bool) string {
+func (s *SavedStep) moved(now SavedStep, ok bool) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("was to be %s, and now there is nothing to do with it", s.Action)

@@ -8,26 +8,26 @@ import (
 )
 
 func TestPlanOfAnotherCluster(t *testing.T) {
-	one := &BoundCluster{UID: "1", CA: "sha256:a"}
+	one := &SavedCluster{UID: "1", CA: "sha256:a"}
 	for name, test := range map[string]struct {
-		was, now *BoundCluster
+		was, now *SavedCluster
 		want     string // "": it is the same cluster
 	}{
-		"the same":                       {one, &BoundCluster{UID: "1", CA: "sha256:a"}, ""},
-		"another uid":                    {one, &BoundCluster{UID: "2", CA: "sha256:a"}, "uid 1, this one's has 2"},
-		"another CA":                     {one, &BoundCluster{UID: "1", CA: "sha256:b"}, "CA is sha256:a, this one's is sha256:b"},
-		"CA cannot be read now":          {one, &BoundCluster{UID: "1"}, ""},
-		"CA could not be read":           {&BoundCluster{UID: "1"}, one, ""},
-		"uid could not be read":          {&BoundCluster{CA: "sha256:a"}, one, ""},
-		"uid cannot be read now":         {one, &BoundCluster{CA: "sha256:a"}, "cannot be known"},
-		"nothing can be read now":        {one, &BoundCluster{}, "cannot be known"},
-		"nothing in common can be read":  {&BoundCluster{CA: "sha256:a"}, &BoundCluster{UID: "1"}, "cannot be known"},
-		"nothing could be read":          {&BoundCluster{}, one, "does not say which one"},
+		"the same":                       {one, &SavedCluster{UID: "1", CA: "sha256:a"}, ""},
+		"another uid":                    {one, &SavedCluster{UID: "2", CA: "sha256:a"}, "uid 1, this one's has 2"},
+		"another CA":                     {one, &SavedCluster{UID: "1", CA: "sha256:b"}, "CA is sha256:a, this one's is sha256:b"},
+		"CA cannot be read now":          {one, &SavedCluster{UID: "1"}, ""},
+		"CA could not be read":           {&SavedCluster{UID: "1"}, one, ""},
+		"uid could not be read":          {&SavedCluster{CA: "sha256:a"}, one, ""},
+		"uid cannot be read now":         {one, &SavedCluster{CA: "sha256:a"}, "cannot be known"},
+		"nothing can be read now":        {one, &SavedCluster{}, "cannot be known"},
+		"nothing in common can be read":  {&SavedCluster{CA: "sha256:a"}, &SavedCluster{UID: "1"}, "cannot be known"},
+		"nothing could be read":          {&SavedCluster{}, one, "does not say which one"},
 		"a plan of an older version":     {nil, one, "does not say which one"},
-		"neither of them says":           {nil, &BoundCluster{}, "does not say which one"},
-		"only the CA, and it is another": {&BoundCluster{CA: "sha256:a"}, &BoundCluster{CA: "sha256:b"}, "CA is sha256:a"},
+		"neither of them says":           {nil, &SavedCluster{}, "does not say which one"},
+		"only the CA, and it is another": {&SavedCluster{CA: "sha256:a"}, &SavedCluster{CA: "sha256:b"}, "CA is sha256:a"},
 	} {
-		moved := (&Bound{Cluster: test.was}).Moved(&Bound{Cluster: test.now})
+		moved := (&Saved{Cluster: test.was}).Drift(&Saved{Cluster: test.now})
 		if got := strings.Join(moved, "\n"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: it says %q, want %q", name, got, test.want)
 		}
@@ -81,20 +81,20 @@ func TestMoved(t *testing.T) {
 			if c.old != "" {
 				now = strings.Replace(saved, c.old, c.now, 1)
 			}
-			if got := strings.Join(readBound(t, saved).Moved(readBound(t, now)), "\n"); got != c.want {
+			if got := strings.Join(readBound(t, saved).Drift(readBound(t, now)), "\n"); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
 	}
 	unchanged := `{cluster: {uid: "1"}, steps: [{version: v1, kind: Secret, name: s, action: unchanged, uid: u, resourceVersion: "1"}]}`
-	if moved := readBound(t, unchanged).Moved(readBound(t, strings.Replace(unchanged, `"1"}]`, `"2"}]`, 1))); len(moved) > 0 {
+	if moved := readBound(t, unchanged).Drift(readBound(t, strings.Replace(unchanged, `"1"}]`, `"2"}]`, 1))); len(moved) > 0 {
 		t.Errorf("a Secret that nobody changes may have another version: %q", moved)
 	}
 }
 
-func readBound(t *testing.T, text string) *Bound {
+func readBound(t *testing.T, text string) *Saved {
 	t.Helper()
-	b := &Bound{}
+	b := &Saved{}
 	if err := yaml.UnmarshalStrict([]byte(text), b); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}

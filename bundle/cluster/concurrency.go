@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MostWrites is how many writes are under way at most, however fast the server.
-const MostWrites = 64
+// MaxConcurrency is how many writes are under way at most, however fast the server.
+const MaxConcurrency = 64
 
 const (
 	firstWidth = 32
@@ -56,8 +56,8 @@ func newPace(width int) *pace {
 	return &pace{width: firstWidth}
 }
 
-// Width is how many writes are worth having under way at the moment.
-func (c *Client) Width() int {
+// Concurrency is how many writes are worth having under way at the moment.
+func (c *Client) Concurrency() int {
 	c.pace.mu.Lock()
 	defer c.pace.mu.Unlock()
 	return c.pace.width
@@ -148,7 +148,7 @@ func (p *pace) learn(now time.Time, took time.Duration, status int) {
 	default:
 		p.trial = mean >= hurried*p.fastest
 		p.fresh, p.before, p.back = p.trial, rate, p.width
-		p.width = min(p.width+p.width/2, MostWrites)
+		p.width = min(p.width+p.width/2, MaxConcurrency)
 	}
 	p.window(now)
 }

@@ -58,10 +58,10 @@ func TestPaceGrowsWhileItIsWorthSomething(t *testing.T) {
 		work, wire    time.Duration
 		atLeast, most int
 	}{
-		{"a long wire and a large server", 64, 2 * time.Millisecond, 50 * time.Millisecond, MostWrites, MostWrites},
-		{"a long wire and two cores", 2, 2 * time.Millisecond, 20 * time.Millisecond, 22, MostWrites},
+		{"a long wire and a large server", 64, 2 * time.Millisecond, 50 * time.Millisecond, MaxConcurrency, MaxConcurrency},
+		{"a long wire and two cores", 2, 2 * time.Millisecond, 20 * time.Millisecond, 22, MaxConcurrency},
 		{"no wire and two cores: it waits in line", 2, 2 * time.Millisecond, 0, firstWidth, 2*firstWidth + firstWidth},
-		{"a slow webhook", 1000, 300 * time.Millisecond, time.Millisecond, MostWrites, MostWrites},
+		{"a slow webhook", 1000, 300 * time.Millisecond, time.Millisecond, MaxConcurrency, MaxConcurrency},
 	} {
 		p := newPace(0)
 		// Not so slow yet: what was fast once must not keep it from growing.

@@ -18,12 +18,12 @@ import (
 	"brine/bundle"
 )
 
-// View is the live objects as they were looked at before anything was planned.
-type View struct {
+// Snapshot is the live objects as they were looked at before anything was planned.
+type Snapshot struct {
 	Live map[bundle.ID]*unstructured.Unstructured
-	// Unsure are objects that may be there, but whose kind cannot be asked for: the
+	// Unknown are objects that may be there, but whose kind cannot be asked for: the
 	// server behind their APIService is away, or their CRD does not serve it now.
-	Unsure map[bundle.ID]error
+	Unknown map[bundle.ID]error
 
 	mu sync.Mutex
 }
@@ -33,15 +33,15 @@ const (
 	fewGets = 4  // up to here, single GETs are cheaper than a LIST
 )
 
-// Look reads the live objects of members and others with as few requests as it
+// Snapshot reads the live objects of members and others with as few requests as it
 // can: members by one LIST a kind through the selector of their label; what
 // that does not find by single GETs, or where there are many by a LIST of
 // metadata. Objects in namespaces that are not there are not asked for.
 //
 // Members, and those of others in certain, are absent only if that is proven:
-// where their kind is not served they are Unsure until it is.
-func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID, selector string) (*View, error) {
-	v := &View{Live: map[bundle.ID]*unstructured.Unstructured{}, Unsure: map[bundle.ID]error{}}
+// where their kind is not served they are Unknown until it is.
+func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
+	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}}
 	wanted := map[bundle.ID]bool{}
 	for _, id := range slices.Concat(members, others) {
 		wanted[id] = true
@@ -69,7 +69,7 @@ func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID,
 		}
 		if _, err := c.Any(id.GroupKind); err != nil {
 			if failed := c.Failed(id.GroupKind.Group); failed != nil {
-				v.Unsure[id] = failed
+				v.Unknown[id] = failed
 			}
 			continue
 		}
@@ -92,9 +92,9 @@ func (c *Client) Look(ctx context.Context, members, others, certain []bundle.ID,
 	return v, nil
 }
 
-// proveAbsent settles those of ids whose kind is not served: they are Unsure
+// proveAbsent settles those of ids whose kind is not served: they are Unknown
 // unless it is proven that there are none.
-func (c *Client) proveAbsent(ctx context.Context, v *View, ids []bundle.ID) {
+func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, ids []bundle.ID) {
 	reasons := map[schema.GroupKind]error{}
 	for _, id := range ids {
 		if _, err := c.Any(id.GroupKind); err == nil {
@@ -102,16 +102,16 @@ func (c *Client) proveAbsent(ctx context.Context, v *View, ids []bundle.ID) {
 		}
 		reason, asked := reasons[id.GroupKind]
 		if !asked {
-			_, reason = c.Absent(ctx, id.GroupKind)
+			_, reason = c.ServedOrAbsent(ctx, id.GroupKind)
 			reasons[id.GroupKind] = reason
 		}
 		if reason != nil {
-			v.Unsure[id] = reason
+			v.Unknown[id] = reason
 		}
 	}
 }
 
-func (v *View) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstructured) {
+func (v *Snapshot) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstructured) {
 	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: r.GVK.GroupKind()}
 	if !wanted[id] {
 		return
@@ -124,14 +124,14 @@ func (v *View) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstru
 	v.Live[id] = u
 }
 
-func (v *View) doubt(id bundle.ID, err error) {
+func (v *Snapshot) doubt(id bundle.ID, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Unsure[id] = err
+	v.Unknown[id] = err
 }
 
 // fill reads the objects of one kind that no label found.
-func (v *View) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
+func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
