@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"brine/cmd/brine/output"
 )
 
 // scripts/release sets these with the linker's -X: the version it was asked
@@ -20,8 +22,25 @@ var (
 
 func version() string { return release }
 
-// features are what a caller of another release may ask for.
-var features = []string{"apply", "preview", "destroy", "status", "check", "history", "rollback", "output=json", "output=events", "output=salt", "output=salt-cmd", "output=salt-events"}
+// features are what a caller of another release may ask for: the commands, and
+// the formats of a run's output.
+func features(root *cobra.Command) []string {
+	var names []string
+	var add func(cmd *cobra.Command)
+	add = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			if c.Runnable() && c.Name() != "help" {
+				names = append(names, strings.TrimPrefix(c.CommandPath(), root.CommandPath()+" "))
+			}
+			add(c)
+		}
+	}
+	add(root)
+	for _, format := range output.Formats {
+		names = append(names, "output="+format)
+	}
+	return names
+}
 
 // revision is the commit and its time: of the release, or those that the go
 // command stamped; empty where neither is known.
@@ -42,12 +61,12 @@ func newVersion(s streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print brine's version and what this build can do", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			revision, date := revision()
 			if format == "json" {
 				return json.NewEncoder(s.out).Encode(map[string]any{
 					"apiVersion": "brine.dev/v1", "kind": "Version", "version": version(), "revision": revision, "date": date,
-					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features,
+					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features(cmd.Root()),
 				})
 			}
 			var parts []string

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,21 @@ func TestVersionSaysCommitAndDate(t *testing.T) {
 	}
 	if v.Kind != "Version" || v.Version != release || v.Revision != commit || v.Date != date {
 		t.Errorf("brine version -o json prints %+v", v)
+	}
+}
+
+func TestFeaturesAreTheCommandsAndFormats(t *testing.T) {
+	var v struct{ Features []string }
+	if err := json.Unmarshal([]byte(line(t, "brine", "version", "-o", "json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"apply", "destroy", "rollback", "inventory repair", "rbac", "version", "output=json", "output=html", "output=salt-cmd"} {
+		if !slices.Contains(v.Features, want) {
+			t.Errorf("the features %v do not contain %q", v.Features, want)
+		}
+	}
+	if slices.Contains(v.Features, "help") || slices.Contains(v.Features, "annotations") || slices.Contains(v.Features, "inventory") {
+		t.Errorf("a help topic is a feature: %v", v.Features)
 	}
 }
 
