@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,9 +80,18 @@ func Main(m *testing.M, cleanups ...func() error) {
 		}
 	}
 	if n := skipped.Load(); n > 0 {
-		notify(fmt.Sprintf("clustertest: %d tests of this package were skipped, as there is no cluster. To run them, make scripts/cluster up work or set %s; %s=1 shows the reason.\n", n, kubeconfigEnv, requiredEnv))
+		notify(fmt.Sprintf("SKIPPED: %d tests of %s, as there is no cluster. Run scripts/cluster up to see why, or set %s to the kubeconfig of one.\n", n, testedPackage(), kubeconfigEnv))
 	}
 	os.Exit(code)
+}
+
+// testedPackage is the import path that the test binary was built from.
+func testedPackage() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return "this package"
+	}
+	return strings.TrimSuffix(info.Path, ".test")
 }
 
 // notify prints a line. go test drops the output of a package that passes,
