@@ -20,6 +20,11 @@ import (
 // completionTimeout bounds how long a shell waits for the cluster.
 const completionTimeout = 3 * time.Second
 
+// completeFlag completes a flag with what list reads from the cluster.
+func completeFlag(cmd *cobra.Command, conn *connection, flag string, list func(context.Context, *cluster.Client) ([]string, error)) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, fromCluster(conn, list))
+}
+
 // fromCluster completes words that list reads from the cluster. It offers none
 // if the cluster does not answer.
 func fromCluster(conn *connection, list func(context.Context, *cluster.Client) ([]string, error)) cobra.CompletionFunc {
@@ -47,24 +52,18 @@ func fromCluster(conn *connection, list func(context.Context, *cluster.Client) (
 	}
 }
 
-// completeFlags completes the flags that name something on the cluster.
-func completeFlags(cmd *cobra.Command, conn *connection) {
-	for flag, list := range map[string]func(context.Context, *cluster.Client) ([]string, error){
-		"namespace": func(ctx context.Context, c *cluster.Client) ([]string, error) {
-			return namesOf(ctx, c, "Namespace", "", "")
-		},
-		"inventory": func(ctx context.Context, c *cluster.Client) ([]string, error) {
-			return namesOf(ctx, c, "ConfigMap", "", inventory.Label)
-		},
-		"name": func(ctx context.Context, c *cluster.Client) ([]string, error) {
-			return namesOf(ctx, c, "ConfigMap", conn.namespace(), inventory.Label)
-		},
-		"recreate": kinds,
-	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, fromCluster(conn, list))
-		}
-	}
+func namespaces(ctx context.Context, c *cluster.Client) ([]string, error) {
+	return namesOf(ctx, c, "Namespace", "", "")
+}
+
+// inventories are those of all namespaces, as NAMESPACE/NAME.
+func inventories(ctx context.Context, c *cluster.Client) ([]string, error) {
+	return namesOf(ctx, c, "ConfigMap", "", inventory.Label)
+}
+
+// inventoryNames are the inventories of the kubeconfig's namespace.
+func (p *place) inventoryNames(ctx context.Context, c *cluster.Client) ([]string, error) {
+	return namesOf(ctx, c, "ConfigMap", p.conn.namespace(), inventory.Label)
 }
 
 // namesOf are the objects of a core kind: NAME, or NAMESPACE/NAME where all
@@ -100,22 +99,20 @@ func kinds(_ context.Context, c *cluster.Client) ([]string, error) {
 }
 
 // revisions are those of the inventory that the flags name.
-func (r *runFlags) revisions(conn *connection) func(context.Context, *cluster.Client) ([]string, error) {
-	return func(ctx context.Context, c *cluster.Client) ([]string, error) {
-		where, err := r.where(conn)
-		if err != nil {
-			return nil, err
-		}
-		inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version())
-		if err != nil {
-			return nil, err
-		}
-		history, err := inv.History(ctx)
-		var words []string
-		for _, h := range history {
-			about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), output.Line(h.Result), h.Objects)
-			words = append(words, cobra.CompletionWithDesc(strconv.Itoa(h.Number), about))
-		}
-		return words, err
+func (p *place) revisions(ctx context.Context, c *cluster.Client) ([]string, error) {
+	where, err := p.where("")
+	if err != nil {
+		return nil, err
 	}
+	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version())
+	if err != nil {
+		return nil, err
+	}
+	history, err := inv.History(ctx)
+	var words []string
+	for _, h := range history {
+		about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), output.Line(h.Result), h.Objects)
+		words = append(words, cobra.CompletionWithDesc(strconv.Itoa(h.Number), about))
+	}
+	return words, err
 }

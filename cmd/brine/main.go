@@ -57,7 +57,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err := p.stop(); err != nil {
-		s.say(err.Error())
+		s.warn(err.Error())
 	}
 	if err == nil {
 		return report.ExitOK
@@ -70,7 +70,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 	switch {
 	case told:
 	case errors.As(err, &late):
-		s.say(err.Error())
+		s.warn(err.Error())
 	default:
 		refuse(s, cmd, args, code, err)
 	}

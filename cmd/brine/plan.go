@@ -11,8 +11,8 @@ import (
 	"brine/bundle/plan"
 )
 
-// bind sets up --plan-out and --plan.
-func (r *runFlags) bind(o *apply.Options) error {
+// savedPlan sets up --plan-out and --plan.
+func (r *changeOptions) savedPlan(o *apply.Options) error {
 	if r.planOut != "" {
 		if o.DryRun != "server" {
 			return errors.New("--plan-out is for brine preview, or --dry-run=server")
@@ -36,7 +36,7 @@ func (r *runFlags) bind(o *apply.Options) error {
 	if b.APIVersion != "brine.dev/v1" || b.Kind != "Plan" {
 		return fmt.Errorf("read the plan %s: it is no plan that --plan-out wrote", r.plan)
 	}
-	if r.inventory == "" && r.name == "" {
+	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name
 	}
 	o.Bound = b

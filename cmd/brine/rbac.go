@@ -18,16 +18,16 @@ import (
 	"brine/cmd/brine/output"
 )
 
-// rbacFlags are those of rbac.
-type rbacFlags struct {
-	runFlags
-	role, namespace              string
-	readOnly                     bool
-	serviceAccount, user, groups string
+// rbacOptions are those of rbac.
+type rbacOptions struct {
+	input                       input
+	inventory, role, namespace  string
+	readOnly                    bool
+	serviceAccount, user, group string
 }
 
 func newRBAC(s streams) *cobra.Command {
-	r := &rbacFlags{}
+	r := &rbacOptions{}
 	cmd := &cobra.Command{
 		Use: "rbac -f BUNDLE", Short: "Write the least roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
 		Long: `Writes the least Role of each namespace, and the ClusterRole, with which a bundle
@@ -65,12 +65,12 @@ apply. It keeps a Namespace or CRD of which it cannot see what it holds.`,
 	f.BoolVar(&r.readOnly, "read-only", false, "only what a preview needs that does not ask the server")
 	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
 	f.StringVar(&r.user, "user", "", "bind the roles to this user")
-	f.StringVar(&r.groups, "group", "", "bind the roles to this group")
+	f.StringVar(&r.group, "group", "", "bind the roles to this group")
 	cmd.MarkFlagsMutuallyExclusive("service-account", "user", "group")
 	return cmd
 }
 
-func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
+func (r *rbacOptions) write(cmd *cobra.Command, s streams) error {
 	subject, err := r.subject()
 	if err != nil {
 		return &coded{report.ExitBadBundle, err}
@@ -90,7 +90,7 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 		return &coded{report.ExitBadBundle, err}
 	}
 	for _, gk := range rights.Unknown(b, validate.Knows) {
-		s.say(gk.String() + ": the name of its resource is guessed, as neither the bundle nor Kubernetes defines it")
+		s.warn(gk.String() + ": the name of its resource is guessed, as neither the bundle nor Kubernetes defines it")
 	}
 	namespace := r.namespace
 	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
@@ -110,14 +110,14 @@ func (r *rbacFlags) write(cmd *cobra.Command, s streams) error {
 	return err
 }
 
-func (r *rbacFlags) subject() (*rbacv1.Subject, error) {
+func (r *rbacOptions) subject() (*rbacv1.Subject, error) {
 	switch {
 	case r.serviceAccount != "":
 		return rights.ServiceAccount(r.serviceAccount)
 	case r.user != "":
 		return rights.User(r.user), nil
-	case r.groups != "":
-		return rights.Group(r.groups), nil
+	case r.group != "":
+		return rights.Group(r.group), nil
 	}
 	return nil, nil //nolint:nilnil // no binding is wanted
 }

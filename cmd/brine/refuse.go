@@ -30,7 +30,7 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 	}
 	printer, wrong := output.New(output.Options{Format: format, Out: s.out, Err: s.err})
 	if wrong != nil {
-		s.say(err.Error())
+		s.warn(err.Error())
 		return
 	}
 	o := apply.Options{Command: cmd.Name(), DryRun: "none"}

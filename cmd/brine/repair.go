@@ -9,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
@@ -19,9 +20,16 @@ func newInventory(s streams) *cobra.Command {
 	return cmd
 }
 
+// repairOptions are those of inventory repair.
+type repairOptions struct {
+	place
+	format, dryRun string
+	allKinds       bool
+	lockTimeout    time.Duration
+}
+
 func newRepair(s streams) *cobra.Command {
-	r := &runFlags{}
-	var allKinds bool
+	r := &repairOptions{dryRun: "none"}
 	cmd := &cobra.Command{
 		Use: "repair --inventory NAMESPACE/NAME", Short: "Find the members of a damaged inventory by their label, and add them to it", Args: cobra.NoArgs,
 		Long: `Finds the members of an inventory again, after one of its ConfigMaps was deleted,
@@ -37,25 +45,20 @@ If a kind cannot be listed, what was found is added, the exit code is 1, and the
 inventory stays damaged: repair it again with more rights. To give up what was not
 found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigMap.`,
 	}
-	f := cmd.Flags()
-	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
-	f.StringVar(&r.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
-	f.StringVar(&r.id, "inventory-id", "", "the inventory has to have this id (cli-utils.sigs.k8s.io/inventory-id)")
-	f.BoolVar(&allKinds, "all-kinds", false, "search all kinds that can be listed")
-	r.dryRun = "none"
-	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", "none", "server") // it needs a cluster
-	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, "how long to wait for another run that holds the inventory's lock and lives; one that does not renew it within a minute is taken for dead")
+	r.flags(cmd, "")
+	r.idFlag(cmd)
 	outputFlag(cmd, &r.format, "text or json", "text", "json")
-	conn := newConnection(cmd)
-	r.cluster.RetryFor = time.Minute
+	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", "none", "server") // it needs a cluster
+	cmd.Flags().BoolVar(&r.allKinds, "all-kinds", false, "search all kinds that can be listed")
+	cmd.Flags().DurationVar(&r.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		where, client, err := r.reach(s, conn)
+		where, client, err := r.reach(s, cluster.Options{RetryFor: time.Minute})
 		if err != nil {
 			return err
 		}
 		repaired, err := apply.RepairInventory(cmd.Context(), client, apply.RepairOptions{
-			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: allKinds, LockTimeout: r.options.LockTimeout,
-			Report: s.say,
+			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: r.allKinds, LockTimeout: r.lockTimeout,
+			Report: s.warn,
 		})
 		if err != nil {
 			return &coded{apply.ExitCode(err), err}

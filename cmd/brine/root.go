@@ -26,6 +26,9 @@ type streams struct {
 	out, err io.Writer
 }
 
+// warn reports something beside the result.
+func (s streams) warn(message string) { fmt.Fprintf(s.err, "brine: %s\n", output.Clean(message)) }
+
 // exit ends the process with a code after everything was told.
 type exit struct{ code int }
 
@@ -152,12 +155,10 @@ type connection struct {
 	flags *genericclioptions.ConfigFlags
 }
 
-// newConnection adds these flags, and completes all flags of the command that
-// name something on the cluster.
 func newConnection(cmd *cobra.Command) *connection {
 	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
 	c.flags.AddFlags(cmd.Flags())
-	completeFlags(cmd, c)
+	completeFlag(cmd, c, "namespace", namespaces)
 	return c
 }
 

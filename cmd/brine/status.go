@@ -9,14 +9,15 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/apply"
+	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
 )
 
 func newStatus(s streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now"}
-	return inspect(cmd, func(ctx context.Context, r *runFlags, conn *connection) error {
-		where, client, err := r.reach(s, conn)
+	return inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
+		where, client, err := o.reach(s, cluster.Options{RetryFor: inspectRetry})
 		if err != nil {
 			return err
 		}
@@ -24,7 +25,7 @@ func newStatus(s streams) *cobra.Command {
 		if err != nil {
 			return &coded{apply.ExitCode(err), err}
 		}
-		if err := shown("print the status", printStatus(s, r.format, result)); err != nil {
+		if err := shown("print the status", printStatus(s, o.format, result)); err != nil {
 			return err
 		}
 		if result.ExitCode != report.ExitOK {
