@@ -20,7 +20,7 @@ func newCheck(s streams) *cobra.Command {
 	var in input
 	var format, namespace, kubernetes string
 	cmd := &cobra.Command{
-		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and tell all that is wrong with it", Args: cobra.NoArgs,
+		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in.partial = true
 			b, err := in.read(cmd.Context(), s)
@@ -44,12 +44,12 @@ func newCheck(s streams) *cobra.Command {
 	in.flags(cmd)
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	return cmd
 }
 
 // together are all problems by file and line. What reading found wrong with a
-// field is not told again.
+// field is not reported again.
 func together(reading, checking []bundle.Problem) bundle.Problems {
 	all := bundle.Problems(slices.Clone(reading))
 	for _, c := range checking {
@@ -81,5 +81,5 @@ func problemsOf(err error) []bundle.Problem {
 
 func kubernetesVersion(f *pflag.FlagSet, version *string) {
 	known := validate.Versions()
-	f.StringVar(version, "kubernetes-version", "", fmt.Sprintf("what a server is taken to serve where none is asked: %s to %s (default the newest)", known[len(known)-1], known[0]))
+	f.StringVar(version, "kubernetes-version", "", fmt.Sprintf("version of Kubernetes to validate for where no server is asked: %s to %s (default the newest)", known[len(known)-1], known[0]))
 }

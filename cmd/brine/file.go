@@ -32,7 +32,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// unwritable says why writeFile could not write a file. It leaves the file as
+// unwritable is the reason why writeFile could not write a file. It leaves the file as
 // it is.
 func unwritable(path string) string {
 	if path == "" {
@@ -48,7 +48,7 @@ func unwritable(path string) string {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return "it is a symbolic link, which is not followed: give the file itself"
 	case !info.Mode().IsRegular():
-		return "it is there and is no regular file"
+		return "it exists and is no regular file"
 	}
 	if err == nil {
 		var probe *os.File

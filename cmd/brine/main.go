@@ -62,13 +62,13 @@ func execute(ctx context.Context, s streams, args []string) int {
 	if err == nil {
 		return report.ExitOK
 	}
-	code, told := exitCodeOf(err)
-	if signalled := apply.SignalExit(ctx); signalled != 0 && !told {
+	code, reported := exitCodeOf(err)
+	if signalled := apply.SignalExit(ctx); signalled != 0 && !reported {
 		code = signalled
 	}
 	var late *unprinted
 	switch {
-	case told:
+	case reported:
 	case errors.As(err, &late):
 		s.warn(err.Error())
 	default:

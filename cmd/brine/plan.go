@@ -15,7 +15,7 @@ import (
 func (r *changeOptions) savedPlan(o *apply.Options) error {
 	if r.planOut != "" {
 		if o.DryRun != "server" {
-			return errors.New("--plan-out is for brine preview, or --dry-run=server")
+			return errors.New("--plan-out needs brine preview, or --dry-run=server")
 		}
 		o.PlanOut = func(b *plan.Saved) error { return writePlan(r.planOut, b) }
 	}
@@ -23,7 +23,7 @@ func (r *changeOptions) savedPlan(o *apply.Options) error {
 		return nil
 	}
 	if o.DryRun == "client" {
-		return errors.New("--plan needs a cluster: it is not for --dry-run=client")
+		return errors.New("--plan needs a cluster: it cannot be used with --dry-run=client")
 	}
 	text, err := os.ReadFile(r.plan)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *changeOptions) savedPlan(o *apply.Options) error {
 		return fmt.Errorf("read the plan %s: %w", r.plan, err)
 	}
 	if b.APIVersion != "brine.dev/v1" || b.Kind != "Plan" {
-		return fmt.Errorf("read the plan %s: it is no plan that --plan-out wrote", r.plan)
+		return fmt.Errorf("read the plan %s: the file was not written by --plan-out", r.plan)
 	}
 	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name

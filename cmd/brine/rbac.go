@@ -29,40 +29,41 @@ type rbacOptions struct {
 func newRBAC(s streams) *cobra.Command {
 	r := &rbacOptions{}
 	cmd := &cobra.Command{
-		Use: "rbac -f BUNDLE", Short: "Write the least roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
-		Long: `Writes the least Role of each namespace, and the ClusterRole, with which a bundle
-can be previewed, applied, pruned and waited for: the inventory, its lock and its
-history included. No cluster is asked. Namespaces of the bundle are written too,
-as no Role can be without its namespace; apply adopts them.
+		Use: "rbac -f BUNDLE", Short: "Write the smallest roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
+		Long: `Writes the smallest Roles and ClusterRole with which a bundle can be previewed,
+applied, pruned and waited for, including the inventory, its lock and its history.
+No cluster is needed. Namespaces of the bundle are written too, because a Role needs
+its namespace. brine apply adopts them.
 
-What an upgrade prunes is in the older bundle: grant the roles of both, under two
-names (--role). Roles and bindings of the bundle itself need the verbs escalate and
-bind for just these.
+The objects that an upgrade prunes are in the older bundle: grant the roles of both
+bundles, under two names (--role). For Roles and bindings of the bundle itself, the
+roles contain the verbs escalate and bind, restricted to these names.
 
-Before a Namespace is deleted brine looks for objects of others in it, which takes
-the right to list everything in this namespace; for a CRD, to list what it defines.
-The roles themselves carry the label brine.dev/rbac and go with their namespace.
+Before a Namespace is deleted, brine looks for unmanaged objects in it. This needs
+the right to list everything in the namespace. For a CRD it needs the right to list
+its resources. The roles carry the label brine.dev/rbac and are deleted with their
+namespace.
 
-In the inventory's namespace brine needs its ConfigMaps, its Lease (the lock) and
-Secrets (the revisions). Each right that is missing is an error that names it, but:
-without watch objects are polled; without pods, events, replicasets and pods/log a
-line says what could not be read of an object that is not ready; without patch or
-create of Secrets a warning says that no revision is kept; get, create and patch of
-Namespaces are for an inventory whose namespace is not there yet, and get for saved
+In the namespace of the inventory, brine needs ConfigMaps, a Lease (the lock) and
+Secrets (the revisions). A missing right is an error that names it. Exceptions:
+without watch, objects are polled. Without get or list of pods, events, replicasets
+and pods/log, the diagnosis of an object that is not ready is shorter. Without patch
+or create of Secrets, a warning reports that no revision is kept. Rights on
+Namespaces are for an inventory whose namespace does not exist yet, and for saved
 plans (--plan-out).
 
---read-only writes what a preview needs that asks the server about nothing: a dry
-run takes the same rights as the real thing. Such a preview reads and compares, says
-"not verified" of all that would change, and lists the rights that are missing to
-apply. It keeps a Namespace or CRD of which it cannot see what it holds.`,
+--read-only writes the rights of a preview without dry runs: a dry run needs the
+same rights as the write itself. Such a preview reads and compares, marks
+all changes as "not verified", and lists the rights that are missing to apply. It
+keeps a Namespace or CRD whose contents it cannot read.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
 	}
 	f := cmd.Flags()
 	r.input.flags(cmd)
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
-	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of namespaced objects that name none")
+	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	f.StringVar(&r.role, "role", "brine", "name of the roles")
-	f.BoolVar(&r.readOnly, "read-only", false, "only what a preview needs that does not ask the server")
+	f.BoolVar(&r.readOnly, "read-only", false, "only the rights of a preview without dry runs")
 	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
 	f.StringVar(&r.user, "user", "", "bind the roles to this user")
 	f.StringVar(&r.group, "group", "", "bind the roles to this group")
@@ -90,13 +91,13 @@ func (r *rbacOptions) write(cmd *cobra.Command, s streams) error {
 		return &coded{report.ExitBadBundle, err}
 	}
 	for _, gk := range rights.Unknown(b, validate.Knows) {
-		s.warn(gk.String() + ": the name of its resource is guessed, as neither the bundle nor Kubernetes defines it")
+		s.warn(gk.String() + ": the name of its resource is guessed, because neither the bundle nor Kubernetes defines the kind")
 	}
 	namespace := r.namespace
 	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
 		namespace = at
 	} else if r.inventory != "" {
-		return &coded{report.ExitBadBundle, errors.New("--inventory is NAMESPACE/NAME")}
+		return &coded{report.ExitBadBundle, errors.New("--inventory must be NAMESPACE/NAME")}
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
 	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
@@ -104,7 +105,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if output.Clean(string(text)) != string(text) {
-		return &coded{report.ExitBadBundle, errors.New("names in the bundle hold control characters, or marks of the direction of text: no role was written")}
+		return &coded{report.ExitBadBundle, errors.New("names in the bundle contain control characters, or characters that change the direction of text: no role was written")}
 	}
 	_, err = s.out.Write(text)
 	return err

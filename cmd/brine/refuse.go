@@ -13,9 +13,9 @@ import (
 	"brine/cmd/brine/output"
 )
 
-// refuse tells that nothing was done: on stderr and, where a document was asked
-// for, as one on stdout, too. Salt takes what stands on stderr for changes, so
-// its formats say it on stdout alone.
+// refuse reports that nothing was done: on stderr and, if a document was asked
+// for, in one on stdout too. Salt takes text on stderr for changes, so its
+// formats go to stdout only.
 func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {

@@ -29,7 +29,7 @@ type streams struct {
 // warn reports something beside the result.
 func (s streams) warn(message string) { fmt.Fprintf(s.err, "brine: %s\n", output.Clean(message)) }
 
-// exit ends the process with a code after everything was told.
+// exit ends the process with a code after everything was reported.
 type exit struct{ code int }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -60,8 +60,8 @@ func shown(what string, err error) error {
 	return &unprinted{what, err}
 }
 
-// exitCodeOf is an error's exit code; told says that its message was shown.
-func exitCodeOf(err error) (code int, told bool) {
+// exitCodeOf is an error's exit code. reported: its message was printed.
+func exitCodeOf(err error) (code int, reported bool) {
 	var e *exit
 	var c *coded
 	var u *unprinted
@@ -117,7 +117,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 }
 
 // fromEnvironment sets each flag that was not given from BRINE_…, if that is
-// set: a flag goes over the environment, that over the default.
+// set: a flag overrides the environment, which overrides the default.
 func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
@@ -128,7 +128,7 @@ func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 		if !ok || f.Changed || f.Name == "help" {
 			return
 		}
-		// Both name the inventory: a flag of either goes over the environment.
+		// Both name the inventory: a flag of either overrides the environment.
 		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
 			return
 		}
@@ -175,7 +175,7 @@ func (c *connection) config() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
 	if raw, rawErr := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && rawErr == nil && len(raw.Clusters) == 0 &&
 		(c.flags.APIServer == nil || *c.flags.APIServer == "") && strings.HasSuffix(config.Host, "localhost:8080") {
-		err = errors.New("no kubeconfig names one: give --kubeconfig or KUBECONFIG")
+		err = errors.New("no kubeconfig names a cluster: give --kubeconfig, or set KUBECONFIG")
 	}
 	if err != nil {
 		return nil, &coded{report.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}

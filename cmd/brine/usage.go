@@ -57,21 +57,21 @@ func given(f *pflag.Flag) string {
 	return name + "=" + f.Value.String()
 }
 
-// wrongValue says what a flag may be, if its value is none of that.
+// wrongValue is what is wrong with the value of a flag.
 func wrongValue(f *pflag.Flag) string {
 	value := f.Value.String()
 	switch f.Name {
 	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
-			return "a time cannot be negative: write it like 90s or 10m, or 0"
+			return "a duration cannot be negative: use 0, or one like 90s or 10m"
 		}
 	case "parallel":
 		if n, err := strconv.Atoi(value); err == nil && n < 0 {
-			return "it has to be at least 1, or 0 for as many as the server is quick with"
+			return "it must be at least 1, or 0 to adapt to the speed of the server"
 		}
 	case "history-limit":
 		if n, err := strconv.Atoi(value); err == nil && n < 0 {
-			return "it has to be 0, which keeps none, or more"
+			return "it must be 0, which keeps none, or more"
 		}
 	case "max-prune":
 		return wrongMaxPrune(value)
@@ -85,7 +85,7 @@ func wrongValue(f *pflag.Flag) string {
 		return first(validation.IsValidLabelValue(value))
 	case "kubernetes-version":
 		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
-			return fmt.Sprintf("it is not known; there are %s to %s", known[len(known)-1], known[0])
+			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
 		}
 	case "report":
 		return wrongReport(value)
@@ -102,7 +102,7 @@ func wrongMaxPrune(value string) string {
 	number, share := strings.CutSuffix(value, "%")
 	most, err := strconv.Atoi(number)
 	if err != nil || most < 0 || share && most > 100 {
-		return "it is a number of objects, or a share of the inventory from 0% to 100%"
+		return "it must be a number of objects, or a share of the inventory from 0% to 100%"
 	}
 	return ""
 }
@@ -116,7 +116,7 @@ func wrongInventory(value string) string {
 		return wrongName(value)
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return "it is NAMESPACE/NAME"
+		return "it must be NAMESPACE/NAME"
 	}
 	return cmp.Or(wrongNamespace(namespace), wrongName(name))
 }
@@ -124,7 +124,7 @@ func wrongInventory(value string) string {
 // wrongName: an inventory is a ConfigMap.
 func wrongName(name string) string {
 	if len(name) > inventory.MaxName {
-		return fmt.Sprintf("the name of an inventory has at most %d characters, this has %d: the names of its parts begin with it", inventory.MaxName, len(name))
+		return fmt.Sprintf("the name of an inventory has at most %d characters, this one has %d", inventory.MaxName, len(name))
 	}
 	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return ""
@@ -153,7 +153,7 @@ func wrongReport(path string) string {
 func reportFormat(path string) (string, error) {
 	format := strings.TrimPrefix(filepath.Ext(path), ".")
 	if format != "json" && format != "html" {
-		return "", errors.New("the end of its name says what is written: .json or .html")
+		return "", errors.New("the file name must end in .json or .html")
 	}
 	return format, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Check shows the order of a bundle and the reasons for it, in one of the
 // formats text, json (one document) and dot (Graphviz). b and g may be nil when
-// reading failed: then only the problems are there to be told.
+// reading failed: then there are only the problems.
 func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) error {
 	if b == nil {
 		b = &bundle.Bundle{}

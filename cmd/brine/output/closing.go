@@ -13,7 +13,7 @@ import (
 )
 
 // closing is what a run came to. What went wrong stands last, so that the tail
-// of a log tells all of it.
+// of a log has all of it.
 func (t *text) closing(r *report.Result) string {
 	var b strings.Builder
 	bad := t.problems(r)
@@ -30,12 +30,12 @@ func (t *text) closing(r *report.Result) string {
 	return b.String()
 }
 
-// refused says whether a run ended before it had anything to do: there is
-// nothing to count, only to say why.
+// refused: the run ended before it had a plan. There is nothing to count, only a
+// reason to report.
 func refused(r *report.Result) bool { return len(r.Objects) == 0 && len(r.Errors) > 0 }
 
-// refusal is the errors alone (warnings were told as they came). It goes to Err: a refusal is no result, and a
-// cron job that throws results away still has to see it.
+// refusal is the errors alone, as warnings were printed when they came. It goes to
+// Err: a cron job that drops stdout still has to report it.
 func (t *text) refusal(r *report.Result) string {
 	var b strings.Builder
 	for _, e := range r.Errors {
@@ -118,7 +118,7 @@ func requests(s report.Summary) string {
 	return fmt.Sprintf("%s in %.2f s", text, s.Seconds)
 }
 
-// problems lists warnings that were not told yet, then what was skipped, is not
+// problems lists warnings that were not printed yet, then what was skipped, is not
 // ready and failed, then the errors that belong to no object.
 func (t *text) problems(r *report.Result) string {
 	var skipped, waiting, failed []*report.ObjectResult
@@ -142,7 +142,7 @@ func (t *text) problems(r *report.Result) string {
 	})
 	t.section(&b, "Failed", len(failed), func() {
 		for _, o := range failed {
-			b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Error, o.Reason, "no reason was given"), "    "))
+			b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Error, o.Reason, "no reason is known"), "    "))
 			chain(&b, o.Why)
 		}
 	})
@@ -188,7 +188,7 @@ func (t *text) named(o *report.ObjectResult) string {
 	return name
 }
 
-// unready tells why an object is not ready, down to the cause, and where to look.
+// unready prints why an object is not ready, down to the cause, and where to look.
 func (t *text) unready(b *strings.Builder, o *report.ObjectResult) {
 	b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Reason, o.Error, "no reason is known"), "    "))
 	chain(b, o.Why)
@@ -214,7 +214,7 @@ func (t *text) skipped(b *strings.Builder, objects []*report.ObjectResult) {
 	var reasons []string
 	by := map[string][]*report.ObjectResult{}
 	for _, o := range objects {
-		why := Line(first(o.Reason, o.Error, "no reason was given"))
+		why := Line(first(o.Reason, o.Error, "no reason is known"))
 		if by[why] == nil {
 			reasons = append(reasons, why)
 		}
@@ -233,15 +233,15 @@ func (t *text) skipped(b *strings.Builder, objects []*report.ObjectResult) {
 	}
 }
 
-// unattached are the errors that no listed object has told already.
+// unattached are the errors that no listed object has reported already.
 func unattached(errors []string, objects []*report.ObjectResult) []string {
 	var out []string
 	for _, e := range errors {
-		told := slices.ContainsFunc(objects, func(o *report.ObjectResult) bool {
+		reported := slices.ContainsFunc(objects, func(o *report.ObjectResult) bool {
 			own := first(o.Error, o.Reason)
 			return own != "" && (e == own || strings.Contains(e, own) && strings.Contains(e, bundle.Name(o.ID())))
 		})
-		if !told {
+		if !reported {
 			out = append(out, e)
 		}
 	}
@@ -271,12 +271,12 @@ func outcome(r *report.Result) (string, string) {
 	}
 	switch {
 	case r.Interrupted != "":
-		return fmt.Sprintf("interrupted by %s: %s; run it again to go on from here", r.Interrupted, detail), red
+		return fmt.Sprintf("interrupted by %s: %s. Run it again to continue", r.Interrupted, detail), red
 	case (r.ExitCode == 0 || r.ExitCode == report.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
 		isPreview(r) && len(r.Errors) == 0 && s.Failed == 0:
 		return done(r), green
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
-		return "not ready in time: " + detail + "; run it again to wait on", red
+		return "not ready in time: " + detail + ". Run it again to continue waiting", red
 	}
 	return "failed: " + detail, red
 }

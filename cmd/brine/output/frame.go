@@ -21,7 +21,7 @@ type liveState struct {
 	done       int
 	inFlight   map[bundle.ID]pending
 	waiting    map[bundle.ID]pending
-	dependents map[bundle.ID][]bundle.ID // who needs it, as far as Started said
+	dependents map[bundle.ID][]bundle.ID // who needs it, from the Started event
 	settled    map[bundle.ID]bool        // the server has answered
 	rates      []progress                // of the last seconds
 }
@@ -84,7 +84,7 @@ func (s *liveState) update(e report.Event) {
 	}
 }
 
-// late takes what a heartbeat says is waited for.
+// late takes what a heartbeat lists as waited for.
 func (s *liveState) late(p report.Pending, e report.Event) {
 	if _, busy := s.inFlight[p.ID]; busy {
 		return

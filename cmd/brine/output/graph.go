@@ -8,7 +8,7 @@ import (
 	"brine/bundle/report"
 )
 
-// picture is the dependency graph of a result as a drawing: what goes first
+// picture is the dependency graph of a result as a drawing: what comes first
 // stands left.
 type picture struct {
 	Width, Height int

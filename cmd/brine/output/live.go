@@ -11,7 +11,7 @@ import (
 	"brine/bundle/report"
 )
 
-// What the live view tells a terminal (ECMA-48, and DEC's private modes; 2026
+// What the live view writes to a terminal (ECMA-48, and DEC's private modes; 2026
 // is the synchronized update of contour's "terminal synchronized output", which
 // terminals that do not know it ignore).
 const (

@@ -203,7 +203,7 @@ func (p *picture) markup(m *markup) {
 		m.add("\n")
 		return
 	}
-	m.add("<h2 id=\"order\">Who needs whom</h2>\n<p class=\"dim\">From left to right: what stands left goes first. Choose an object to see all that it needs and all that needs it.")
+	m.add("<h2 id=\"order\">Dependencies</h2>\n<p class=\"dim\">Objects on the left are applied first. Choose an object to see all that it needs and all that need it.")
 	if p.Alone > 0 {
 		m.add(" %d objects that need nothing, and that nothing needs, are not drawn.", p.Alone)
 	}

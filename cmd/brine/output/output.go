@@ -18,7 +18,7 @@ import (
 // Formats are what -o takes, the default first.
 var Formats = []string{"text", "json", "events", "html", Salt, SaltCmd, SaltEvents}
 
-// Options say how and where to show a run.
+// Options are how and where to show a run.
 type Options struct {
 	Format string // one of Formats; "" is text
 	Out    io.Writer
@@ -29,7 +29,7 @@ type Options struct {
 	Shared bool
 	// Width and Height are asked for every frame; nil is 80 by 24.
 	Width, Height func() int
-	// Color: Out shows colours. Err shows them where both it and Terminal say so.
+	// Color: Out shows colours. Err shows them where both it and Terminal are set.
 	Color bool
 	// ErrColor: Err shows colours.
 	ErrColor bool
@@ -38,11 +38,11 @@ type Options struct {
 	// Quiet shows warnings and what went wrong, and no progress. A preview is
 	// still shown, and documents (json, events) stay whole.
 	Quiet bool
-	// Verbose lists unchanged objects one by one, tells every reason why an
+	// Verbose lists unchanged objects one by one, prints every reason why an
 	// object is waited for, and shows long diffs whole.
 	Verbose bool
 	// Heartbeat is the least time between two heartbeats shown, and the time
-	// that an object may take before it is told what it waits for.
+	// that an object may take before the reason is printed.
 	Heartbeat time.Duration
 	// Now is the clock of the live view; nil is time.Now.
 	Now func() time.Time

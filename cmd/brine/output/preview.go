@@ -66,7 +66,7 @@ func (t *text) unverified(r *report.Result) string {
 	if n == 0 {
 		return ""
 	}
-	return "  " + t.out.paint.in(yellow, fmt.Sprintf("not verified by anyone: %d", n)) + "\n"
+	return "  " + t.out.paint.in(yellow, fmt.Sprintf("not verified: %d", n)) + "\n"
 }
 
 func (t *text) group(b *strings.Builder, action plan.Action, title string, objects []*report.ObjectResult) {
@@ -95,7 +95,7 @@ func (t *text) group(b *strings.Builder, action plan.Action, title string, objec
 	}
 }
 
-// wholeObject is how many lines are shown of an object that is all new, or goes.
+// wholeObject is how many lines are shown of an object that is all new, or deleted.
 const wholeObject = 60
 
 // shorten cuts the diff of an object that is created or pruned: there it is the

@@ -20,7 +20,7 @@ func TestRefusals(t *testing.T) {
 		{"locked", "", report.Result{ExitCode: 5, Errors: []string{"locked"}}, "brine: locked\n", ""},
 		{"preview", "text", report.Result{ExitCode: 6, DryRun: "server", Errors: []string{"no cluster"}}, "brine: no cluster\n", ""},
 		{"interrupted", "text", report.Result{ExitCode: 130, Interrupted: "SIGINT", Errors: []string{"stopped"}},
-			"brine: stopped\ninterrupted by SIGINT: 1 error (exit code 130); run it again to go on from here\n", ""},
+			"brine: stopped\ninterrupted by SIGINT: 1 error (exit code 130). Run it again to continue\n", ""},
 		{"json", "json", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
 		{"events", "events", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", `"bad"`},
 		{"html", "html", report.Result{ExitCode: 3, Errors: []string{"bad"}}, "brine: bad\n", "bad"},

@@ -240,7 +240,7 @@ func saltObjectComment(r *report.Result, o *report.ObjectResult) string {
 	return text
 }
 
-// saltComment says what a run came to and, where it went wrong, each object
+// saltComment is what a run came to and, where it went wrong, each object
 // that did with its reason, and what to do.
 func saltComment(r *report.Result) string {
 	lines := []string{saltHeadline(r)}

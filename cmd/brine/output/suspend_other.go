@@ -4,7 +4,7 @@ package output
 
 import "os"
 
-// suspensions never tells anything: there is no job control here.
+// suspensions never sends: there is no job control here.
 func suspensions() (<-chan os.Signal, func()) { return nil, func() {} }
 
 func suspend() {}

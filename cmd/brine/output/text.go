@@ -11,7 +11,7 @@ import (
 )
 
 // text shows a run line by line. Every line stands alone: when, what, which
-// object, why, where from. Nothing is told twice.
+// object, why, where from. Nothing is printed twice.
 type text struct {
 	mu       sync.Mutex
 	o        Options
@@ -19,10 +19,10 @@ type text struct {
 	live     *live // nil where there is none
 	brief    bool  // the result itself is shown elsewhere: no preview, only its counts
 
-	header   report.Result               // what Started said of the run
+	header   report.Result               // of the Started event
 	acted    map[bundle.ID]time.Duration // when the server answered
 	waited   map[bundle.ID]time.Duration // since when it is waited for
-	told     map[bundle.ID]string        // the last reason or error told
+	reported map[bundle.ID]string        // the last reason or error printed
 	warned   map[string]bool
 	lastBeat time.Duration // of the last line
 	over     bool
@@ -30,13 +30,13 @@ type text struct {
 
 func newText(o Options) *text {
 	t := &text{
-		o:      o,
-		out:    &stream{w: o.Out, paint: paint(o.Color)},
-		err:    &stream{w: o.Err, paint: paint(o.ErrColor)},
-		acted:  map[bundle.ID]time.Duration{},
-		waited: map[bundle.ID]time.Duration{},
-		told:   map[bundle.ID]string{},
-		warned: map[string]bool{},
+		o:        o,
+		out:      &stream{w: o.Out, paint: paint(o.Color)},
+		err:      &stream{w: o.Err, paint: paint(o.ErrColor)},
+		acted:    map[bundle.ID]time.Duration{},
+		waited:   map[bundle.ID]time.Duration{},
+		reported: map[bundle.ID]string{},
+		warned:   map[string]bool{},
 	}
 	if o.Terminal && !o.Quiet {
 		t.live = newLive(o)
@@ -139,10 +139,10 @@ func inventory(i report.Inventory) string {
 
 func (t *text) retrying(e report.Event) {
 	id, why := idOf(e), Line(e.Error)
-	if t.o.Quiet || t.live != nil || (t.told[id] == why && !t.o.Verbose) {
+	if t.o.Quiet || t.live != nil || (t.reported[id] == why && !t.o.Verbose) {
 		return
 	}
-	t.told[id] = why
+	t.reported[id] = why
 	if e.Attempt > 1 {
 		why += fmt.Sprintf(" (attempt %d)", e.Attempt)
 	}
@@ -156,7 +156,7 @@ func (t *text) actedOn(e report.Event) {
 	}
 	id := o.ID()
 	t.acted[id] = e.Elapsed
-	delete(t.told, id)
+	delete(t.reported, id)
 	if t.silent() || (o.Action == plan.Unchanged && !t.o.Verbose) {
 		return
 	}
@@ -170,8 +170,7 @@ func (t *text) actedOn(e report.Event) {
 	}
 }
 
-// waiting tells a reason only of an object that takes long: what is on its way
-// as usual is no news.
+// waiting prints a reason only for an object that takes long.
 func (t *text) waiting(e report.Event) {
 	id := idOf(e)
 	since, ok := t.waited[id]
@@ -181,15 +180,15 @@ func (t *text) waiting(e report.Event) {
 	}
 	why := reasonOf(e)
 	late := t.o.Heartbeat > 0 && e.Elapsed-since >= t.o.Heartbeat
-	if t.silent() || t.live != nil || t.told[id] == why || (!late && !t.o.Verbose) {
+	if t.silent() || t.live != nil || t.reported[id] == why || (!late && !t.o.Verbose) {
 		return
 	}
-	t.told[id] = why
+	t.reported[id] = why
 	t.line(t.err, e.Elapsed, "waiting", bundle.Name(id), why, "")
 }
 
-// ready is told where it came later than the server's answer: what has nothing
-// to wait for is ready at once, and its line said so.
+// ready is printed if it came later than the server's answer: an object that is
+// ready at once has its line already.
 func (t *text) ready(e report.Event) {
 	if e.Object == nil {
 		return
@@ -226,7 +225,7 @@ func (t *text) notReady(e report.Event) {
 
 func (t *text) forget(id bundle.ID) {
 	delete(t.waited, id)
-	delete(t.told, id)
+	delete(t.reported, id)
 }
 
 // shownPending is how many objects a heartbeat names.
@@ -250,7 +249,7 @@ func (t *text) heartbeat(e report.Event) {
 		if !p.Since.IsZero() && !e.Time.IsZero() {
 			name += fmt.Sprintf(" for %.0fs", e.Time.Sub(p.Since).Seconds())
 		}
-		t.told[p.ID] = Line(p.Reason)
+		t.reported[p.ID] = Line(p.Reason)
 		t.line(t.err, e.Elapsed, "waiting", name, p.Reason, "")
 	}
 }
