@@ -74,7 +74,7 @@ func TestDryRunWithoutACluster(t *testing.T) {
 	offline(t, "check", "-f", old).want(t, 0)
 	offline(t, "check", "-f", old, "--kubernetes-version=1.20").want(t, 3).tells(t, "policy/v1")
 	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").want(t, 1).tells(t, "policy/v1")
-	offline(t, "check", "-f", old, "--kubernetes-version=9.9").want(t, 3).tells(t, "there are 1.")
+	offline(t, "check", "-f", old, "--kubernetes-version=9.9").want(t, 3).tells(t, "use 1.")
 	offline(t, "destroy", "--dry-run=client", "--inventory", "a/b", "-o", "json").want(t, 3).tells(t, "--dry-run=server")
 }
 

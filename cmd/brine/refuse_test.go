@@ -46,7 +46,7 @@ func TestRefusalsAreDocuments(t *testing.T) {
 		"preview -f /no/such/file --name x":         "/no/such/file",
 		"destroy":                                   "the inventory has no name",
 		"destroy --cascade=all --name x":            "--cascade=all: invalid value: use background, foreground or orphan",
-		"rollback abc --name x":                     "the revision is a number",
+		"rollback abc --name x":                     "the revision is not a number",
 		"rollback --name x --kubeconfig /no/such":   "/no/such",
 		"status --inventory a/b --bogus":            "unknown flag: --bogus",
 		"history --inventory a/b --kubeconfig /no!": "/no!",

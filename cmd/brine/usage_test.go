@@ -49,7 +49,7 @@ func TestValuesOfFlags(t *testing.T) {
 		{"apply", "namespace", "Bad_", "cannot be a namespace"},
 		{"rbac", "namespace", "Bad_", "cannot be a namespace"},
 		{"apply", "inventory-id", "a b", "alphanumeric"},
-		{"check", "kubernetes-version", "1.99", "there are 1."},
+		{"check", "kubernetes-version", "1.99", "use 1."},
 		{"apply", "report", filepath.Join(folder, "report.txt"), ".json or .html"},
 		{"apply", "report", filepath.Join(folder, "none", "report.html"), "cannot be written: " + filepath.Join(folder, "none")},
 		{"destroy", "report", "/dev/null/x.json", "cannot be written"},
