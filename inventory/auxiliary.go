@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"brine/bundle"
 )
@@ -13,8 +14,8 @@ import (
 const MaxName = 253 - len("-revision-1000000-1000")
 
 var (
-	auxiliaryMap    = regexp.MustCompile(`^-(overflow|fingerprints)-\d+$`)
-	auxiliarySecret = regexp.MustCompile(`^-(revision-\d+-\d+|brine-key)$`)
+	auxiliaryMap    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(overflow|fingerprints)-\d+$`) })
+	auxiliarySecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(revision-\d+-\d+|brine-key)$`) })
 )
 
 // Auxiliary says what an object is to the inventory namespace/name itself, like
@@ -28,9 +29,9 @@ func Auxiliary(namespace, name string, id bundle.ID) string {
 	switch {
 	case id.GroupKind == bundle.ConfigMapKind && prefixed && rest == "":
 		return "the inventory itself"
-	case id.GroupKind == bundle.ConfigMapKind && prefixed && auxiliaryMap.MatchString(rest):
+	case id.GroupKind == bundle.ConfigMapKind && prefixed && auxiliaryMap().MatchString(rest):
 		return "a part of the inventory"
-	case id.GroupKind == bundle.SecretKind && prefixed && auxiliarySecret.MatchString(rest):
+	case id.GroupKind == bundle.SecretKind && prefixed && auxiliarySecret().MatchString(rest):
 		return "a part of the inventory"
 	case id.GroupKind == bundle.LeaseKind && id.Name == LockName(name):
 		return "the lock of the inventory"

@@ -6,27 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/cli-utils/pkg/object"
 
 	"brine/bundle"
 )
-
-const maxKey = 253 // of a ConfigMap, in bytes
-
-var keyText = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
 
 // MemberKey is the member's key in the inventory object; false when cli-utils
 // could not read it back ("_" in a name, cli-utils#487) or a ConfigMap could not
 // hold it.
 func MemberKey(id bundle.ID) (string, bool) {
 	key := id.String()
-	if len(key) > maxKey || !keyText.MatchString(key) {
+	if len(validation.IsConfigMapKey(key)) > 0 {
 		return "", false
 	}
 	back, err := object.ParseObjMetadata(key)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/rights"
@@ -28,9 +29,9 @@ func (r *run) missingRights(ctx context.Context) error {
 		r.record.Result.MissingRights = append(r.record.Result.MissingRights, m.String())
 	}
 	// Who may write nothing at all is not meant to apply this, only to look.
-	r.readOnly = !slices.ContainsFunc(wanted, func(w rights.Right) bool { return writes(w.Verb) && !lacks[w] })
+	r.readOnly = !slices.ContainsFunc(wanted, func(w rights.Right) bool { return cluster.Writes(w.Verb) && !lacks[w] })
 	for _, m := range rights.Of(r.uses(), r.Inventory.Namespace, true) {
-		if lacks[m] && !writes(m.Verb) {
+		if lacks[m] && !cluster.Writes(m.Verb) {
 			r.readOnly = false
 		}
 	}
@@ -40,15 +41,13 @@ func (r *run) missingRights(ctx context.Context) error {
 	return nil
 }
 
-func writes(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }
-
 // optional rights make a run say more, or wait more cheaply.
 func optional(r rights.Right) bool {
 	switch r.Resource.Resource {
 	case "pods/log", "events", "replicasets", "storageclasses", "secrets":
 		return true
 	}
-	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && writes(r.Verb)
+	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && cluster.Writes(r.Verb)
 }
 
 // lacking ends a preview whose user lacks rights for some of the plan only.

@@ -47,7 +47,6 @@ type Client struct {
 	config   *rest.Config
 	http     *http.Client
 	gate     *gate
-	host     string
 	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
 	options  Options
@@ -90,7 +89,7 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, config: given, http: shared, gate: gate, host: config.Host, options: o, pace: pace, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
+	c := &Client{Requests: counter, config: given, http: shared, gate: gate, options: o, pace: pace, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
@@ -153,9 +152,6 @@ func (c *Client) Forces() bool { return c.options.ForceConflicts }
 func (c *Client) Lenient() bool {
 	return c.options.FieldValidation != metav1.FieldValidationStrict
 }
-
-// Host is the API server's address, for messages.
-func (c *Client) Host() string { return c.host }
 
 func withAnyVersion(config *rest.Config) *rest.Config {
 	config.GroupVersion = &metav1.SchemeGroupVersion

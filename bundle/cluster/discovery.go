@@ -45,7 +45,7 @@ func (c *Client) Discover(ctx context.Context) error {
 		case err := <-ahead:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("ask %s what it serves: %w", c.host, ctx.Err())
+			return fmt.Errorf("ask %s what it serves: %w", c.config.Host, ctx.Err())
 		}
 	}
 	return c.discover(ctx)
@@ -70,7 +70,7 @@ func (c *Client) discover(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("ask %s what it serves: %w", c.host, err)
+		return fmt.Errorf("ask %s what it serves: %w", c.config.Host, err)
 	}
 	k := kinds{
 		byKind:    map[schema.GroupVersionKind]Resource{},

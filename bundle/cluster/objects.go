@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"brine/bundle"
 )
@@ -23,8 +24,6 @@ type Write struct {
 	DryRun bool
 	// Force takes the fields in conflict, whatever the client's options say.
 	Force bool
-	// Manager is the field manager; FieldManager when empty.
-	Manager string
 	// Exact: the body holds for one version of the object only, so a conflict
 	// is not asked again.
 	Exact bool
@@ -58,7 +57,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	body = readable(body)
 	force := c.options.ForceConflicts || w.Force
 	o := metav1.PatchOptions{
-		FieldManager:    manager(w),
+		FieldManager:    bundle.FieldManager,
 		FieldValidation: c.options.FieldValidation,
 		Force:           &force,
 		DryRun:          w.dryRun(),
@@ -102,20 +101,13 @@ func readable(body []byte) []byte {
 	return b.Bytes()
 }
 
-func manager(w Write) string {
-	if w.Manager != "" {
-		return w.Manager
-	}
-	return bundle.FieldManager
-}
-
 // Patch sends a JSON or merge patch, as for managedFields and for labels that
 // are taken off an object.
 func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types.PatchType, body []byte, w Write) (*unstructured.Unstructured, error) {
 	var stored *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
-			metav1.PatchOptions{FieldManager: manager(w), DryRun: w.dryRun()})
+			metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
 		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
 			return &permanent{err} // it holds for one version only
 		}
@@ -130,7 +122,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 	var stored *unstructured.Unstructured
 	sent := false
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		stored, err = c.resource(r, u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{FieldManager: manager(w), DryRun: w.dryRun()})
+		stored, err = c.resource(r, u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
 		if sent && apierrors.IsAlreadyExists(err) && !w.DryRun {
 			// The answer to the first try may have been lost, not the request.
 			live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
@@ -217,58 +209,59 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 	return live, nil
 }
 
-// List reads all objects of a resource that the label selector matches, page
-// by page; namespace "" reads all namespaces.
+// List reads all objects of a resource that the label selector matches;
+// namespace "" reads all namespaces.
 func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
-	var items []unstructured.Unstructured
-	for {
-		var page *unstructured.UnstructuredList
-		err := c.retry(ctx, func(ctx context.Context) (err error) {
-			page, err = c.resource(r, namespace).List(ctx, o)
-			return err
-		})
-		if apierrors.IsResourceExpired(err) && o.Continue != "" {
-			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
-			continue
-		}
+	items, err := listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
+		page, err := c.resource(r, namespace).List(ctx, o)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		for i := range page.Items {
-			c.secret(&page.Items[i])
-		}
-		items = append(items, page.Items...)
-		if o.Continue = page.GetContinue(); o.Continue == "" {
-			return items, nil
-		}
+		return page.Items, page.GetContinue(), nil
+	})
+	for i := range items {
+		c.secret(&items[i])
 	}
+	return items, err
 }
 
 // ListMetadata is List for when names, labels, annotations and owners are
 // enough.
 func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelSelector string) ([]metav1.PartialObjectMetadata, error) {
+	resource := metadata.ResourceInterface(c.metadata.Resource(r.GVR))
+	if namespace != "" && r.Namespaced {
+		resource = c.metadata.Resource(r.GVR).Namespace(namespace)
+	}
 	o := metav1.ListOptions{LabelSelector: labelSelector, Limit: 2 * pageSize}
-	var items []metav1.PartialObjectMetadata
+	return listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
+		page, err := resource.List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Items, page.Continue, nil
+	})
+}
+
+// listAll reads a list page by page, each with its retries. (client-go's pager
+// copies each item, and has no place for the retries.)
+func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (items []T, err error) {
 	for {
-		var page *metav1.PartialObjectMetadataList
+		var page []T
+		var next string
 		err := c.retry(ctx, func(ctx context.Context) (err error) {
-			if namespace != "" && r.Namespaced {
-				page, err = c.metadata.Resource(r.GVR).Namespace(namespace).List(ctx, o)
-			} else {
-				page, err = c.metadata.Resource(r.GVR).List(ctx, o)
-			}
+			page, next, err = list(ctx, o)
 			return err
 		})
-		if apierrors.IsResourceExpired(err) && o.Continue != "" {
-			items, o.Continue = nil, ""
+		switch {
+		case apierrors.IsResourceExpired(err) && o.Continue != "":
+			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
-		items = append(items, page.Items...)
-		if o.Continue = page.Continue; o.Continue == "" {
+		items = append(items, page...)
+		if o.Continue = next; next == "" {
 			return items, nil
 		}
 	}

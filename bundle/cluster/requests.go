@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if info, err := verbs.NewRequestInfo(r); err == nil {
 		verb = info.Verb
 	}
-	if writes(verb) {
+	if Writes(verb) {
 		if err := t.gate.pass(r.Context()); err != nil {
 			closeBody(r)
 			return nil, &permanent{err}
@@ -116,7 +116,8 @@ func (g *gate) pass(ctx context.Context) error {
 	return nil
 }
 
-func writes(verb string) bool {
+// Writes says whether a verb, as the audit log has it, changes objects.
+func Writes(verb string) bool {
 	switch verb {
 	case "create", "update", "patch", "delete", "deletecollection":
 		return true

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"brine/bundle/redact"
 )
 
@@ -16,18 +14,6 @@ const (
 	maskChanged = mask + changed
 	changed     = " (changed)"
 )
-
-// Mask is a copy of u in which the values of Secrets are masked: those of u
-// itself, of the items of a List, and of Secrets that stand whole inside a
-// custom resource. Everything else is as it was.
-func Mask(u *unstructured.Unstructured) *unstructured.Unstructured {
-	if u == nil {
-		return nil
-	}
-	m, _ := masked(u.Object, nil)
-	object, _ := m.(map[string]any)
-	return &unstructured.Unstructured{Object: object}
-}
 
 // masked masks the Secrets in a and b, two versions of one value, so that a
 // value that differs still does. It copies only where there is a Secret.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -55,7 +56,7 @@ func printable(line string) string {
 			return -1
 		}
 		return r
-	}, colour.ReplaceAllString(line, ""))
+	}, colour().ReplaceAllString(line, ""))
 	line = strings.TrimRight(line, " ")
 	if runes := []rune(line); len(runes) > enough {
 		return string(runes[:enough]) + "…"
@@ -64,4 +65,4 @@ func printable(line string) string {
 }
 
 // colour are the escape sequences that programs write for terminals.
-var colour = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
+var colour = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]") })

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -128,10 +129,14 @@ func scalars(v any, take func(string)) {
 var (
 	// credential finds values that have a name in a line of a configuration file,
 	// and the password in a URL.
-	credential = regexp.MustCompile(`(?i)(?:pass|pwd|secret|token|key|auth|cred|private)[\w.-]*["']?\s*[:=]\s*["']?([^\s"',;]+)|://[^/\s:@]*:([^/\s@]+)@`)
+	credential = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:pass|pwd|secret|token|key|auth|cred|private)[\w.-]*["']?\s*[:=]\s*["']?([^\s"',;]+)|://[^/\s:@]*:([^/\s@]+)@`)
+	})
 	// structure is what a line of a configuration file is when it is none of a
 	// value: a key, a plain setting, a section, a comment, PEM's first and last line.
-	structure = regexp.MustCompile(`^(?:[-\s]*["']?[\w./-]+["']?\s*[:=]\s*["']?[\w./-]{0,16}["']?[,|>{\[]?|\[[^\]]*\]|[#;].*|-----(?:BEGIN|END) [A-Z0-9 ]+-----|[-{}\[\](),"'\s]*)$`)
+	structure = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:[-\s]*["']?[\w./-]+["']?\s*[:=]\s*["']?[\w./-]{0,16}["']?[,|>{\[]?|\[[^\]]*\]|[#;].*|-----(?:BEGIN|END) [A-Z0-9 ]+-----|[-{}\[\](),"'\s]*)$`)
+	})
 )
 
 // shortestLine of a value that has several: shorter ones are structure.
@@ -152,11 +157,11 @@ func parts(value string) []string {
 	for line := range strings.SplitSeq(trimmed, "\n") {
 		line = strings.TrimSpace(line)
 		if strings.ContainsAny(line, ":=") {
-			for _, found := range credential.FindAllStringSubmatch(line, -1) {
+			for _, found := range credential().FindAllStringSubmatch(line, -1) {
 				out = append(out, found[1]+found[2]) // one of them is empty
 			}
 		}
-		if several && len(line) >= shortestLine && !structure.MatchString(line) {
+		if several && len(line) >= shortestLine && !structure().MatchString(line) {
 			out = append(out, line)
 		}
 	}

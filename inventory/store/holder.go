@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -71,13 +72,13 @@ func bootID() string {
 	return strings.TrimSpace(string(boot))
 }
 
-var tokens = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+var tokens = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26}$`) })
 
 // isDead says whether it is proven that a holder's process has ended. False is
 // not to say that it lives.
 func isDead(holder string) bool {
 	parts := strings.Split(holder, "/")
-	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens.MatchString(parts[3]) {
+	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens().MatchString(parts[3]) {
 		return false
 	}
 	file, err := os.OpenFile(markPath(parts[3]), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
