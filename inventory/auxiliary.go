@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // MaxName is the longest name of an inventory: the names of its auxiliary
@@ -65,8 +66,8 @@ func Reserved(namespace, name string, b *bundle.Bundle) []bundle.Problem {
 	check := func(id bundle.ID, source bundle.Source) {
 		if what := Auxiliary(namespace, name, id); what != "" {
 			problems = append(problems, bundle.Problem{Source: source, ID: id, Message: fmt.Sprintf(
-				"this object is %s (%s/%s), which brine itself writes: take it out of the bundle, or choose another inventory with --inventory or --name",
-				what, namespace, name)})
+				"this object is %s (%s/%s), which brine itself writes: take it out of the bundle, or choose another inventory with %s or %s",
+				what, namespace, name, remedy.Inventory, remedy.Name)})
 		}
 	}
 	for _, o := range b.Objects {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -78,7 +79,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	defined, _ := bundle.DefinitionOf(live)
 	switch {
 	case g.Options.NoPrune:
-		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, "--no-prune")}
+		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
 	case keep:
 		return Verdict{Action: Detached, Reason: reason}
 	case twice:
@@ -97,10 +98,10 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "contains objects outside this inventory: " +
-			some(holds.Unmanaged, 5) + "; delete them first, or use --force-namespaces"}
+			some(holds.Unmanaged, 5) + "; delete them first, or use " + remedy.ForceNamespaces}
 	case g.Holds(id) && len(holds.Unknown) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
-			some(holds.Unknown, 3) + "; --force-namespaces deletes it all the same"}
+			some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it anyway"}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
 	}

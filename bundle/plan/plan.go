@@ -16,6 +16,7 @@ import (
 	"brine/bundle/diff"
 	"brine/bundle/order"
 	"brine/bundle/redact"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -37,7 +38,7 @@ func (p Policy) String() string {
 type Options struct {
 	Policy  Policy
 	NoPrune bool
-	// NoPruneReason says why nothing is pruned; "--no-prune" if empty.
+	// NoPruneReason says why nothing is pruned; the flag if empty.
 	NoPruneReason string
 	AllowEmpty    bool
 	// MaxPrune is "" (no limit), a number of objects, or a share of the
@@ -194,8 +195,8 @@ func Emptied(objects int, absent []*bundle.Absent, inv *inventory.Inventory, o O
 		what = "the bundle has no objects, only absent entries"
 	}
 	return &bundle.Problem{Message: fmt.Sprintf(
-		"%s, and %s of inventory %s/%s would be pruned: if that is meant, use --allow-empty or brine destroy",
-		what, bundle.Count(lost, "object"), inv.Namespace, inv.Name)}
+		"%s, and %s of inventory %s/%s would be pruned: if that is meant, use %s or %s",
+		what, bundle.Count(lost, "object"), inv.Namespace, inv.Name, remedy.AllowEmpty, remedy.Destroy)}
 }
 
 // apply plans one object of the bundle.
@@ -299,9 +300,9 @@ func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy)
 	case owner == inventoryID:
 		return ""
 	case owner == "" && policy == MustMatch:
-		return "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory would take it"
+		return "it is on the cluster and belongs to no inventory: " + remedy.InventoryPolicy + "=" + AdoptIfNoInventory.String() + " would take it"
 	case owner != "" && policy != AdoptAll:
-		return fmt.Sprintf("it belongs to inventory %q: --inventory-policy=adopt-all would take it", owner)
+		return fmt.Sprintf("it belongs to inventory %q: %s=%s would take it", owner, remedy.InventoryPolicy, AdoptAll)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/order"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -117,15 +118,15 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 	number, share := strings.CutSuffix(limit, "%")
 	most, err := strconv.Atoi(number)
 	if err != nil || most < 0 {
-		return []bundle.Problem{{Message: fmt.Sprintf("--max-prune: %q is neither a number nor a percentage", limit)}}
+		return []bundle.Problem{{Message: fmt.Sprintf("%s: %q is neither a number nor a percentage", remedy.MaxPrune, limit)}}
 	}
 	if share {
 		most = most * len(in.Inventory.Members) / 100
 	}
 	if count > most {
 		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf(
-			"%d of %d objects in inventory %s/%s would be pruned, more than --max-prune=%s allows: nothing was changed",
-			count, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name, limit)})
+			"%d of %d objects in inventory %s/%s would be pruned, more than %s=%s allows: nothing was changed",
+			count, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name, remedy.MaxPrune, limit)})
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // serverSet is the metadata that only a server sets; sending it back is at
@@ -199,7 +200,7 @@ func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 		if generate == "" {
 			k.at("name", "the name is missing or empty")
 		} else if !allowGenerateName {
-			k.at("generateName", "every run would make another object, and none could be tracked: give it a name, or allow it with --allow-generate-name")
+			k.at("generateName", "every run would make another object, and none could be tracked: give it a name, or allow it with "+remedy.AllowGenerateName)
 		}
 	default:
 		obj.ID.Name = k.name("name", v)

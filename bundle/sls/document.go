@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle/remedy"
 )
 
 // conditions decide in Salt whether a state runs at all.
@@ -31,7 +33,7 @@ func (d *Rendering) documents() {
 		}
 	}
 	for target, n := range targets {
-		d.warn(place{line: 1}, "%d states name the %s: brine takes its own --kubeconfig and --context for all of them", n, target)
+		d.warn(place{line: 1}, "%d states name the %s: brine takes its own %s and %s for all of them", n, target, remedy.Kubeconfig, remedy.Context)
 	}
 	slices.SortFunc(d.Warnings, func(a, b Problem) int {
 		if a.Line != b.Line {
@@ -56,7 +58,7 @@ func (d *Rendering) foreign(c *chunk) {
 	if c.fun == "object_updated" {
 		what = "patches a live object, which is not part of a bundle"
 	}
-	d.problem(c.place, "%s.%s %s: leave it to Salt and out of the bundle, or pass over it with --ignore-foreign-states", c.module, c.fun, what)
+	d.problem(c.place, "%s.%s %s: leave it to Salt and out of the bundle, or pass over it with %s", c.module, c.fun, what, remedy.IgnoreForeignStates)
 }
 
 func (d *Rendering) conditions(c *chunk) {

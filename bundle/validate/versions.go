@@ -41,7 +41,7 @@ func minorOf(text string) (int, error) {
 		minor, _ = strconv.Atoi(parts[1])
 	}
 	if parts[0] != "1" || minor < oldestMinor || minor > newestMinor {
-		return 0, fmt.Errorf("--kubernetes-version %s is not known; there are 1.%d to 1.%d", text, oldestMinor, newestMinor)
+		return 0, fmt.Errorf("unknown version %s of Kubernetes: use 1.%d to 1.%d", text, oldestMinor, newestMinor)
 	}
 	return minor, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -123,8 +124,8 @@ func (inv *Inventory) whole() error {
 	if len(inv.damage) == 0 {
 		return nil
 	}
-	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; \"brine inventory repair --inventory %s/%s\" finds its members again",
-		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), inv.Namespace, inv.Name)
+	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; %q finds its members again",
+		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), remedy.RepairInventory(inv.Namespace, inv.Name))
 }
 
 // unusable are the names of overflow ConfigMaps that nothing may be written to.

@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -172,7 +173,7 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 var ErrNoRevision = errors.New("no such revision")
 
 // ErrDamagedRevision says that a revision is not as it was saved.
-var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed; brine history lists the others")
+var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed; " + remedy.History + " lists the others")
 
 // LoadRevision reads what a revision keeps, and verifies that it is as it was
 // saved.
@@ -192,7 +193,7 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 		case err != nil:
 			return nil, fail(err)
 		case u == nil && i == 0:
-			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); brine history lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name)
+			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); %s lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name, remedy.History)
 		case u == nil:
 			return nil, damaged("it is missing")
 		}

@@ -1,0 +1,41 @@
+// Package remedy has the flags and commands of brine that messages name, each
+// once. cmd/brine tests that they exist, and that no other package below it
+// names one.
+package remedy
+
+// Flags, as a user writes them.
+const (
+	AllowEmpty          = "--allow-empty"
+	AllowGenerateName   = "--allow-generate-name"
+	Context             = "--context"
+	DryRun              = "--dry-run"
+	ForceConflicts      = "--force-conflicts"
+	ForceNamespaces     = "--force-namespaces"
+	IgnoreForeignStates = "--ignore-foreign-states"
+	Inventory           = "--inventory"
+	InventoryPolicy     = "--inventory-policy"
+	Kubeconfig          = "--kubeconfig"
+	LockTimeout         = "--lock-timeout"
+	MaxPrune            = "--max-prune"
+	Name                = "--name"
+	NoPrune             = "--no-prune"
+	PlanOut             = "--plan-out"
+	PruneAnyway         = "--prune-anyway"
+	Recreate            = "--recreate"
+	TakeOverFrom        = "--take-over-from"
+)
+
+// Commands.
+const (
+	Destroy = "brine destroy"
+	History = "brine history"
+	Repair  = "brine inventory repair"
+)
+
+// Flag is the flag of a name that is data, as in a saved plan.
+func Flag(name string) string { return "--" + name }
+
+// RepairInventory is the command that repairs an inventory.
+func RepairInventory(namespace, name string) string {
+	return Repair + " " + Inventory + " " + namespace + "/" + name
+}
