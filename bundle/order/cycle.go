@@ -80,7 +80,7 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 		}
 	}
 	b.cyclic(bundle.Problem{Message: fmt.Sprintf(
-		"%d more dependencies go round in circles with those named; take these out first", left)})
+		"%d more dependencies are in cycles with the ones above: remove those first", left)})
 }
 
 // tellCycle names every object of a circle with its place, in order; none of
@@ -88,7 +88,7 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 func (b *builder) tellCycle(links []link, cycle []int) {
 	var msg strings.Builder
 	start := links[cycle[0]].From
-	fmt.Fprintf(&msg, "dependencies go round in a circle: %s", b.place(start))
+	fmt.Fprintf(&msg, "dependency cycle: %s", b.place(start))
 	for n, l := range cycle {
 		b.invalidate(links[l].From)
 		if n > 0 {
@@ -96,7 +96,7 @@ func (b *builder) tellCycle(links []link, cycle []int) {
 		}
 		fmt.Fprintf(&msg, " needs %s (%s)", b.place(links[l].To), links[l].Reason)
 	}
-	msg.WriteString("; take one of them out")
+	msg.WriteString("; remove one of these dependencies")
 	o := b.objs[start]
 	b.cyclic(bundle.Problem{Source: o.Source, ID: o.ID, Message: msg.String()})
 }
@@ -111,7 +111,7 @@ func (b *builder) place(i int) string {
 
 func (b *builder) cyclic(p bundle.Problem) {
 	if b.opts.Live {
-		p.Message += " (not heeded while deleting)"
+		p.Message += " (ignored while deleting)"
 		b.notices = append(b.notices, p)
 		return
 	}

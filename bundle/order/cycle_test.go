@@ -43,7 +43,7 @@ func TestExplicitCyclesAreNamedInFull(t *testing.T) {
 	tests := []struct {
 		name    string
 		objs    []*bundle.Object
-		cycles  []string // what each problem says, after "circle: "
+		cycles  []string // what each problem says, after "cycle: "
 		invalid []int
 	}{
 		{
@@ -77,8 +77,8 @@ func TestExplicitCyclesAreNamedInFull(t *testing.T) {
 			sound(t, g)
 			var cycles []string
 			for _, p := range problems {
-				_, cycle, _ := strings.Cut(p.Message, "circle: ")
-				cycles = append(cycles, strings.TrimSuffix(cycle, "; take one of them out"))
+				_, cycle, _ := strings.Cut(p.Message, "cycle: ")
+				cycles = append(cycles, strings.TrimSuffix(cycle, "; remove one of these dependencies"))
 			}
 			if !slices.Equal(cycles, tt.cycles) {
 				t.Errorf("cycles\n%s\nwant\n%s", strings.Join(cycles, "\n"), strings.Join(tt.cycles, "\n"))

@@ -375,10 +375,10 @@ func TestExplicit(t *testing.T) {
 			Namespace twice
 			  ready Namespace good !: depends-on annotation
 			problem: -:1: Namespace syntax: metadata.annotations[config.kubernetes.io/depends-on]: expected 3 or 5 fields, found 2: "Namespace/x"; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)
-			problem: -:3: Namespace itself: metadata.annotations[config.kubernetes.io/depends-on]: the object depends on itself; take that out
-			problem: -:5: Namespace twice: metadata.annotations[config.kubernetes.io/depends-on]: Namespace good is named twice; take one out
-			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is neither in the bundle nor in the inventory; add it or take the dependency out
-			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on namespace.apps m/good, which is neither in the bundle nor in the inventory; is "/Namespace/good" meant (-:11)?
+			problem: -:3: Namespace itself: metadata.annotations[config.kubernetes.io/depends-on]: the object depends on itself: remove that dependency
+			problem: -:5: Namespace twice: metadata.annotations[config.kubernetes.io/depends-on]: Namespace good is named twice: remove one
+			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is neither in the bundle nor in the inventory; add it, or remove the dependency
+			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on namespace.apps m/good, which is neither in the bundle nor in the inventory; did you mean "/Namespace/good" (-:11)?
 			problem: -:9: Namespace mutation: metadata.annotations[config.kubernetes.io/apply-time-mutation]: error converting YAML to JSON: yaml: line 1: did not find expected node content; write a YAML list of sourceRef, sourcePath, targetPath and token`,
 	}, {
 		name: "live objects: nothing stops, all is told",
@@ -389,8 +389,8 @@ func TestExplicit(t *testing.T) {
 		want: `
 			Namespace a
 			  ready Namespace b !: depends-on annotation
-			notice: -:1: Namespace a: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is not deleted with it (not heeded while deleting)
-			notice: -:1: Namespace a: dependencies go round in a circle: Namespace a at -:1 needs Namespace b at -:3 (depends-on annotation), which needs Namespace a at -:1 (depends-on annotation); take one of them out (not heeded while deleting)`,
+			notice: -:1: Namespace a: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is not deleted with it (ignored while deleting)
+			notice: -:1: Namespace a: dependency cycle: Namespace a at -:1 needs Namespace b at -:3 (depends-on annotation), which needs Namespace a at -:1 (depends-on annotation); remove one of these dependencies (ignored while deleting)`,
 	}})
 }
 
@@ -407,8 +407,8 @@ func TestRequisites(t *testing.T) {
 	want := trim(`
 			ConfigMap default/a
 			  ready ConfigMap default/b !: require: Create b; watch: Create b
-			problem: -:1: ConfigMap default/a: depends on ConfigMap gone, which is neither in the bundle nor in the inventory; add it or take the dependency out
-			problem: -:1: ConfigMap default/a: the object depends on itself; take that out`)
+			problem: -:1: ConfigMap default/a: depends on ConfigMap gone, which is neither in the bundle nor in the inventory; add it, or remove the dependency
+			problem: -:1: ConfigMap default/a: the object depends on itself: remove that dependency`)
 	if got := print(g, problems); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -38,7 +38,7 @@ func (b *builder) dependsOn(i int, o *bundle.Object) {
 			b.wrong(i, bundle.DependsOn, fmt.Sprintf(
 				"%v; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)", err))
 		case seen[on]:
-			b.wrong(i, bundle.DependsOn, fmt.Sprintf("%s is named twice; take one out", bundle.Name(on)))
+			b.wrong(i, bundle.DependsOn, fmt.Sprintf("%s is named twice: remove one", bundle.Name(on)))
 		default:
 			seen[on] = true
 			b.require(i, on, bundle.DependsOn, "depends-on annotation")
@@ -77,7 +77,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 // annotation it comes from, "" for a requisite.
 func (b *builder) require(i int, on bundle.ID, from, why string) {
 	if on == b.objs[i].ID {
-		b.wrong(i, from, "the object depends on itself; take that out")
+		b.wrong(i, from, "the object depends on itself: remove that dependency")
 		return
 	}
 	to, ok := b.byID[on]
@@ -87,7 +87,7 @@ func (b *builder) require(i int, on bundle.ID, from, why string) {
 	}
 	switch {
 	case ok && to == i:
-		b.wrong(i, from, "the object depends on itself; take that out")
+		b.wrong(i, from, "the object depends on itself: remove that dependency")
 	case ok:
 		b.need(i, to, Ready, explicit, why)
 	case b.opts.External != nil && b.opts.External(on):
@@ -114,10 +114,10 @@ func (b *builder) missing(on bundle.ID) string {
 	}
 	if i, ok := b.byName[kindName{strings.ToLower(on.GroupKind.Kind), on.Name}]; ok {
 		if ref, err := dependson.FormatObjMetadata(b.objs[i].ID); err == nil {
-			return fmt.Sprintf("%s; is %q meant (%s)?", msg, ref, b.objs[i].Source)
+			return fmt.Sprintf("%s; did you mean %q (%s)?", msg, ref, b.objs[i].Source)
 		}
 	}
-	return msg + "; add it or take the dependency out"
+	return msg + "; add it, or remove the dependency"
 }
 
 type kindName struct{ kind, name string }
@@ -133,7 +133,7 @@ func (b *builder) wrong(i int, from, msg string) {
 		p.Source.Line = o.Line(p.Path)
 	}
 	if b.opts.Live {
-		p.Message += " (not heeded while deleting)"
+		p.Message += " (ignored while deleting)"
 		b.notices = append(b.notices, p)
 		return
 	}

@@ -33,7 +33,7 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
 			path := "metadata.annotations[" + key + "]"
 			if values, ok := allowed[key]; ok && !slices.Contains(values, annotations[key]) {
-				problems = append(problems, o.Problem(path, fmt.Sprintf("%q means nothing here: write %s, or leave the annotation out", annotations[key], strings.Join(values, " or "))))
+				problems = append(problems, o.Problem(path, fmt.Sprintf("invalid value %q: use %s, or remove the annotation", annotations[key], strings.Join(values, " or "))))
 			}
 			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(ours, key) {
 				odd = append(odd, o.Problem(path, unknownAnnotation(key)))
@@ -43,7 +43,7 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 		misplaced, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "annotations")
 		for _, key := range ours {
 			if on, ok := misplaced.(map[string]any); ok && on[key] != nil {
-				odd = append(odd, o.Problem(at+".metadata.annotations["+key+"]", key+" is read on the object itself, not on its pod template: nothing is done about it"))
+				odd = append(odd, o.Problem(at+".metadata.annotations["+key+"]", key+" is read on the object itself, not on its pod template: it is ignored here"))
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 
 func unknownAnnotation(key string) string {
 	if best := bundle.Nearest(key, ours); best != "" {
-		return fmt.Sprintf("brine knows no annotation %s: is %s meant?", key, best)
+		return fmt.Sprintf("unknown annotation %s: did you mean %s?", key, best)
 	}
-	return fmt.Sprintf("brine knows no annotation %s: it knows %s", key, strings.Join(ours, ", "))
+	return fmt.Sprintf("unknown annotation %s: brine has %s", key, strings.Join(ours, ", "))
 }

@@ -18,21 +18,21 @@ func TestAnnotations(t *testing.T) {
 		warning    string
 	}{
 		{"on-remove", annotated("cli-utils.sigs.k8s.io/on-remove", "keep"), "", ""},
-		{"on-remove misspelt", annotated("cli-utils.sigs.k8s.io/on-remove", "kep"), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: "kep" means nothing here: write keep, or leave the annotation out`, ""},
-		{"in other letters", annotated("cli-utils.sigs.k8s.io/on-remove", "Keep"), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: "Keep" means nothing here: write keep, or leave the annotation out`, ""},
-		{"empty", annotated("cli-utils.sigs.k8s.io/on-remove", `""`), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: "" means nothing here: write keep, or leave the annotation out`, ""},
+		{"on-remove misspelt", annotated("cli-utils.sigs.k8s.io/on-remove", "kep"), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: invalid value "kep": use keep, or remove the annotation`, ""},
+		{"in other letters", annotated("cli-utils.sigs.k8s.io/on-remove", "Keep"), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: invalid value "Keep": use keep, or remove the annotation`, ""},
+		{"empty", annotated("cli-utils.sigs.k8s.io/on-remove", `""`), `-:7: ConfigMap default/a: metadata.annotations[cli-utils.sigs.k8s.io/on-remove]: invalid value "": use keep, or remove the annotation`, ""},
 		{"deletion", annotated("client.lifecycle.config.k8s.io/deletion", "detach"), "", ""},
-		{"deletion misspelt", annotated("client.lifecycle.config.k8s.io/deletion", "detatch"), `-:7: ConfigMap default/a: metadata.annotations[client.lifecycle.config.k8s.io/deletion]: "detatch" means nothing here: write detach, or leave the annotation out`, ""},
+		{"deletion misspelt", annotated("client.lifecycle.config.k8s.io/deletion", "detatch"), `-:7: ConfigMap default/a: metadata.annotations[client.lifecycle.config.k8s.io/deletion]: invalid value "detatch": use detach, or remove the annotation`, ""},
 		{"mutation", annotated("client.lifecycle.config.k8s.io/mutation", "ignore"), "", ""},
-		{"mutation misspelt", annotated("client.lifecycle.config.k8s.io/mutation", "ignored"), `-:7: ConfigMap default/a: metadata.annotations[client.lifecycle.config.k8s.io/mutation]: "ignored" means nothing here: write ignore, or leave the annotation out`, ""},
+		{"mutation misspelt", annotated("client.lifecycle.config.k8s.io/mutation", "ignored"), `-:7: ConfigMap default/a: metadata.annotations[client.lifecycle.config.k8s.io/mutation]: invalid value "ignored": use ignore, or remove the annotation`, ""},
 		{"on-immutable", annotated("brine.dev/on-immutable", "recreate"), "", ""},
-		{"on-immutable misspelt", annotated("brine.dev/on-immutable", "recreat"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: "recreat" means nothing here: write recreate, or leave the annotation out`, ""},
-		{"a key misspelt", annotated("brine.dev/time-out", "5m"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/time-out]: brine knows no annotation brine.dev/time-out: is brine.dev/timeout meant?"},
-		{"a key of nobody's", annotated("brine.dev/sync-waves-and-more", "last"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/sync-waves-and-more]: brine knows no annotation brine.dev/sync-waves-and-more: it knows brine.dev/digest-of, brine.dev/failed-when, brine.dev/on-immutable, brine.dev/ready-when, brine.dev/timeout"},
+		{"on-immutable misspelt", annotated("brine.dev/on-immutable", "recreat"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "recreat": use recreate, or remove the annotation`, ""},
+		{"a key misspelt", annotated("brine.dev/time-out", "5m"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/time-out]: unknown annotation brine.dev/time-out: did you mean brine.dev/timeout?"},
+		{"a key of nobody's", annotated("brine.dev/sync-waves-and-more", "last"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/sync-waves-and-more]: unknown annotation brine.dev/sync-waves-and-more: brine has brine.dev/digest-of, brine.dev/failed-when, brine.dev/on-immutable, brine.dev/ready-when, brine.dev/timeout"},
 		{"other tools' keys", annotated("helm.sh/hook", "pre-instal") + "---\n" + strings.Replace(annotated("config.kubernetes.io/local-config", "maybe"), "name: a", "name: b", 1), "", ""},
-		{"on a pod template", onTemplate, "", "-:8: Deployment.apps ns/a: spec.template.metadata.annotations[brine.dev/timeout]: brine.dev/timeout is read on the object itself, not on its pod template: nothing is done about it"},
-		{"the same document twice", annotated("brine.dev/on-immutable", "no") + "---\n" + annotated("brine.dev/on-immutable", "no"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: "no" means nothing here: write recreate, or leave the annotation out`, "the same document stands"},
-		{"in two objects", annotated("brine.dev/timout", "5m") + "---\n" + strings.Replace(annotated("brine.dev/timout", "5m"), "name: a", "name: b", 1), "", "is brine.dev/timeout meant? (2 objects; this is the first)"},
+		{"on a pod template", onTemplate, "", "-:8: Deployment.apps ns/a: spec.template.metadata.annotations[brine.dev/timeout]: brine.dev/timeout is read on the object itself, not on its pod template: it is ignored here"},
+		{"the same document twice", annotated("brine.dev/on-immutable", "no") + "---\n" + annotated("brine.dev/on-immutable", "no"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "no": use recreate, or remove the annotation`, "the same document is also"},
+		{"in two objects", annotated("brine.dev/timout", "5m") + "---\n" + strings.Replace(annotated("brine.dev/timout", "5m"), "name: a", "name: b", 1), "", "did you mean brine.dev/timeout? (2 objects; this is the first)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -188,7 +188,7 @@ func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 		if content["metadata"] != nil {
 			k.at("metadata", "must be a mapping, and is a %s", typeName(content["metadata"]))
 		} else {
-			k.at("metadata", "is missing, and with it the name")
+			k.at("metadata", "is missing, and so is the name")
 		}
 		return
 	}
@@ -200,7 +200,7 @@ func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 		if generate == "" {
 			k.at("name", "the name is missing or empty")
 		} else if !allowGenerateName {
-			k.at("generateName", "every run would make another object, and none could be tracked: give it a name, or allow it with "+remedy.AllowGenerateName)
+			k.at("generateName", "every run would create another object, and none would be tracked: give it a name, or allow it with "+remedy.AllowGenerateName)
 		}
 	default:
 		obj.ID.Name = k.name("name", v)

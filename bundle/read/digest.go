@@ -78,7 +78,7 @@ func digested(o *bundle.Object, of string, byID map[bundle.ID]*bundle.Object, pa
 			continue
 		}
 		if found == nil {
-			messages = append(messages, fmt.Sprintf("%s is not in this bundle, so its digest is not known: add it, or take it off the list", bundle.Name(id)))
+			messages = append(messages, fmt.Sprintf("%s is not in this bundle, so its digest is unknown: add it, or remove it from the list", bundle.Name(id)))
 			continue
 		}
 		objects = append(objects, found)

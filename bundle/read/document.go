@@ -103,7 +103,7 @@ func (d *document) parse() ([]*yaml.Node, error) {
 func parseYAML(r io.Reader) (roots []*yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the parser's way of saying "internal error"
-			roots, err = nil, fmt.Errorf("the YAML parser gave up: %v", p)
+			roots, err = nil, fmt.Errorf("the YAML parser failed: %v", p)
 		}
 	}()
 	for dec := yaml.NewDecoder(r); ; {

@@ -138,7 +138,7 @@ func find(name string, recursive bool) ([]string, error) {
 		case err == nil && info.IsDir():
 			return nil
 		case err == nil && !info.Mode().IsRegular(): // an error is reported when the file is read
-			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is no regular file: move it out of the folder, or name it itself with -f"}
+			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is not a regular file: move it out of the folder, or name it itself with -f"}
 		}
 		found = append(found, path)
 		return nil
@@ -149,7 +149,7 @@ func find(name string, recursive bool) ([]string, error) {
 	if len(found) == 0 {
 		msg := fmt.Sprintf("no file in this folder ends in %s", strings.Join(endings, ", "))
 		if folders > 0 && !recursive {
-			msg += "; give -R to look into its folders too"
+			msg += "; use -R to read its folders too"
 		}
 		return nil, errors.New(msg)
 	}
@@ -178,7 +178,7 @@ func readUnless(ctx context.Context, name string, stdin io.Reader) ([]byte, erro
 const maxFile = 256 << 20
 
 func readFile(name string, stdin io.Reader) ([]byte, error) {
-	tooLarge := fmt.Errorf("larger than %d MiB, the most that is read of one file: split it", maxFile>>20)
+	tooLarge := fmt.Errorf("larger than %d MiB, the limit for one file: split it", maxFile>>20)
 	if name != Stdin {
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 			if info.Size() > maxFile {

@@ -52,7 +52,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	switch o.InputFormat {
 	case "", FormatAuto, FormatManifests, FormatHigh, FormatLow:
 	default:
-		return nil, fmt.Errorf("input format %q: there are auto, manifests, high and low", o.InputFormat)
+		return nil, fmt.Errorf("unknown input format %q: use auto, manifests, high or low", o.InputFormat)
 	}
 	files, problems := readFiles(ctx, o)
 	perFile := make([][]*document, len(files))

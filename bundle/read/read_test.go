@@ -70,8 +70,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a version that is a number", "apiVersion: 1\nkind: ConfigMap\nmetadata: {name: a}\n", []string{"-:1:", "apiVersion", "must be text"}},
 		{"large integers", cr("spec:\n  n: 18446744073709551615\n"), []string{"-:6:", "spec.n", "18446744073709551615", "quotes"}},
 		{"not a number", cr("spec:\n  n: .nan\n"), []string{"-:6:", "spec.n", "quotes"}},
-		{"duplicate keys", cm("data:\n  a: x\n  b: x\n  a: x\n"), []string{"-:8:", "data.a", "twice", "line 6"}},
-		{"duplicate keys in JSON", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},` + "\n" + `"data":{"a":"x","a":"y"}}`, []string{"-:2:", "data.a", "twice", "line 2"}},
+		{"duplicate keys", cm("data:\n  a: x\n  b: x\n  a: x\n"), []string{"-:8:", "data.a", "duplicate key", "line 6"}},
+		{"duplicate keys in JSON", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},` + "\n" + `"data":{"a":"x","a":"y"}}`, []string{"-:2:", "data.a", "duplicate key", "line 2"}},
 		{"tabs", cm("data:\n  a: x\n\tb: y\n"), []string{"-:7:", "tab"}},
 		{"tabs after spaces", cm("data:\n  a: x\n  \tb: y\n"), []string{"-:7:", "tab"}},
 		{"a Python object", cm("data: !!python/object/apply:collections.OrderedDict\n  a: x\n"), []string{"-:5:", "data", "Python tag !!python/object/apply:collections.OrderedDict"}},
@@ -349,9 +349,9 @@ func TestReadFiles(t *testing.T) {
 		{"a file of another name", Options{Files: []string{folder + "/d.txt"}}, "", "d.txt:1: a document must be a mapping"},
 		{"twice the same", Options{Files: []string{folder + "/b.yaml", folder}}, "b.yaml a.sls", ""},
 		{"no such file", Options{Files: []string{folder + "/x.yaml"}}, "", "no such file or folder (looked for " + folder + "/x.yaml)"},
-		{"a folder with nothing", Options{Files: []string{empty}}, "", "no file in this folder ends in .yaml, .yml, .json, .sls; give -R"},
+		{"a folder with nothing", Options{Files: []string{empty}}, "", "no file in this folder ends in .yaml, .yml, .json, .sls; use -R"},
 		{"no standard input", Options{Files: []string{"-"}}, "", "no standard input"},
-		{"an unknown format", Options{InputFormat: "x"}, "", "auto, manifests, high and low"},
+		{"an unknown format", Options{InputFormat: "x"}, "", "auto, manifests, high or low"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

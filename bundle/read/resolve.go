@@ -75,7 +75,7 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
-		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s named a namespace, which was dropped (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
+		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s had a namespace, which was removed (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
 	}
 	problems = append(problems, unite(b)...)
 	wrong, odd := annotations(b)
@@ -132,7 +132,7 @@ func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
 	if scope != ScopeUnknown {
 		return scope, ""
 	}
-	odd := fmt.Sprintf("nobody knows the kind %s in %s: no CustomResourceDefinition in the bundle", gvk.Kind, gvk.GroupVersion())
+	odd := fmt.Sprintf("unknown kind %s in %s: no CustomResourceDefinition in the bundle defines it", gvk.Kind, gvk.GroupVersion())
 	if s.Scope != nil {
 		odd += ", and the server does not serve it"
 	}
@@ -189,9 +189,9 @@ func unite(b *bundle.Bundle) bundle.Problems {
 		case reflect.DeepEqual(o.Content.Object, other.Content.Object):
 			instead[o] = other
 			other.Requisites = append(other.Requisites, o.Requisites...)
-			b.Warn(bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("the same document stands at %s: they are one object", other.Source)})
+			b.Warn(bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("the same document is also at %s: it is applied once", other.Source)})
 		default:
-			problems = append(problems, bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("a different document for the same object stands at %s: keep one of them", other.Source)})
+			problems = append(problems, bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf("a different document for the same object is at %s: keep one of them", other.Source)})
 		}
 	}
 	for _, a := range b.Absent {

@@ -55,8 +55,8 @@ func TestResolve(t *testing.T) {
 		{"a namespace named", cm("  namespace: ns\n"), Resolver{Namespace: "m"}, "ConfigMap ns/a", nil, nil},
 		{"an older version of a built-in kind", "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n", Resolver{}, "PodDisruptionBudget.policy default/a", nil, nil},
 		{"a namespace on cluster-scoped objects", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: ns}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b, namespace: ns}\n",
-			Resolver{}, "Namespace a, Namespace b", []string{"-:1: 2 cluster-scoped objects named a namespace"}, nil},
-		{"a CRD in the bundle", inN + "---\n" + thingCRD, Resolver{Strict: true, Scope: served(ScopeNamespaced)}, "Thing.example.com a, CustomResourceDefinition.apiextensions.k8s.io ns/things.example.com", []string{"1 cluster-scoped object named"}, nil},
+			Resolver{}, "Namespace a, Namespace b", []string{"-:1: 2 cluster-scoped objects had a namespace"}, nil},
+		{"a CRD in the bundle", inN + "---\n" + thingCRD, Resolver{Strict: true, Scope: served(ScopeNamespaced)}, "Thing.example.com a, CustomResourceDefinition.apiextensions.k8s.io ns/things.example.com", []string{"1 cluster-scoped object had"}, nil},
 		{"a version that the CRD does not serve", strings.Replace(inN, "/v1", "/v0", 1) + "---\n" + thingCRD, Resolver{Strict: true}, "", nil, []string{"-:1: Thing.example.com ns/a: version v0", "[v1]"}},
 		{"an APIService in the bundle", inN + "---\n" + apiService, Resolver{Strict: true, Scope: func(gvk schema.GroupVersionKind) Scope {
 			if gvk.Kind == "APIService" {
@@ -64,11 +64,11 @@ func TestResolve(t *testing.T) {
 			}
 			return ScopeUnknown
 		}}, "Thing.example.com ns/a, APIService.apiregistration.k8s.io v1.example.com", nil, nil},
-		{"a kind nobody serves", inN, Resolver{Strict: true, Scope: served(ScopeUnknown), Hint: hint}, "", nil, []string{"-:1: Thing.example.com ns/a: nobody knows the kind Thing in example.com/v1", "server", "served: example.com/v2"}},
-		{"a kind nobody knows, without a server", inN, Resolver{Namespace: "m"}, "Thing.example.com ns/a", []string{"nobody knows the kind"}, nil},
+		{"a kind nobody serves", inN, Resolver{Strict: true, Scope: served(ScopeUnknown), Hint: hint}, "", nil, []string{"-:1: Thing.example.com ns/a: unknown kind Thing in example.com/v1", "server", "served: example.com/v2"}},
+		{"a kind nobody knows, without a server", inN, Resolver{Namespace: "m"}, "Thing.example.com ns/a", []string{"unknown kind"}, nil},
 		{"two objects of a kind nobody knows", inN + "---\n" + strings.Replace(inN, "name: a", "name: b", 1), Resolver{}, "Thing.example.com ns/a, Thing.example.com ns/b", []string{"(2 objects; this is the first)"}, nil},
-		{"the server decides", inN, Resolver{Strict: true, Scope: served(ScopeCluster)}, "Thing.example.com a", []string{"1 cluster-scoped object named"}, nil},
-		{"twice the same", cm("data: {a: x, b: z}\n") + "---\n" + cm("  namespace: default\ndata: {b: z, a: x}\n"), Resolver{}, "ConfigMap default/a", []string{"-:7: ConfigMap default/a: the same document stands at -:1"}, nil},
+		{"the server decides", inN, Resolver{Strict: true, Scope: served(ScopeCluster)}, "Thing.example.com a", []string{"1 cluster-scoped object had"}, nil},
+		{"twice the same", cm("data: {a: x, b: z}\n") + "---\n" + cm("  namespace: default\ndata: {b: z, a: x}\n"), Resolver{}, "ConfigMap default/a", []string{"-:7: ConfigMap default/a: the same document is also at -:1"}, nil},
 		{"twice, different", cm("data: {a: x}\n") + "---\n" + cm(""), Resolver{}, "", nil, []string{"-:7: ConfigMap default/a: a different document", "-:1"}},
 	}
 	for _, tt := range tests {

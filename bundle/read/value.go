@@ -191,7 +191,7 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 		}
 		c.path = c.path.Field(key)
 		if _, twice := m[key]; twice {
-			c.problem(kn, "this key stands here twice; the first is on line %d", c.doc.line-1+firstLine(n, kn))
+			c.problem(kn, "duplicate key; the first is on line %d", c.doc.line-1+firstLine(n, kn))
 		}
 		m[key] = c.value(vn)
 		c.path = c.path[:len(c.path)-1]
@@ -223,7 +223,7 @@ func (c *converter) merge(m map[string]any, n *yaml.Node) {
 		from, ok := v.(map[string]any)
 		if !ok {
 			if !c.overgrown {
-				c.problem(n, "<< merges mappings, and this is none")
+				c.problem(n, "<< merges mappings, and this is not a mapping")
 			}
 			return
 		}

@@ -79,7 +79,7 @@ func (d *Rendering) saltErrors(root *yaml.Node) {
 
 func (d *Rendering) low(root *yaml.Node) {
 	if !isSequence(root) {
-		d.problem(place{line: line(root)}, "low data is a list of states (state.show_low_sls prints it); this is none")
+		d.problem(place{line: line(root)}, "low data must be a list of states (as state.show_low_sls prints it)")
 		return
 	}
 	d.resolved = true

@@ -234,7 +234,7 @@ B: {k.object_present: [{manifest: ` + cm("b") + `}, {onfail_in: [{k: A}]}], __sl
 problem line 2 (state "A", sls s): brine cannot evaluate unless: decide in the template whether the object is in the bundle
 problem line 2 (state "A", sls s): brine cannot evaluate onlyif: decide in the template whether the object is in the bundle
 problem line 2 (state "A", sls s): brine cannot evaluate onfail_in of "B": decide in the template whether the object is in the bundle
-warning line 2 (state "A", sls s): check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when says when that is)
+warning line 2 (state "A", sls s): check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)
 `},
 		"manifests that are not there": {
 			in: `
@@ -244,8 +244,8 @@ C: {k.object_absent: [{name: c}]}
 D: {k.object_present: [{manifest: text}]}`,
 			want: `problem line 2 (state "A"): k.object_present reads its manifest from salt://x.yaml when it runs: render that file into the bundle instead
 problem line 3 (state "B"): k.object_present needs its manifest inline
-problem line 4 (state "C"): k.object_absent needs apiVersion and kind beside the name, or a manifest
-problem line 5 (state "D"): manifest: an object is a mapping with apiVersion, kind and metadata; this is none
+problem line 4 (state "C"): k.object_absent needs apiVersion and kind in addition to the name, or a manifest
+problem line 5 (state "D"): manifest: must be a mapping with apiVersion, kind and metadata
 `},
 		"Salt's errors, without the text around them": {
 			in: `{"local": ["Rendering SLS 'base:x' failed: could not find expected ':'; line 7\n\n---\npassword: hunter2\n---", "No matching sls found for 'y' in env 'base'"]}`,
@@ -284,8 +284,8 @@ D: {k.object_present: [{manifest: ` + cm("d") + `}, {require: [{k: []}]}]}
 E: {k.object_present: [{manifest: ` + cm("e") + `}]}`,
 			want: `0 present D ConfigMap/d
 1 present E ConfigMap/e
-problem line 2 (state "A"): the arguments of k.object_present are a list of one-field mappings; this is none
-problem line 4 (state "C"): a state's body is a mapping of module.function to its arguments; this is none
+problem line 2 (state "A"): the arguments of k.object_present must be a list of one-field mappings
+problem line 4 (state "C"): a state's body must be a mapping of module.function to its arguments
 problem line 3 (state "B"): state module k needs exactly one function, this has 2 (object_present, object_absent)
 problem line 5 (state "D"): require: k needs the id or name of a state
 `},

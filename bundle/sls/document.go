@@ -70,7 +70,7 @@ func (d *Rendering) conditions(c *chunk) {
 		d.problem(place{a.line, c.state, c.sls}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
 	}
 	if a, ok := c.argPair("check_cmd"); ok && !isNull(a.value) {
-		d.warn(place{a.line, c.state, c.sls}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when says when that is)")
+		d.warn(place{a.line, c.state, c.sls}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
 	}
 }
 
@@ -100,7 +100,7 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 		if isMapping(n) && len(n.Content) > 0 {
 			continue
 		}
-		d.problem(place{a.line, c.state, c.sls}, "manifest: an object is a mapping with apiVersion, kind and metadata; this is none")
+		d.problem(place{a.line, c.state, c.sls}, "manifest: must be a mapping with apiVersion, kind and metadata")
 		return nil
 	}
 	return all
@@ -115,7 +115,7 @@ func (d *Rendering) named(c *chunk) []*yaml.Node {
 	}
 	kind, namespace := text(c.arg("kind")), text(c.arg("namespace"))
 	if version == "" || kind == "" {
-		d.problem(c.place, "%s.%s needs apiVersion and kind beside the name, or a manifest", c.module, c.fun)
+		d.problem(c.place, "%s.%s needs apiVersion and kind in addition to the name, or a manifest", c.module, c.fun)
 		return nil
 	}
 	metadata := mapping(c.line, "name", c.name)

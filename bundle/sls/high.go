@@ -19,7 +19,7 @@ type declaration struct {
 
 func (d *Rendering) high(root *yaml.Node) {
 	if !isMapping(root) {
-		d.problem(place{line: line(root)}, "high data is a mapping of states by their id (state.show_sls prints it); this is none")
+		d.problem(place{line: line(root)}, "high data must be a mapping of states by their id (as state.show_sls prints it)")
 		return
 	}
 	var declared []*declaration
@@ -94,7 +94,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 		return []*declaration{{place: at, module: module, funs: []string{fun}}}
 	}
 	if !isMapping(p.value) {
-		d.problem(at, "a state's body is a mapping of module.function to its arguments; this is none")
+		d.problem(at, "a state's body must be a mapping of module.function to its arguments")
 		return nil
 	}
 	var all []*declaration
@@ -113,7 +113,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 			decl.funs = append(decl.funs, f.value.Value)
 		case isNull(f.value):
 		case !isSequence(f.value):
-			d.problem(place{line: f.line, state: at.state, sls: at.sls}, "the arguments of %s are a list of one-field mappings; this is none", f.key)
+			d.problem(place{line: f.line, state: at.state, sls: at.sls}, "the arguments of %s must be a list of one-field mappings", f.key)
 			continue
 		}
 		for _, item := range items(f.value) {

@@ -42,7 +42,7 @@ func (d *Rendering) readRequisites(c *chunk) {
 				continue
 			}
 			if !isMapping(e) || len(e.Content) == 0 {
-				d.problem(place{line(e), c.state, c.sls}, "an entry of %s is an id or {module: id}; this is neither", a.key)
+				d.problem(place{line(e), c.state, c.sls}, "an entry of %s must be an id or {module: id}", a.key)
 				continue
 			}
 			for _, p := range pairs(e) {

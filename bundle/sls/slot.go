@@ -188,7 +188,7 @@ func (s slot) digest(inBundle map[bundle.ID]*bundle.Object, live func(bundle.ID)
 		return "", fmt.Errorf("encode %s of %s: %w", strings.Join(s.path, "."), bundle.Name(s.id), err)
 	}
 	if strings.Contains(string(text), `"__slot__:`) {
-		return "", fmt.Errorf("the digest of %s is asked for by itself, or by an object whose digest it asks for", bundle.Name(s.id))
+		return "", fmt.Errorf("the digest of %s depends on itself", bundle.Name(s.id))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil

@@ -71,8 +71,8 @@ spec:
 func TestSlotsThatHaveNoAnswer(t *testing.T) {
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: ns}\ndata:\n  key: '%s'\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"of itself":      {fmt.Sprintf(text, "c", slotOf("ConfigMap", "c", "")), "asked for by itself"},
-		"of one another": {fmt.Sprintf(text, "c", slotOf("ConfigMap", "d", "")) + "---\n" + fmt.Sprintf(text, "d", slotOf("ConfigMap", "c", "")), "asked for by itself"},
+		"of itself":      {fmt.Sprintf(text, "c", slotOf("ConfigMap", "c", "")), "depends on itself"},
+		"of one another": {fmt.Sprintf(text, "c", slotOf("ConfigMap", "d", "")) + "---\n" + fmt.Sprintf(text, "d", slotOf("ConfigMap", "c", "")), "depends on itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := sls.FillSlots(readSlots(t, test.text), nil)

@@ -30,8 +30,8 @@ var crCases = []crCase{
 	{name: "unknown field in metadata", yaml: "apiVersion: validate.brine.dev/v1\nkind: Widget\nmetadata: {name: w, lables: {a: b}}\nspec: {size: small}", want: []string{`metadata.lables: unknown field "lables"; did you mean "labels"?`}},
 	{name: "unknown field in an embedded resource", yaml: widget + "spec: {size: small, closed: {apiVersion: v1, kind: Secret, metadata: {name: x, bogus: 1}, dta: {}}}",
 		want: []string{`spec.closed.dta: unknown field "dta"; did you mean "data"?`, `spec.closed.metadata.bogus: unknown field "bogus"`}},
-	{name: "required", yaml: widget + "spec: {replicas: 1}", want: []string{"spec.size: is required, but not there", rulesNote}},
-	{name: "required at the root", yaml: widget, want: []string{"spec: is required, but not there", rulesNote}},
+	{name: "required", yaml: widget + "spec: {replicas: 1}", want: []string{"spec.size: is required and missing", rulesNote}},
+	{name: "required at the root", yaml: widget, want: []string{"spec: is required and missing", rulesNote}},
 	{name: "enum", yaml: widget + "spec: {size: medium}", want: []string{`spec.size: Unsupported value: "medium": supported values: "small", "large"`, rulesNote}},
 	{name: "pattern", yaml: widget + "spec: {size: small, colour: RED}", want: []string{`spec.colour: Invalid value: "RED": should match '^[a-z]+$'`}},
 	{name: "length", yaml: widget + "spec: {size: small, colour: lightblueish}", want: []string{"spec.colour: Too long: may not be more than 10 bytes", rulesNote}},
@@ -47,13 +47,13 @@ var crCases = []crCase{
 	{name: "neither int nor string", yaml: widget + "spec: {size: small, port: [1]}", want: []string{"spec.port: must be of type integer,string, not array", rulesNote}},
 	{name: "set with the same twice", yaml: widget + "spec: {size: small, tags: [a, b, a]}", want: []string{`spec.tags[2]: Duplicate value: "a"`}},
 	{name: "map with the same keys twice, by a default", yaml: widget + "spec: {size: small, ports: [{port: 1}, {port: 1, protocol: TCP}]}", want: []string{`spec.ports[1]: Duplicate value: {"port":1,"protocol":"TCP"}`}},
-	{name: "map without its key", yaml: widget + "spec: {size: small, ports: [{name: x}]}", want: []string{"spec.ports[0].port: is required, but not there", rulesNote}},
+	{name: "map without its key", yaml: widget + "spec: {size: small, ports: [{name: x}]}", want: []string{"spec.ports[0].port: is required and missing", rulesNote}},
 	{name: "too few items", yaml: widget + "spec: {size: small, steps: []}", want: []string{"spec.steps: Invalid value: 0: should have at least 1 items"}},
 	{name: "too many properties", yaml: widget + "spec: {size: small, limits: {a: a, b: b, c: c, d: d}}", want: []string{"spec.limits: Too many: 4: must have at most 3 items", rulesNote}},
 	{name: "type of a map's value", yaml: widget + "spec: {size: small, limits: {a: 1}}", want: []string{"spec.limits.a: must be of type string, not integer", rulesNote}},
 	{name: "unknown fields are kept where they may be", yaml: widget + "spec: {size: small, free: {known: 1, other: {a: [1]}}, template: {apiVersion: v1, kind: Secret, metadata: {name: x}, x: 1}}",
 		stored: `{"fallback":"none","free":{"known":1,"other":{"a":[1]}},"maxReplicas":10,"nested":{"deep":{"level":1,"lit":true}},"replicas":1,"size":"small","template":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"},"x":1}}`},
-	{name: "embedded resource without a kind", yaml: widget + "spec: {size: small, template: {apiVersion: v1}}", want: []string{"spec.template.kind: is required, but not there", rulesNote}},
+	{name: "embedded resource without a kind", yaml: widget + "spec: {size: small, template: {apiVersion: v1}}", want: []string{"spec.template.kind: is required and missing", rulesNote}},
 	{name: "embedded resource with a bad label", yaml: widget + "spec: {size: small, template: {apiVersion: v1, kind: Pod, metadata: {labels: {a: b c}}}}", want: []string{`spec.template.metadata.labels: Invalid value: "b c"`}},
 	{name: "one of, both", yaml: widget + "spec: {size: small, oneof: {a: x, b: y}}", want: []string{`spec.oneof: must validate one and only one schema (oneOf). Found 2 valid alternatives`}},
 	{name: "rule", yaml: widget + "spec: {size: small, replicas: 11}", want: []string{"spec.replicas: replicas must not be above maxReplicas"}},
@@ -77,4 +77,4 @@ var crCases = []crCase{
 	{name: "anything goes", yaml: "apiVersion: validate.brine.dev/v1\nkind: Anything\nmetadata: {name: a}\nspec: {a: [1, {b: null}], c: 1.5}", stored: `{"a":[1,{"b":null}],"c":1.5}`},
 }
 
-const rulesNote = "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems; mend those first"
+const rulesNote = "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems: correct those first"

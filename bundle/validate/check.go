@@ -50,7 +50,7 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 		return nil, []bundle.Problem{problem(obj, "apiVersion", why)}, true
 	}
 	if d.broken {
-		return nil, []bundle.Problem{problem(obj, "", fmt.Sprintf("cannot be checked: its CRD %s (%s) is wrong itself; mend that first", d.v1.Name, d.object.Source))}, true
+		return nil, []bundle.Problem{problem(obj, "", fmt.Sprintf("cannot be checked: its CRD %s (%s) is invalid: correct that first", d.v1.Name, d.object.Source))}, true
 	}
 	v, err := d.version(obj.GVK.Version)
 	if err != nil {
@@ -309,5 +309,5 @@ func blocked(errs field.ErrorList) bool {
 }
 
 func rulesUnchecked() *field.Error {
-	return &field.Error{Type: field.ErrorTypeInvalid, Detail: "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems; mend those first"}
+	return &field.Error{Type: field.ErrorTypeInvalid, Detail: "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems: correct those first"}
 }

@@ -89,7 +89,7 @@ func TestCheckOfABrokenCRD(t *testing.T) {
 	if !known {
 		t.Error("its kind is not known")
 	}
-	same(t, text(problems), []string{"cannot be checked: its CRD gadgets.validate.brine.dev (-:1) is wrong itself"})
+	same(t, text(problems), []string{"cannot be checked: its CRD gadgets.validate.brine.dev (-:1) is invalid"})
 }
 
 func TestCheckOfAnUnknownKind(t *testing.T) {

@@ -38,7 +38,7 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 		path = ""
 	}
 	if err.Type == field.ErrorTypeRequired && err.Detail == "" {
-		return problem(o, path, "is required, but not there")
+		return problem(o, path, "is required and missing")
 	}
 	if err.BadValue == nil && err.Type == field.ErrorTypeInvalid {
 		return problem(o, path, err.Detail)

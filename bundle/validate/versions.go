@@ -166,7 +166,7 @@ func discouraged(doc *published.Document, typed runtime.Object, gvk schema.Group
 	}
 	prerelease := strings.Contains(gvk.Version, "alpha") || strings.Contains(gvk.Version, "beta")
 	if prerelease && minor == newestMinor && doc.Kinds[published.Key(gvk)] == "" {
-		return fmt.Sprintf("servers serve %s only when --runtime-config tells them to", gvk.GroupVersion())
+		return fmt.Sprintf("the API server serves %s only with --runtime-config", gvk.GroupVersion())
 	}
 	return ""
 }

@@ -52,7 +52,7 @@ func (w *walker) value(path string, v any, t *published.Type) {
 func (w *walker) object(path string, v map[string]any, t *published.Type) {
 	for _, name := range t.Required {
 		if v[name] == nil {
-			w.tell(child(path, name), "is required, but not there")
+			w.tell(child(path, name), "is required and missing")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -73,31 +73,31 @@ func (w *walker) list(path string, v []any, t *published.Type) {
 	for i, item := range v {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if item == nil {
-			w.tell(at, "must not be null; take the item out")
+			w.tell(at, "must not be null: remove the item")
 			continue
 		}
 		w.value(at, item, t.Items)
-		key, names := w.key(item, t)
+		key, same := w.key(item, t)
 		if key == "" {
 			continue
 		}
 		if first, ok := seen[key]; ok {
-			w.tell(at, "is the same%s as %s[%d]; each may be there once", names, path, first)
+			w.tell(at, "%s as %s[%d]: remove one of them", same, path, first)
 			continue
 		}
 		seen[key] = i
 	}
 }
 
-// key tells an item of a list apart from the others, where the list has such;
-// names is for people: ` in name and protocol`.
-func (w *walker) key(item any, t *published.Type) (key, names string) {
+// key identifies an item of a list, "" where the list has no keys; same is how a
+// message begins about another item of the same key: "has the same name".
+func (w *walker) key(item any, t *published.Type) (key, same string) {
 	if t.Set {
 		data, err := json.Marshal(item)
 		if err != nil {
 			return "", ""
 		}
-		return string(data), ""
+		return string(data), "is the same"
 	}
 	fields, ok := item.(map[string]any)
 	if len(t.Keys) == 0 || !ok {
@@ -115,7 +115,7 @@ func (w *walker) key(item any, t *published.Type) (key, names string) {
 	if err != nil {
 		return "", ""
 	}
-	return string(data), " in " + strings.Join(t.Keys, " and ")
+	return string(data), "has the same " + strings.Join(t.Keys, " and ")
 }
 
 func (w *walker) text(path, v string, t *published.Type) {

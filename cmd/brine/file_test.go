@@ -127,7 +127,7 @@ func TestFoldersHoldRegularFiles(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).tells(t, "fifo.yaml", "no regular file")
+	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).tells(t, "fifo.yaml", "not a regular file")
 }
 
 func TestFileThatIsTooLarge(t *testing.T) {

@@ -280,7 +280,7 @@ func TestTwoInventoriesWithOneID(t *testing.T) {
 func TestDuplicatedObjects(t *testing.T) {
 	s := newScene(t)
 	result := s.apply(documents(configMap("a"), configMap("a"))).want(t, 0)
-	result.tells(t, "they are one object")
+	result.tells(t, "it is applied once")
 	if result.result.Summary.Created != 1 {
 		t.Errorf("%d were created", result.result.Summary.Created)
 	}

@@ -17,8 +17,8 @@ func TestMisspeltMarks(t *testing.T) {
 	text := documents(configMap("a", "annotations: {cli-utils.sigs.k8s.io/on-remove: kep}"),
 		configMap("b", `annotations: {client.lifecycle.config.k8s.io/deletion: detatch, brine.dev/timout: "5m"}`), configMap("c", "annotations: {brine.dev/on-immutable: recreat}"))
 	says := []string{
-		"bundle.yaml:6: ", `"kep" means nothing here: write keep`, "bundle.yaml:14: ", `"detatch" means nothing here: write detach`,
-		"bundle.yaml:22: ", `"recreat" means nothing here: write recreate`, "is brine.dev/timeout meant?",
+		"bundle.yaml:6: ", `invalid value "kep": use keep`, "bundle.yaml:14: ", `invalid value "detatch": use detach`,
+		"bundle.yaml:22: ", `invalid value "recreat": use recreate`, "did you mean brine.dev/timeout?",
 	}
 	late := configMap("a", `annotations: {brine.dev/timeout: "5"}`)
 
@@ -34,7 +34,7 @@ func TestMisspeltMarks(t *testing.T) {
 
 func TestMisspeltMarksWithoutACluster(t *testing.T) {
 	bad := bundleFile(t, documents(configMap("a", "annotations: {cli-utils.sigs.k8s.io/on-remove: kep}"), configMap("b", `annotations: {brine.dev/timeout: soon, brine.dev/timout: "5m"}`)))
-	says := []string{bad + ":6: ", `"kep" means nothing here: write keep`, bad + ":14: ", "not a duration", "is brine.dev/timeout meant?"}
+	says := []string{bad + ":6: ", `invalid value "kep": use keep`, bad + ":14: ", "not a duration", "did you mean brine.dev/timeout?"}
 	offline(t, "check", "-f", bad).want(t, report.ExitBadBundle).tells(t, says...)
 	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", bad).want(t, report.ExitBadBundle).tells(t, says...)
 }
