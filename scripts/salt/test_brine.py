@@ -338,7 +338,7 @@ class Returns(Case):
         self.assertIs(ret["result"], False)
         self.assertEqual(ret["changes"], {"ConfigMap/shop/a": {"old": "absent", "new": "present"}})
         self.assertIn("killed by signal 9", ret["comment"])
-        self.assertIn("run it again", ret["comment"])
+        self.assertIn("Run it again to continue", ret["comment"])
 
     def test_usage_errors_come_from_standard_error(self):
         self.play(code=3, then="sys.stderr.write('brine: unknown flag: --shiny\\n')")

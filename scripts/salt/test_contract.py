@@ -138,7 +138,7 @@ class Contract(unittest.TestCase):
         self.assertIs(ret["result"], False)
         self.assertEqual(ret["changes"]["retcode"], 4)
         self.assertIn("Job.batch %s/late" % self.namespace, ret["comment"])
-        self.assertIn("run it again", ret["comment"])
+        self.assertIn("Run it again to continue", ret["comment"])
 
     def test_bad_input(self):
         for bundle in ("a:\n\tb: 1\n", "", '{"local": {}}', '{"local": ["Rendering SLS failed: x"]}', "kind: A\n"):

@@ -272,7 +272,7 @@ func saltHeadline(r *report.Result) string {
 	if r.Revision > 0 {
 		took += fmt.Sprintf(", revision %d", r.Revision)
 	}
-	again := " (exit code %d); run it again to go on from here"
+	again := " (exit code %d). Run it again to continue"
 	switch {
 	case r.Interrupted != "":
 		return fmt.Sprintf("Interrupted by %s:%s has %s"+again, r.Interrupted, name, counts, r.ExitCode)
@@ -378,7 +378,7 @@ func (p *saltPrinter) Close() error {
 	if p.begun && !p.over {
 		p.over = true
 		lost := errors.New("the run ended without a result")
-		comment := lost.Error() + ": objects may have changed; run it again to go on from here"
+		comment := lost.Error() + ": objects may have changed. Run it again to continue"
 		switch ret := saltNothing("brine", comment, nil); p.format {
 		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))

@@ -52,7 +52,7 @@ _OWN_FLAGS = ("output", "o", "filename", "f", "input", "help")
 _ENDINGS = (".yaml", ".yml", ".json", ".sls")
 _QUIET = ("acting",)  # event types that are not worth a place on the bus
 _FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
-_STOP_SECONDS = 15  # how long brine may take to end once it was told to
+_STOP_SECONDS = 15  # how long brine may take to end after a signal
 
 
 def __virtual__():
@@ -217,7 +217,7 @@ def version(binary=None):
         return json.loads(done["stdout"])
     except ValueError:
         raise CommandExecutionError(
-            "{} does not tell its version: {}".format(path, done["stderr"] or done["stdout"])
+            "{} does not report its version: {}".format(path, done["stderr"] or done["stdout"])
         )
 
 
@@ -312,7 +312,7 @@ def _prepare(command, name, kwargs):
 def _job():
     """
     The id of the job that this process runs: minions note it in a file named by
-    it, and tell it to no state.
+    it, and report it to no state.
     """
     try:
         import salt.utils.msgpack  # pylint: disable=import-outside-toplevel
@@ -396,7 +396,7 @@ def _binary(binary=None):
 
 
 def _can(run, feature):
-    """Whether this build has a feature; one that cannot tell is taken to have it."""
+    """Whether this build has a feature; a build that does not list its features has all."""
     path = run["argv"][0]
     try:
         key = "brine.features {} {}".format(path, os.stat(path).st_mtime)
@@ -527,7 +527,7 @@ def _simple(argv, env):
 def _stream(run, output):
     """
     Run brine, fire its events as they come, and return its last line, its exit
-    code, the end of its standard error, and what its events said was changed.
+    code, the end of its standard error, and the changes that its events report.
     """
     argv = run["argv"] + ["--output=" + output]
     log.debug("running %s", argv)
@@ -569,7 +569,7 @@ def _line(line, done, bus):
 
 
 def _feed(pipe, data):
-    # brine may end without reading it all; its exit code says why.
+    # brine may end without reading it all; its exit code is the reason.
     with contextlib.suppress(OSError), pipe:
         if data:
             pipe.write(data)
@@ -582,7 +582,7 @@ def _drain(pipe, lines):
 
 
 def _lost(done):
-    """A state's return for a run that never told its result."""
+    """A state's return for a run that ended without a result."""
     changes = {"created": ("absent", "present"), "pruned": ("present", "absent")}
     ret = {"result": False, "changes": {}}
     for name, action in done["acted"].items():
@@ -593,11 +593,11 @@ def _lost(done):
     how = "exit code {}".format(code)
     if code is not None and code < 0:
         how = "killed by signal {}".format(-code)
-    told = "".join(done["stderr"]).strip() or "it said nothing"
-    ret["comment"] = "brine ended without a result ({}): {}".format(how, told)
+    printed = "".join(done["stderr"]).strip() or "it printed nothing on stderr"
+    ret["comment"] = "brine ended without a result ({}): {}".format(how, printed)
     if ret["changes"] or (code is not None and code < 0):
-        ret["comment"] += "\nObjects may have changed: run it again to go on from here."
-    if "unknown flag" in told or "unknown command" in told:
+        ret["comment"] += "\nObjects may have changed. Run it again to continue."
+    if "unknown flag" in printed or "unknown command" in printed:
         try:
             ret["comment"] += "\nThis is brine {}: it may be older than this state expects.".format(
                 version(done["argv"][0]).get("version")
