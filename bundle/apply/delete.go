@@ -288,8 +288,7 @@ func (r *run) question(holders, deleted []*unstructured.Unstructured) cluster.Se
 		Holders: holders, Deleted: deleted, Orphan: r.Cascade == metav1.DeletePropagationOrphan,
 		Auxiliary: r.ownSide,
 		Keeps: func(annotations map[string]string) bool {
-			_, keep := plan.Keeps(annotations)
-			return keep
+			return plan.KeptBy(annotations) != ""
 		},
 	}
 }

@@ -114,7 +114,7 @@ func provesCreation(ctx context.Context, c *cluster.Client, r cluster.Resource, 
 func (e *execution) remove(ctx context.Context, n *node, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deadline := time.Now().Add(movedFor)
 	for {
-		if why := plan.KeptAs(live); why != "" {
+		if why := plan.KeptBy(live.GetAnnotations()); why != "" {
 			return nil, fmt.Errorf("it cannot be deleted, to create it anew: %s", why)
 		}
 		isGone, err := e.client.Delete(ctx, n.resource, n.ID, cluster.Deletion{

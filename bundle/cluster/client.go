@@ -44,20 +44,20 @@ type Options struct {
 type Client struct {
 	Requests *Counter
 
-	config   *rest.Config
-	http     *http.Client
-	gate     *gate
-	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
-	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
-	options  Options
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
-	disco    *discovery.DiscoveryClient
-	raw      rest.Interface
-	kinds    kinds
-	pace     *pace
-	polls    flowcontrol.RateLimiter
-	ahead    chan error // the answer to StartDiscovery
+	config      *rest.Config
+	http        *http.Client
+	gate        *gate
+	onRetry     atomic.Pointer[func(ctx context.Context, err error, attempt int)]
+	onSecret    atomic.Pointer[func(*unstructured.Unstructured)]
+	options     Options
+	dynamic     dynamic.Interface
+	metadata    metadata.Interface
+	disco       *discovery.DiscoveryClient
+	raw         rest.Interface
+	kinds       kinds
+	concurrency *concurrency
+	polls       flowcontrol.RateLimiter
+	started     chan error // the answer to StartDiscovery
 }
 
 // New makes a client for config; it sends nothing yet.
@@ -76,20 +76,20 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	config = rest.CopyConfig(config)
 	config.UserAgent = o.UserAgent
 	config.WarningHandlerWithContext = warnings{}
-	limiter := &courtesy{}
+	limiter := &defaultLimit{}
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.RateLimiter = limiter
 	}
-	pace, gate := newPace(o.Parallel), &gate{}
+	concurrency, gate := newConcurrency(o.Parallel), &gate{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter, pace: pace, gate: gate}
+		return &transport{next: next, counter: counter, limiter: limiter, concurrency: concurrency, gate: gate}
 	})
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, config: given, http: shared, gate: gate, options: o, pace: pace, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
+	c := &Client{Requests: counter, config: given, http: shared, gate: gate, options: o, concurrency: concurrency, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
@@ -108,10 +108,10 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	return c, nil
 }
 
-// Apart is a client for the same server, and of the same Requests, with
+// Separate is a client for the same server, and of the same Requests, with
 // connections of its own: what hangs on the client's does not hang on them. It
 // retries nothing, and has no Gate.
-func (c *Client) Apart() *Client {
+func (c *Client) Separate() *Client {
 	config, o := rest.CopyConfig(c.config), c.options
 	if config.Proxy == nil {
 		config.Proxy = http.ProxyFromEnvironment // the default; but client-go shares no connection where it is set
@@ -127,7 +127,7 @@ func (c *Client) Apart() *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// OnSecret sets who is given every object that was read and may hold a Secret:
+// OnSecret sets the function that gets every object that was read and may hold a Secret:
 // Secrets, and custom resources.
 func (c *Client) OnSecret(take func(*unstructured.Unstructured)) { c.onSecret.Store(&take) }
 
@@ -139,10 +139,10 @@ func (c *Client) secret(u *unstructured.Unstructured) {
 	}
 }
 
-// OnRetry sets who is told of every transient answer, before the pause that
-// follows it. ctx is that of the call.
-func (c *Client) OnRetry(tell func(ctx context.Context, err error, attempt int)) {
-	c.onRetry.Store(&tell)
+// OnRetry sets the function that every transient answer is reported to, before
+// the pause that follows it. ctx is that of the call.
+func (c *Client) OnRetry(report func(ctx context.Context, err error, attempt int)) {
+	c.onRetry.Store(&report)
 }
 
 // Forces says whether applies take fields that other managers own.
@@ -157,38 +157,3 @@ func withAnyVersion(config *rest.Config) *rest.Config {
 	config.GroupVersion = &metav1.SchemeGroupVersion
 	return config
 }
-
-// courtesy limits the client's rate only where the server cannot look after
-// itself: one with priority and fairness says so in every answer.
-type courtesy struct {
-	limited atomic.Pointer[flowcontrol.RateLimiter]
-}
-
-const (
-	courtesyQPS   = 50 // as kubectl does
-	courtesyBurst = 300
-)
-
-// learn is called with the first good answer's headers (a load balancer's own
-// say nothing of the server), before there is traffic worth limiting.
-func (l *courtesy) learn(header http.Header) {
-	if header.Get("X-Kubernetes-PF-FlowSchema-UID") == "" {
-		limiter := flowcontrol.NewTokenBucketRateLimiter(courtesyQPS, courtesyBurst)
-		l.limited.Store(&limiter)
-	}
-}
-
-func (l *courtesy) limiter() flowcontrol.RateLimiter {
-	if limiter := l.limited.Load(); limiter != nil {
-		return *limiter
-	}
-	return unlimited
-}
-
-var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
-
-func (l *courtesy) TryAccept() bool                { return l.limiter().TryAccept() }
-func (l *courtesy) Accept()                        { l.limiter().Accept() }
-func (l *courtesy) Stop()                          {}
-func (l *courtesy) QPS() float32                   { return l.limiter().QPS() }
-func (l *courtesy) Wait(ctx context.Context) error { return l.limiter().Wait(ctx) }

@@ -14,20 +14,20 @@ const MaxConcurrency = 64
 const (
 	firstWidth = 32
 	leastWidth = 2
-	// Twice the time that an unhurried server takes means that about as many
-	// requests wait there as are worked on: more are likely to wait as well.
-	hurried = 2
+	// Twice the time of the fastest window means that about as many requests wait at
+	// the server as are worked on: more are likely to wait as well.
+	slowed = 2
 	// A trial that was in vain is repeated after so many windows: what is sent
 	// by then may be of another kind.
-	patience = 8
+	trialRest = 8
 )
 
-// pace bounds the writes (PATCH and DELETE, dry runs too) that are under way at
+// concurrency bounds the writes (PATCH and DELETE, dry runs too) that are under way at
 // once. It grows while answers come about as fast as ever. When they do not, it
 // tries whether more requests get more answers all the same, as behind a slow
 // webhook, and takes that back if they do not, as where they wait for a
-// processor. Told to slow down (429), it halves.
-type pace struct {
+// processor. On 429 (too many requests) it halves.
+type concurrency struct {
 	fixed bool
 
 	mu      sync.Mutex
@@ -49,111 +49,111 @@ type pace struct {
 	rest   int     // windows until the next
 }
 
-func newPace(width int) *pace {
+func newConcurrency(width int) *concurrency {
 	if width > 0 {
-		return &pace{width: width, fixed: true}
+		return &concurrency{width: width, fixed: true}
 	}
-	return &pace{width: firstWidth}
+	return &concurrency{width: firstWidth}
 }
 
 // Concurrency is how many writes are worth having under way at the moment.
 func (c *Client) Concurrency() int {
-	c.pace.mu.Lock()
-	defer c.pace.mu.Unlock()
-	return c.pace.width
+	c.concurrency.mu.Lock()
+	defer c.concurrency.mu.Unlock()
+	return c.concurrency.width
 }
 
 // enter waits for a place.
-func (p *pace) enter(ctx context.Context) error {
-	p.mu.Lock()
-	if p.busy < p.width && len(p.waiting) == 0 {
-		p.busy++
-		p.full = p.full || p.busy == p.width
-		p.mu.Unlock()
+func (c *concurrency) enter(ctx context.Context) error {
+	c.mu.Lock()
+	if c.busy < c.width && len(c.waiting) == 0 {
+		c.busy++
+		c.full = c.full || c.busy == c.width
+		c.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
-	p.waiting = append(p.waiting, turn)
-	p.mu.Unlock()
+	c.waiting = append(c.waiting, turn)
+	c.mu.Unlock()
 	select {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at := slices.Index(p.waiting, turn); at >= 0 {
-		p.waiting = slices.Delete(p.waiting, at, at+1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := slices.Index(c.waiting, turn); at >= 0 {
+		c.waiting = slices.Delete(c.waiting, at, at+1)
 		return ctx.Err()
 	}
-	p.busy-- // its turn came at the same moment
-	p.next()
+	c.busy-- // its turn came at the same moment
+	c.next()
 	return ctx.Err()
 }
 
-// leave gives the place back, with what the request tells of the server: its
-// status (0 where there was no answer) and the time it took.
-func (p *pace) leave(now time.Time, took time.Duration, status int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy--
-	if !p.fixed {
-		p.learn(now, took, status)
+// leave gives the place back, with the status of the answer (0 for none) and the
+// time that it took.
+func (c *concurrency) leave(now time.Time, took time.Duration, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	if !c.fixed {
+		c.learn(now, took, status)
 	}
-	p.next()
+	c.next()
 }
 
 // next lets in who waits.
-func (p *pace) next() {
-	for p.busy < p.width && len(p.waiting) > 0 {
-		close(p.waiting[0])
-		p.waiting = p.waiting[1:]
-		p.busy++
+func (c *concurrency) next() {
+	for c.busy < c.width && len(c.waiting) > 0 {
+		close(c.waiting[0])
+		c.waiting = c.waiting[1:]
+		c.busy++
 	}
-	p.full = p.full || p.busy >= p.width
+	c.full = c.full || c.busy >= c.width
 }
 
-func (p *pace) learn(now time.Time, took time.Duration, status int) {
+func (c *concurrency) learn(now time.Time, took time.Duration, status int) {
 	switch {
 	case status == http.StatusTooManyRequests:
-		if now.After(p.quietTil) { // those under way were sent before we knew
-			p.width = max(p.width/2, leastWidth)
-			p.quietTil = now.Add(time.Second)
-			p.trial = false
+		if now.After(c.quietTil) { // those under way were sent before we knew
+			c.width = max(c.width/2, leastWidth)
+			c.quietTil = now.Add(time.Second)
+			c.trial = false
 		}
-		p.window(now)
+		c.window(now)
 		return
 	case status == 0:
 		return
-	case p.answers == 0 && p.begun.IsZero():
-		p.begun = now.Add(-took)
+	case c.answers == 0 && c.begun.IsZero():
+		c.begun = now.Add(-took)
 	}
-	p.answers++
-	p.took += took
-	if p.answers < p.width {
+	c.answers++
+	c.took += took
+	if c.answers < c.width {
 		return
 	}
-	mean, rate := p.took/time.Duration(p.answers), float64(p.answers)/max(now.Sub(p.begun), time.Microsecond).Seconds()
-	if p.fastest == 0 || mean < p.fastest {
-		p.fastest = mean
+	mean, rate := c.took/time.Duration(c.answers), float64(c.answers)/max(now.Sub(c.begun), time.Microsecond).Seconds()
+	if c.fastest == 0 || mean < c.fastest {
+		c.fastest = mean
 	}
 	switch {
-	case !p.full, !now.After(p.quietTil):
-	case p.fresh:
-		p.fresh = false
-	case p.trial && rate < 1.05*p.before:
-		p.width, p.trial, p.rest = p.back, false, patience
-	case p.rest > 0:
-		p.rest--
+	case !c.full, !now.After(c.quietTil):
+	case c.fresh:
+		c.fresh = false
+	case c.trial && rate < 1.05*c.before:
+		c.width, c.trial, c.rest = c.back, false, trialRest
+	case c.rest > 0:
+		c.rest--
 	default:
-		p.trial = mean >= hurried*p.fastest
-		p.fresh, p.before, p.back = p.trial, rate, p.width
-		p.width = min(p.width+p.width/2, MaxConcurrency)
+		c.trial = mean >= slowed*c.fastest
+		c.fresh, c.before, c.back = c.trial, rate, c.width
+		c.width = min(c.width+c.width/2, MaxConcurrency)
 	}
-	p.window(now)
+	c.window(now)
 }
 
 // window begins the next.
-func (p *pace) window(now time.Time) {
-	p.begun, p.answers, p.took, p.full = now, 0, 0, p.busy >= p.width
+func (c *concurrency) window(now time.Time) {
+	c.begun, c.answers, c.took, c.full = now, 0, 0, c.busy >= c.width
 }

@@ -10,7 +10,7 @@ import (
 // played lets a pace write to a server that works on so many requests at once,
 // each for so long, at the end of a wire; the rest of them wait there. It
 // returns the time when all are answered.
-func played(p *pace, now time.Time, requests, workers int, work, wire time.Duration) time.Time {
+func played(p *concurrency, now time.Time, requests, workers int, work, wire time.Duration) time.Time {
 	type request struct{ sent, answered time.Time }
 	var under []request
 	free := make([]time.Time, workers)
@@ -63,7 +63,7 @@ func TestPaceGrowsWhileItIsWorthSomething(t *testing.T) {
 		{"no wire and two cores: it waits in line", 2, 2 * time.Millisecond, 0, firstWidth, 2*firstWidth + firstWidth},
 		{"a slow webhook", 1000, 300 * time.Millisecond, time.Millisecond, MaxConcurrency, MaxConcurrency},
 	} {
-		p := newPace(0)
+		p := newConcurrency(0)
 		// Not so slow yet: what was fast once must not keep it from growing.
 		now := played(p, time.Unix(0, 0), 100, c.workers, c.work/4, c.wire)
 		played(p, now, 2000, c.workers, c.work, c.wire)
@@ -74,7 +74,7 @@ func TestPaceGrowsWhileItIsWorthSomething(t *testing.T) {
 }
 
 func TestPaceHalvesWhenToldTo(t *testing.T) {
-	p := newPace(0)
+	p := newConcurrency(0)
 	now := time.Unix(0, 0)
 	for range firstWidth { // sent at the same time, refused at the same time
 		if err := p.enter(t.Context()); err != nil {
@@ -101,7 +101,7 @@ func TestPaceHalvesWhenToldTo(t *testing.T) {
 }
 
 func TestPaceOfAFixedWidthStays(t *testing.T) {
-	p := newPace(3)
+	p := newConcurrency(3)
 	played(p, time.Unix(0, 0), 100, 64, time.Millisecond, 20*time.Millisecond)
 	p.busy++
 	p.leave(time.Unix(9, 0), time.Millisecond, 429)
@@ -111,7 +111,7 @@ func TestPaceOfAFixedWidthStays(t *testing.T) {
 }
 
 func TestPaceLetsWaitersIn(t *testing.T) {
-	p := newPace(1)
+	p := newConcurrency(1)
 	if err := p.enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}

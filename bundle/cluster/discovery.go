@@ -39,10 +39,10 @@ type kinds struct {
 // discovered, because the server behind an APIService is away, are no error
 // here: see Failed.
 func (c *Client) Discover(ctx context.Context) error {
-	if ahead := c.ahead; ahead != nil {
-		c.ahead = nil
+	if started := c.started; started != nil {
+		c.started = nil
 		select {
-		case err := <-ahead:
+		case err := <-started:
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("ask %s what it serves: %w", c.config.Host, ctx.Err())
@@ -51,11 +51,11 @@ func (c *Client) Discover(ctx context.Context) error {
 	return c.discover(ctx)
 }
 
-// StartDiscovery begins what the next Discover waits for.
+// StartDiscovery starts discovery early: the next Discover waits for its answer.
 func (c *Client) StartDiscovery(ctx context.Context) {
-	ahead := make(chan error, 1)
-	c.ahead = ahead
-	go func() { ahead <- c.discover(ctx) }()
+	started := make(chan error, 1)
+	c.started = started
+	go func() { started <- c.discover(ctx) }()
 }
 
 func (c *Client) discover(ctx context.Context) error {
@@ -109,7 +109,7 @@ func (c *Client) discover(ctx context.Context) error {
 }
 
 // keep takes over into the new knowledge what a later discovery in the same
-// run cannot tell: groups whose server is away at the moment, kinds that were
+// run cannot report: groups whose server is away at the moment, kinds that were
 // learned, versions that are preferred.
 func (k *kinds) keep(next *kinds) {
 	away := map[string]bool{}

@@ -43,12 +43,12 @@ func (c *Counter) add(verb string) {
 var verbs = request.RequestInfoFactory{APIPrefixes: setOf("api", "apis"), GrouplessAPIPrefixes: setOf("api")}
 
 type transport struct {
-	next    http.RoundTripper
-	counter *Counter
-	limiter *courtesy
-	pace    *pace
-	gate    *gate
-	once    sync.Once
+	next        http.RoundTripper
+	counter     *Counter
+	limiter     *defaultLimit
+	concurrency *concurrency
+	gate        *gate
+	once        sync.Once
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -74,7 +74,7 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 	if verb != "patch" && verb != "delete" {
 		return t.next.RoundTrip(r)
 	}
-	if err := t.pace.enter(r.Context()); err != nil {
+	if err := t.concurrency.enter(r.Context()); err != nil {
 		closeBody(r)
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 		status = response.StatusCode
 	}
 	now := time.Now()
-	t.pace.leave(now, now.Sub(begin), status)
+	t.concurrency.leave(now, now.Sub(begin), status)
 	return response, err
 }
 

@@ -21,8 +21,8 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 	return c.retryFor(ctx, c.options.RetryFor, try)
 }
 
-// firstContact bounds the retries of discovery: whoever gave a wrong address
-// does not want to wait long, a server that restarts is back by then.
+// firstContact bounds the retries of discovery: with a wrong
+// address nobody wants to wait long, and a server that restarts is back by then.
 const firstContact = 20 * time.Second
 
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
@@ -36,15 +36,15 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		if attempt == 1 {
 			deadline = time.Now().Add(bound)
 		}
-		wait := pause/2 + rand.N(pause/2+1) // a crowd must not come back as a crowd
+		wait := pause/2 + rand.N(pause/2+1) // many clients must not retry at the same moment
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = time.Duration(seconds) * time.Second
 		}
 		if time.Now().Add(wait).After(deadline) {
 			return err
 		}
-		if tell := c.onRetry.Load(); tell != nil {
-			(*tell)(ctx, err, attempt)
+		if report := c.onRetry.Load(); report != nil {
+			(*report)(ctx, err, attempt)
 		}
 		select {
 		case <-ctx.Done():

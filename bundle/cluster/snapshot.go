@@ -18,11 +18,11 @@ import (
 	"brine/bundle"
 )
 
-// Snapshot is the live objects as they were looked at before anything was planned.
+// Snapshot is the live state as it was read before the plan.
 type Snapshot struct {
 	Live map[bundle.ID]*unstructured.Unstructured
-	// Unknown are objects that may be there, but whose kind cannot be asked for: the
-	// server behind their APIService is away, or their CRD does not serve it now.
+	// Unknown are objects that may be there, but whose kind cannot be read: the server
+	// of their APIService is not available, or their CRD serves no version now.
 	Unknown map[bundle.ID]error
 
 	mu sync.Mutex
@@ -36,7 +36,7 @@ const (
 // Snapshot reads the live objects of members and others with as few requests as it
 // can: members by one LIST a kind through the selector of their label; what
 // that does not find by single GETs, or where there are many by a LIST of
-// metadata. Objects in namespaces that are not there are not asked for.
+// metadata. Objects in namespaces that do not exist are not read.
 //
 // Members, and those of others in certain, are absent only if that is proven:
 // where their kind is not served they are Unknown until it is.
@@ -124,7 +124,7 @@ func (v *Snapshot) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Un
 	v.Live[id] = u
 }
 
-func (v *Snapshot) doubt(id bundle.ID, err error) {
+func (v *Snapshot) addUnknown(id bundle.ID, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.Unknown[id] = err
@@ -160,7 +160,7 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 			group.Go(func() error {
 				live, err := c.Get(ctx, r, id)
 				if errors.Is(err, ErrNotServed) {
-					v.doubt(id, err)
+					v.addUnknown(id, err)
 					return nil
 				}
 				if err != nil {

@@ -21,15 +21,15 @@ type Seen struct {
 	Gone bool
 }
 
-// Synced tells that all objects of a resource (in Namespace, unless it is
+// Synced says that all objects of a resource (in Namespace, unless it is
 // empty) that were there when the watch began have been Seen.
 type Synced struct {
 	Resource  Resource
 	Namespace string
 }
 
-// Broken tells that a watch cannot be had: the right to it is missing, or the
-// kind is no longer served. It is told once a watch.
+// Broken says that a watch is not possible: the right to it is missing, or the
+// kind is no longer served. It is reported once a watch.
 type Broken struct {
 	Resource  Resource
 	Namespace string
@@ -37,12 +37,12 @@ type Broken struct {
 }
 
 // Watches are the watches of one run: one a resource and scope, begun when the
-// first object of the kind has something to wait for. What they see is told to
+// first object of the kind has something to wait for. What they see is reported to
 // one function, which must be quick.
 type Watches struct {
 	client   *Client
 	selector string
-	tell     func(any) // Seen, Synced or Broken
+	report   func(any) // Seen, Synced or Broken
 
 	mu      sync.Mutex
 	running map[watchKey]context.CancelFunc
@@ -56,8 +56,8 @@ type watchKey struct {
 
 // Watches makes the watches of a run over objects that match the label
 // selector.
-func (c *Client) Watches(labelSelector string, tell func(any)) *Watches {
-	return &Watches{client: c, selector: labelSelector, tell: tell, running: map[watchKey]context.CancelFunc{}}
+func (c *Client) Watches(labelSelector string, report func(any)) *Watches {
+	return &Watches{client: c, selector: labelSelector, report: report, running: map[watchKey]context.CancelFunc{}}
 }
 
 // Start watches a resource, in one namespace or, with "", in all. It returns
@@ -90,15 +90,15 @@ func (w *Watches) Start(ctx context.Context, r Resource, namespace string) bool 
 	}, w.client.dynamic), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{ObjectDescription: r.GVR.String()})
 	var broken sync.Once
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		// Anything else passes, and the informer tries again by itself.
+		// Other errors are transient: the informer tries again by itself.
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnauthorized(err) {
 			broken.Do(func() {
-				w.tell(Broken{Resource: r, Namespace: namespace, Err: err})
+				w.report(Broken{Resource: r, Namespace: namespace, Err: err})
 				cancel()
 			})
 		}
 	})
-	// Only what the rules of readiness look at is kept in memory.
+	// Readiness does not need managedFields: they are not kept in memory.
 	_ = informer.SetTransform(func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			u.SetManagedFields(nil)
@@ -111,13 +111,13 @@ func (w *Watches) Start(ctx context.Context, r Resource, namespace string) bool 
 		DeleteFunc: func(o any) { w.seen(o, true) },
 	})
 	if err != nil {
-		w.tell(Broken{Resource: r, Namespace: namespace, Err: err})
+		w.report(Broken{Resource: r, Namespace: namespace, Err: err})
 		return true
 	}
 	w.done.Go(func() { informer.RunWithContext(ctx) })
 	w.done.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			w.tell(Synced{Resource: r, Namespace: namespace})
+			w.report(Synced{Resource: r, Namespace: namespace})
 		}
 	})
 	return true
@@ -133,10 +133,10 @@ func (w *Watches) seen(o any, isGone bool) {
 	}
 	w.client.secret(u)
 	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: u.GroupVersionKind().GroupKind()}
-	w.tell(Seen{ID: id, Live: u, Gone: isGone})
+	w.report(Seen{ID: id, Live: u, Gone: isGone})
 }
 
-// Stop ends all watches and waits until nothing more is told.
+// Stop ends all watches and waits until nothing more is reported.
 func (w *Watches) Stop() {
 	w.mu.Lock()
 	for _, cancel := range w.running {

@@ -73,15 +73,15 @@ func (g *Guard) Holds(id bundle.ID) bool {
 func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bundle.Contents) Verdict {
 	owner := live.GetAnnotations()[inventory.OwningInventory]
 	asked := g.Absent[id]
-	reason, keep := keeps(live)
+	keptBy := KeptBy(live.GetAnnotations())
 	same, twice := g.Same[live.GetUID()]
 	controller := metav1.GetControllerOf(live)
 	defined, _ := bundle.DefinitionOf(live)
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
-	case keep:
-		return Verdict{Action: Detached, Reason: reason}
+	case keptBy != "":
+		return Verdict{Action: Detached, Reason: keptBy}
 	case twice:
 		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
 	case owner != g.Inventory && owner != "":
@@ -107,25 +107,6 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	}
 	return Verdict{Action: Pruned}
 }
-
-// Keeps says whether an annotation forbids to delete an object.
-func Keeps(annotations map[string]string) (string, bool) {
-	for _, key := range []string{bundle.OnRemove, bundle.LifecycleDeletion} {
-		if value := annotations[key]; value != "" && value == keeping[key] {
-			return key + ": " + value, true
-		}
-	}
-	return "", false
-}
-
-// keeping are the annotations that forbid to delete an object (cli-utils'
-// common.NoDeletion).
-var keeping = map[string]string{
-	bundle.OnRemove:          "keep",
-	bundle.LifecycleDeletion: "detach",
-}
-
-func keeps(live *unstructured.Unstructured) (string, bool) { return Keeps(live.GetAnnotations()) }
 
 // Follows says whether a step that is to be deleted stays when one that has to go
 // before it stays: a Namespace, a CRD or an APIService never goes without what is

@@ -36,7 +36,7 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 		case <-time.After(pause):
 		}
 		if client == nil {
-			client = l.client.Apart()
+			client = l.client.Separate()
 		}
 		switch err := l.renewOnce(ctx, client); {
 		case ctx.Err() != nil:

@@ -10,14 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"brine/bundle"
 )
-
-// pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
-const pageSize = 500
 
 // Write says how one write is done.
 type Write struct {
@@ -37,13 +32,6 @@ func (w Write) dryRun() []string {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
-}
-
-func (c *Client) resource(r Resource, namespace string) dynamic.ResourceInterface {
-	if r.Namespaced && namespace != "" {
-		return c.dynamic.Resource(r.GVR).Namespace(namespace)
-	}
-	return c.dynamic.Resource(r.GVR)
 }
 
 // dryRunTries is how often a dry run asks for a webhook that cannot be reached.
@@ -190,81 +178,6 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 		}
 	}
 	return fmt.Sprint(live.GetLabels(), live.GetAnnotations()) == fmt.Sprint(meant.GetLabels(), meant.GetAnnotations())
-}
-
-// Get reads one object; nil and no error when it is proven not to be there.
-func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructured.Unstructured, error) {
-	var live *unstructured.Unstructured
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		live, err = c.resource(r, id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-		return err
-	})
-	if err != nil {
-		if missing, err := c.missing(ctx, r, err); !missing {
-			return nil, err
-		}
-		return nil, nil
-	}
-	c.secret(live)
-	return live, nil
-}
-
-// List reads all objects of a resource that the label selector matches;
-// namespace "" reads all namespaces.
-func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
-	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
-	items, err := listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
-		page, err := c.resource(r, namespace).List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.GetContinue(), nil
-	})
-	for i := range items {
-		c.secret(&items[i])
-	}
-	return items, err
-}
-
-// ListMetadata is List for when names, labels, annotations and owners are
-// enough.
-func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelSelector string) ([]metav1.PartialObjectMetadata, error) {
-	resource := metadata.ResourceInterface(c.metadata.Resource(r.GVR))
-	if namespace != "" && r.Namespaced {
-		resource = c.metadata.Resource(r.GVR).Namespace(namespace)
-	}
-	o := metav1.ListOptions{LabelSelector: labelSelector, Limit: 2 * pageSize}
-	return listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
-		page, err := resource.List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.Continue, nil
-	})
-}
-
-// listAll reads a list page by page, each with its retries. (client-go's pager
-// copies each item, and has no place for the retries.)
-func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (items []T, err error) {
-	for {
-		var page []T
-		var next string
-		err := c.retry(ctx, func(ctx context.Context) (err error) {
-			page, next, err = list(ctx, o)
-			return err
-		})
-		switch {
-		case apierrors.IsResourceExpired(err) && o.Continue != "":
-			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
-			continue
-		case err != nil:
-			return nil, err
-		}
-		items = append(items, page...)
-		if o.Continue = next; next == "" {
-			return items, nil
-		}
-	}
 }
 
 // Deletion is what is asked of a DELETE.

@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// contents says of everything found whether it would be lost.
+func (s *search) contents(ctx context.Context) map[bundle.ID]bundle.Contents {
+	unmanaged := map[bundle.ID][]string{}
+	for _, i := range s.found {
+		if s.expendable(ctx, i) {
+			continue
+		}
+		if s.namespaces[i.id.Namespace] {
+			unmanaged[namespaceID(i.id.Namespace)] = append(unmanaged[namespaceID(i.id.Namespace)], bundle.Name(i.id))
+		}
+		if holder, ok := s.holders[i.id.GroupKind]; ok {
+			unmanaged[holder] = append(unmanaged[holder], bundle.Name(i.id))
+		}
+	}
+	all := map[bundle.ID]bundle.Contents{}
+	for _, u := range s.Holders {
+		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Name: u.GetName()}
+		slices.Sort(unmanaged[id])
+		slices.Sort(s.unknown[id])
+		all[id] = bundle.Contents{Unmanaged: slices.Compact(unmanaged[id]), Unknown: slices.Compact(s.unknown[id])}
+	}
+	return all
+}
+
+// expendable says whether an object goes without anybody losing it: it is deleted
+// already, or its owners are, or it comes with the namespace.
+func (s *search) expendable(ctx context.Context, i *item) bool {
+	if known, ok := s.expendables[i.meta.UID]; ok {
+		return known
+	}
+	s.expendables[i.meta.UID] = false // owners in a circle own themselves
+	s.expendables[i.meta.UID] = s.isExpendable(ctx, i)
+	return s.expendables[i.meta.UID]
+}
+
+func (s *search) isExpendable(ctx context.Context, i *item) bool {
+	owned := func(owner metav1.OwnerReference) bool { return s.ownerGoes(ctx, i.id.Namespace, owner) }
+	switch {
+	case s.deleted[i.meta.UID], i.meta.DeletionTimestamp != nil:
+		return true
+	case s.Keeps(i.meta.Annotations):
+		return false
+	case s.automatic(i):
+		return true
+	}
+	owners := i.meta.OwnerReferences
+	return len(owners) > 0 && !s.Orphan && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !owned(o) })
+}
+
+// ownerGoes says whether an owner is deleted, or gone: the garbage collector
+// deletes what it owned.
+func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.OwnerReference) bool {
+	if s.deleted[owner.UID] {
+		return true
+	}
+	if i, ok := s.found[owner.UID]; ok {
+		return s.expendable(ctx, i)
+	}
+	if known, ok := s.expendables[owner.UID]; ok {
+		return known
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return false
+	}
+	gk := gv.WithKind(owner.Kind).GroupKind()
+	if s.listed[place{gk, namespace}] {
+		return true // all of them were listed, and it is not there
+	}
+	r, err := s.client.Any(gk)
+	if err != nil {
+		return false
+	}
+	id := bundle.ID{GroupKind: gk, Name: owner.Name}
+	if r.Namespaced {
+		id.Namespace = namespace
+	}
+	live, err := s.client.Get(ctx, r, id)
+	switch {
+	case err != nil:
+		return false
+	case live == nil || live.GetUID() != owner.UID:
+		s.expendables[owner.UID] = true
+		return true
+	}
+	return s.expendable(ctx, &item{id: id, meta: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		UID: live.GetUID(), DeletionTimestamp: live.GetDeletionTimestamp(), OwnerReferences: live.GetOwnerReferences(), Annotations: live.GetAnnotations(),
+	}}})
+}
+
+// automatic says whether an object comes with the namespace, or with what is
+// deleted in it.
+func (s *search) automatic(i *item) bool {
+	switch i.id.GroupKind {
+	case bundle.ServiceAccountKind:
+		return i.id.Name == "default"
+	case bundle.ConfigMapKind:
+		return i.id.Name == "kube-root-ca.crt" || i.id.Name == "openshift-service-ca.crt" || s.Auxiliary(i.meta.Labels)
+	case bundle.SecretKind:
+		return i.meta.Annotations["kubernetes.io/service-account.name"] != "" || s.Auxiliary(i.meta.Labels)
+	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
+		return i.meta.Labels[RoleLabel] != ""
+	case bundle.PersistentVolumeClaimKind:
+		return slices.ContainsFunc(s.Deleted, func(u *unstructured.Unstructured) bool { return Claims(u, &i.meta) })
+	}
+	return false
+}
+
+// Claims says whether a StatefulSet's controller made a PersistentVolumeClaim,
+// which has no owner: it is called <template>-<set>-<ordinal>, and carries the
+// labels of the set's selector (kube's getPersistentVolumeClaims).
+func Claims(set *unstructured.Unstructured, claim *metav1.PartialObjectMetadata) bool {
+	if set.GroupVersionKind().GroupKind() != bundle.StatefulSetKind || set.GetNamespace() != claim.Namespace {
+		return false
+	}
+	selector, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")
+	for key, value := range selector {
+		if claim.Labels[key] != value {
+			return false
+		}
+	}
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	return slices.ContainsFunc(templates, func(t any) bool {
+		template, _ := t.(map[string]any)
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		ordinal, ok := strings.CutPrefix(claim.Name, name+"-"+set.GetName()+"-")
+		return ok && ordinal != "" && strings.Trim(ordinal, "0123456789") == ""
+	})
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/redact"
+)
+
+// apply plans one object of the bundle.
+func (in *Input) apply(o *bundle.Object) (*Step, error) {
+	if o.ID.Name == "" {
+		return &Step{ID: o.ID, GVK: o.GVK, Object: o, Action: Created, Reason: "generateName: new in each run, not tracked"}, nil
+	}
+	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
+	in.Inventory.SetOwner(content)
+	body, err := json.Marshal(content.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Desired: DesiredHash(body)}
+	if redact.Holds(o.Content) {
+		s.key, s.hashless = in.Inventory.Key, in.Inventory.Key == nil
+	}
+	s.hashless = s.hashless || mutation.HasAnnotation(o.Content)
+	_, s.Member = in.Inventory.Members[o.ID]
+	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
+	if in.going(s.Live) {
+		s.Terminating, s.Live = s.Live, nil
+	}
+	if s.Live != nil && KeptBy(s.Live.GetAnnotations()) != "" {
+		s.Recreate = false // recreating deletes
+	}
+	if bundle.HoldsObjects(o.ID.GroupKind) {
+		// All that is in it would go with it.
+		s.Recreate = s.Recreate && in.Options.ForceNamespaces
+	}
+	why := ""
+	if s.Live != nil {
+		why = Refusal(s.Live, in.Inventory.ID, in.Options.Policy)
+	}
+	switch {
+	case s.Live == nil:
+		s.Action = Created
+		if err := in.Unknown[o.ID]; err != nil {
+			s.Action, s.Reason = Configured, "whether it is there cannot be known: "+err.Error()
+		}
+		return s, nil
+	case why != "":
+		s.Action, s.Blocked, s.Reason = Failed, why, why
+		return s, nil
+	case LeavesAlone(o):
+		s.Action, s.Reason = Unchanged, bundle.LifecycleMutation+": ignore"
+		return s, nil
+	}
+	s.Action = Configured
+	if mutation.HasAnnotation(o.Content) || Manages(s.Live, in.Options.TakeOverFrom) {
+		return s, nil // what is sent depends on more than the bundle
+	}
+	if !in.Options.VerifyFull {
+		known, ok := in.Inventory.Fingerprints[o.ID]
+		if now, fine := s.Fingerprint(s.Live); ok && fine && now == known {
+			s.Action = Unchanged
+		}
+	}
+	return s, nil
+}
+
+// Manages says whether one of the managers owns fields of the object itself.
+func Manages(live *unstructured.Unstructured, managers []string) bool {
+	return len(managers) > 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource == "" && slices.Contains(managers, entry.Manager)
+	})
+}
+
+// going says whether a live object is being deleted, by itself or with its
+// namespace.
+func (in *Input) going(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	namespace := in.Live[bundle.ID{GroupKind: bundle.NamespaceKind, Name: live.GetNamespace()}]
+	return live.GetDeletionTimestamp() != nil || live.GetNamespace() != "" && namespace != nil && namespace.GetDeletionTimestamp() != nil
+}
+
+// shallow copies an object as deep as Brand changes it.
+func shallow(object map[string]any) map[string]any {
+	out := make(map[string]any, len(object))
+	maps.Copy(out, object)
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		copied := make(map[string]any, len(meta)+2)
+		maps.Copy(copied, meta)
+		out["metadata"] = copied
+	}
+	return out
+}
+
+func (in *Input) mayRecreate(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(in.Options.Recreate, func(kind string) bool {
+		return kind == "*" || strings.EqualFold(kind, gk.Kind) || strings.EqualFold(kind, gk.String())
+	})
+}
+
+// Changed says whether the stored object differs from the live one, or we own
+// other fields of it than before.
+func Changed(live, stored *unstructured.Unstructured) bool {
+	if !diff.Equal(live, stored) {
+		return true
+	}
+	before, _ := liveHash(live)
+	after, _ := liveHash(stored)
+	return before != after
+}
