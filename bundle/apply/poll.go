@@ -21,12 +21,12 @@ type (
 )
 
 // poll asks for an object in every round from now on.
-func (e *execution) poll(n *node, after time.Duration) {
+func (e *scheduler) poll(n *node, after time.Duration) {
 	n.polled = true
 	e.pollAfter(n.resource, after)
 }
 
-func (e *execution) pollAfter(r cluster.Resource, pause time.Duration) {
+func (e *scheduler) pollAfter(r cluster.Resource, pause time.Duration) {
 	if e.polling[r.GVR] {
 		return
 	}
@@ -35,10 +35,9 @@ func (e *execution) pollAfter(r cluster.Resource, pause time.Duration) {
 }
 
 // pollDue asks for those of a kind that are still waited for.
-func (e *execution) pollDue(r cluster.Resource) {
+func (e *scheduler) pollDue(r cluster.Resource) {
 	var nodes []*node
 	for _, n := range e.nodes {
-		// The state first: while a node is acting its resource is its applier's.
 		if (n.state == waiting || n.state == failing) && n.polled && n.resource.GVR == r.GVR {
 			nodes = append(nodes, n)
 		}
@@ -47,11 +46,11 @@ func (e *execution) pollDue(r cluster.Resource) {
 		e.polling[r.GVR] = false
 		return
 	}
-	e.look(r, nodes, func() { e.send(polled{r}) })
+	e.read(r, nodes, func() { e.send(polled{r}) })
 }
 
-// look asks for objects that no watch told of.
-func (e *execution) look(r cluster.Resource, nodes []*node, done func()) {
+// read asks for objects that no watch has seen.
+func (e *scheduler) read(r cluster.Resource, nodes []*node, done func()) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -60,8 +59,8 @@ func (e *execution) look(r cluster.Resource, nodes []*node, done func()) {
 		ids[i], byID[n.ID] = n.ID, n
 	}
 	go func() {
-		e.client.Poll(e.work, r, ids, e.inv.Selector(), func(id bundle.ID, live *unstructured.Unstructured, err error) {
-			e.send(looked{node: byID[id], live: live, err: err})
+		e.Client.Poll(e.requests, r, ids, e.Selector, func(id bundle.ID, live *unstructured.Unstructured, err error) {
+			e.send(polledObject{node: byID[id], live: live, err: err})
 		})
 		if done != nil {
 			done()
@@ -69,7 +68,7 @@ func (e *execution) look(r cluster.Resource, nodes []*node, done func()) {
 	}()
 }
 
-func (e *execution) lookedAt(m looked) {
+func (e *scheduler) observed(m polledObject) {
 	n := m.node
 	if n.state != waiting && n.state != failing || m.err != nil {
 		return

@@ -3,7 +3,6 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,38 +15,39 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/report"
+	"brine/bundle/write"
 )
 
 // receive handles one message of an applier or a watch.
-func (e *execution) receive(m any) {
+func (e *scheduler) receive(m any) {
 	switch m := m.(type) {
-	case outcome:
+	case written:
 		e.acted(m)
 	case retried:
-		m.node.result.Reason = ""
-		m.node.doubtful = m.node.doubtful || !cluster.Refused(m.err)
-		e.record.Emit(report.Event{Type: report.Retrying, Object: m.node.result, Error: m.err.Error(), Attempt: m.attempt})
+		m.node.Result.Reason = ""
+		m.node.Uncertain = m.node.Uncertain || !cluster.Refused(m.err)
+		e.Record.Emit(report.Event{Type: report.Retrying, Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
 		e.probed(m)
 	case cluster.Seen:
-		e.heard[m.ID.GroupKind] = time.Now()
+		e.lastSeen[m.ID.GroupKind] = time.Now()
 		if n := e.byID[m.ID]; n != nil {
-			n.seen, n.checked = true, time.Now()
+			n.watched, n.checked = true, time.Now()
 			e.observe(n, m.Live, m.Gone)
 		}
 	case cluster.Synced:
 		// What the watch should have told of, and did not, is asked for.
 		var missed []*node
 		for _, n := range e.nodes {
-			if (n.state == waiting || n.state == failing) && !n.seen && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace) {
+			if (n.state == waiting || n.state == failing) && !n.watched && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace) {
 				missed = append(missed, n)
 			}
 		}
-		e.look(m.Resource, missed, nil)
+		e.read(m.Resource, missed, nil)
 	case cluster.Broken:
 		e.broken(m)
-	case looked:
-		e.lookedAt(m)
+	case polledObject:
+		e.observed(m)
 	case due:
 		e.pollDue(m.resource)
 	case polled:
@@ -57,56 +57,56 @@ func (e *execution) receive(m any) {
 }
 
 // acted settles what the server answered.
-func (e *execution) acted(o outcome) {
-	n := o.node
-	n.result.ActedAt = e.record.Seconds()
-	e.quiet = time.Now()
-	for _, w := range o.warnings {
-		e.record.Warn(bundle.Name(n.ID) + ": " + w)
+func (e *scheduler) acted(w written) {
+	n := w.node
+	n.resource = w.Resource
+	n.Result.ActedAt = e.Record.Seconds()
+	e.reported = time.Now()
+	for _, warning := range w.Warnings {
+		e.Record.Warn(bundle.Name(n.ID) + ": " + warning)
 	}
-	if o.err != nil {
-		n.result.Error = o.err.Error()
-		var others *notOurs
-		n.refused = cluster.Refused(o.err) || errors.As(o.err, &others)
-		e.record.Fail(e.about(n, o.err.Error()))
-		e.lose(n, o.action, o.err.Error())
+	if w.Err != nil {
+		n.Result.Error = w.Err.Error()
+		var notOwned *write.NotOwned
+		n.Refused = cluster.Refused(w.Err) || errors.As(w.Err, &notOwned)
+		e.Record.Fail(n.Result.About(w.Err.Error()))
+		e.lose(n, w.Action, w.Err.Error())
 		return
 	}
-	n.result.Action = o.action
-	n.stored, n.latest = o.stored, o.stored
-	n.print, n.printed = o.print, o.printed
+	n.Result.Action = w.Action
+	n.stored, n.Latest = w.Stored, w.Stored
+	n.Fingerprint, n.HasFingerprint = w.Fingerprint, w.HasFingerprint
 	if n.Deletes() {
-		if o.reason != "" {
-			n.Reason, n.result.Reason = o.reason, o.reason
+		if w.Reason != "" {
+			n.Reason, n.Result.Reason = w.Reason, w.Reason
 		}
-		if o.action == plan.Detached && n.Action == plan.Pruned {
+		if w.Action == plan.Detached && n.Action == plan.Pruned {
 			e.follow(n)
 		}
-		e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
-		if o.gone {
+		e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
+		if w.Gone {
 			e.settle(n)
 			return
 		}
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
-	if o.before != nil {
-		n.Live = o.before
+	if w.Before != nil {
+		n.Live = w.Before
 	}
-	if o.before != nil && !o.secret && !copiesSecret(o.before) {
-		d := e.record.Secrets.Diff(o.before, n.stored)
-		n.result.Diff, n.result.Changes = d.Unified, d.Changes
+	if w.Before != nil && !w.Secret && !write.CopiesSecret(w.Before) {
+		d := e.Record.Secrets.Diff(w.Before, n.stored)
+		n.Result.Diff, n.Result.Changes = d.Unified, d.Changes
 	}
-	e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
+	e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
 	n.applied = true
-	e.recent.note(n.Object, o.action)
 	e.meet(n, order.Applied)
 	e.assess(n, n.stored)
 }
 
 // follow makes stay what an object needs that was to be deleted, and is detached
 // after all.
-func (e *execution) follow(n *node) {
+func (e *scheduler) follow(n *node) {
 	n.Action = plan.Detached
 	for _, edge := range e.dependents[n.index] {
 		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
@@ -118,23 +118,23 @@ func (e *execution) follow(n *node) {
 
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is waited for all the same.
-func (e *execution) settleUnchanged(n *node) {
-	n.applied, n.stored, n.latest = true, n.Live, n.Live
-	if r, err := e.client.Resource(n.GVK); err == nil {
+func (e *scheduler) settleUnchanged(n *node) {
+	n.applied, n.stored, n.Latest = true, n.Live, n.Live
+	if r, err := e.Client.Resource(n.GVK); err == nil {
 		n.resource = r
 	}
-	e.record.Emit(report.Event{Type: report.Acted, Object: n.result})
+	e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
 	e.meet(n, order.Applied)
 	e.assess(n, n.Live)
 }
 
 // assess judges an object just after it was applied.
-func (e *execution) assess(n *node, live *unstructured.Unstructured) {
+func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	if !ready.Waits(n.GVK, n.rules) {
 		e.settle(n)
 		return
 	}
-	status := ready.Of(live, n.rules, e.hints)
+	status := ready.Of(live, n.rules, e.Hints)
 	if status.State == ready.Ready {
 		e.becameReady(n)
 		return
@@ -143,12 +143,12 @@ func (e *execution) assess(n *node, live *unstructured.Unstructured) {
 }
 
 // wait begins to wait for an object, through a watch of its kind.
-func (e *execution) wait(n *node, status ready.Status) {
+func (e *scheduler) wait(n *node, status ready.Status) {
 	e.set(n, waiting)
 	n.since, n.checked = time.Now(), time.Now()
-	if e.halted != nil { // its request was under way when the run ended
+	if e.ended != nil { // its request was under way when the run ended
 		n.reason = status.Reason
-		e.settleNotReady(n, report.StateNotReady, e.halted.Error()+": "+status.Reason)
+		e.settleNotReady(n, report.StateNotReady, e.ended.Error()+": "+status.Reason)
 		return
 	}
 	e.progress(n, status)
@@ -164,18 +164,18 @@ func (e *execution) wait(n *node, status ready.Status) {
 		e.poll(n, pollEvery)
 		return
 	}
-	e.watches.Start(e.work, n.resource, scope)
+	e.watches.Start(e.requests, n.resource, scope)
 }
 
 func watchName(n *node, namespace string) string { return n.resource.GVR.String() + " " + namespace }
 
-func (e *execution) labelled(live *unstructured.Unstructured) bool {
-	key, value, _ := strings.Cut(e.inv.Selector(), "=")
+func (e *scheduler) labelled(live *unstructured.Unstructured) bool {
+	key, value, _ := strings.Cut(e.Selector, "=")
 	return live.GetLabels()[key] == value
 }
 
 // scopeOf is the namespace to watch for a kind: the only one there is, or all.
-func (e *execution) scopeOf(n *node) string {
+func (e *scheduler) scopeOf(n *node) string {
 	if e.scopes == nil {
 		e.scopes = map[string]string{}
 		for _, other := range e.nodes {
@@ -191,18 +191,18 @@ func (e *execution) scopeOf(n *node) string {
 }
 
 // progress tells why an object is not ready, when that changed.
-func (e *execution) progress(n *node, status ready.Status) {
+func (e *scheduler) progress(n *node, status ready.Status) {
 	if n.reason == status.Reason && n.reason != "" {
 		return
 	}
 	n.reason = status.Reason
-	n.result.Reason = status.Reason
-	e.quiet = time.Now()
-	e.record.Emit(report.Event{Type: report.Waiting, Object: n.result, Reason: status.Reason})
+	n.Result.Reason = status.Reason
+	e.reported = time.Now()
+	e.Record.Emit(report.Event{Type: report.Waiting, Object: n.Result, Reason: status.Reason})
 }
 
 // observe judges an object that a watch, or a GET, has seen.
-func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool) {
+func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool) {
 	if n.state != waiting && n.state != failing {
 		return
 	}
@@ -214,12 +214,12 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 		case gone, live.GetUID() != n.Live.GetUID():
 			e.settle(n)
 		default:
-			e.progress(n, ready.Status{Reason: deleting(live)})
+			e.progress(n, ready.Status{Reason: ready.Terminating(live)})
 		}
 		return
 	}
 	if !gone {
-		n.latest = live
+		n.Latest = live
 	}
 	if gone {
 		status := ready.Deleted(live, n.rules)
@@ -233,23 +233,23 @@ func (e *execution) observe(n *node, live *unstructured.Unstructured, gone bool)
 	if n.stored != nil && live.GetUID() == n.stored.GetUID() && live.GetGeneration() < n.stored.GetGeneration() {
 		return // older than what we applied
 	}
-	switch status := ready.Of(live, n.rules, e.hints); status.State {
+	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
 		e.becameReady(n)
 	case ready.Failed:
 		if n.state == waiting {
 			e.set(n, failing)
-			n.result.Ready = report.StateFailed
+			n.Result.Ready = report.StateFailed
 			n.reason = status.Reason
-			n.result.Reason = status.Reason
-			e.quiet = time.Now()
-			e.record.Emit(report.Event{Type: report.NotReady, Object: n.result, Reason: status.Reason})
+			n.Result.Reason = status.Reason
+			e.reported = time.Now()
+			e.Record.Emit(report.Event{Type: report.NotReady, Object: n.Result, Reason: status.Reason})
 		}
 		n.reason = status.Reason
 	default:
 		if n.state == failing {
 			e.set(n, waiting)
-			n.result.Ready = ""
+			n.Result.Ready = ""
 		}
 		e.progress(n, status)
 	}
@@ -269,33 +269,15 @@ func older(n *node, live *unstructured.Unstructured) bool {
 	return false
 }
 
-// deleting says what keeps a deleted object.
-func deleting(live *unstructured.Unstructured) string {
-	reason := "is being deleted"
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["status"] == "True" && (live.GetKind() == "Namespace" || condition["type"] == "Terminating") { // a CRD's
-			reason += fmt.Sprintf("; %v: %v", condition["reason"], condition["message"])
-		}
-	}
-	finalizers := slices.Clone(live.GetFinalizers())
-	more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
-	if finalizers = append(finalizers, more...); len(finalizers) > 0 {
-		reason += "; held by finalizers: " + strings.Join(finalizers, ", ")
-	}
-	return reason
-}
-
 // becameReady settles a ready object; a CRD whose resources wait for it only
 // after its versions are served.
-func (e *execution) becameReady(n *node) {
-	if n.ID.GroupKind == bundle.CRDKind && n.result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
+func (e *scheduler) becameReady(n *node) {
+	if n.ID.GroupKind == bundle.CRDKind && n.Result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
 		if n.probing {
 			return
 		}
 		n.probing = true
-		if e.halted != nil {
+		if e.ended != nil {
 			e.settle(n)
 			return
 		}
@@ -310,7 +292,7 @@ func (e *execution) becameReady(n *node) {
 	e.settle(n)
 }
 
-func (e *execution) probed(m served) {
+func (e *scheduler) probed(m served) {
 	if m.node.state != waiting && m.node.state != failing {
 		return
 	}
@@ -322,53 +304,87 @@ func (e *execution) probed(m served) {
 }
 
 // settle ends a node well: ready, or gone.
-func (e *execution) settle(n *node) {
+func (e *scheduler) settle(n *node) {
 	waited := n.state == waiting || n.state == failing
 	e.set(n, finished)
-	n.stored, n.latest = nil, nil // of thousands of objects, those that are done with are not kept
-	e.record.Settled()
-	n.result.ReadyAt = e.record.Seconds()
+	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
+	e.Record.Settled()
+	n.Result.ReadyAt = e.Record.Seconds()
 	if !n.Deletes() {
-		n.result.Ready, n.result.Reason = report.StateReady, n.Reason
-	} else if n.result.Action == plan.Pruned {
-		n.result.Reason = n.Reason
+		n.Result.Ready, n.Result.Reason = report.StateReady, n.Reason
+	} else if n.Result.Action == plan.Pruned {
+		n.Result.Reason = n.Reason
 	}
 	if waited {
-		e.quiet = time.Now()
-		e.record.Emit(report.Event{Type: report.BecameReady, Object: n.result})
+		e.reported = time.Now()
+		e.Record.Emit(report.Event{Type: report.BecameReady, Object: n.Result})
 	}
 	e.meet(n, order.Ready)
 }
 
 // settleNotReady ends the waiting for an object.
-func (e *execution) settleNotReady(n *node, how, reason string) {
-	n.result.Ready = how
+func (e *scheduler) settleNotReady(n *node, how, reason string) {
+	n.Result.Ready = how
 	if n.Deletes() {
-		n.result.Ready = report.StateNotReady
-		e.stuck = append(e.stuck, n.ID)
+		n.Result.Ready = report.StateNotReady
 	}
 	e.lose(n, "", reason)
 }
 
 // broken: a kind cannot be watched everywhere. It is watched by namespace, and
 // where that is forbidden as well, asked for now and then.
-func (e *execution) broken(m cluster.Broken) {
-	if e.unwatched == nil {
-		e.unwatched = map[string]bool{}
-	}
+func (e *scheduler) broken(m cluster.Broken) {
 	e.unwatched[m.Resource.GVR.String()+" "+m.Namespace] = true
+	polled := false
 	for _, n := range e.nodes {
-		// The state first: while a node is acting its resource is its applier's.
 		if (n.state != waiting && n.state != failing) || n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
 			continue
 		}
 		if m.Namespace == "" && n.ID.Namespace != "" && !e.unwatched[watchName(n, n.ID.Namespace)] {
-			e.watches.Start(e.work, n.resource, n.ID.Namespace)
+			e.watches.Start(e.requests, n.resource, n.ID.Namespace)
 			continue
 		}
-		if apierrors.IsForbidden(m.Err) {
-			e.record.Warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
-		}
+		polled = true
 		e.poll(n, pollEvery)
+	}
+	if polled && apierrors.IsForbidden(m.Err) {
+		e.Record.Warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
+	}
+}
+
+// servedTime bounds how long the versions of an established CRD may take to be
+// served.
+const servedTime = 30 * time.Second
+
+// probe waits until the versions of a CRD are served: it is established a
+// little before.
+func (e *scheduler) probe(n *node) {
+	resources := cluster.Defined(n.Object.Content)
+	go func() {
+		deadline := time.Now().Add(servedTime)
+		for _, r := range resources {
+			for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+				ok, err := e.Client.Serves(e.requests, r.GVR)
+				if ok {
+					break
+				}
+				if time.Now().After(deadline) || e.requests.Err() != nil {
+					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
+					return
+				}
+				select {
+				case <-e.requests.Done():
+				case <-time.After(pause):
+				}
+			}
+		}
+		e.send(served{node: n})
+	}()
+}
+
+func (e *scheduler) send(m any) {
+	select {
+	case e.messages <- m:
+	case <-e.requests.Done():
 	}
 }

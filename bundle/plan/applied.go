@@ -20,7 +20,11 @@ import (
 // apply plans one object of the bundle.
 func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if o.ID.Name == "" {
-		return &Step{ID: o.ID, GVK: o.GVK, Object: o, Action: Created, Reason: "generateName: new in each run, not tracked"}, nil
+		body, err := json.Marshal(o.Content.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		return &Step{ID: o.ID, GVK: o.GVK, Object: o, Body: body, Action: Created, Reason: "generateName: new in each run, not tracked"}, nil
 	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
 	in.Inventory.SetOwner(content)

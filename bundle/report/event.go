@@ -107,6 +107,16 @@ func (o *ObjectResult) ID() bundle.ID {
 	return id
 }
 
+// About is a message about the object: with its name, and where it is in the
+// bundle.
+func (o *ObjectResult) About(message string) string {
+	text := bundle.Name(o.ID()) + ": " + message
+	if at := o.Source.String(); at != "" {
+		text = at + ": " + text
+	}
+	return text
+}
+
 // Inventory names the inventory of a run.
 type Inventory struct {
 	Namespace string `json:"namespace"`
@@ -130,6 +140,16 @@ type Summary struct {
 	Seconds    float64        `json:"seconds"`
 }
 
+// DryRun says who answers instead of the cluster being changed.
+type DryRun string
+
+// The values of --dry-run.
+const (
+	None   DryRun = "none"   // the cluster is changed
+	Client DryRun = "client" // no server is asked
+	Server DryRun = "server" // the server answers, and stores nothing
+)
+
 // Result is what a run came to: the document of -o json, in apiVersion
 // brine.dev/v1. Fields are added to it, never renamed.
 type Result struct {
@@ -137,7 +157,7 @@ type Result struct {
 	Kind       string          `json:"kind"`
 	Command    string          `json:"command,omitempty"` // apply, preview, destroy, …
 	Inventory  Inventory       `json:"inventory"`
-	DryRun     string          `json:"dryRun"` // none, client, server
+	DryRun     DryRun          `json:"dryRun"`
 	Summary    Summary         `json:"summary"`
 	Objects    []*ObjectResult `json:"objects"`
 	Errors     []string        `json:"errors"`

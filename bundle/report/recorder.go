@@ -23,7 +23,7 @@ const (
 type Header struct {
 	Command   string // apply, preview, destroy, …
 	Inventory Inventory
-	DryRun    string // none, client, server
+	DryRun    DryRun
 	// Detailed: the exit code is ExitChanges where there are changes.
 	Detailed bool
 }

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/run"
 )
 
 // changeOptions are what the commands have in common that write objects: apply,
@@ -24,23 +24,23 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	c.runOptions.flags(cmd)
 	c.wait, c.verify, c.validation = "ready", "changed", "exit-early"
 	c.cluster.FieldValidation = metav1.FieldValidationStrict
-	c.options.Plan.Policy = plan.AdoptIfNoInventory
+	c.options.Planning.Policy = plan.AdoptIfNoInventory
 	enumFlag(cmd, &c.wait, "wait", "", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied", "ready", "applied")
 	enumFlag(cmd, &c.cluster.FieldValidation, "field-validation", "", "Strict, Warn or Ignore: what the server does about unknown and duplicate fields",
 		metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
-	enumFlag(cmd, &c.options.Plan.Policy, "inventory-policy", "",
+	enumFlag(cmd, &c.options.Planning.Policy, "inventory-policy", "",
 		"existing objects that may become members: must-match (none), adopt-if-no-inventory (those of no inventory) or adopt-all (those of other inventories too)",
 		plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll)
 	enumFlag(cmd, &c.validation, "validation", "", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1", "exit-early", "skip-invalid")
 	enumFlag(cmd, &c.verify, "verify", "", "changed: send nothing for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
 	f := cmd.Flags()
 	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "take fields that other field managers own")
-	f.StringSliceVar(&c.options.Plan.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields become brine's; those that the bundle does not set are removed")
-	f.BoolVar(&c.options.Plan.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
+	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields become brine's; those that the bundle does not set are removed")
+	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object failed or did not become ready within its own brine.dev/timeout; never if an object could not be applied")
-	f.BoolVar(&c.options.Plan.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
-	f.StringVar(&c.options.Plan.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
-	f.StringSliceVar(&c.options.Plan.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects may be deleted and created anew if a field is immutable")
+	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
+	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
+	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects may be deleted and created anew if a field is immutable")
 	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback; 0 keeps none")
 	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
 	f.StringVar(&c.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
@@ -50,11 +50,11 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 
 // settle finds the inventory, named by default after the bundle's file, and
 // reads --plan.
-func (c *changeOptions) settle(file string) (apply.Options, error) {
+func (c *changeOptions) settle(file string) (run.Options, error) {
 	o := c.runOptions.settle()
 	o.SkipInvalid = c.validation == "skip-invalid"
 	o.WaitApplied = c.wait == "applied"
-	o.Plan.VerifyFull = c.verify == "full"
+	o.Planning.VerifyFull = c.verify == "full"
 	var err error
 	if o.Inventory, err = c.where(file); err != nil {
 		return o, err
@@ -96,10 +96,10 @@ func (a *applyOptions) task(s streams) task {
 	}
 	o, err := a.settle(a.input.files[0])
 	a.input.skipInvalid = o.SkipInvalid
-	return task{o, err, func(ctx context.Context, _ *apply.Options) (*bundle.Bundle, error) {
+	return task{o, err, func(ctx context.Context, _ *run.Options) (*bundle.Bundle, error) {
 		b, err := a.input.read(ctx, s)
 		// A mistake until somebody says that it is none.
-		if err == nil && len(b.Objects)+len(b.Absent) == 0 && !o.Plan.AllowEmpty && !o.SkipInvalid {
+		if err == nil && len(b.Objects)+len(b.Absent) == 0 && !o.Planning.AllowEmpty && !o.SkipInvalid {
 			err = errEmpty
 		}
 		return b, err

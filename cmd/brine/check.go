@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -27,7 +27,7 @@ func newCheck(s streams) *cobra.Command {
 			if b == nil {
 				return &coded{report.ExitBadBundle, err}
 			}
-			c, checkErr := apply.Check(b, namespace, kubernetes)
+			c, checkErr := run.Check(b, namespace, kubernetes)
 			if checkErr != nil {
 				return &coded{report.ExitBadBundle, checkErr}
 			}

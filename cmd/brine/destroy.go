@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
-	"brine/bundle/apply"
+	"brine/bundle/run"
 )
 
 func newDestroy(s streams) *cobra.Command {
@@ -16,10 +16,10 @@ func newDestroy(s streams) *cobra.Command {
 	r.dryRunFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o := r.settle()
-		o.Plan.Destroy = true
+		o.Planning.Destroy = true
 		var err error
 		o.Inventory, err = r.where("")
-		return r.run(cmd, s, task{o, err, func(context.Context, *apply.Options) (*bundle.Bundle, error) { return &bundle.Bundle{}, nil }})
+		return r.run(cmd, s, task{o, err, func(context.Context, *run.Options) (*bundle.Bundle, error) { return &bundle.Bundle{}, nil }})
 	}
 	return cmd
 }

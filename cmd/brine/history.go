@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -25,7 +25,7 @@ func newHistory(s streams) *cobra.Command {
 		}
 		history, err := inv.History(ctx)
 		if err != nil {
-			return &coded{apply.ExitCode(err), err}
+			return &coded{run.ExitCode(err), err}
 		}
 		return shown("print the history", printHistory(s, h.format, inv, history))
 	})

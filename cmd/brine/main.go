@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"brine/bundle/apply"
 	"brine/bundle/report"
+	"brine/bundle/run"
 )
 
 func main() {
@@ -63,7 +63,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 		return report.ExitOK
 	}
 	code, reported := exitCodeOf(err)
-	if signalled := apply.SignalExit(ctx); signalled != 0 && !reported {
+	if signalled := run.SignalExit(ctx); signalled != 0 && !reported {
 		code = signalled
 	}
 	var late *unprinted

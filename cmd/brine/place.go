@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/inventory/store"
 )
 
@@ -105,7 +105,7 @@ func (p *place) load(ctx context.Context, s streams, o cluster.Options) (*store.
 	}
 	inv, err := store.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
 	if err != nil {
-		return nil, &coded{apply.ExitCode(err), err}
+		return nil, &coded{run.ExitCode(err), err}
 	}
 	if !inv.Exists() {
 		return nil, &coded{report.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}

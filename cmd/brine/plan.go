@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/run"
 )
 
 // savedPlan sets up --plan-out and --plan.
-func (r *changeOptions) savedPlan(o *apply.Options) error {
+func (r *changeOptions) savedPlan(o *run.Options) error {
 	if r.planOut != "" {
 		if o.DryRun != "server" {
 			return errors.New("--plan-out needs brine preview, or --dry-run=server")

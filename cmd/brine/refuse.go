@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"brine/bundle/apply"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
@@ -33,14 +33,14 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 		s.warn(err.Error())
 		return
 	}
-	o := apply.Options{Command: cmd.Name(), DryRun: "none"}
+	o := run.Options{Command: cmd.Name(), DryRun: "none"}
 	if o.Command == "preview" {
 		o.DryRun = "server"
 	}
 	if f := cmd.Flags().Lookup("dry-run"); f != nil {
-		o.DryRun = f.Value.String()
+		o.DryRun = report.DryRun(f.Value.String())
 	}
-	apply.Refuse(cmd.Context(), o, code, err, printer.Event)
+	run.Refuse(cmd.Context(), o, code, err, printer.Event)
 	_ = printer.Close()
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
@@ -56,12 +56,12 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 		if err != nil {
 			return err
 		}
-		repaired, err := apply.RepairInventory(cmd.Context(), client, apply.RepairOptions{
+		repaired, err := run.RepairInventory(cmd.Context(), client, run.RepairOptions{
 			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: r.allKinds, LockTimeout: r.lockTimeout,
 			Report: s.warn,
 		})
 		if err != nil {
-			return &coded{apply.ExitCode(err), err}
+			return &coded{run.ExitCode(err), err}
 		}
 		if err := shown("print the repair", printRepair(s, r.format, repaired)); err != nil {
 			return err
@@ -74,7 +74,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	return cmd
 }
 
-func printRepair(s streams, format string, r *apply.Repair) error {
+func printRepair(s streams, format string, r *run.Repair) error {
 	if format == "json" {
 		return output.JSON(s.out, r)
 	}

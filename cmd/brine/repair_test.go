@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/run"
 )
 
 // longNames are ConfigMaps that the head of an inventory cannot hold, because a
@@ -32,10 +32,10 @@ func configMaps(names ...string) string {
 	return documents(texts...)
 }
 
-func (s *scene) repair(flags ...string) (said, *apply.Repair) {
+func (s *scene) repair(flags ...string) (said, *run.Repair) {
 	s.Helper()
 	got := brine(s.TB, s.kubeconfig, append([]string{"inventory", "repair", "--inventory", s.inventory}, flags...)...)
-	var r apply.Repair
+	var r run.Repair
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil && got.exit < 2 {
 		s.Fatalf("%v: %s %s", err, got.stdout, got.stderr)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/inventory/store"
 )
 
@@ -37,13 +37,13 @@ func newRollback(s streams) *cobra.Command {
 			}
 		}
 		o, err := r.settle("")
-		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *apply.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
+		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
 	}
 	return cmd
 }
 
 // read reads the revision as a bundle.
-func (r *rollbackOptions) read(ctx context.Context, s streams, o *apply.Options) (*bundle.Bundle, error) {
+func (r *rollbackOptions) read(ctx context.Context, s streams, o *run.Options) (*bundle.Bundle, error) {
 	inv, err := r.load(ctx, s, r.cluster)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *rollbackOptions) read(ctx context.Context, s streams, o *apply.Options)
 		return nil, &coded{report.ExitBadBundle, err}
 	}
 	if err != nil {
-		return nil, &coded{apply.ExitCode(err), err}
+		return nil, &coded{run.ExitCode(err), err}
 	}
 	o.RevisionOptions = content.Options
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
@@ -70,7 +70,7 @@ func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int
 	}
 	history, err := inv.History(ctx)
 	if err != nil {
-		return 0, &coded{apply.ExitCode(err), err}
+		return 0, &coded{run.ExitCode(err), err}
 	}
 	for _, h := range history {
 		if h.Number < inv.Last().Number && h.Digest != inv.Last().Digest && h.Result == "applied" {

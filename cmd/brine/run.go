@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
@@ -31,7 +31,7 @@ type runOptions struct {
 	// kubernetes is the version that --dry-run=client takes the server to have.
 	kubernetes string
 	cluster    cluster.Options
-	options    apply.Options
+	options    run.Options
 }
 
 func (r *runOptions) flags(cmd *cobra.Command) {
@@ -43,7 +43,7 @@ func (r *runOptions) flags(cmd *cobra.Command) {
 	enumFlag(cmd, &r.cascade, "cascade", "", "deletion of an object's dependents: background, foreground or orphan", "background", "foreground", "orphan")
 	f := cmd.Flags()
 	f.StringVar(&r.reportFile, "report", "", "also write the result to this file: .json or .html")
-	f.BoolVar(&r.options.Plan.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even if they contain objects outside this inventory, or if their contents cannot be read")
+	f.BoolVar(&r.options.Planning.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even if they contain objects outside this inventory, or if their contents cannot be read")
 	f.BoolVar(&r.options.Detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only warnings and failures")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "also print unchanged objects and every reason to wait")
@@ -64,13 +64,13 @@ func (r *runOptions) dryRunFlag(cmd *cobra.Command) {
 // task is what a command makes of its options: how to run, and how to read the
 // bundle, which may add to the options.
 type task struct {
-	options apply.Options
+	options run.Options
 	err     error // what is wrong with the options
-	read    func(context.Context, *apply.Options) (*bundle.Bundle, error)
+	read    func(context.Context, *run.Options) (*bundle.Bundle, error)
 }
 
 // settle sets what follows from flags that take words.
-func (r *runOptions) settle() apply.Options {
+func (r *runOptions) settle() run.Options {
 	r.cluster.RetryFor = max(r.cluster.RetryFor, time.Nanosecond) // zero is a minute to cluster.Options
 	o := r.options
 	o.Cascade = map[string]metav1.DeletionPropagation{
@@ -89,7 +89,7 @@ func (r *runOptions) run(cmd *cobra.Command, s streams, t task) error {
 	if err != nil {
 		return &coded{report.ExitBadBundle, err}
 	}
-	ctx, stopped := apply.WithTimeout(cmd.Context(), r.options.Timeout)
+	ctx, stopped := run.WithTimeout(cmd.Context(), r.options.Timeout)
 	defer stopped()
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
@@ -111,12 +111,12 @@ func (r *runOptions) result(ctx context.Context, t task, printer output.Printer)
 		if c, ok := errors.AsType[*coded](err); ok {
 			code = c.code
 		}
-		return apply.Refuse(ctx, t.options, code, err, printer.Event)
+		return run.Refuse(ctx, t.options, code, err, printer.Event)
 	}
 	if t.options.DryRun == "client" {
-		return apply.Offline(ctx, b, t.options, r.kubernetes, printer.Event)
+		return run.Offline(ctx, b, t.options, r.kubernetes, printer.Event)
 	}
-	return apply.Run(ctx, client, b, t.options, printer.Event)
+	return run.Run(ctx, client, b, t.options, printer.Event)
 }
 
 // prepare makes the client and reads the bundle.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
@@ -21,9 +21,9 @@ func newStatus(s streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		result, err := apply.Status(ctx, client, where, version())
+		result, err := run.Status(ctx, client, where, version())
 		if err != nil {
-			return &coded{apply.ExitCode(err), err}
+			return &coded{run.ExitCode(err), err}
 		}
 		if err := shown("print the status", printStatus(s, o.format, result)); err != nil {
 			return err

@@ -17,7 +17,7 @@ type eventLine struct {
 	Time           string            `json:"time"`           // RFC 3339 with nanoseconds, UTC
 	ElapsedSeconds float64           `json:"elapsedSeconds"` // since the run began
 	Command        string            `json:"command,omitempty"`
-	DryRun         string            `json:"dryRun,omitempty"`
+	DryRun         report.DryRun     `json:"dryRun,omitempty"`
 	Inventory      *report.Inventory `json:"inventory,omitempty"`
 	Object         *eventObject      `json:"object,omitempty"`
 	Action         plan.Action       `json:"action,omitempty"`

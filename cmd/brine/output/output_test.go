@@ -84,7 +84,7 @@ func rich(dryRun string) []report.Event {
 		command = "preview"
 	}
 	header := &report.Result{
-		APIVersion: "brine.dev/v1", Kind: "Result", Command: command, DryRun: dryRun,
+		APIVersion: "brine.dev/v1", Kind: "Result", Command: command, DryRun: report.DryRun(dryRun),
 		Inventory: report.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"},
 	}
 	r.at(0, report.Event{Type: report.Started, Result: header})

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+
+	"brine/bundle"
+)
+
+// Outcome is what came of a step, as far as the steps that need it depend on it.
+type Outcome struct {
+	// Action is what was done. Skipped and Failed: nothing.
+	Action Action
+	// NotReady says why an object that was applied is not ready.
+	NotReady string
+}
+
+// settled says whether nothing came of the step.
+func (o Outcome) settled() bool { return o.Action == Failed || o.Action == Skipped }
+
+// Allows says whether a step may be carried out although the one it needs came
+// to nothing: an object may be deleted before one that the plan itself keeps,
+// where the plan says so.
+func (p *Plan) Allows(s *Step, need Need) bool {
+	on := p.Steps[need.Step]
+	return s.Deletes() && on.Action == Skipped && !on.Kept && need.Weak
+}
+
+// Because is the reason of a step that is skipped because of the one it needs.
+func (p *Plan) Because(s *Step, need Need, o Outcome) string {
+	why := "is not ready: " + o.NotReady
+	switch {
+	case o.Action == Failed:
+		why = "failed"
+	case o.Action == Skipped && s.Deletes():
+		why = "was kept"
+	case o.Action == Skipped:
+		why = "was skipped"
+	}
+	on := bundle.Name(p.Steps[need.Step].ID)
+	if s.Deletes() {
+		return fmt.Sprintf("kept: %s, which must be deleted first (%s), %s", on, need.Reason, why)
+	}
+	return fmt.Sprintf("needs %s %s (%s), which %s", on, need.Want, need.Reason, why)
+}
+
+// Propagate skips the steps that need one which came to nothing, and every
+// deletion once an object could not be applied. It changes the outcomes, which
+// are in the steps' order, and returns the reasons of those that it skipped.
+func (p *Plan) Propagate(outcomes []Outcome) map[int]string {
+	reasons := map[int]string{}
+	skip := func(i int, reason string) {
+		outcomes[i], reasons[i] = Outcome{Action: Skipped}, reason
+	}
+	notApplied := 0
+	for i, s := range p.Steps {
+		switch {
+		case s.Deletes() && notApplied > 0:
+			if s.Action != Skipped {
+				skip(i, NotApplied(notApplied))
+			}
+			continue
+		case s.Action == Unchanged, outcomes[i].Action == Failed, s.Deletes() && outcomes[i].Action == Skipped:
+		default:
+			for _, need := range s.Needs {
+				if on := outcomes[need.Step]; on.settled() && !p.Allows(s, need) {
+					skip(i, p.Because(s, need, on))
+					break
+				}
+			}
+		}
+		if !s.Deletes() && outcomes[i].settled() {
+			notApplied++
+		}
+	}
+	return reasons
+}
+
+// NotApplied is the reason to keep what would be pruned when some objects were
+// not applied.
+func NotApplied(count int) string {
+	return fmt.Sprintf("kept: %s could not be applied", bundle.Count(count, "object"))
+}
+
+// KeepsAll is the reason to prune nothing yet, or "": the old stays until the new
+// is applied and, if readiness counts, ready.
+func (p *Plan) KeepsAll(outcomes []Outcome, readiness bool) string {
+	notApplied, notReady := 0, []string(nil)
+	for i, s := range p.Steps {
+		switch {
+		case s.Deletes():
+		case outcomes[i].settled():
+			notApplied++
+		case outcomes[i].NotReady != "":
+			notReady = append(notReady, bundle.Name(s.ID))
+		}
+	}
+	switch {
+	case notApplied > 0:
+		return NotApplied(notApplied)
+	case len(notReady) == 0 || !readiness:
+		return ""
+	case len(notReady) == 1:
+		return fmt.Sprintf("kept: %s is not ready", notReady[0])
+	}
+	return fmt.Sprintf("kept: %s and %s are not ready", notReady[0], bundle.Count(len(notReady)-1, "more object"))
+}

@@ -1,0 +1,185 @@
+// Package preview asks the server what a plan would do, and changes nothing: no
+// object, not the inventory, not the lock. The input is a plan, the output one
+// Result for each of its steps. Steps are sent as a dry run by package write;
+// where the server cannot be asked, because a namespace, a CRD or an API is part
+// of the very bundle, a surrogate namespace, the CRD itself or the bundle's own
+// words take its place, and the Result says so.
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/validate"
+	"brine/bundle/write"
+	"brine/inventory/store"
+)
+
+// Who vouches for a Result, as ObjectResult.Verified says it.
+const (
+	byServer      = "server"
+	bySurrogate   = "server (surrogate namespace)"
+	byAccount     = "server (surrogate service account)"
+	byUpdate      = "server (as an update, with the fields taken over)"
+	byOtherName   = "server (surrogate name)"
+	byFingerprint = "server (unchanged since the last apply)"
+	byLeftAlone   = "server (left alone)"
+	ByCRD         = "bundle CRD"
+	Unverified    = "not verified: "
+)
+
+// Result is what a dry run says of one step.
+type Result struct {
+	Action   plan.Action
+	Reason   string
+	Stored   *unstructured.Unstructured // as it would be on the cluster; nil where there would be none, or that is not known
+	Verified string
+	Warnings []string
+	Err      error
+	// Hidden: what was sent holds values of a Secret, so no diff is shown.
+	Hidden bool
+}
+
+// Input is what a preview needs.
+type Input struct {
+	Client    *cluster.Client
+	Plan      *plan.Plan
+	Inventory *store.Inventory
+	Record    *report.Recorder
+	Options   write.Options
+	// Namespace is that of objects that name none.
+	Namespace string
+	// CRDs are those of the bundle that define objects of it.
+	CRDs *validate.CRDs
+}
+
+// Run asks about every step, in parallel, CRDs before what they define. denied
+// says whether a request was forbidden.
+func Run(ctx context.Context, in Input) (results []Result, denied bool, err error) {
+	p, err := prepare(ctx, in)
+	if err != nil {
+		return nil, false, err
+	}
+	results = make([]Result, len(in.Plan.Steps))
+	for _, definitions := range []bool{true, false} {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(cluster.MaxConcurrency)
+		for i, s := range in.Plan.Steps {
+			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions {
+				continue
+			}
+			group.Go(func() error {
+				results[i] = p.ask(report.WithStep(ctx, s), s)
+				return ctx.Err()
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, false, fmt.Errorf("preview: %w", errors.Join(err, context.Cause(ctx)))
+		}
+		if definitions {
+			p.learn(results)
+		}
+	}
+	Propagate(in.Plan, results)
+	return results, p.denied.Load(), nil
+}
+
+// previewer asks about single steps.
+type previewer struct {
+	Input
+	writer *write.Writer
+	steps  map[bundle.ID]*plan.Step
+	// fresh are the namespaces that this run would make.
+	fresh map[string]bool
+	// surrogates are namespaces that are there, the best first.
+	surrogates []string
+	// taken are the objects in the surrogates whose names clash.
+	taken map[bundle.ID]bool
+	// unborn are kinds that are not served yet, moved those whose CRD changes.
+	unborn, moved map[schema.GroupKind]bool
+	denied        atomic.Bool // some request was forbidden
+	homeless      bool        // the inventory's namespace is not there
+}
+
+// Propagate skips what apply would skip.
+func Propagate(p *plan.Plan, results []Result) {
+	outcomes := make([]plan.Outcome, len(results))
+	for i, r := range results {
+		outcomes[i].Action = r.Action
+	}
+	for i, reason := range p.Propagate(outcomes) {
+		skipped := Result{Action: plan.Skipped, Reason: reason}
+		if !p.Steps[i].Deletes() {
+			skipped.Verified, skipped.Warnings = results[i].Verified, results[i].Warnings
+		}
+		results[i] = skipped
+	}
+}
+
+// Report records the results of the steps.
+func Report(rec *report.Recorder, p *plan.Plan, objects []*report.ObjectResult, results []Result) {
+	for i, s := range p.Steps {
+		record(rec, s, objects[i], results[i])
+	}
+}
+
+func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result) {
+	o.Action, o.Verified = r.Action, r.Verified
+	if r.Reason != "" {
+		o.Reason = r.Reason
+	}
+	for _, w := range r.Warnings {
+		rec.Warn(bundle.Name(s.ID) + ": " + w)
+	}
+	var problems bundle.Problems
+	switch {
+	case errors.As(r.Err, &problems):
+		var lines []string
+		for _, p := range problems {
+			rec.Fail(p.Error())
+			lines = append(lines, fieldOf(p))
+		}
+		o.Error = strings.Join(lines, "\n")
+		o.Reason = o.Error
+	case r.Err != nil:
+		o.Error, o.Reason = r.Err.Error(), r.Err.Error()
+		rec.Fail(o.About(r.Err.Error()))
+	case s.Deletes() && s.Kept && r.Action == plan.Skipped:
+		rec.Fail(o.About("not deleted: " + o.Reason))
+	case r.Action == plan.Pruned:
+		if write.CopiesSecret(s.Live) {
+			break
+		}
+		d := rec.Secrets.Diff(s.Live, nil)
+		o.Diff, o.Changes = d.Unified, d.Changes
+	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
+		d := rec.Secrets.Diff(s.Live, r.Stored)
+		o.Diff, o.Changes = d.Unified, d.Changes
+	}
+	rec.Settled()
+	rec.Emit(report.Event{Type: report.Acted, Object: o, Reason: o.Reason, Error: o.Error})
+}
+
+// fieldOf is a problem without the object that is named beside it:
+// "spec.size: is required (a.yaml:7)".
+func fieldOf(p bundle.Problem) string {
+	text := p.Message
+	if p.Path != "" {
+		text = p.Path + ": " + text
+	}
+	if at := p.Source.String(); at != "" {
+		text += " (" + at + ")"
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/rights"
+)
+
+// MissingRights asks for every right that the plan needs whether the user has
+// it, and records those that are missing. readOnly: the user may write nothing at
+// all, and so is meant to preview the plan, not to apply it.
+func MissingRights(ctx context.Context, c *cluster.Client, p *plan.Plan, namespace string, rec *report.Recorder) (readOnly bool, err error) {
+	wanted := rights.Of(uses(c, p), namespace, false)
+	wanted = slices.DeleteFunc(wanted, optional)
+	missing, err := rights.Missing(ctx, c, wanted)
+	if err != nil {
+		return false, fmt.Errorf("find out which rights are missing: %w", err)
+	}
+	lacks := map[rights.Right]bool{}
+	for _, m := range missing {
+		lacks[m] = true
+		rec.Result.MissingRights = append(rec.Result.MissingRights, m.String())
+	}
+	readOnly = !slices.ContainsFunc(wanted, func(r rights.Right) bool { return cluster.Writes(r.Verb) && !lacks[r] })
+	for _, r := range rights.Of(uses(c, p), namespace, true) {
+		if lacks[r] && !cluster.Writes(r.Verb) {
+			readOnly = false
+		}
+	}
+	if readOnly {
+		rec.Warn(fmt.Sprintf("previewed with rights to read only: the server was asked about nothing, %d rights are missing to apply this", len(missing)))
+	}
+	return readOnly, nil
+}
+
+// Stop is the error of a run that lacks rights, or nil.
+func Stop(missing []string, cause ...error) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	s := &report.Stop{Code: report.ExitUnreachable, Errors: cause}
+	for _, m := range missing {
+		s.Errors = append(s.Errors, errors.New("missing right: "+m))
+	}
+	return s
+}
+
+// optional rights let a run report more, or wait with fewer requests.
+func optional(r rights.Right) bool {
+	switch r.Resource.Resource {
+	case "pods/log", "events", "replicasets", "storageclasses", "secrets":
+		return true
+	}
+	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && cluster.Writes(r.Verb)
+}
+
+// uses are what the plan does, as package rights takes it.
+func uses(c *cluster.Client, p *plan.Plan) []rights.Use {
+	var uses []rights.Use
+	for _, s := range p.Steps {
+		resource, err := c.Resource(s.GVK)
+		if err != nil {
+			if resource, err = c.Any(s.ID.GroupKind); err != nil {
+				continue
+			}
+		}
+		u := rights.Use{ID: s.ID, Resource: schema.GroupResource{Group: resource.GVR.Group, Resource: resource.GVR.Resource}}
+		switch {
+		case s.Action == plan.Skipped, s.Blocked != "":
+			continue
+		case s.Action == plan.Pruned:
+			u.Verbs = []string{"get", "list", "delete"}
+		case s.Action == plan.Detached:
+			u.Verbs = []string{"get", "list", "patch"}
+		default:
+			u.Content = s.Object.Content
+			u.Verbs = []string{"get", "list", "patch"}
+			if s.Live == nil {
+				u.Verbs = append(u.Verbs, "create")
+			}
+			if s.Recreate {
+				u.Verbs = append(u.Verbs, "delete", "create")
+			}
+		}
+		uses = append(uses, u)
+	}
+	return uses
+}

@@ -1,0 +1,178 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/bundle/write"
+)
+
+// prepare finds out which namespaces are new, and in which surrogates their
+// objects can be dry-run.
+func prepare(ctx context.Context, in Input) (*previewer, error) {
+	p := &previewer{
+		Input: in, steps: map[bundle.ID]*plan.Step{}, fresh: map[string]bool{}, taken: map[bundle.ID]bool{},
+		unborn: map[schema.GroupKind]bool{}, moved: map[schema.GroupKind]bool{},
+	}
+	p.writer = &write.Writer{
+		Mode: write.DryRun, Options: in.Options, Client: in.Client, Plan: in.Plan, Inventory: &in.Inventory.Inventory,
+		Quotes: in.Record.Secrets.Quotes, NewAccount: p.newAccount, Retrying: func(*plan.Step, error) {},
+	}
+	for _, s := range in.Plan.Steps {
+		p.steps[s.ID] = s
+	}
+	if err := p.home(ctx); err != nil {
+		return nil, err
+	}
+	crowd := map[schema.GroupKind]bool{}
+	for _, s := range in.Plan.Steps {
+		if s.Deletes() || s.Blocked != "" || s.Action == plan.Unchanged || s.ID.Namespace == "" {
+			continue
+		}
+		if p.isFresh(s.ID.Namespace) {
+			p.fresh[s.ID.Namespace] = true
+			crowd[s.ID.GroupKind] = true
+		}
+	}
+	if len(p.fresh) == 0 {
+		return p, nil
+	}
+	if err := p.chooseSurrogates(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.clashes(ctx, slices.Collect(maps.Keys(crowd)))
+}
+
+// home looks whether apply would have to make the inventory's namespace.
+func (p *previewer) home(ctx context.Context) error {
+	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: p.Inventory.Namespace}
+	if _, ok := p.steps[id]; ok || p.Inventory.Exists() {
+		return nil
+	}
+	live, err := p.Client.Get(ctx, cluster.Namespaces, id)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("look for the inventory's namespace: %w", err)
+	}
+	if p.homeless = err == nil && live == nil; p.homeless {
+		p.Record.Warn(fmt.Sprintf("the inventory's namespace %s is not there and not in the bundle: apply makes it", id.Name))
+	}
+	return nil
+}
+
+// isFresh says whether a namespace is not there and comes with the bundle, or,
+// as the inventory's does, with the run.
+func (p *previewer) isFresh(namespace string) bool {
+	s, ok := p.steps[bundle.ID{GroupKind: bundle.NamespaceKind, Name: namespace}]
+	if ok {
+		return s.Live == nil && !s.Deletes()
+	}
+	return namespace == p.Inventory.Namespace && p.homeless
+}
+
+// chooseSurrogates takes the inventory's namespace, else one that every cluster
+// has; where rights do not reach to see that one is there, it is taken on trust.
+func (p *previewer) chooseSurrogates(ctx context.Context) error {
+	for _, name := range []string{p.Inventory.Namespace, "default", p.Namespace, "kube-public"} {
+		if name == "" || p.fresh[name] || slices.Contains(p.surrogates, name) {
+			continue
+		}
+		live, err := p.Client.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: name})
+		switch {
+		case err != nil && !apierrors.IsForbidden(err):
+			return fmt.Errorf("look for a surrogate of the new namespaces: %w", err)
+		case err == nil && (live == nil || live.GetDeletionTimestamp() != nil):
+			continue
+		}
+		p.surrogates = append(p.surrogates, name)
+	}
+	return nil
+}
+
+// clashes lists what is in the stand-ins already, of the kinds that go there.
+func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error {
+	found := make([][]bundle.ID, len(kinds)*len(p.surrogates))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cluster.MaxConcurrency)
+	for i, gk := range kinds {
+		resource, err := p.Client.Any(gk)
+		if err != nil || !resource.Can("list") || p.CRDs.Has(gk) {
+			continue
+		}
+		for j, namespace := range p.surrogates {
+			group.Go(func() error {
+				items, err := p.Client.ListMetadata(ctx, resource, namespace, "")
+				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+					return fmt.Errorf("list %s in namespace %s, to stay clear of them: %w", resource.GVR.GroupResource(), namespace, err)
+				}
+				for _, item := range items {
+					found[i*len(p.surrogates)+j] = append(found[i*len(p.surrogates)+j], bundle.ID{GroupKind: gk, Namespace: namespace, Name: item.Name})
+				}
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, id := range slices.Concat(found...) {
+		p.taken[id] = true
+	}
+	return nil
+}
+
+// learn notes which kinds the server cannot judge, because their CRDs are new
+// or change.
+func (p *previewer) learn(results []Result) {
+	for i, s := range p.Plan.Steps {
+		if s.Deletes() || s.ID.GroupKind != bundle.CRDKind {
+			continue
+		}
+		for _, resource := range cluster.Defined(s.Object.Content) {
+			gk := resource.GVK.GroupKind()
+			switch r := results[i]; {
+			case s.Live == nil:
+				p.unborn[gk] = true
+			case r.Action == plan.Unchanged:
+			case r.Stored == nil:
+				p.moved[gk] = true
+			default:
+				for _, c := range diff.Objects(s.Live, r.Stored, diff.Options{}).Changes {
+					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
+						p.moved[gk] = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// servedBy is the APIService of this bundle that serves a step's kind, if one
+// does.
+func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
+	for _, need := range s.Needs {
+		if on := p.Plan.Steps[need.Step]; on.ID.GroupKind == bundle.APIServiceKind && !on.Deletes() {
+			group, _, _ := unstructured.NestedString(on.Object.Content.Object, "spec", "group")
+			if group == s.ID.GroupKind.Group {
+				return on, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// newAccount says whether a ServiceAccount is yet to be made.
+func (p *previewer) newAccount(namespace, name string) bool {
+	s, ok := p.steps[bundle.ID{GroupKind: bundle.ServiceAccountKind, Namespace: namespace, Name: name}]
+	return ok && s.Live == nil || p.fresh[namespace]
+}

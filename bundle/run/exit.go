@@ -1,0 +1,28 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/inventory/store"
+)
+
+// ExitCode is what an error that ended a run early stands for.
+func ExitCode(err error) int {
+	var s *report.Stop
+	switch {
+	case err == nil:
+		return report.ExitOK
+	case errors.As(err, &s):
+		return s.Code
+	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict):
+		return report.ExitLocked
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
+		return report.ExitUnreachable
+	}
+	return report.ExitFailed
+}

@@ -1,0 +1,79 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/write"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// take takes the lock, unless this run has it. Where its namespace is not there
+// yet, that is made first: from the bundle, if the bundle has it.
+func (r *run) take(ctx context.Context) error {
+	if r.held != nil {
+		return nil
+	}
+	held, err := r.lock.Take(ctx)
+	if apierrors.IsNotFound(err) && !errors.Is(err, store.ErrTaken) && !r.Planning.Destroy {
+		if err := r.makeNamespace(ctx); err != nil {
+			return err
+		}
+		held, err = r.lock.Take(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.held = held
+	return nil
+}
+
+// release gives the lock back.
+func (r *run) release() {
+	if paused := r.lock.Paused(); paused > 0 {
+		r.record.Warn(fmt.Sprintf("the inventory's lock could not be renewed in time: no writes were sent for %s, until the server answered", paused.Round(time.Second)))
+	}
+	if err := r.lock.Release(r.after.release, r.inv != nil && !r.inv.Exists()); err != nil {
+		r.record.Warn(err.Error())
+	}
+}
+
+// makeNamespace makes the inventory's namespace.
+func (r *run) makeNamespace(ctx context.Context) error {
+	namespace := &unstructured.Unstructured{Object: map[string]any{}}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(r.Inventory.Namespace)
+	for _, o := range r.bundle.Objects {
+		if o.ID.GroupKind == bundle.NamespaceKind && o.ID.Name == r.Inventory.Namespace {
+			namespace = o.Content.DeepCopy()
+			// There is no inventory where there is no namespace.
+			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).SetOwner(namespace)
+		}
+	}
+	body, err := namespace.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
+	}
+	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
+	if body, err = write.Exactly(body, nil); err != nil {
+		return err
+	}
+	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{Exact: true})
+	switch {
+	case cluster.Overtaken(err): // it is there now, and its owner is read with the rest
+	case err != nil:
+		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
+	default:
+		r.namespace = made
+	}
+	return nil
+}

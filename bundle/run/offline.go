@@ -1,0 +1,194 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"brine/bundle"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/preview"
+	"brine/bundle/read"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+	"brine/bundle/sls"
+	"brine/bundle/validate"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// Checked is what can be known of a bundle without a server.
+type Checked struct {
+	Graph *order.Graph
+	// Problems must stop a run before its first write; Faults are what a server
+	// would refuse single objects for.
+	Problems, Faults []bundle.Problem
+	CRDs             *validate.CRDs
+}
+
+// Check resolves, orders and validates a bundle without a server, for the
+// version of Kubernetes, "" being the newest known. namespace is that of objects
+// that name none. Warnings are added to the bundle's.
+func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
+	c := &Checked{}
+	c.Problems = append(c.Problems, problemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
+	c.Problems = append(c.Problems, problemsOf(sls.FillSlots(b, nil))...)
+	c.Problems = append(c.Problems, read.FillDigests(b)...)
+	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
+	c.Graph, c.Problems = g, append(c.Problems, wrong...)
+	for _, o := range b.Objects {
+		_, wrong := ready.Compile(o)
+		c.Problems = append(c.Problems, wrong...)
+	}
+	crds, faults := validate.Compile(b.Objects)
+	found, warnings, err := validate.Offline(b.Objects, validate.Options{KubernetesVersion: kubernetesVersion, CRDs: crds})
+	if err != nil {
+		return nil, err
+	}
+	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
+	b.WarnOnce(warnings)
+	var s report.Secrets
+	s.Bundle(b.Objects)
+	for _, list := range [][]bundle.Problem{c.Problems, c.Faults, b.Warnings} {
+		for i := range list {
+			list[i].Message = s.About(bundle.Name(list[i].ID), list[i].Message)
+		}
+	}
+	return c, nil
+}
+
+func problemsOf(err error) []bundle.Problem {
+	if err == nil {
+		return nil
+	}
+	if problems, ok := err.(bundle.Problems); ok { //nolint:errorlint // as bundle returns it
+		return problems
+	}
+	return []bundle.Problem{{Message: err.Error()}}
+}
+
+// Offline is Run for --dry-run=client: what apply would do on a cluster that has
+// nothing yet, as far as it can be known without asking one.
+func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
+	r := &run{Options: o, bundle: b, record: report.New(o.header(), emit)}
+	err := r.offline(ctx, kubernetesVersion)
+	return r.record.Finish(ctx, ExitCode(err), err, map[string]int{})
+}
+
+func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
+	if r.Planning.Destroy {
+		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
+	}
+	c, err := r.checkOffline(kubernetesVersion)
+	r.record.Secrets.Bundle(r.bundle.Objects)
+	if err != nil {
+		return err
+	}
+	for _, w := range r.bundle.Warnings {
+		r.record.Warn(w.Error())
+	}
+	for _, notice := range c.Graph.Notices {
+		r.record.Warn(notice.Error())
+	}
+	if len(c.Problems) > 0 {
+		return report.BadBundle(c.Problems...)
+	}
+	r.reportInvalid()
+	r.inv = &store.Inventory{Inventory: *inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID)}
+	r.record.Result.Inventory.ID = r.inv.ID
+	r.Planning.Policy = plan.AdoptIfNoInventory
+	if r.holdsSecrets() {
+		r.key = inventory.NewKey(r.inv.Namespace, r.inv.Name)
+	}
+	if err := r.keyDigests(ctx, nil); err != nil {
+		return err
+	}
+	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory, Options: r.Planning})
+	if len(problems) > 0 {
+		return report.BadBundle(problems...)
+	}
+	faults := map[*bundle.Object]bundle.Problems{}
+	for _, f := range c.Faults {
+		o := owner(r.bundle.Objects, f)
+		if o == nil {
+			r.record.Fail(f.Error())
+			continue
+		}
+		faults[o] = append(faults[o], f)
+	}
+	objects := r.record.Start(p)
+	results := make([]preview.Result, len(p.Steps))
+	for i, s := range p.Steps {
+		results[i] = offlineResult(ctx, s, c.CRDs, faults[s.Object], kubernetesVersion)
+	}
+	preview.Propagate(p, results)
+	preview.Report(r.record, p, objects, results)
+	return nil
+}
+
+// checkOffline is Check, again without the invalid objects until there are none
+// where --validation=skip-invalid says so: who depends on them is next.
+func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
+	for {
+		c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
+		if err != nil {
+			return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
+		}
+		c.Problems = append(c.Problems, inventory.Reserved(r.Inventory.Namespace, r.Inventory.Name, r.bundle)...)
+		invalid := c.Problems
+		if len(invalid) == 0 { // as apply does before it writes; other faults are for the server to find
+			invalid = slices.DeleteFunc(slices.Clone(c.Faults), func(p bundle.Problem) bool { return !c.CRDs.Sound(p.ID.GroupKind) })
+		}
+		if !r.SkipInvalid || len(invalid) == 0 {
+			return c, nil
+		}
+		if rest := r.skipInvalid(invalid); len(rest) > 0 {
+			return nil, report.BadBundle(rest...)
+		}
+	}
+}
+
+// owner is the object that a problem is about: objects without names of their
+// own (generateName) are told apart by where they stand.
+func owner(objects []*bundle.Object, p bundle.Problem) *bundle.Object {
+	var best *bundle.Object
+	for _, o := range objects {
+		if o.ID == p.ID && o.Source.File == p.Source.File && (best == nil || o.Source.Line <= p.Source.Line) {
+			best = o
+		}
+	}
+	return best
+}
+
+// offlineResult says who vouches for an object, and shows it as a CRD of the
+// bundle would have it stored, or as it is sent.
+func offlineResult(ctx context.Context, s *plan.Step, crds *validate.CRDs, faults bundle.Problems, kubernetesVersion string) preview.Result {
+	r := preview.Result{Action: s.Action, Reason: s.Reason}
+	switch {
+	case s.Deletes():
+		r.Verified = preview.Unverified + "no server was asked"
+		return r
+	case crds.Has(s.GVK.GroupKind()):
+		r.Verified = preview.ByCRD
+	case validate.Knows(s.GVK):
+		r.Verified = "Kubernetes " + validate.Version(kubernetesVersion) + " (without a server)"
+	default:
+		r.Verified = preview.Unverified + "its kind is not known without a server"
+	}
+	if len(faults) > 0 {
+		r.Action, r.Err = plan.Failed, faults
+		return r
+	}
+	stored := s.Object.Content
+	if crds.Has(s.GVK.GroupKind()) {
+		if full, _, known := crds.Check(ctx, s.Object, s.Object.Content, nil, true); known && full != nil {
+			stored = full
+		}
+		if why := crds.Unverified(s.GVK, nil); why != "" {
+			r.Verified = preview.Unverified + why
+		}
+	}
+	r.Stored = stored
+	return r
+}

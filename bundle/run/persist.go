@@ -1,0 +1,201 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/apply"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/write"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// carryOut carries out the plan and records in the inventory what came of it.
+func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan) error {
+	deadline, _ := ctx.Deadline()
+	outcomes, ended := apply.Run(ctx, apply.Input{
+		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: r.hints(ctx, p), Selector: r.inv.Selector(),
+		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat,
+		Writer: &write.Writer{
+			Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
+			Quotes: r.record.Secrets.Quotes,
+			BeforeDelete: func(id bundle.ID) {
+				if id == r.ownNamespace() {
+					r.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
+				}
+			},
+		},
+	})
+	cause := context.Cause(ctx)
+	if errors.Is(cause, store.ErrLockLost) {
+		return cause // the run that took the lock writes the inventory now
+	}
+	if errors.Is(ended, report.ErrTimeout) {
+		r.record.TimedOut()
+	}
+	r.diagnose(r.after.diagnosis, outcomes) //nolint:contextcheck // also after time ran out
+	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
+		return cause
+	}
+	// An interrupted run records what it did, too, but without taking long.
+	return r.persist(r.after.records, p, outcomes) //nolint:contextcheck // as above
+}
+
+func (r *run) ownNamespace() bundle.ID {
+	return bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
+}
+
+// recordsTime bounds the writing of the revision and the fingerprints of a run
+// that was not interrupted: long enough for a server that is slow.
+const recordsTime = 2 * time.Minute
+
+// persist writes the inventory, the fingerprints and the revision.
+func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcome) error {
+	gone := append([]bundle.ID(nil), p.Forget...)
+	statuses := map[bundle.ID]inventory.Status{}
+	fingerprints := map[bundle.ID]inventory.Fingerprint{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		switch {
+		case o.Deletes() && o.Done:
+			gone = append(gone, o.ID)
+		case o.Deletes():
+			if o.Result.Action != plan.Skipped {
+				statuses[o.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
+			}
+		case o.Blocked != "", o.ID.Name == "":
+		case r.neverOwned(o):
+			gone = append(gone, o.ID)
+		default:
+			statuses[o.ID] = statusOf(o.Result)
+			if o.Action == plan.Unchanged {
+				if known, ok := r.inv.Fingerprints[o.ID]; ok {
+					fingerprints[o.ID] = known
+				}
+			} else if o.HasFingerprint {
+				fingerprints[o.ID] = o.Fingerprint
+			}
+		}
+	}
+	last := r.inv.Last().Number
+	// The history is for people, and fingerprints are a cache: an error in writing
+	// them is a warning, and must not keep the inventory from being written.
+	records, cancel := context.WithTimeout(ctx, recordsTime)
+	// An ended run leaves the rest of its time to the inventory.
+	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) }) //nolint:contextcheck // when the run itself ends
+	defer stop()
+	saved := make(chan error, 1)
+	if r.Planning.Destroy {
+		saved <- nil // there may be nothing left to hold them
+	} else {
+		go func() { saved <- r.inv.SaveFingerprints(records, fingerprints) }()
+	}
+	number, err := r.saveRevision(records)
+	for _, err := range []error{err, <-saved} {
+		if err != nil {
+			r.record.Warn(err.Error())
+		}
+	}
+	cancel()
+	err = r.finish(ctx, gone, statuses)
+	for attempt := 1; errors.Is(err, store.ErrConflict) && attempt < 3; attempt++ {
+		// Another client annotated it, for example. The statuses still hold.
+		if err = r.inv.Reload(ctx); err == nil {
+			err = r.finish(ctx, gone, statuses)
+		}
+	}
+	if err != nil || !r.inv.Exists() {
+		return err
+	}
+	if r.Planning.Destroy {
+		if err := r.inv.SaveFingerprints(ctx, fingerprints); err != nil {
+			r.record.Warn(err.Error())
+		}
+	}
+	if number > last {
+		if err := r.inv.Trim(ctx, number-r.HistoryLimit); err != nil {
+			r.record.Warn(err.Error())
+		}
+	}
+	return nil
+}
+
+// neverOwned says whether an object was added to the inventory before it was
+// applied, and then was not: refused for good, or never sent. As in cli-utils it
+// stays only if it was a member before.
+func (r *run) neverOwned(o *apply.Outcome) bool {
+	if o.Member || r.namespace != nil && o.ID == r.ownNamespace() {
+		return false
+	}
+	for _, live := range []*unstructured.Unstructured{o.Live, o.Terminating} {
+		if live != nil && live.GetAnnotations()[inventory.OwningInventory] == r.inv.ID {
+			return false // its inventory was lost
+		}
+	}
+	return o.Result.Action == plan.Skipped || o.Result.Action == plan.Failed && o.Refused && !o.Uncertain
+}
+
+// finish writes the inventory; one that was destroyed whole, and holds nothing
+// else, goes itself.
+func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
+	left := len(r.inv.Members)
+	for _, id := range gone {
+		if _, ok := r.inv.Members[id]; ok {
+			left--
+		}
+	}
+	if r.Planning.Destroy && left == 0 {
+		return r.inv.Delete(ctx)
+	}
+	return r.inv.Finish(ctx, gone, statuses)
+}
+
+// saveRevision saves the bundle in the history, with the result of the run.
+func (r *run) saveRevision(ctx context.Context) (int, error) {
+	if r.Planning.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
+		return 0, nil
+	}
+	revision := inventory.Revision{
+		Digest: r.digest(), Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
+		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
+	}
+	if last := r.inv.Last(); last.Digest == r.bundle.Digest {
+		revision.Digest = last.Digest // an older version saved the same bundle, with a plain digest
+	}
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
+	for _, o := range r.record.Result.Objects {
+		switch {
+		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
+			revision.Result = "failed"
+		case o.Ready != report.StateReady && o.Ready != "" && revision.Result == "applied":
+			revision.Result = "not-ready"
+		}
+	}
+	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
+	r.record.Result.Revision = saved.Number
+	return saved.Number, err
+}
+
+// statusOf is cli-utils' status for what came of a step.
+func statusOf(o *report.ObjectResult) inventory.Status {
+	s := inventory.Status{Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
+	switch o.Action {
+	case plan.Failed:
+		s.Actuation, s.Reconcile = "Failed", "Skipped"
+	case plan.Skipped:
+		s.Actuation, s.Reconcile = "Skipped", "Skipped"
+	}
+	switch o.Ready {
+	case report.StateNotReady:
+		s.Reconcile = "Timeout"
+	case report.StateFailed:
+		s.Reconcile = "Failed"
+	}
+	return s
+}

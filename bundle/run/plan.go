@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/write"
+)
+
+// readLive reads the live objects of the inventory and of the bundle.
+func (r *run) readLive(ctx context.Context) (*cluster.Snapshot, error) {
+	var members, others []bundle.ID
+	for id := range r.inv.Members {
+		members = append(members, id)
+	}
+	for _, o := range r.bundle.Objects {
+		if _, ok := r.inv.Members[o.ID]; !ok && o.ID.Name != "" { // generateName: there is none yet
+			others = append(others, o.ID)
+		}
+	}
+	var absent []bundle.ID
+	for _, a := range r.bundle.Absent {
+		absent = append(absent, a.ID)
+	}
+	live, err := r.client.Snapshot(ctx, members, append(others, absent...), absent, r.inv.Selector())
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readInOwnVersion(ctx, live); err != nil {
+		return nil, err
+	}
+	if r.namespace != nil {
+		delete(live.Live, bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.namespace.GetName()}) // so that it is reported as created
+	}
+	return live, nil
+}
+
+// sameBundle stops a bundle that shares nothing but its file's name with what
+// the inventory holds: /a/bundle.yaml must not prune what /b/bundle.yaml made.
+func (r *run) sameBundle() error {
+	if !r.Derived || len(r.inv.Members) == 0 || len(r.bundle.Objects) == 0 || r.Planning.NoPrune {
+		return nil
+	}
+	for _, o := range r.bundle.Objects {
+		if _, ok := r.inv.Members[o.ID]; ok {
+			return nil
+		}
+	}
+	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
+		"inventory %s/%s, named after the bundle's file, holds %s, none of which this bundle has, so all would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), r.inv.Name)})
+}
+
+// readInOwnVersion reads again, one by one, objects of a kind that the bundle
+// writes in several versions: live is compared in the version that is sent.
+func (r *run) readInOwnVersion(ctx context.Context, view *cluster.Snapshot) error {
+	for _, o := range r.bundle.Objects {
+		live := view.Live[o.ID]
+		if live == nil || live.GroupVersionKind() == o.GVK {
+			continue
+		}
+		resource, err := r.client.Resource(o.GVK)
+		if err != nil {
+			continue // a version that this run's CRD is to bring
+		}
+		if live, err = r.client.Get(ctx, resource, o.ID); err != nil {
+			return fmt.Errorf("read %s: %w", bundle.Name(o.ID), err)
+		}
+		view.Live[o.ID] = live
+	}
+	return nil
+}
+
+// plan makes the plan. The target is another one where objects of the bundle
+// turned out to be invalid, and were left out.
+func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (target, *plan.Plan, error) {
+	if err := r.sameBundle(); err != nil {
+		return t, nil, err
+	}
+	in := plan.Input{
+		Graph: t.graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
+		Live: live.Live, Unknown: live.Unknown, Options: r.Planning, Invalid: map[bundle.ID]bool{},
+	}
+	for _, p := range r.bundle.Invalid {
+		in.Invalid[p.ID] = true
+	}
+	contents, err := r.contents(ctx, t.graph, live)
+	if err != nil {
+		return t, nil, err
+	}
+	in.Contents = contents
+	p, problems := plan.Build(in)
+	if len(problems) > 0 {
+		return t, nil, report.BadBundle(problems...)
+	}
+	skipped, err := r.conform(ctx, p)
+	if err != nil {
+		return t, nil, err
+	}
+	if skipped {
+		if t, err = r.order(); err != nil {
+			return t, nil, err
+		}
+		return r.plan(ctx, t, live)
+	}
+	if len(p.Refused) > 0 && r.DryRun == report.None {
+		return t, nil, report.BadBundle(p.Refused...)
+	}
+	for _, w := range p.Warnings {
+		r.record.Warn(w)
+	}
+	for _, id := range p.Forget {
+		r.record.Warn(bundle.Name(id) + " was in the inventory but is gone from the cluster: forgotten")
+	}
+	return t, p, nil
+}
+
+// contents is what the Namespaces and CRDs hold that might be deleted.
+func (r *run) contents(ctx context.Context, g *order.Graph, live *cluster.Snapshot) (map[bundle.ID]bundle.Contents, error) {
+	if r.Planning.NoPrune || r.Planning.ForceNamespaces {
+		return nil, nil
+	}
+	var holders, deleted []*unstructured.Unstructured
+	for _, id := range plan.Candidates(r.inv.Members, g, r.bundle.Absent) {
+		u := live.Live[id]
+		if u == nil {
+			continue
+		}
+		deleted = append(deleted, u)
+		if bundle.HoldsObjects(id.GroupKind) {
+			holders = append(holders, u)
+		}
+	}
+	if len(holders) == 0 {
+		return nil, nil
+	}
+	return r.client.Contents(ctx, write.Search(&r.inv.Inventory, r.Cascade, holders, deleted))
+}

@@ -1,0 +1,249 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// RepairOptions are what a user says about a repair of an inventory.
+type RepairOptions struct {
+	Inventory   report.Inventory
+	Version     string // brine's
+	DryRun      bool
+	AllKinds    bool // search also kinds that the inventory does not list
+	LockTimeout time.Duration
+	Report      func(message string) // of what is waited for
+}
+
+// Repair is what a repair of an inventory came to: the document of -o json, in
+// apiVersion brine.dev/v1. Fields are added to it, never renamed.
+type Repair struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Inventory  report.Inventory `json:"inventory"`
+	DryRun     bool             `json:"dryRun"`
+	// Damage is what was missing of the inventory, Members what it held all the same.
+	Damage  []string `json:"damage"`
+	Members int      `json:"members"`
+	// Added are the objects that are members again.
+	Added []RepairedObject `json:"added"`
+	// NotAdded carry the label of the inventory, and are not its members.
+	NotAdded []RepairedObject `json:"notAdded"`
+	// NotSearched are kinds that may hold members that were not found.
+	NotSearched []RepairedKind `json:"notSearched"`
+	ExitCode    int            `json:"exitCode"`
+}
+
+// RepairedObject is an object that a repair found.
+type RepairedObject struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// ID names the object.
+func (o *RepairedObject) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+}
+
+// RepairedKind is a kind that could not be searched.
+type RepairedKind struct {
+	Kind   string `json:"kind"` // Deployment.apps; or a group and version
+	Reason string `json:"reason"`
+}
+
+// RepairInventory finds the members of a damaged inventory by the label that
+// they carry, and adds them to it. An error ends it before the first write.
+func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*Repair, error) {
+	if err := c.Discover(ctx); err != nil {
+		return nil, err
+	}
+	var lock *store.Lock
+	if !o.DryRun {
+		var err error
+		if lock, err = store.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, store.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
+			return nil, err
+		}
+	}
+	inv, err := store.Open(ctx, c, o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := inv.Recover(ctx); err != nil {
+		return nil, err
+	}
+	r := &Repair{
+		APIVersion: "brine.dev/v1", Kind: "Repair", DryRun: o.DryRun, Inventory: o.Inventory, Members: len(inv.Members),
+		Damage: append([]string{}, inv.Damage()...), Added: []RepairedObject{}, NotAdded: []RepairedObject{}, NotSearched: []RepairedKind{},
+	}
+	r.Inventory.ID = inv.ID
+	if !inv.Exists() {
+		r.Damage = append(r.Damage, "ConfigMap "+inv.Name+" is missing")
+	}
+	f := &finder{client: c, inv: inv, repair: r}
+	if err := f.find(ctx, o.AllKinds); err != nil {
+		return nil, err
+	}
+	if !inv.Exists() && r.Members+len(r.Added) == 0 {
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
+	}
+	if len(r.NotSearched) > 0 {
+		r.ExitCode = report.ExitFailed
+	}
+	if o.DryRun {
+		return r, nil
+	}
+	return r, f.write(ctx, lock)
+}
+
+// finder searches the cluster for members.
+type finder struct {
+	client *cluster.Client
+	inv    *store.Inventory
+	repair *Repair
+	ids    []bundle.ID // to be added
+
+	mu    sync.Mutex
+	found map[bundle.ID]metav1.PartialObjectMetadata
+}
+
+// find lists the kinds of the members, or all that can be listed where the
+// inventory does not say, and keeps what carries its ownership metadata.
+func (f *finder) find(ctx context.Context, allKinds bool) error {
+	f.found = map[bundle.ID]metav1.PartialObjectMetadata{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, r := range f.resources(ctx, allKinds) {
+		group.Go(func() error { return f.list(ctx, r) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	ids := slices.SortedFunc(maps.Keys(f.found), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	for _, id := range ids {
+		f.judge(id, f.found[id])
+	}
+	slices.SortFunc(f.repair.NotSearched, func(a, b RepairedKind) int { return strings.Compare(a.Kind, b.Kind) })
+	return nil
+}
+
+func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resource {
+	all, failed := f.client.Listable()
+	kinds, listed := f.inv.RecordedKinds()
+	if !listed || allKinds {
+		for gv, err := range failed {
+			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gv.String(), Reason: err.Error()})
+		}
+		return all
+	}
+	var resources []cluster.Resource
+	for _, gk := range kinds {
+		r, err := f.client.Any(gk)
+		if err != nil {
+			served, unproven := f.client.ServedOrAbsent(ctx, gk)
+			switch {
+			case unproven != nil:
+				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: unproven.Error()})
+				continue
+			case !served:
+				continue // there are none
+			}
+			if r, err = f.client.Any(gk); err != nil {
+				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: err.Error()})
+				continue
+			}
+		}
+		resources = append(resources, r)
+	}
+	return resources
+}
+
+// list looks everywhere, or, where rights do not allow that, in each namespace
+// that the inventory lists.
+func (f *finder) list(ctx context.Context, r cluster.Resource) error {
+	items, err := f.client.ListMetadata(ctx, r, "", f.inv.Selector())
+	if namespaces, known := f.inv.RecordedNamespaces(); apierrors.IsForbidden(err) && known && r.Namespaced {
+		items, err = nil, nil
+		for _, namespace := range namespaces {
+			more, listErr := f.client.ListMetadata(ctx, r, namespace, f.inv.Selector())
+			if items = append(items, more...); listErr != nil {
+				err = listErr
+			}
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if apierrors.IsNotFound(err) { // its CRD went since discovery
+		if served, unproven := f.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
+			err = nil
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && !apierrors.IsMethodNotSupported(err) {
+		f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: r.GVK.GroupKind().String(), Reason: err.Error()})
+	}
+	for _, item := range items {
+		f.found[bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: item.Namespace, Name: item.Name}] = item
+	}
+	return nil
+}
+
+// judge adds an object to the inventory, unless it only looks like a member:
+// controllers copy labels and annotations to what they make.
+func (f *finder) judge(id bundle.ID, item metav1.PartialObjectMetadata) {
+	if _, ok := f.inv.Members[id]; ok || inventory.Auxiliary(f.inv.Namespace, f.inv.Name, id) != "" {
+		return
+	}
+	o := RepairedObject{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name}
+	owner, controller := item.Annotations[inventory.OwningInventory], metav1.GetControllerOf(&item)
+	switch {
+	case owner == "":
+		o.Reason = "it has no annotation " + inventory.OwningInventory
+	case owner != f.inv.ID:
+		o.Reason = fmt.Sprintf("it belongs to inventory %q", owner)
+	case controller != nil:
+		o.Reason = fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
+	default:
+		f.repair.Added = append(f.repair.Added, o)
+		f.ids = append(f.ids, id)
+		return
+	}
+	f.repair.NotAdded = append(f.repair.NotAdded, o)
+}
+
+// write takes the lock, which proves that no other run wrote the inventory since
+// it was read, and writes it.
+func (f *finder) write(ctx context.Context, lock *store.Lock) error {
+	held, err := lock.Take(ctx)
+	if err != nil {
+		return err
+	}
+	err = f.inv.Repair(held, f.ids, len(f.repair.NotSearched) == 0)
+	if cause := context.Cause(held); err != nil && errors.Is(cause, store.ErrLockLost) {
+		err = cause
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	return errors.Join(err, lock.Release(release, false))
+}

@@ -1,0 +1,343 @@
+// Package run is the pipeline of a run: it reads the inventory and the live state,
+// orders, plans, takes the lock, and has the plan previewed or carried out, and
+// recorded. The input is a bundle, the output a Result. Every stage hands its
+// values to the next.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/preview"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+	"brine/bundle/validate"
+	"brine/bundle/write"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// Options are what a user says about a run.
+type Options struct {
+	Command     string // apply, preview, destroy: for the Result
+	Inventory   report.Inventory
+	DryRun      report.DryRun
+	Planning    plan.Options
+	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
+	PruneAnyway bool          // --prune-anyway: prune although something is not ready
+	Timeout     time.Duration // of the whole run; 0: none
+	LockTimeout time.Duration // how long to wait for a live holder of the lock
+	SkipInvalid bool          // --validation=skip-invalid
+	Cascade     metav1.DeletionPropagation
+	Heartbeat   time.Duration
+	Version     string // brine's, for the inventory
+	Namespace   string // for namespaced objects that name none
+	// HistoryLimit is how many revisions are kept; 0 saves none.
+	HistoryLimit int
+	Who, JobID   string // for the history
+	// Derived: the inventory's name comes from the bundle's file name.
+	Derived  bool
+	Detailed bool // exit with 2 when there are changes
+	// RevisionOptions are those that a revision, which is applied again, was
+	// applied with, as flags name them.
+	RevisionOptions map[string]string
+	// PlanOut is called with the plan of a dry run that finds nothing wrong.
+	PlanOut func(*plan.Saved) error
+	// Bound is the plan to carry out, and no other.
+	Bound *plan.Saved
+}
+
+func (o Options) header() report.Header {
+	return report.Header{Command: o.Command, Inventory: o.Inventory, DryRun: o.DryRun, Detailed: o.Detailed}
+}
+
+// run is what does not change while a run goes on, and what it has on the cluster.
+type run struct {
+	Options
+	client *cluster.Client
+	bundle *bundle.Bundle
+	record *report.Recorder
+	after  shutdown
+
+	inv  *store.Inventory
+	key  *inventory.Key // of the hashes of Secrets; nil where none is needed
+	lock *store.Lock
+	held context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run continues with it
+
+	needsKey  bool                       // the bundle holds Secrets
+	began     bool                       // the plan is being carried out: nothing is repeated
+	namespace *unstructured.Unstructured // the inventory's, if this run made it
+	reported  int                        // of the bundle's invalid objects
+	crds      *validate.CRDs             // of the bundle, once they are compiled
+}
+
+// target is what the cluster is to match.
+type target struct {
+	graph *order.Graph
+	rules map[bundle.ID]*ready.Rules // of readiness, where an object has its own
+}
+
+// Run makes the cluster match the bundle and returns the result, which holds
+// every error. Events go to emit, one at a time; the last holds the result.
+func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
+	r := &run{Options: o, client: c, bundle: b, record: report.New(o.header(), emit), after: newShutdown(ctx)}
+	defer r.after.stop()
+	c.OnRetry(r.record.Retrying)
+	c.OnSecret(r.record.Secrets.Read)
+	err := r.run(ctx)
+	if o.DryRun == report.Server && apierrors.IsForbidden(err) {
+		err = r.unreadable(ctx, err)
+	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, report.ErrTimeout) && !errors.Is(err, report.ErrTimeout) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if r.held != nil {
+		r.release()
+	}
+	return r.record.Finish(ctx, ExitCode(err), err, c.Requests.Counts())
+}
+
+func (r *run) run(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	r.otherOptions()
+	for attempt, races := 1, 0; ; {
+		err := r.attempt(ctx)
+		switch {
+		case errors.Is(err, store.ErrTaken) && races < 10:
+			r.inv = nil // another run was first: all it did has to be read
+			races++
+		case errors.Is(err, store.ErrConflict) && attempt < 3 && !r.began:
+			r.inv = nil // another client wrote the inventory since it was read
+			attempt++
+		default:
+			return err
+		}
+	}
+}
+
+// begin asks what the server serves, and reads the inventory meanwhile.
+func (r *run) begin(ctx context.Context) error {
+	r.needsKey = r.holdsSecrets() // before the bundle is changed
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := make(chan error, 1)
+	go func() { read <- r.read(reading) }()
+	err := r.client.Discover(ctx)
+	if err == nil {
+		err = r.resolve(ctx)
+	}
+	if err != nil {
+		cancel()
+		<-read
+		return err
+	}
+	return <-read
+}
+
+// read waits until no other run has the lock, and reads the inventory.
+func (r *run) read(ctx context.Context) error {
+	if r.DryRun == report.None && r.held == nil {
+		lock, err := store.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, store.Wait{
+			Until:  r.record.Begin.Add(r.LockTimeout),
+			Report: func(message string) { r.record.Emit(report.Event{Type: report.Warning, Message: message}) },
+		})
+		if err != nil {
+			return err
+		}
+		r.lock = lock
+	}
+	return r.load(ctx)
+}
+
+func (r *run) load(ctx context.Context) error {
+	var inv *store.Inventory
+	both, reading := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		inv, err = store.Load(reading, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
+		return err
+	})
+	if r.needsKey {
+		both.Go(func() error { return r.loadKey(reading) })
+	}
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	r.inv = inv
+	if !r.Planning.Destroy && inv.OnlyAuxiliary() {
+		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
+			inv.Namespace, inv.Name, inv.Namespace, inv.Name))
+	}
+	return nil
+}
+
+// attempt runs the pipeline once. Up to the inventory's own write it can be
+// repeated.
+func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the held context comes from it
+	if r.held != nil {
+		ctx = r.held
+	}
+	err := r.pipeline(ctx)
+	if r.held != nil {
+		if cause := context.Cause(r.held); errors.Is(cause, store.ErrLockLost) {
+			return cause // and not what failed because of it
+		}
+	}
+	return err
+}
+
+// pipeline does all stages. All that can be known, and refused, before the first
+// write is. The lock is the first write, and proves that what was read is still
+// true.
+func (r *run) pipeline(ctx context.Context) error {
+	if r.inv == nil {
+		if err := r.read(ctx); err != nil {
+			return err
+		}
+	}
+	r.record.Result.Inventory.ID = r.inv.ID
+	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
+		return err
+	}
+	t, err := r.order()
+	if err != nil {
+		return err
+	}
+	live, err := r.readLive(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.keyDigests(ctx, live); err != nil {
+		return err
+	}
+	t, p, err := r.plan(ctx, t, live)
+	if err != nil {
+		return err
+	}
+	r.learnKinds()
+	if r.DryRun == report.Server {
+		return r.preview(ctx, p)
+	}
+	if err := r.confirm(ctx, p); err != nil {
+		return err
+	}
+	if err := r.take(ctx); err != nil {
+		return err
+	}
+	if !r.Planning.Destroy {
+		if err := r.persistBeginning(r.held, p); err != nil { //nolint:contextcheck // it is ctx, with the lock
+			return err
+		}
+	}
+	r.began = true
+	return r.carryOut(r.held, t, p) //nolint:contextcheck // as above
+}
+
+// nothingToDestroy: there is neither an inventory nor a part of one, as a run
+// that was killed or another tool leaves it.
+func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
+	if !r.Planning.Destroy || r.inv.Exists() || len(r.inv.Members) > 0 {
+		return false, nil
+	}
+	if remains, err := r.inv.Remains(ctx); remains || err != nil {
+		return false, err
+	}
+	r.record.Warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
+	r.record.Start(&plan.Plan{})
+	return true, nil
+}
+
+// order makes the graph and compiles the rules of readiness.
+func (r *run) order() (target, error) {
+	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, &r.inv.Inventory, r.Planning); problem != nil {
+		return target{}, report.BadBundle(*problem)
+	}
+	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(id bundle.ID) bool {
+		_, ok := r.inv.Members[id]
+		return ok
+	}})
+	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
+	t := target{graph: g, rules: map[bundle.ID]*ready.Rules{}}
+	for _, o := range r.bundle.Objects {
+		rules, wrong := ready.Compile(o)
+		problems = append(problems, wrong...)
+		if rules != nil {
+			t.rules[o.ID] = rules
+		}
+	}
+	if len(problems) > 0 {
+		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
+			return target{}, report.BadBundle(rest...)
+		}
+		return r.order() // without them; those that depend on them are next
+	}
+	for _, notice := range g.Notices {
+		r.record.Warn(notice.Error())
+	}
+	r.reportInvalid()
+	return t, nil
+}
+
+// preview reports what the server says about the plan, and saves the plan where
+// that is asked for.
+func (r *run) preview(ctx context.Context, p *plan.Plan) error {
+	objects := r.record.Start(p)
+	results, readOnly, err := r.dryRun(ctx, p)
+	if err != nil {
+		return err
+	}
+	preview.Report(r.record, p, objects, results)
+	if !readOnly {
+		if err := preview.Stop(r.record.Result.MissingRights); err != nil {
+			return err
+		}
+	}
+	if len(p.Refused) > 0 {
+		return report.BadBundle(p.Refused...) // and no plan is saved
+	}
+	return r.savePlan(ctx, p, results)
+}
+
+// dryRun asks the server about every step. readOnly: the user may write nothing
+// at all.
+func (r *run) dryRun(ctx context.Context, p *plan.Plan) (results []preview.Result, readOnly bool, err error) {
+	results, denied, err := preview.Run(ctx, preview.Input{
+		Client: r.client, Plan: p, Inventory: r.inv, Record: r.record, Options: r.writing(), Namespace: r.Namespace, CRDs: r.definitions(),
+	})
+	if denied && err == nil {
+		readOnly, err = preview.MissingRights(ctx, r.client, p, r.Inventory.Namespace, r.record)
+	}
+	return results, readOnly, err
+}
+
+// unreadable is the error of a dry run that may not read what is there: all
+// rights that are missing, not only the first.
+func (r *run) unreadable(ctx context.Context, cause error) error {
+	p := &plan.Plan{}
+	for _, o := range r.bundle.Objects {
+		p.Steps = append(p.Steps, &plan.Step{ID: o.ID, GVK: o.GVK, Object: o, Action: plan.Configured})
+	}
+	if _, err := preview.MissingRights(ctx, r.client, p, r.Inventory.Namespace, r.record); err != nil {
+		return cause
+	}
+	if err := preview.Stop(r.record.Result.MissingRights, cause); err != nil {
+		return err
+	}
+	return cause
+}
+
+func (r *run) writing() write.Options {
+	return write.Options{Policy: r.Planning.Policy, TakeOverFrom: r.Planning.TakeOverFrom, Cascade: r.Cascade}
+}

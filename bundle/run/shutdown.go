@@ -1,0 +1,75 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"brine/bundle/report"
+)
+
+// WithTimeout bounds a whole run, the reading of its bundle included; 0 is no
+// bound.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	signalled := context.WithValue(ctx, signalledKey{}, ctx)
+	if timeout <= 0 {
+		return context.WithCancel(signalled)
+	}
+	return context.WithTimeoutCause(signalled, timeout, fmt.Errorf("%w after %s", report.ErrTimeout, timeout))
+}
+
+// signalledKey finds the context that only a signal ends.
+type signalledKey struct{}
+
+// lastWords is the time that an interrupted run takes to leave things in order.
+const lastWords = 10 * time.Second
+
+// shutdown holds contexts that outlast the run's own: by so little that a run
+// which was sent a signal ends within ten seconds, and one whose time ran out
+// within fifteen, even if the server answers nothing any more.
+type shutdown struct {
+	diagnosis, records, release context.Context //nolint:containedctx // they are made when the run begins, and count from its end
+	stop                        func()
+}
+
+func newShutdown(ctx context.Context) shutdown {
+	var cancels []context.CancelFunc
+	outlasting := func(signalled, timedOut time.Duration) context.Context {
+		late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancels = append(cancels, cancel)
+		if parent, ok := ctx.Value(signalledKey{}).(context.Context); ok {
+			context.AfterFunc(parent, func() { time.AfterFunc(signalled, cancel) })
+		}
+		context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
+				time.AfterFunc(timedOut, cancel)
+			} else {
+				time.AfterFunc(signalled, cancel)
+			}
+		})
+		return late
+	}
+	s := shutdown{
+		diagnosis: outlasting(0, lastWords*8/10),
+		records:   outlasting(lastWords*7/10, lastWords*13/10),
+		release:   outlasting(lastWords*9/10, lastWords*15/10),
+	}
+	s.stop = func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+	return s
+}
+
+// SignalExit is the exit code of a command that a signal ended, or 0.
+func SignalExit(ctx context.Context) int {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, report.ErrTerminated):
+		return report.ExitTerminated
+	case errors.Is(cause, report.ErrInterrupted):
+		return report.ExitInterrupted
+	}
+	return 0
+}

@@ -1,0 +1,75 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+	"brine/inventory/store"
+)
+
+// Status reads an inventory and the state that its members are in now. Its exit
+// code is 4 if one of them is not ready, or gone.
+func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version string) (*report.Result, error) {
+	var secrets report.Secrets
+	c.OnSecret(secrets.Read)
+	if err := c.Discover(ctx); err != nil {
+		return nil, err
+	}
+	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
+	if err != nil {
+		return nil, err
+	}
+	if !inv.Exists() {
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
+	}
+	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	view, err := c.Snapshot(ctx, ids, nil, nil, inv.Selector())
+	if err != nil {
+		return nil, err
+	}
+	hints := storageHints(ctx, c, ids, nil)
+	where.ID = inv.ID
+	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: report.None}, func(report.Event) {}).Result
+	for _, id := range ids {
+		secrets.Public(id.Name, id.Namespace)
+	}
+	for _, id := range ids {
+		o := &report.ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []report.Need{}}
+		result.Objects = append(result.Objects, o)
+		live := view.Live[id]
+		switch {
+		case view.Unknown[id] != nil:
+			o.Ready, o.Reason = report.StateNotReady, "cannot be asked for: "+view.Unknown[id].Error()
+		case live == nil:
+			o.Ready, o.Reason = report.StateGone, "not on the cluster"
+			result.ExitCode = report.ExitNotReady
+			continue
+		default:
+			o.Version = live.GroupVersionKind().Version
+			rules, _ := ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
+			status := ready.Of(live, rules, hints)
+			o.Ready, o.Reason = string(status.State), status.Reason
+		}
+		if o.Ready == report.StateReady {
+			result.Summary.Ready++
+		} else {
+			result.Summary.NotReady++
+			result.ExitCode = report.ExitNotReady
+		}
+	}
+	result.Summary.Requests = c.Requests.Counts()
+	secrets.Result(result)
+	return result, nil
+}
+
+// Refuse is the result of a run that could not begin.
+func Refuse(ctx context.Context, o Options, code int, err error, emit func(report.Event)) *report.Result {
+	return report.New(o.header(), emit).Finish(ctx, code, err, map[string]int{})
+}

@@ -1,0 +1,214 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/bundle/surrogate"
+)
+
+// kindDelay bounds how long a kind that this run defines may take to be served.
+const kindDelay = 30 * time.Second
+
+// Apply sends one server-side apply, and what has to come before and after it.
+// Only a dry run has a place that is not the object's own.
+func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, body Body, place surrogate.Place) Outcome {
+	t := &target{step: s, resource: r, body: body.JSON, place: place}
+	if s.ID.Name == "" { // generateName: a new one each run, which nobody tracks
+		return w.create(ctx, t)
+	}
+	if s.Terminating != nil && w.Mode == Persist {
+		// Applied now it would still be deleted, with all that is put into it.
+		if err := w.awaitGone(ctx, t, s.Terminating); err != nil {
+			return failed(err)
+		}
+	}
+	live := s.Live
+	if live == nil && w.Namespace != nil && s.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: w.Namespace.GetName()}) {
+		live = w.Namespace
+	}
+	put, err := w.put(ctx, t, live)
+	recreated := false
+	if cluster.Immutable(err) && put.live != nil {
+		if !s.Recreate {
+			err = needsRecreate(s, err)
+		} else {
+			recreated = true
+			put, err = w.recreate(ctx, t, put.live, err)
+		}
+	}
+	o := Outcome{
+		Action: plan.Failed, Reason: put.reason, Warnings: put.warnings, Secret: body.Secret,
+		Place: t.place, Update: put.update, Recreates: recreated, Unverified: put.unverified, Err: err,
+	}
+	if err != nil {
+		if w.Mode == Persist { // a preview has to tell the answers apart
+			o.Err = Explain(s, err)
+		}
+		return o
+	}
+	o.Action, o.Before = actionOf(s, put, w.Inventory.ID)
+	if recreated {
+		o.Action, o.Before = plan.Recreated, put.live
+	}
+	o.Stored = put.stored
+	if put.stored != nil && w.Mode == Persist {
+		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored)
+		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
+		w.changes.note(s.Object, o.Action)
+	}
+	return o
+}
+
+// target is an object that is being written.
+type target struct {
+	step     *plan.Step
+	resource cluster.Resource
+	body     []byte
+	place    surrogate.Place
+}
+
+// elsewhere says whether a dry run cannot take place where the object belongs.
+func (t *target) elsewhere() bool {
+	return t.place.Namespace != t.step.ID.Namespace || t.place.Name != t.step.ID.Name
+}
+
+func (w *Writer) create(ctx context.Context, t *target) Outcome {
+	id := t.step.ID
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(t.body, &u.Object); err != nil {
+		return failed(fmt.Errorf("decode what is to be created: %w", err))
+	}
+	sent := u.DeepCopy()
+	if id.Namespace != "" {
+		u.SetNamespace(t.place.Namespace)
+	}
+	var stored *unstructured.Unstructured
+	err := w.caughtUp(ctx, t.step, func() (err error) {
+		stored, err = w.Client.Create(ctx, t.resource, u, cluster.Write{DryRun: w.Mode == DryRun})
+		return err
+	})
+	switch {
+	case err != nil && w.Mode == Persist:
+		return failed(Explain(t.step, err))
+	case err != nil:
+		return failed(err)
+	case w.Mode == DryRun:
+		stored.SetName("")
+		stored.SetNamespace(id.Namespace)
+		stored = surrogate.Unallocated(stored, sent)
+	}
+	return Outcome{Action: plan.Created, Stored: stored, Place: t.place}
+}
+
+// send applies the body. Where --field-validation lets unknown fields pass, a
+// server that still has the older schema of a CRD which this run changed would
+// drop the new ones. So it is asked strictly until it knows them, or until it is
+// certain that no server does.
+func (w *Writer) send(ctx context.Context, t *target, body []byte) (stored *unstructured.Unstructured, warnings []string, err error) {
+	if w.Mode == DryRun {
+		return w.try(ctx, t)
+	}
+	options := cluster.Write{Exact: true, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
+	request := func() (err error) {
+		stored, warnings, err = w.Client.Apply(ctx, t.resource, t.step.ID, body, options)
+		return err
+	}
+	err = w.caughtUp(ctx, t.step, request)
+	if options.Strict && cluster.UnknownField(err) {
+		options.Strict = false
+		err = w.caughtUp(ctx, t.step, request)
+	}
+	return stored, warnings, err
+}
+
+// try dry-runs an apply in its place, and returns the object as it would be where
+// it belongs.
+func (w *Writer) try(ctx context.Context, t *target) (*unstructured.Unstructured, []string, error) {
+	id, body, sent := t.step.ID, t.body, &unstructured.Unstructured{}
+	if err := json.Unmarshal(t.body, &sent.Object); err != nil {
+		return nil, nil, fmt.Errorf("decode what is to be applied: %w", err)
+	}
+	if t.elsewhere() || id.GroupKind == bundle.PodKind {
+		var err error
+		if body, err = t.place.Move(body, w.NewAccount); err != nil {
+			return nil, nil, err
+		}
+		id.Namespace, id.Name = t.place.Namespace, t.place.Name
+	}
+	stored, warnings, err := w.Client.Apply(ctx, t.resource, id, body, cluster.Write{DryRun: true})
+	if err != nil {
+		return nil, warnings, err
+	}
+	if t.elsewhere() || t.place.Account != "" {
+		stored = t.place.MoveBack(stored, sent, t.step.ID)
+	}
+	if t.step.Live == nil || t.elsewhere() {
+		stored = surrogate.Unallocated(stored, sent)
+	}
+	return stored, warnings, nil
+}
+
+// definedHere says whether the kind comes from a CRD or an APIService of this
+// bundle.
+func (w *Writer) definedHere(s *plan.Step) bool {
+	return slices.ContainsFunc(s.Needs, func(need plan.Need) bool {
+		gk := w.Plan.Steps[need.Step].ID.GroupKind
+		return gk == bundle.CRDKind || gk == bundle.APIServiceKind
+	})
+}
+
+// resourceOf finds how a kind is served; where an APIService of this run is
+// to serve it, by asking the server again.
+func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource, error) {
+	deadline := time.Now().Add(kindDelay)
+	for {
+		resource, err := w.Client.Resource(s.GVK)
+		var unknown *meta.NoKindMatchError
+		if err == nil || !errors.As(err, &unknown) || !w.definedHere(s) || time.Now().After(deadline) || ctx.Err() != nil {
+			return resource, err
+		}
+		if err := w.Client.Discover(ctx); err != nil {
+			return resource, err
+		}
+		if resource, err := w.Client.Resource(s.GVK); err == nil {
+			return resource, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// awaitGone waits until the object that was read is deleted.
+func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Unstructured) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		live, err := w.Client.Get(ctx, t.resource, t.step.ID)
+		if err != nil {
+			return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
+		}
+		if live == nil || live.GetUID() != old.GetUID() {
+			return nil
+		}
+		if !w.Deadline.IsZero() && time.Now().After(w.Deadline) {
+			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; it %s", ready.Terminating(live))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it is gone, to create it anew: it %s: %w", ready.Terminating(live), context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}

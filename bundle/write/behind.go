@@ -1,0 +1,149 @@
+package write
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// settling is how long after a change the API servers, and the controllers that
+// write what they go by, may still answer as if it had not been made. Each
+// server hears of it through a watch of its own.
+const settling = 30 * time.Second
+
+// changes are what this run changed that refusals depend on, with the time.
+type changes struct {
+	mu   sync.Mutex
+	when map[string]time.Time
+}
+
+// note notes the change of an object.
+func (c *changes) note(o *bundle.Object, action plan.Action) { c.touch(topicsOf(o, action)...) }
+
+func (c *changes) touch(topics ...string) {
+	if len(topics) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.when == nil {
+		c.when = map[string]time.Time{}
+	}
+	for _, topic := range topics {
+		c.when[topic] = time.Now()
+	}
+}
+
+// explain says whether a refusal may come from a server that has not heard of
+// a change of this run.
+func (c *changes) explain(id bundle.ID, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, topic := range topicsOfRefusal(id, err) {
+		if at, ok := c.when[topic]; ok && time.Since(at) < settling {
+			return true
+		}
+	}
+	return false
+}
+
+// newSchema says whether this run has just changed the schema of a kind.
+func (c *changes) newSchema(kind schema.GroupKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.when["schema "+kind.String()]
+	return ok && time.Since(at) < settling
+}
+
+// topicsOf are what the change of an object may change the answers about.
+func topicsOf(o *bundle.Object, action plan.Action) []string {
+	if action == plan.Unchanged {
+		return nil
+	}
+	gk := o.ID.GroupKind
+	switch gk.Group {
+	case "rbac.authorization.k8s.io":
+		return []string{"rbac"}
+	case "admissionregistration.k8s.io":
+		return []string{"admission"}
+	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io":
+		return []string{"classes"}
+	case bundle.APIServiceKind.Group:
+		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")
+		return []string{"group " + group}
+	}
+	switch {
+	case gk == bundle.CRDKind:
+		var topics []string
+		for _, r := range cluster.Defined(o.Content) {
+			topics = append(topics, "kind "+r.GVK.GroupKind().String())
+			if action == plan.Configured { // a new one is not known in an older form
+				topics = append(topics, "schema "+r.GVK.GroupKind().String())
+			}
+		}
+		return topics
+	case gk == bundle.NamespaceKind:
+		return []string{"namespace " + o.ID.Name}
+	case gk == bundle.ServiceAccountKind:
+		return []string{"accounts in " + o.ID.Namespace}
+	case gk.Group == "" && (gk.Kind == "ResourceQuota" || gk.Kind == "LimitRange"):
+		return []string{"limits in " + o.ID.Namespace}
+	}
+	return nil
+}
+
+// topicsOfRefusal are the topics of which a server that is behind may give this
+// answer.
+func topicsOfRefusal(id bundle.ID, err error) []string {
+	kind := id.GroupKind.String()
+	switch cluster.CauseOf(err) {
+	case cluster.NoCause:
+	case cluster.KindCause:
+		return []string{"kind " + kind, "group " + id.GroupKind.Group}
+	case cluster.SchemaCause:
+		return []string{"schema " + kind}
+	case cluster.AdmissionCause:
+		return []string{"admission"}
+	case cluster.RBACCause:
+		return []string{"rbac"}
+	case cluster.NamespaceCause:
+		return []string{"namespace " + id.Namespace}
+	case cluster.LimitsCause:
+		return []string{"limits in " + id.Namespace}
+	case cluster.AccountCause:
+		return []string{"accounts in " + id.Namespace}
+	case cluster.ClassCause:
+		return []string{"classes"}
+	}
+	return nil
+}
+
+// caughtUp sends a request again for as long as its refusal may come from a
+// server that is behind.
+func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) error {
+	if w.Mode == DryRun {
+		return send() // nothing was changed
+	}
+	begin := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := send()
+		late := cluster.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay
+		if err == nil || ctx.Err() != nil || !late && !w.changes.explain(s.ID, err) {
+			return err
+		}
+		if pause == 50*time.Millisecond {
+			w.Retrying(s, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package write
+
+import (
+	"context"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/inventory"
+)
+
+// searches ask what Namespaces and CRDs hold: those who ask while one is under
+// way share the next, as each is dozens of LISTs.
+type searches struct {
+	mu      sync.Mutex
+	running bool
+	waiting []*searching
+}
+
+type searching struct {
+	holder *unstructured.Unstructured
+	found  bundle.Contents
+	err    error
+	done   chan struct{}
+}
+
+// contents is what a Namespace or CRD holds now.
+func (w *Writer) contents(ctx context.Context, holder *unstructured.Unstructured) (bundle.Contents, error) {
+	s := &searching{holder: holder, done: make(chan struct{})}
+	w.searches.mu.Lock()
+	w.searches.waiting = append(w.searches.waiting, s)
+	if !w.searches.running {
+		w.searches.running = true
+		go w.search(ctx)
+	}
+	w.searches.mu.Unlock()
+	<-s.done
+	return s.found, s.err
+}
+
+// search serves who waits until nobody does.
+func (w *Writer) search(ctx context.Context) {
+	for {
+		w.searches.mu.Lock()
+		batch := w.searches.waiting
+		w.searches.waiting = nil
+		if len(batch) == 0 {
+			w.searches.running = false
+			w.searches.mu.Unlock()
+			return
+		}
+		w.searches.mu.Unlock()
+		holders := make([]*unstructured.Unstructured, len(batch))
+		for i, s := range batch {
+			holders[i] = s.holder
+		}
+		// Kinds may have come since the plan was made.
+		err := w.Client.Discover(ctx)
+		var found map[bundle.ID]bundle.Contents
+		if err == nil {
+			found, err = w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, holders, w.deleted.all()))
+		}
+		for _, s := range batch {
+			id := bundle.ID{GroupKind: s.holder.GroupVersionKind().GroupKind(), Name: s.holder.GetName()}
+			s.found, s.err = found[id], err
+			close(s.done)
+		}
+	}
+}
+
+// Search asks what holders hold once others are deleted.
+func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders, deleted []*unstructured.Unstructured) cluster.Search {
+	return cluster.Search{
+		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
+		Auxiliary: func(labels map[string]string) bool {
+			return labels[inventory.AuxiliaryLabel] == inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == inv.ID
+		},
+		Keeps: func(annotations map[string]string) bool {
+			return plan.KeptBy(annotations) != ""
+		},
+	}
+}

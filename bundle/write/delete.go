@@ -1,0 +1,235 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// guardTries is how often a deletion is decided anew because the object changed
+// between the decision and the act. Controllers write status all the time.
+const guardTries = 20
+
+// errChanging ends a deletion whose object never holds still.
+var errChanging = errors.New("it changes all the time")
+
+// Delete deletes a member. The guard that decided about the plan decides again
+// about the very version of the object that the DELETE asks for, and about what
+// a Namespace or CRD holds by then: a plan may be minutes old. A dry run follows
+// the plan at once, and does not ask the guard again.
+func (w *Writer) Delete(ctx context.Context, s *plan.Step) Outcome {
+	resource, there, err := w.resourceToDelete(ctx, s.ID)
+	switch {
+	case err != nil:
+		return failed(fmt.Errorf("delete: %w", err))
+	case !there:
+		return Outcome{Action: plan.Pruned, Gone: true} // its CRD was deleted, and all objects with it
+	}
+	o := w.delete(ctx, s, resource)
+	o.Resource = resource
+	return o
+}
+
+func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) Outcome {
+	// The version that was planned with is as good as one that is read now: the
+	// DELETE is for this version only.
+	live := s.Live
+	for range guardTries {
+		verdict, err := w.decide(ctx, s.ID, live)
+		switch {
+		case err != nil:
+			return failed(fmt.Errorf("delete: %w", err))
+		case verdict.Action == plan.Detached && verdict.Shared:
+			return Outcome{Action: plan.Detached, Gone: true, Reason: verdict.Reason}
+		case verdict.Action == plan.Detached:
+			o := w.detach(ctx, s, r, live)
+			o.Reason = verdict.Reason
+			return o
+		case verdict.Action != plan.Pruned:
+			return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not deleted: %s", verdict.Reason)}
+		}
+		isGone, err := w.deleteVersion(ctx, s, r, live)
+		if err == nil {
+			return Outcome{Action: plan.Pruned, Gone: isGone}
+		}
+		if !apierrors.IsConflict(err) {
+			return failed(fmt.Errorf("delete: %w", err))
+		}
+		fresh, err := w.Client.Get(ctx, r, s.ID)
+		switch {
+		case err != nil:
+			return failed(fmt.Errorf("read it again, to delete it: %w", err))
+		case fresh == nil:
+			return Outcome{Action: plan.Pruned, Gone: true}
+		case fresh.GetUID() != s.Live.GetUID():
+			return Outcome{Action: plan.Skipped, Err: errors.New("not deleted: it was replaced by another object of its name while this run went on")}
+		case fresh.GetDeletionTimestamp() != nil && s.Live.GetDeletionTimestamp() == nil:
+			w.deleted.add(s.Live) // by our own request whose answer was lost, or by another client
+			return Outcome{Action: plan.Pruned}
+		}
+		live = fresh
+	}
+	return failed(fmt.Errorf("delete: %w", errChanging))
+}
+
+// resourceToDelete is how the kind of a member is served now; false if there are
+// no objects of it any more.
+func (w *Writer) resourceToDelete(ctx context.Context, id bundle.ID) (cluster.Resource, bool, error) {
+	resource, err := w.Client.Any(id.GroupKind)
+	if err == nil {
+		return resource, true, nil
+	}
+	served, err := w.Client.ServedOrAbsent(ctx, id.GroupKind)
+	if err != nil || !served {
+		return resource, false, err
+	}
+	resource, err = w.Client.Any(id.GroupKind)
+	return resource, err == nil, err
+}
+
+// decide asks the guard about an object as it is now.
+func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) (plan.Verdict, error) {
+	if w.Mode == DryRun {
+		return plan.Verdict{Action: plan.Pruned}, nil
+	}
+	var holds bundle.Contents
+	if w.Plan.Guard.Holds(id) {
+		var err error
+		if holds, err = w.contents(ctx, live); err != nil {
+			return plan.Verdict{}, err
+		}
+	}
+	return w.Plan.Guard.Decide(id, live, holds), nil
+}
+
+// deleteVersion deletes an object if it is still the one that was decided about.
+func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Resource, live *unstructured.Unstructured) (bool, error) {
+	if w.Mode == Persist {
+		w.BeforeDelete(s.ID)
+	}
+	isGone, err := w.Client.Delete(ctx, r, s.ID, cluster.Deletion{
+		UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun,
+	})
+	if err != nil || w.Mode == DryRun {
+		return false, err
+	}
+	w.deleted.add(live)
+	if s.ID.GroupKind == bundle.NamespaceKind && !isGone {
+		w.deleteClaims(ctx, s.ID.Name)
+	}
+	return isGone, nil
+}
+
+// deleteClaims deletes the PersistentVolumeClaims that the controllers of
+// deleted StatefulSets made in a deleted namespace. The namespace's controller
+// would do so only five seconds later, and look five seconds after that whether
+// they are gone (kube's namespace_controller.go, namespaceDeletionGracePeriod,
+// and its queue's back-off). It still does where we may not, and for claims of
+// others.
+func (w *Writer) deleteClaims(ctx context.Context, namespace string) {
+	resource, err := w.Client.Any(bundle.PersistentVolumeClaimKind)
+	if err != nil {
+		return
+	}
+	items, err := w.Client.ListMetadata(ctx, resource, namespace, "")
+	if err != nil {
+		return
+	}
+	for i := range items {
+		if items[i].DeletionTimestamp == nil && w.deleted.claim(&items[i]) {
+			id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: namespace, Name: items[i].Name}
+			_, _ = w.Client.Delete(ctx, resource, id, cluster.Deletion{UID: items[i].UID, Version: items[i].ResourceVersion})
+		}
+	}
+}
+
+// Detach takes the ownership metadata off an object that stays.
+func (w *Writer) Detach(ctx context.Context, s *plan.Step) Outcome {
+	done := Outcome{Action: plan.Detached, Gone: true}
+	if s.Shared {
+		return done // the metadata is the other's
+	}
+	resource, there, err := w.resourceToDelete(ctx, s.ID)
+	switch {
+	case err != nil:
+		return failed(fmt.Errorf("detach: %w", err))
+	case !there:
+		return done
+	}
+	o := w.detach(ctx, s, resource, s.Live)
+	o.Resource = resource
+	return o
+}
+
+// detach detaches the version of the object that was decided about. One that
+// changed meanwhile still stays, and may not keep our metadata either.
+func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, live *unstructured.Unstructured) Outcome {
+	done := Outcome{Action: plan.Detached, Gone: true}
+	for range guardTries {
+		metadata := w.Inventory.ClearOwner(live)
+		if metadata == nil {
+			return done
+		}
+		metadata["resourceVersion"] = live.GetResourceVersion()
+		body, err := json.Marshal(map[string]any{"metadata": metadata})
+		if err != nil {
+			return failed(fmt.Errorf("detach: %w", err))
+		}
+		stored, err := w.Client.Patch(ctx, r, s.ID, types.MergePatchType, body, cluster.Write{DryRun: w.Mode == DryRun})
+		if err == nil {
+			done.Stored = stored
+			return done
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return failed(fmt.Errorf("detach: %w", err))
+		}
+		if live, err = w.Client.Get(ctx, r, s.ID); err != nil {
+			return failed(fmt.Errorf("detach: %w", err))
+		}
+		if live == nil {
+			return done
+		}
+	}
+	return failed(fmt.Errorf("detach: %w", errChanging))
+}
+
+// deletions are the objects that this run has deleted. Appliers share it.
+type deletions struct {
+	mu      sync.Mutex
+	objects []*unstructured.Unstructured
+}
+
+func (d *deletions) add(u *unstructured.Unstructured) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.objects = append(d.objects, u)
+}
+
+// all are those until now.
+func (d *deletions) all() []*unstructured.Unstructured {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clip(d.objects)
+}
+
+// claim says whether a PersistentVolumeClaim is of a deleted StatefulSet.
+func (d *deletions) claim(claim *metav1.PartialObjectMetadata) bool {
+	for _, u := range d.all() {
+		if cluster.Claims(u, claim) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// noVersion is a resourceVersion that no object ever has. The server compares
+// it only where there is an object (apiserver's registry/generic/registry/store.go,
+// Update): an apply that carries it creates, or is refused with a conflict.
+const noVersion = "9223372036854775807"
+
+// movedFor bounds how long an object is tried that somebody else keeps writing.
+const movedFor = 30 * time.Second
+
+// Exactly is the body as it holds for one version of one object only, or, where
+// live is nil, only for an object that is not there. The uid never goes alone:
+// the server would call another uid an immutable field.
+func Exactly(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+	var object, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, fmt.Errorf("decode what is to be applied: %w", err)
+	}
+	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
+		return nil, fmt.Errorf("decode the metadata of what is to be applied: %w", err)
+	}
+	version := noVersion
+	if live != nil {
+		version = live.GetResourceVersion()
+		metadata["uid"], _ = json.Marshal(live.GetUID()) //nolint:errchkjson // a string
+	}
+	metadata["resourceVersion"], _ = json.Marshal(version) //nolint:errchkjson // a string
+	var err error
+	if object["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, fmt.Errorf("encode the metadata of what is to be applied: %w", err)
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode what is to be applied: %w", err)
+	}
+	return text, nil
+}
+
+// written is what came of an apply.
+type written struct {
+	stored   *unstructured.Unstructured
+	live     *unstructured.Unstructured // the object before it; nil where there was none
+	warnings []string
+	// Only of a dry run: why it would be recreated or what it takes over, and
+	// what the server was not asked about.
+	reason, unverified string
+	// update: the server was asked about an update in place of an apply.
+	update bool
+}
+
+// put applies the body to the very object that the plan, or the decision here,
+// was made for. If another client wrote it since it was read, or created it, or
+// deleted it, it is read again and decided anew: the plan may be minutes old.
+// A dry run stores nothing, and so holds for whatever version is there.
+func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
+	deadline := time.Now().Add(movedFor)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		result, err := w.putOnce(ctx, t, live)
+		if !cluster.Overtaken(err) || time.Now().After(deadline) || ctx.Err() != nil {
+			return result, err
+		}
+		if live, err = w.again(ctx, t); err != nil {
+			return result, err
+		}
+		if live != nil && plan.LeavesAlone(t.step.Object) {
+			return written{stored: live, live: live}, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
+	result := written{live: live}
+	if live != nil && plan.Manages(live, w.Options.TakeOverFrom) {
+		current, err := w.takeOver(ctx, t, live)
+		if err != nil {
+			return result, err
+		}
+		if w.Mode == DryRun {
+			return w.afterTakeOver(ctx, t, result, current)
+		}
+		live = current
+	}
+	body := t.body
+	if w.Mode == Persist {
+		var err error
+		if body, err = Exactly(t.body, live); err != nil {
+			return result, err
+		}
+	}
+	var err error
+	result.stored, result.warnings, err = w.send(ctx, t, body)
+	return result, err
+}
+
+// again reads an object that another client wrote since it was read, and decides
+// whether it may still be applied.
+func (w *Writer) again(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
+	live, err := w.Client.Get(ctx, t.resource, t.step.ID)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("another client wrote it since it was read, and its owner cannot be read: %w", err)
+	case live == nil:
+		return nil, nil
+	}
+	if why := plan.Refusal(live, w.Inventory.ID, w.Options.Policy); why != "" {
+		return nil, &NotOwned{why}
+	}
+	if live.GetDeletionTimestamp() != nil && w.Mode == Persist {
+		return nil, w.awaitGone(ctx, t, live)
+	}
+	return live, nil
+}
+
+// NotOwned is why an object that came to belong to another inventory since the
+// plan was made is not applied. Nothing was written.
+type NotOwned struct{ why string }
+
+func (o *NotOwned) Error() string { return o.why }
+
+// actionOf is what was done to an object, now that it is known what was there.
+func actionOf(s *plan.Step, w written, inventoryID string) (plan.Action, *unstructured.Unstructured) {
+	before := s.Live // as the plan saw it: our own write whose answer was lost is not "before"
+	if w.live == nil || before == nil || before.GetUID() != w.live.GetUID() {
+		before = w.live
+	}
+	switch {
+	case before == nil, s.Live == nil && s.Action == plan.Created && plan.Owned(before, inventoryID):
+		return plan.Created, nil // also where the answer to our own creation was lost
+	case w.stored != nil && !plan.Changed(before, w.stored):
+		return plan.Unchanged, before
+	}
+	return plan.Configured, before
+}

@@ -1,0 +1,60 @@
+package write
+
+import (
+	"fmt"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// Explain adds to the server's answer what the user can do: the remedy of a
+// conflict, the line of a field.
+func Explain(s *plan.Step, err error) error {
+	if conflicts := cluster.FieldConflicts(err); len(conflicts) > 0 {
+		byManager := map[string][]string{}
+		var managers []string
+		for _, c := range conflicts {
+			if byManager[c.Manager] == nil {
+				managers = append(managers, c.Manager)
+			}
+			byManager[c.Manager] = append(byManager[c.Manager], c.Field)
+		}
+		var parts []string
+		for _, m := range managers {
+			parts = append(parts, fmt.Sprintf("%s owns %s", m, strings.Join(byManager[m], ", ")))
+		}
+		return &answer{err: err, text: fmt.Sprintf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))}
+	}
+	text := cluster.Message(err)
+	if hint := lineOf(s.Object, text); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return &answer{text: text, err: err}
+}
+
+// answer is a server's answer as it is shown; the error itself is kept for
+// errors.As.
+type answer struct {
+	text string
+	err  error
+}
+
+func (a *answer) Error() string { return a.text }
+func (a *answer) Unwrap() error { return a.err }
+
+// lineOf finds the line of a field that the server names.
+func lineOf(o *bundle.Object, text string) string {
+	for _, path := range cluster.FieldPaths(text) {
+		if line := o.Line(path); line > o.Source.Line {
+			return fmt.Sprintf("%s is at %s:%d", path, o.Source.File, line)
+		}
+	}
+	return ""
+}
+
+// needsRecreate says what the user can do about an immutable field.
+func needsRecreate(s *plan.Step, err error) error {
+	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, bundle.OnImmutable, s.ID.GroupKind)
+}

@@ -1,0 +1,123 @@
+package write
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
+	"sigs.k8s.io/yaml"
+
+	"brine/bundle/plan"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestSubstitute(t *testing.T) {
+	const source = `{metadata: {name: s}, spec: {text: hidden-value, number: 80, flag: true, map: {a: 1}, list: [x, w]}}`
+	for name, tc := range map[string]struct {
+		from, to, token string
+		want            string // the target's spec as JSON
+		err             string
+	}{
+		"whole field":       {"$.spec.text", "$.spec.old", "", `{"old":"hidden-value","text":"a-$x-$x"}`, ""},
+		"number stays one":  {"$.spec.number", "$.spec.old", "", `{"old":80,"text":"a-$x-$x"}`, ""},
+		"mapping":           {"$.spec.map", "$.spec.old", "", `{"old":{"a":1},"text":"a-$x-$x"}`, ""},
+		"every token":       {"$.spec.number", "$.spec.text", "$x", `{"old":1,"text":"a-80-80"}`, ""},
+		"bool in text":      {"$.spec.flag", "$.spec.text", "$x", `{"old":1,"text":"a-true-true"}`, ""},
+		"list in text":      {"$.spec.list", "$.spec.text", "$x", `{"old":1,"text":"a-[\"x\",\"w\"]-[\"x\",\"w\"]"}`, ""},
+		"token not there":   {"$.spec.text", "$.spec.text", "$y", `{"old":1,"text":"a-$x-$x"}`, ""},
+		"no source field":   {"$.spec.none", "$.spec.old", "", "", "source: the path leads to 0 fields"},
+		"many sources":      {"$.spec.list[*]", "$.spec.old", "", "", "source: the path leads to 2 fields"},
+		"no target field":   {"$.spec.text", "$.spec.none", "$x", "", "target: the path leads to 0 fields"},
+		"token in a number": {"$.spec.text", "$.spec.old", "$x", "", "target: a token can be replaced in text only"},
+		"not a path":        {"$.spec[", "$.spec.old", "", "", "source: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := object(t, `{metadata: {name: t}, spec: {old: 1, text: a-$x-$x}}`)
+			err := substitute(target, object(t, source), mutation.FieldSubstitution{SourcePath: tc.from, TargetPath: tc.to, Token: tc.token})
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("got error %v, want %q", err, tc.err)
+				}
+				if strings.Contains(err.Error(), "hidden-value") {
+					t.Error("the error shows a value")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(target.Object["spec"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTakeOverPatch(t *testing.T) {
+	entry := func(manager, operation, fields string) string {
+		return `{manager: ` + manager + `, operation: ` + operation + `, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: ` + fields + `}`
+	}
+	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "7",
+  annotations: {`+lastApplied+`: "{}"},
+  managedFields: [`+strings.Join([]string{
+		entry("kubectl-client-side-apply", "Update", `{"f:data": {"f:a": {}}}`),
+		entry("kubectl", "Apply", `{"f:data": {"f:b": {}}}`),
+		entry("brine", "Apply", `{"f:data": {"f:c": {}}}`),
+		entry("other", "Update", `{"f:data": {"f:d": {}}}`),
+		`{manager: kubectl, operation: Update, apiVersion: v1, subresource: status, fieldsType: FieldsV1, fieldsV1: {"f:status": {}}}`,
+	}, ", ")+`]}}`)
+	managers := []string{"kubectl-client-side-apply", "kubectl"}
+	if !plan.Manages(live, managers) || plan.Manages(live, []string{"nobody"}) {
+		t.Error("it does not know who manages the object")
+	}
+	text, err := takeOverPatch(live, managers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patch []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	if err := json.Unmarshal(text, &patch); err != nil {
+		t.Fatal(err)
+	}
+	if len(patch) != 3 || patch[1].Path != "/metadata/resourceVersion" || string(patch[1].Value) != `"7"` ||
+		patch[2].Op != "remove" || patch[2].Path != "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration" {
+		t.Fatalf("got %s", text)
+	}
+	var fields []metav1.ManagedFieldsEntry
+	if err := json.Unmarshal(patch[0].Value, &fields); err != nil {
+		t.Fatal(err)
+	}
+	owned := map[string]string{}
+	for _, f := range fields {
+		owned[f.Manager+" "+string(f.Operation)+" "+f.Subresource] = string(f.FieldsV1.GetRawBytes())
+	}
+	for who, want := range map[string]string{
+		"brine Apply ":          `{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`,
+		"other Update ":         `{"f:data":{"f:d":{}}}`,
+		"kubectl Update status": `{"f:status":{}}`,
+	} {
+		if owned[who] != want {
+			t.Errorf("%q owns %s, want %s", who, owned[who], want)
+		}
+	}
+	if len(owned) != 3 {
+		t.Errorf("fields are owned by %v", owned)
+	}
+}

@@ -1,0 +1,101 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// lastApplied is where kubectl's client-side apply keeps what it applied.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// takeOver makes brine the manager of the fields that the managers of
+// --take-over-from own on the live object, so that the apply that follows
+// removes those of them that the bundle does not set. It returns the object as
+// it is then; nil if it was deleted.
+func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := takeOverPatch(live, w.Options.TakeOverFrom)
+	if err != nil {
+		return nil, err
+	}
+	moved, err := w.Client.Patch(ctx, t.resource, t.step.ID, types.JSONPatchType, patch, cluster.Write{DryRun: w.Mode == DryRun})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take over the fields of %s: %w", strings.Join(w.Options.TakeOverFrom, ", "), err)
+	}
+	return moved, nil
+}
+
+// afterTakeOver dry-runs the apply that follows a take-over. The server cannot
+// see both requests in one: it is asked about an update with the object as the
+// apply would leave it.
+func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, moved *unstructured.Unstructured) (written, error) {
+	result.reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
+	result.update = true
+	sent := &unstructured.Unstructured{}
+	if err := json.Unmarshal(t.body, &sent.Object); err != nil {
+		return result, fmt.Errorf("decode what is to be applied: %w", err)
+	}
+	gv := t.step.GVK.GroupVersion()
+	read, _ := w.schemas.LoadOrStore(gv, sync.OnceValues(func() (managedfields.TypeConverter, error) { return w.Client.Types(ctx, gv) }))
+	converter, err := read.(func() (managedfields.TypeConverter, error))() //nolint:forcetypeassert // nothing else is stored there
+	var would *unstructured.Unstructured
+	if err == nil {
+		would, err = applied(converter, moved, sent, w.Client.Forces())
+	}
+	switch {
+	case len(cluster.FieldConflicts(err)) > 0:
+		return result, err
+	case err != nil:
+		result.unverified = err.Error()
+		return result, nil
+	}
+	result.stored, result.warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
+	if right, ok := cluster.MissingRight(err); ok {
+		result.stored, result.unverified = would, "no right to "+right
+		return result, nil
+	}
+	return result, err
+}
+
+// takeOverPatch is a JSON patch that moves the managers' fields to brine and
+// holds only for the very version that was read (client-go's csaupgrade). What
+// another applier owns by Apply moves like what was written by Update.
+func takeOverPatch(live *unstructured.Unstructured, managers []string) ([]byte, error) {
+	moved := live.DeepCopy()
+	fields := moved.GetManagedFields()
+	for i := range fields {
+		if slices.Contains(managers, fields[i].Manager) && fields[i].Subresource == "" {
+			fields[i].Operation = metav1.ManagedFieldsOperationUpdate
+		}
+	}
+	moved.SetManagedFields(fields)
+	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(managers...), bundle.FieldManager)
+	if err != nil {
+		return nil, fmt.Errorf("read the managed fields: %w", err)
+	}
+	var patch []map[string]any
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return nil, fmt.Errorf("read the managed fields: %w", err)
+	}
+	if _, ok := live.GetAnnotations()[lastApplied]; ok {
+		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + strings.ReplaceAll(lastApplied, "/", "~1")})
+	}
+	return json.Marshal(patch)
+}
