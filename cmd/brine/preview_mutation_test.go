@@ -69,7 +69,7 @@ spec:
 		text := documents(source, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: runner, namespace: \"{ns}\"}\n",
 			podWith("p", "serviceAccountName: runner\n  hostname: unset", "annotations:\n    "+mutated("$.spec.hostname")))
 		shown := s.preview(text).want(t, 0).did(t, "Pod", "p", plan.Created)
-		if shown.Verified != "server (stand-in service account)" || !strings.Contains(shown.Diff, `hostname: "7"`) || !strings.Contains(shown.Diff, "serviceAccountName: runner") {
+		if shown.Verified != "server (surrogate service account)" || !strings.Contains(shown.Diff, `hostname: "7"`) || !strings.Contains(shown.Diff, "serviceAccountName: runner") {
 			t.Errorf("verified by %q:\n%s", shown.Verified, shown.Diff)
 		}
 		s.apply(text).want(t, 0).did(t, "Pod", "p", plan.Created)

@@ -85,7 +85,7 @@ func TestRecreatePutsTheOldOneBack(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.apply(immutable("{good: b}")).want(t, 1).tells(t, "not any more", "the old one was put back").did(t, "ConfigMap", "web", plan.Failed)
+	s.apply(immutable("{good: b}")).want(t, 1).tells(t, "not any more", "the old one was restored").did(t, "ConfigMap", "web", plan.Failed)
 	live := s.live("v1/configmaps", s.ns, "web")
 	if data := dataOf(t, live); data["good"] != "a" || live.GetUID() == old.GetUID() {
 		t.Errorf("it holds %v", data)
@@ -150,7 +150,7 @@ func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.apply(text("example.com/b"), "--wait=applied").want(t, 1).tells(t, "the old one was put back", "exceeded quota")
+	s.apply(text("example.com/b"), "--wait=applied").want(t, 1).tells(t, "the old one was restored", "exceeded quota")
 	job := s.live("batch/v1/jobs", s.ns, "once")
 	if job == nil || !strings.Contains(fmt.Sprint(job.Object["spec"]), "example.com/a") {
 		t.Fatalf("the Job is %v", job)
