@@ -349,8 +349,8 @@ func takeLease(tr *trial) (*deed, error) {
 	return &deed{what: "takes " + o.String(), undo: func() error { return nil }}, err
 }
 
-// grantAll makes a user an administrator, by a binding of the scene's own.
-func (s *scene) grantAll(user string) {
+// grantAll makes a user an administrator, by a binding of the fixture's own.
+func (s *fixture) grantAll(user string) {
 	s.Helper()
 	name := "chaos-" + s.ns
 	s.goneAfter("rbac.authorization.k8s.io/v1/clusterrolebindings", name)
@@ -369,7 +369,7 @@ func (s *scene) grantAll(user string) {
 	})
 }
 
-func (s *scene) bind(name, user string) error {
+func (s *fixture) bind(name, user string) error {
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": name},
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},

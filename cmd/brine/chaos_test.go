@@ -67,7 +67,7 @@ type disturbance struct {
 
 // trial is one command, disturbed once.
 type trial struct {
-	*scene
+	*fixture
 	command *chaosCommand
 	how     *disturbance
 	proxy   *clustertest.Proxy
@@ -228,10 +228,10 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chaosTrial sets a scene of its own.
+// chaosTrial sets a fixture of its own.
 func chaosTrial(t *testing.T, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
 	t.Helper()
-	s := sceneOn(t, clustertest.Shared(t))
+	s := fixtureOn(t, clustertest.Shared(t))
 	objects := s.objectsOf(platformBefore, platformAfter)
 	for _, o := range objects {
 		if o.namespace() == "" {
@@ -244,10 +244,10 @@ func chaosTrial(t *testing.T, command *chaosCommand, how *disturbance, random *r
 	return newTrial(s, objects, command, how, random)
 }
 
-// newTrial is of a scene that is as the command should find it.
-func newTrial(s *scene, objects []*target, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
+// newTrial is of a fixture that is as the command should find it.
+func newTrial(s *fixture, objects []*target, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
 	s.Helper()
-	tr := &trial{scene: s, objects: objects, command: command, how: how, random: random}
+	tr := &trial{fixture: s, objects: objects, command: command, how: how, random: random}
 	if command.text != "" {
 		tr.file = s.file(command.text)
 	}
@@ -272,12 +272,12 @@ func (tr *trial) args(kubeconfig string, flags ...string) []string {
 }
 
 // next runs the command again, undisturbed.
-func (tr *trial) next(flags ...string) said {
+func (tr *trial) next(flags ...string) outcome {
 	return brine(tr.TB, tr.kubeconfig, tr.args(tr.kubeconfig, flags...)...)
 }
 
 // disturbed runs the command, which is disturbed at the n-th request that fits.
-func (tr *trial) disturbed(n int64) said {
+func (tr *trial) disturbed(n int64) outcome {
 	tr.Helper()
 	var seen atomic.Int64
 	var cmd *exec.Cmd
@@ -312,7 +312,7 @@ func (tr *trial) disturbed(n int64) said {
 	}
 	close(started)
 	_ = cmd.Wait()
-	return said{exit: cmd.ProcessState.ExitCode(), stderr: stderr.String()}
+	return outcome{exit: cmd.ProcessState.ExitCode(), stderr: stderr.String()}
 }
 
 func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
@@ -461,7 +461,7 @@ func binary(t testing.TB) string {
 // Two runs at once on one inventory: one of them does the work, the other says
 // that it is locked out, and by whom.
 func TestChaosTwoAtOnce(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	inside, leave := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -471,7 +471,7 @@ func TestChaosTwoAtOnce(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	first := make(chan said)
+	first := make(chan outcome)
 	go func() { first <- s.apply(configMap("one")) }()
 	<-inside
 	direct := *s
@@ -481,7 +481,7 @@ func TestChaosTwoAtOnce(t *testing.T) {
 	if locked.exit != report.ExitLocked {
 		t.Errorf("the second run exits %d, want %d:\n%s", locked.exit, report.ExitLocked, locked.stderr)
 	}
-	locked.tells(t, "locked by another run")
+	locked.prints(t, "locked by another run")
 	(<-first).want(t, 0)
 	s.exists("v1/configmaps", "one")
 	s.missing("v1/configmaps", "two")
@@ -494,7 +494,7 @@ func TestChaosTwoAtOnce(t *testing.T) {
 func TestChaosSignals(t *testing.T) {
 	for signal, exit := range map[os.Signal]int{os.Interrupt: report.ExitInterrupted, syscall.SIGTERM: report.ExitTerminated} {
 		t.Run(signal.String(), func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			path := binary(t)
 			cmd := exec.Command(path, "apply", "-f", s.file(documents(deployment("stuck", 1, "1000000"), configMap("fine"))),

@@ -31,7 +31,7 @@ func invalidBundle() string {
 }
 
 func TestSkipInvalid(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("earlier")).want(t, 0)
 	result := s.apply(invalidBundle(), "--validation=skip-invalid").want(t, 1)
 	result.did(t, "Pod", "one", plan.Created)
@@ -61,7 +61,7 @@ func TestSkipInvalid(t *testing.T) {
 }
 
 func TestExitEarly(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	for _, flags := range [][]string{nil, {"--validation=exit-early"}} {
 		s.apply(invalidBundle(), flags...).want(t, 3)
@@ -73,12 +73,12 @@ func TestExitEarly(t *testing.T) {
 }
 
 func TestContinueOnError(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// Two versions, neither of them stored: the server refuses.
 	invalid := strings.Replace(widgets, "storage: true", "storage: false", 1)
 	s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "widgets."+s.ns+".example.com")
 	result := s.apply(documents(invalid, pod("one"))).want(t, 1)
 	result.did(t, "CustomResourceDefinition", "widgets."+s.ns+".example.com", plan.Failed)
 	result.did(t, "Pod", "one", plan.Created)
-	result.tells(t, "must have exactly one version marked as storage version")
+	result.prints(t, "must have exactly one version marked as storage version")
 }

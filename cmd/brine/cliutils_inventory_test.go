@@ -14,10 +14,10 @@ import (
 // after its file there: who owns an object, and what the inventory holds.
 
 func TestInventoryPolicyMustMatch(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(deployment("web", 2, "1m")).want(t, 0)
 	s.other("second").apply(deployment("web", 3, "1m"), "--inventory-policy=must-match").want(t, 1).
-		tells(t, "it belongs to inventory").did(t, "Deployment", "web", plan.Failed)
+		prints(t, "it belongs to inventory").did(t, "Deployment", "web", plan.Failed)
 	if n := replicas(t, s.live("apps/v1/deployments", s.ns, "web")); n != 2 {
 		t.Errorf("it has %d replicas: the other inventory changed it", n)
 	}
@@ -30,7 +30,7 @@ func TestInventoryPolicyMustMatch(t *testing.T) {
 }
 
 func TestInventoryPolicyAdoptIfNoInventory(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.create("apps/v1/deployments", deployment("web", 2, "1m"))
 	result := s.apply(deployment("web", 3, "1m"), "--force-conflicts").want(t, 0)
 	live := s.live("apps/v1/deployments", s.ns, "web")
@@ -44,7 +44,7 @@ func TestInventoryPolicyAdoptIfNoInventory(t *testing.T) {
 }
 
 func TestInventoryPolicyAdoptAll(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(deployment("web", 2, "1m")).want(t, 0)
 	second := s.other("second")
 	second.apply(deployment("web", 3, "1m"), "--inventory-policy=adopt-all").want(t, 0)
@@ -57,10 +57,10 @@ func TestInventoryPolicyAdoptAll(t *testing.T) {
 }
 
 func TestInventoryIDMismatch(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("a"), "--inventory-id=first-"+s.ns).want(t, 0)
 	p := s.proxied()
-	s.apply(configMap("b"), "--inventory-id=second-"+s.ns).want(t, 1).tells(t, "first-"+s.ns, "second-"+s.ns)
+	s.apply(configMap("b"), "--inventory-id=second-"+s.ns).want(t, 1).prints(t, "first-"+s.ns, "second-"+s.ns)
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", w)
 	}
@@ -68,7 +68,7 @@ func TestInventoryIDMismatch(t *testing.T) {
 }
 
 func TestDeletionPrevention(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	kept := documents(
 		pod("by-lifecycle", annotations("client.lifecycle.config.k8s.io/deletion: detach")),
 		pod("by-remove", annotations("cli-utils.sigs.k8s.io/on-remove: keep")))
@@ -99,7 +99,7 @@ func TestDeletionPrevention(t *testing.T) {
 }
 
 func TestCurrentUID(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// cli-utils does it with Ingress, which has had one group only for a while;
 	// Events are still served under two, and are the same objects.
 	event := `apiVersion: v1
@@ -140,7 +140,7 @@ eventTime: "2024-01-01T00:00:00.000000Z"
 }
 
 func TestPruneRetrievalError(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(pod("one")).want(t, 0)
 	zero := int64(0)
 	if err := s.resources("v1/pods").Namespace(s.ns).Delete(t.Context(), "one", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
@@ -151,7 +151,7 @@ func TestPruneRetrievalError(t *testing.T) {
 		t.Errorf("the inventory holds %v, want the pod that was deleted outside", got)
 	}
 	// What was deleted outside leaves the inventory.
-	s.apply(pod("two")).want(t, 0).tells(t, "gone from the cluster")
+	s.apply(pod("two")).want(t, 0).prints(t, "gone from the cluster")
 	if got, want := s.members(), []string{"Pod " + s.ns + "/two"}; !slices.Equal(got, want) {
 		t.Errorf("the inventory holds %v, want %v", got, want)
 	}
@@ -161,7 +161,7 @@ func TestPruneRetrievalError(t *testing.T) {
 }
 
 func TestEmptySet(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply("# nothing\n", "--allow-empty").want(t, 0)
 	if s.live("v1/configmaps", s.ns, "inv") == nil {
 		t.Error("there is no inventory")

@@ -13,7 +13,7 @@ import (
 // after its file there: apply-time mutation.
 
 func TestApplyTimeMutation(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := documents(
 		`apiVersion: v1
 kind: Pod
@@ -53,7 +53,7 @@ spec:
 }
 
 func TestApplyTimeMutationFollowsItsSourceAndHidesSecrets(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	const first, second = "Zmlyc3QtdmFsdWU=", "c2Vjb25kLXZhbHVl" // first-value, second-value
 	bundle := func(value string) string {
 		return documents(

@@ -11,13 +11,13 @@ import (
 // after its file there: what waits for what.
 
 func TestDependencyFilter(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	dependent := pod("a", dependsOn("/namespaces/{ns}/Pod/b"))
 	s.apply(documents(dependent, pod("b"))).want(t, 0)
 	// b is not in the bundle any more, but a still needs it.
 	result := s.apply(dependent).want(t, 0)
 	result.did(t, "Pod", "b", plan.Skipped)
-	result.tells(t, "depends on it")
+	result.prints(t, "depends on it")
 	s.exists("v1/pods", "a", "b")
 	if got := s.members(); len(got) != 2 {
 		t.Errorf("the inventory holds %v, want both pods", got)
@@ -27,7 +27,7 @@ func TestDependencyFilter(t *testing.T) {
 }
 
 func TestDependsOnAcrossNamespaces(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := documents(
 		strings.ReplaceAll(pod("front", dependsOn("/namespaces/{ns}-back/Pod/back")), "namespace: {ns}\n", "namespace: {ns}-front\n"),
 		strings.ReplaceAll(pod("back"), "namespace: {ns}\n", "namespace: {ns}-back\n"),
@@ -44,7 +44,7 @@ func TestDependsOnAcrossNamespaces(t *testing.T) {
 }
 
 func TestLocalNamespaces(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-local\"}\n"
 	inside := strings.ReplaceAll(configMap("inside"), "namespace: {ns}\n", "namespace: {ns}-local\n")
 	s.goneAfter("v1/namespaces", s.ns+"-local")
@@ -64,7 +64,7 @@ func TestLocalNamespaces(t *testing.T) {
 }
 
 func TestCRDAndResourceTogether(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// The resource stands first, and is deleted first.
 	result := s.apply(documents(widget, widgets)).want(t, 0)
 	crdName := "widgets." + s.ns + ".example.com"

@@ -17,10 +17,10 @@ import (
 // after its file there: what becomes ready late, or never, or is only looked at.
 
 func TestDestroyHeldByFinalizer(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("held", "finalizers: [example.com/hold]"), configMap("free"))).want(t, 0)
 	result := s.destroy("--timeout=3s").want(t, 4)
-	result.tells(t, "held by finalizers: example.com/hold")
+	result.prints(t, "held by finalizers: example.com/hold")
 	if got := s.members(); !slices.Equal(got, []string{"ConfigMap " + s.ns + "/held"}) {
 		t.Errorf("the inventory holds %v, want what still stands", got)
 	}
@@ -33,31 +33,31 @@ func TestDestroyHeldByFinalizer(t *testing.T) {
 }
 
 func TestReconcileFailed(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// kstatus calls it failed after 15 seconds. brine tells at once what is wrong,
 	// and waits: a node may still come. The run ends with the same exit code.
 	result := s.apply(documents(podWith("nowhere", "nodeSelector: {foo: bar}"), configMap("other")), "--timeout=4s").want(t, 4)
 	if o := result.object(t, "Pod", "nowhere"); o.Ready != "not-ready" {
 		t.Errorf("the pod is %q: %s", o.Ready, o.Reason)
 	}
-	result.tells(t, "Unschedulable").did(t, "ConfigMap", "other", plan.Created)
+	result.prints(t, "Unschedulable").did(t, "ConfigMap", "other", plan.Created)
 }
 
 func TestReconcileTimeout(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// kwok's pods pull any image: one held by a scheduling gate is as late.
 	result := s.apply(podWith("late", "schedulingGates: [{name: example.com/wait}]"), "--timeout=3s").want(t, 4)
 	if o := result.object(t, "Pod", "late"); o.Ready != "not-ready" {
 		t.Errorf("the pod is %q: %s", o.Ready, o.Reason)
 	}
-	result.tells(t, "time ran out")
+	result.prints(t, "time ran out")
 	if got := s.members(); len(got) != 1 {
 		t.Errorf("the inventory holds %v, want the pod", got)
 	}
 }
 
 func TestServerSideApplyOfDeploymentAndAPIService(t *testing.T) {
-	s := newOwnScene(t)
+	s := newOwnFixture(t)
 	service := `apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: "v1.{ns}.example.com"}
@@ -79,7 +79,7 @@ spec: {group: "{ns}.example.com", version: v1, groupPriorityMinimum: 100, versio
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("old"), configMap("stays"))).want(t, 0)
 	p := s.proxied()
 	changed := documents(configMap("new"), strings.Replace(configMap("stays"), "key: value", "key: changed", 1))

@@ -11,7 +11,7 @@ import (
 )
 
 // complete is what the shell would offer at the end of a command line.
-func (s *scene) complete(args ...string) []string {
+func (s *fixture) complete(args ...string) []string {
 	s.Helper()
 	line := append([]string{"__complete", args[0], "--kubeconfig", s.kubeconfig}, args[1:]...)
 	var out, err bytes.Buffer
@@ -25,8 +25,8 @@ func (s *scene) complete(args ...string) []string {
 	return words[:len(words)-1]
 }
 
-func TestCompletionOfWhatIsOnTheCluster(t *testing.T) {
-	s := newScene(t)
+func TestCompletionFromTheCluster(t *testing.T) {
+	s := newFixture(t)
 	s.apply(configMap("a")).want(t, 0)
 	s.apply(configMap("b")).want(t, 0)
 	s.create("v1/configmaps", configMap("no-inventory"))
@@ -63,7 +63,7 @@ func TestCompletionOfWhatIsOnTheCluster(t *testing.T) {
 
 // A shell that completes shows no error, whatever the cluster does.
 func TestCompletionWithoutAnAnswerIsEmpty(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
 		return clustertest.Action{Status: http.StatusForbidden}
@@ -79,7 +79,7 @@ func TestCompletionWithoutAnAnswerIsEmpty(t *testing.T) {
 	}
 }
 
-func TestCompletionOfAWordsValues(t *testing.T) {
+func TestCompletionOfAnEnum(t *testing.T) {
 	s := offline(t, "__complete", "inventory", "repair", "--dry-run", "").want(t, 0)
 	if s.stdout != "none\nserver\n:4\n" {
 		t.Errorf("it offers %q", s.stdout)

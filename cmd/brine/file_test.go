@@ -15,10 +15,10 @@ import (
 )
 
 // withoutCluster runs a command that needs no cluster; in is its standard input.
-func withoutCluster(ctx context.Context, t *testing.T, in io.Reader, args ...string) said {
+func withoutCluster(ctx context.Context, t *testing.T, in io.Reader, args ...string) outcome {
 	t.Helper()
 	var out, err bytes.Buffer
-	s := said{exit: execute(ctx, streams{in: in, out: &out, err: &err}, args)}
+	s := outcome{exit: execute(ctx, streams{in: in, out: &out, err: &err}, args)}
 	s.stdout, s.stderr = out.String(), err.String()
 	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
@@ -37,9 +37,9 @@ func writeTo(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestReportIsPrivateAndWhole(t *testing.T) {
+func TestReportIsPrivateAndComplete(t *testing.T) {
 	bundle := writeTo(t, filepath.Join(t.TempDir(), "a.yaml"), plainConfigMap)
-	write := func(path string) said {
+	write := func(path string) outcome {
 		return withoutCluster(t.Context(), t, nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
 	}
 	for _, before := range []string{"", "older"} {
@@ -70,7 +70,7 @@ func TestReportIsPrivateAndWhole(t *testing.T) {
 		if err := set(path); err != nil {
 			t.Fatal(err)
 		}
-		write(path).want(t, report.ExitBadBundle).tells(t, "--report")
+		write(path).want(t, report.ExitBadBundle).prints(t, "--report")
 		if err := writeFile(path, func(io.Writer) error { return nil }); err == nil {
 			t.Errorf("a %s that came meanwhile is written to", name)
 		}
@@ -114,7 +114,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 	silent, w := io.Pipe()
 	defer w.Close()
 	withoutCluster(t.Context(), t, silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
-		want(t, report.ExitBadBundle).tells(t, "time ran out after 100ms")
+		want(t, report.ExitBadBundle).prints(t, "time ran out after 100ms")
 }
 
 func TestFoldersHoldRegularFiles(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFoldersHoldRegularFiles(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).tells(t, "fifo.yaml", "not a regular file")
+	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).prints(t, "fifo.yaml", "not a regular file")
 }
 
 func TestFileThatIsTooLarge(t *testing.T) {
@@ -135,5 +135,5 @@ func TestFileThatIsTooLarge(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skip(err) // it takes no room, where files may have holes
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, report.ExitBadBundle).tells(t, "large.yaml", "larger than 256 MiB")
+	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, report.ExitBadBundle).prints(t, "large.yaml", "larger than 256 MiB")
 }

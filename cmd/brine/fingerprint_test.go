@@ -114,12 +114,12 @@ func printedBundle() string {
 	return documents(texts...)
 }
 
-func (s *scene) of(o printed) dynamic.ResourceInterface {
+func (s *fixture) of(o printed) dynamic.ResourceInterface {
 	return s.resources(o.resource).Namespace(s.ns)
 }
 
 // set changes one field of a live object as another manager's update.
-func (s *scene) set(o printed, pointer string, value any, manager string) {
+func (s *fixture) set(o printed, pointer string, value any, manager string) {
 	s.Helper()
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": pointer, "value": value}})
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *scene) set(o printed, pointer string, value any, manager string) {
 }
 
 // unhold lets go of what a finalizer of the bundle holds.
-func (s *scene) unhold() {
+func (s *fixture) unhold() {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
@@ -159,7 +159,7 @@ func writesTo(p *clustertest.Proxy, o printed) []string {
 // Every field that the bundle sets is looked at: whoever changes one, brine
 // sees it and puts it back; with nothing changed it sends no request for any.
 func TestFingerprintEachField(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.unhold()
 	p := s.proxied()
 	text := printedBundle()
@@ -218,36 +218,36 @@ func at(value any, pointer string) any {
 func TestFingerprintEverythingElse(t *testing.T) {
 	object := printedObjects[0]
 	marks := `"config.k8s.io/owning-inventory":null`
-	ssa := func(s *scene, manager, body string, force bool) {
+	ssa := func(s *fixture, manager, body string, force bool) {
 		_, err := s.of(object).Patch(s.Context(), object.name, types.ApplyPatchType,
 			[]byte(`{"apiVersion":"v1","kind":"ConfigMap",`+body+`}`), metav1.PatchOptions{FieldManager: manager, Force: &force})
 		if err != nil {
 			s.Fatal(err)
 		}
 	}
-	merge := func(s *scene, body string) {
+	merge := func(s *fixture, body string) {
 		if _, err := s.of(object).Patch(s.Context(), object.name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 			s.Fatal(err)
 		}
 	}
 	cases := map[string]struct {
-		change func(s *scene)
+		change func(s *fixture)
 		asks   bool
 		action plan.Action
 	}{
-		"nothing":                    {func(*scene) {}, false, plan.Unchanged},
-		"another's label":            {func(s *scene) { merge(s, `{"metadata":{"labels":{"theirs":"x"}}}`) }, false, plan.Unchanged},
-		"another's field":            {func(s *scene) { merge(s, `{"data":{"theirs":"x"}}`) }, false, plan.Unchanged},
-		"shared with the same value": {func(s *scene) { ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"fast"}`, false) }, true, plan.Unchanged},
-		"taken and given its old value": {func(s *scene) {
+		"nothing":                    {func(*fixture) {}, false, plan.Unchanged},
+		"another's label":            {func(s *fixture) { merge(s, `{"metadata":{"labels":{"theirs":"x"}}}`) }, false, plan.Unchanged},
+		"another's field":            {func(s *fixture) { merge(s, `{"data":{"theirs":"x"}}`) }, false, plan.Unchanged},
+		"shared with the same value": {func(s *fixture) { ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"fast"}`, false) }, true, plan.Unchanged},
+		"taken and given its old value": {func(s *fixture) {
 			ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"x"}`, true)
 			ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"fast"}`, true)
 		}, true, plan.Configured},
-		"taken":                 {func(s *scene) { ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"x"}`, true) }, true, plan.Configured},
-		"removed":               {func(s *scene) { merge(s, `{"data":{"mode":null}}`) }, true, plan.Configured},
-		"our mark removed":      {func(s *scene) { merge(s, `{"metadata":{"annotations":{`+marks+`}}}`) }, true, plan.Configured},
-		"managedFields cleared": {func(s *scene) { merge(s, `{"metadata":{"managedFields":[{}]}}`) }, true, plan.Configured},
-		"our entry renamed": {func(s *scene) {
+		"taken":                 {func(s *fixture) { ssa(s, "other", `"metadata":{"name":"settings"},"data":{"mode":"x"}`, true) }, true, plan.Configured},
+		"removed":               {func(s *fixture) { merge(s, `{"data":{"mode":null}}`) }, true, plan.Configured},
+		"our mark removed":      {func(s *fixture) { merge(s, `{"metadata":{"annotations":{`+marks+`}}}`) }, true, plan.Configured},
+		"managedFields cleared": {func(s *fixture) { merge(s, `{"metadata":{"managedFields":[{}]}}`) }, true, plan.Configured},
+		"our entry renamed": {func(s *fixture) {
 			u := s.live(object.resource, s.ns, object.name)
 			entries := u.GetManagedFields()
 			for i := range entries {
@@ -258,10 +258,10 @@ func TestFingerprintEverythingElse(t *testing.T) {
 				s.Fatal(err)
 			}
 		}, true, plan.Configured},
-		"applied by another brine with less": {func(s *scene) {
+		"applied by another brine with less": {func(s *fixture) {
 			ssa(s, "brine", `"metadata":{"name":"settings","finalizers":["example.com/held"]},"data":{"mode":"fast"}`, true)
 		}, true, plan.Configured},
-		"recreated the very same": {func(s *scene) {
+		"recreated the very same": {func(s *fixture) {
 			u := s.live(object.resource, s.ns, object.name)
 			merge(s, `{"metadata":{"finalizers":null}}`)
 			if err := s.of(object).Delete(s.Context(), object.name, metav1.DeleteOptions{}); err != nil {
@@ -276,7 +276,7 @@ func TestFingerprintEverythingElse(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.unhold()
 			s.apply(object.text).want(t, 0)
 			c.change(s)
@@ -292,7 +292,7 @@ func TestFingerprintEverythingElse(t *testing.T) {
 		})
 	}
 	t.Run("status", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.unhold()
 		deployment := printedObjects[1]
 		s.apply(deployment.text).want(t, 0)
@@ -322,7 +322,7 @@ func memberPatches(p *clustertest.Proxy) []string {
 // What it makes of an object is what brine saw stored: unchanged as long as it
 // stays that.
 func TestFingerprintMutatingAdmission(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	policy := s.ns + ".example.com"
 	policies := "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 	s.goneAfter(policies, policy)
@@ -365,7 +365,7 @@ spec:
 }
 
 // meddle does something random to a random object, and says what.
-func (s *scene) meddle(random *rand.Rand) string {
+func (s *fixture) meddle(random *rand.Rand) string {
 	s.Helper()
 	o := printedObjects[random.IntN(len(printedObjects))]
 	live := s.live(o.resource, s.ns, o.name)
@@ -435,7 +435,7 @@ func TestFingerprintAgreesWithServer(t *testing.T) {
 	}
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.unhold()
 			random := rand.New(rand.NewPCG(seed, 6))
 			text := printedBundle()

@@ -23,24 +23,24 @@ import (
 // kapply is cli-utils' own command line (scripts/peers/kapply), and a folder
 // with a bundle for it.
 type kapply struct {
-	*scene
+	*fixture
 	program string
 	id      string
 }
 
-func newKapply(t *testing.T, s *scene, id string) *kapply {
+func newKapply(t *testing.T, s *fixture, id string) *kapply {
 	t.Helper()
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	build := exec.Command("../../scripts/peers/build", "kapply")
-	build.Stderr = &said
+	build.Stderr = &printed
 	out, err := build.Output()
 	if err != nil {
 		if os.Getenv("BRINE_TEST_REQUIRED") == "1" {
-			t.Fatalf("build kapply: %v: %s", err, &said)
+			t.Fatalf("build kapply: %v: %s", err, &printed)
 		}
-		t.Skipf("NO KAPPLY, NOTHING WAS TESTED (BRINE_TEST_REQUIRED=1 makes this a failure): %v: %s", err, &said)
+		t.Skipf("NO KAPPLY, NOTHING WAS TESTED (BRINE_TEST_REQUIRED=1 makes this a failure): %v: %s", err, &printed)
 	}
-	return &kapply{scene: s, program: strings.TrimSpace(string(out)), id: id}
+	return &kapply{fixture: s, program: strings.TrimSpace(string(out)), id: id}
 }
 
 // run gives it the inventory, as its users do, beside the bundle.
@@ -67,7 +67,7 @@ func (k *kapply) run(command, text string, flags ...string) string {
 }
 
 func TestKapplyShowsPrunesAndDestroysWhatBrineApplied(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	// A name with "_" is one that cli-utils cannot read back (cli-utils#487): it
 	// must not see it, and brine must not lose it.
 	unseen := role("ClusterRole", "{ns}_x")
@@ -102,7 +102,7 @@ func TestKapplyShowsPrunesAndDestroysWhatBrineApplied(t *testing.T) {
 }
 
 func TestBrineTakesOverWhatKapplyApplied(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	k := newKapply(t, s, "kapply-"+s.ns)
 	text := documents(configMap("a"), configMap("b"), role("Role", "x:y"), deployment("web", 1, "1m"))
 	k.run("apply", text, "--reconcile-timeout=1m", "--server-side")
@@ -130,7 +130,7 @@ func TestBrineTakesOverWhatKapplyApplied(t *testing.T) {
 }
 
 func TestBrineDestroysWhatKapplyApplied(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	k := newKapply(t, s, "kapply-"+s.ns)
 	k.run("apply", documents(configMap("a"), configMap("b"), role("Role", "x:y")), "--reconcile-timeout=1m")
 	s.destroy().want(t, 0).did(t, "Role", "x:y", plan.Pruned)
@@ -138,7 +138,7 @@ func TestBrineDestroysWhatKapplyApplied(t *testing.T) {
 }
 
 func TestKubectlFindsAllMembers(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	away := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-away\"}\n"
 	s.apply(documents(configMap("a"), strings.ReplaceAll(configMap("b"), "namespace: {ns}\n", "namespace: {ns}-away\n"), away,
 		role("ClusterRole", "{ns}:x"), deployment("web", 1, "1m"), widgets, widget)).want(t, 0)
@@ -159,7 +159,7 @@ func TestKubectlFindsAllMembers(t *testing.T) {
 func TestTakeOverFrom(t *testing.T) {
 	for manager, operation := range map[string]string{"OpenAPI-Generator": "update", "kubectl-client-side-apply": "update", "kubectl": "apply", "Swagger-Codegen": "update"} {
 		t.Run(manager, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			client := s.resources("v1/configmaps").Namespace(s.ns)
 			u := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap",
@@ -177,7 +177,7 @@ func TestTakeOverFrom(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Without it a field is in conflict, and what is not set stays.
-			s.apply(configMap("a")).want(t, 1).tells(t, "conflict", manager, "--take-over-from")
+			s.apply(configMap("a")).want(t, 1).prints(t, "conflict", manager, "--take-over-from")
 			// What a preview shows is what then happens.
 			s.preview(configMap("a"), "--take-over-from=other,"+manager).want(t, 0).did(t, "ConfigMap", "a", plan.Configured)
 			s.apply(configMap("a"), "--take-over-from=other,"+manager).want(t, 0).did(t, "ConfigMap", "a", plan.Configured)
@@ -199,7 +199,7 @@ func TestTakeOverFrom(t *testing.T) {
 const lastAppliedKey = "kubectl.kubernetes.io/last-applied-configuration"
 
 func TestTakeOverLosesARaceAndTriesAgain(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	client := s.resources("v1/configmaps").Namespace(s.ns)
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "a"}, "data": map[string]any{"key": "theirs", "extra": "theirs"}}}

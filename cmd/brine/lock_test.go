@@ -22,7 +22,7 @@ import (
 func TestAnotherRunBetweenReadingAndLocking(t *testing.T) {
 	for name, before := range map[string]string{"a new inventory": "", "one that is there": configMap("a")} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			if before != "" {
 				s.apply(before).want(t, 0)
 			}
@@ -48,8 +48,8 @@ func TestAnotherRunBetweenReadingAndLocking(t *testing.T) {
 	}
 }
 
-// lease writes the Lease of the scene's inventory, as held by another run.
-func (s *scene) lease(holder string, seconds int) {
+// lease writes the Lease of the fixture's inventory, as held by another run.
+func (s *fixture) lease(holder string, seconds int) {
 	s.Helper()
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 	s.create("coordination.k8s.io/v1/leases", fmt.Sprintf(`apiVersion: coordination.k8s.io/v1
@@ -60,7 +60,7 @@ spec: {holderIdentity: "%s", leaseDurationSeconds: %d, acquireTime: "%s", renewT
 }
 
 // renewed renews that Lease until the test is over.
-func (s *scene) renewed() {
+func (s *fixture) renewed() {
 	s.Helper()
 	leases := s.resources("coordination.k8s.io/v1/leases").Namespace(s.ns)
 	go func() {
@@ -90,7 +90,7 @@ func here(t *testing.T) (host, boot, namespace string) {
 
 // A run that lives on a clone of this machine, or whose process /proc does not
 // show to us, keeps its lock.
-func TestLivingHolderOutOfSightKeepsItsLock(t *testing.T) {
+func TestHolderOnAnotherMachineKeepsItsLock(t *testing.T) {
 	host, boot, namespace := here(t)
 	for name, holder := range map[string]string{
 		"by process":           fmt.Sprintf("%s/4194999/%s.%s.12345", host, boot, namespace),
@@ -99,13 +99,13 @@ func TestLivingHolderOutOfSightKeepsItsLock(t *testing.T) {
 		"of some other client": "me",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.lease(holder, 60)
 			s.renewed()
 			got := s.apply(configMap("a")).want(t, report.ExitLocked)
-			got.tells(t, "locked by another run", "--lock-timeout", "kubectl delete lease -n "+s.ns+" brine-inv")
+			got.prints(t, "locked by another run", "--lock-timeout", "kubectl delete lease -n "+s.ns+" brine-inv")
 			if strings.Contains(holder, "4194999") {
-				got.tells(t, "process 4194999 on host "+host)
+				got.prints(t, "process 4194999 on host "+host)
 			}
 			s.missing("v1/configmaps", "a")
 		})
@@ -114,16 +114,16 @@ func TestLivingHolderOutOfSightKeepsItsLock(t *testing.T) {
 
 // --timeout bounds the waiting for a lock, too.
 func TestTimeoutWhileWaitingForTheLock(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.lease("web1/pid-7/0000/AAAAAAAAAAAAAAAAAAAAAAAAAA", 315360000)
 	got := s.apply(configMap("a"), "--timeout=3s", "--lock-timeout=10m").want(t, report.ExitLocked)
-	got.tells(t, "time ran out after 3s", "process 7 on host web1")
+	got.prints(t, "time ran out after 3s", "process 7 on host web1")
 	s.missing("v1/configmaps", "a")
 }
 
 // Once its Lease is deleted, as the message says, the lock is free.
 func TestBrokenLockIsFree(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.lease("web1/pid-7/0000/AAAAAAAAAAAAAAAAAAAAAAAAAA", 315360000)
 	s.apply(configMap("a"), "--timeout=2s").want(t, report.ExitLocked)
 	if err := s.resources("coordination.k8s.io/v1/leases").Namespace(s.ns).Delete(t.Context(), "brine-inv", metav1.DeleteOptions{}); err != nil {
@@ -140,7 +140,7 @@ func TestStalledServer(t *testing.T) {
 			if seconds > 20 && os.Getenv(stressEnv) != "1" {
 				t.Skipf("it stalls for %d seconds: %s=1 runs it", seconds, stressEnv)
 			}
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			var once sync.Once
 			stalled, over := make(chan struct{}), make(chan struct{})

@@ -142,7 +142,7 @@ func TestMainJobRealBundles(t *testing.T) {
 		t.Errorf("destroy: %s", counts(gone.result))
 	}
 	api := c.Dynamic(t)
-	s := &scene{TB: t, api: api}
+	s := &fixture{TB: t, api: api}
 	for _, resource := range []string{"v1/namespaces", "rbac.authorization.k8s.io/v1/clusterroles", "apiextensions.k8s.io/v1/customresourcedefinitions", "v1/persistentvolumes", "v1/configmaps", "v1/secrets", "coordination.k8s.io/v1/leases"} {
 		list, err := s.resources(resource).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -188,7 +188,7 @@ func TestMainJobUnreadyAPIServices(t *testing.T) {
 	brine(t, c.Kubeconfig, "apply", "-f", filepath.Join(release, "dex-chart.yaml"), "--name", "dex", "--timeout=60s").want(t, 0)
 	brine(t, c.Kubeconfig, "destroy", "--name", "dex", "--timeout=60s").want(t, 0)
 	brine(t, c.Kubeconfig, "destroy", "--name", "unready", "--timeout=60s").want(t, 0)
-	list, err := (&scene{TB: t, api: c.Dynamic(t)}).resources("v1/namespaces").List(t.Context(), metav1.ListOptions{})
+	list, err := (&fixture{TB: t, api: c.Dynamic(t)}).resources("v1/namespaces").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,14 +200,14 @@ func TestMainJobUnreadyAPIServices(t *testing.T) {
 }
 
 // A namespace that holds what is not ours stays, and so does the inventory.
-func TestMainJobForeignObjectsKeepTheirNamespace(t *testing.T) {
-	s := newScene(t)
+func TestMainJobUnmanagedObjectsKeepTheirNamespace(t *testing.T) {
+	s := newFixture(t)
 	name := s.ns + "-extra"
 	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-extra}\n---\n" + strings.ReplaceAll(configMap("ours"), "{ns}", "{ns}-extra")
 	s.goneAfter("v1/namespaces", name)
 	s.apply(text).want(t, 0)
 	s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: {ns}-extra}\n")
-	s.destroy().want(t, report.ExitFailed).tells(t, "ConfigMap "+name+"/theirs", "--force-namespaces")
+	s.destroy().want(t, report.ExitFailed).prints(t, "ConfigMap "+name+"/theirs", "--force-namespaces")
 	if s.live("v1/configmaps", name, "theirs") == nil {
 		t.Error("what is not ours was deleted")
 	}
@@ -241,27 +241,27 @@ func TestMainJobBadInput(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			got := s.apply(c.text).want(t, report.ExitBadBundle)
-			got.tells(t, c.says...)
+			got.prints(t, c.says...)
 			if writes := p.Writes(); len(writes) > 0 {
 				t.Errorf("it wrote: %v", writes)
 			}
 		})
 	}
 	t.Run("empty over full", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(good).want(t, 0)
 		p := s.proxied()
-		s.apply("# nothing\n").want(t, report.ExitBadBundle).tells(t, "--allow-empty")
+		s.apply("# nothing\n").want(t, report.ExitBadBundle).prints(t, "--allow-empty")
 		if writes := p.Writes(); len(writes) > 0 {
 			t.Errorf("it wrote: %v", writes)
 		}
 		s.exists("v1/configmaps", "fine")
 	})
 	t.Run("all problems at once", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		got := s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: None}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, labels: {a: 1}}\n").want(t, report.ExitBadBundle)
 		if len(got.result.Errors) != 2 {
 			t.Errorf("it tells %v", got.result.Errors)
@@ -272,7 +272,7 @@ func TestMainJobBadInput(t *testing.T) {
 // The first apply costs one PATCH an object and few other requests; a second
 // one asks for no single object at all. These numbers are exact.
 func TestMainJobRequestCounts(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	var texts []string
 	for i := range 60 {
 		texts = append(texts, configMap(fmt.Sprintf("c%d", i)), serviceAccount(fmt.Sprintf("s%d", i)))
@@ -343,7 +343,7 @@ func TestMainJobRequestCounts(t *testing.T) {
 // A conflict names the other manager and the fields; --force-conflicts takes
 // them.
 func TestMainJobConflict(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("shared")).want(t, 0)
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared"},"data":{"key":"theirs"}}`)
 	force := true
@@ -351,7 +351,7 @@ func TestMainJobConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(configMap("shared"), "value", "ours", 1)
-	s.apply(text).want(t, report.ExitFailed).tells(t, `"somebody"`, ".data.key", "--force-conflicts")
+	s.apply(text).want(t, report.ExitFailed).prints(t, `"somebody"`, ".data.key", "--force-conflicts")
 	s.apply(text, "--force-conflicts").want(t, 0)
 	if got, _, _ := unstructuredString(s, "shared", "data", "key"); got != "ours" {
 		t.Errorf("data.key is %q", got)
@@ -360,14 +360,14 @@ func TestMainJobConflict(t *testing.T) {
 
 // An object whose field cannot change is recreated only where that is allowed.
 func TestMainJobImmutable(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	job := func(command string, metadata ...string) string {
 		return "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: once\n  namespace: {ns}\n  " + strings.Join(metadata, "\n  ") +
 			"\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: c, image: 'registry.k8s.io/pause:3.10', args: [" + command + "]}]\n"
 	}
 	s.apply(job("one")).want(t, 0)
-	for _, run := range []said{s.apply(job("two")), s.preview(job("two"))} {
-		run.want(t, report.ExitFailed).tells(t, "immutable", "brine.dev/on-immutable")
+	for _, run := range []outcome{s.apply(job("two")), s.preview(job("two"))} {
+		run.want(t, report.ExitFailed).prints(t, "immutable", "brine.dev/on-immutable")
 		if told := run.did(t, "Job", "once", plan.Failed).Error; len(told) > 400 || strings.Contains(told, "pause:3.10") {
 			t.Errorf("the server's answer is told with the value of the field: %s", told)
 		}
@@ -379,7 +379,7 @@ func TestMainJobImmutable(t *testing.T) {
 // What depends on a failed object is skipped and says on whom; the rest goes
 // on; nothing is pruned.
 func TestMainJobFailureSkipsDependents(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("old")).want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: '{ns}'}\nspec: {ports: [{port: 99999999}]}\n"
 	needs := configMap("needs", "annotations: {config.kubernetes.io/depends-on: /namespaces/{ns}/Service/bad}")
@@ -393,7 +393,7 @@ func TestMainJobFailureSkipsDependents(t *testing.T) {
 	s.exists("v1/configmaps", "old", "fine")
 }
 
-func unstructuredString(s *scene, name string, path ...string) (string, bool, error) {
+func unstructuredString(s *fixture, name string, path ...string) (string, bool, error) {
 	u := s.live("v1/configmaps", s.ns, name)
 	if u == nil {
 		return "", false, nil
@@ -404,7 +404,7 @@ func unstructuredString(s *scene, name string, path ...string) (string, bool, er
 
 // What is still being deleted is waited for, and made anew.
 func TestMainJobAfterDeletion(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	name := s.ns + "-again"
 	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-again}\n---\n" + strings.ReplaceAll(configMap("in-it"), "{ns}", "{ns}-again")
 	s.goneAfter("v1/namespaces", name)
@@ -420,6 +420,6 @@ func TestMainJobAfterDeletion(t *testing.T) {
 
 // Destroying what is not there is done.
 func TestMainJobDestroyNothing(t *testing.T) {
-	s := newScene(t)
-	s.destroy().want(t, 0).tells(t, "there is no inventory")
+	s := newFixture(t)
+	s.destroy().want(t, 0).prints(t, "there is no inventory")
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // offline runs a command line where there is no cluster, and no kubeconfig.
-func offline(t *testing.T, args ...string) said {
+func offline(t *testing.T, args ...string) outcome {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out, err bytes.Buffer
 	code := execute(t.Context(), streams{in: strings.NewReader(""), out: &out, err: &err}, args)
-	s := said{exit: code, stdout: out.String(), stderr: err.String()}
+	s := outcome{exit: code, stdout: out.String(), stderr: err.String()}
 	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		s.result = &result
@@ -39,7 +39,7 @@ func bundleFile(t *testing.T, text string) string {
 	return path
 }
 
-func TestDryRunWithoutACluster(t *testing.T) {
+func TestClientDryRunNeedsNoCluster(t *testing.T) {
 	good := documents(pumpCRD, pump("p", "  limit: 9\n"), configMap("a"), deployment("web", 1, "1m"),
 		"apiVersion: unknown.example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: {ns}}\n")
 	s := offline(t, "apply", "--dry-run=client", "-f", bundleFile(t, good), "-o", "json").want(t, 0)
@@ -66,20 +66,20 @@ func TestDryRunWithoutACluster(t *testing.T) {
 	s.did(t, "Pump", "p", plan.Failed)
 	s.did(t, "Deployment", "web", plan.Failed)
 	s.did(t, "ConfigMap", "a", plan.Created)
-	s.tells(t, "rate is over the limit", "replcas", "bundle.yaml:")
-	offline(t, "check", "-f", bundleFile(t, bad)).want(t, 3).tells(t, "rate is over the limit", "replcas", "bundle.yaml:")
-	offline(t, "check", "-f", bundleFile(t, good)).want(t, 0).tells(t, "warning: ", "unknown.example.com")
+	s.prints(t, "rate is over the limit", "replcas", "bundle.yaml:")
+	offline(t, "check", "-f", bundleFile(t, bad)).want(t, 3).prints(t, "rate is over the limit", "replcas", "bundle.yaml:")
+	offline(t, "check", "-f", bundleFile(t, good)).want(t, 0).prints(t, "warning: ", "unknown.example.com")
 
 	old := bundleFile(t, "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a, namespace: {ns}}\nspec: {minAvailable: 1}\n")
 	offline(t, "check", "-f", old).want(t, 0)
-	offline(t, "check", "-f", old, "--kubernetes-version=1.20").want(t, 3).tells(t, "policy/v1")
-	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").want(t, 1).tells(t, "policy/v1")
-	offline(t, "check", "-f", old, "--kubernetes-version=9.9").want(t, 3).tells(t, "use 1.")
-	offline(t, "destroy", "--dry-run=client", "--inventory", "a/b", "-o", "json").want(t, 3).tells(t, "--dry-run=server")
+	offline(t, "check", "-f", old, "--kubernetes-version=1.20").want(t, 3).prints(t, "policy/v1")
+	offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").want(t, 1).prints(t, "policy/v1")
+	offline(t, "check", "-f", old, "--kubernetes-version=9.9").want(t, 3).prints(t, "use 1.")
+	offline(t, "destroy", "--dry-run=client", "--inventory", "a/b", "-o", "json").want(t, 3).prints(t, "--dry-run=server")
 }
 
 // What cannot be read hides nothing of what can.
-func TestCheckTellsAllProblemsAtOnce(t *testing.T) {
+func TestCheckReportsAllProblemsAtOnce(t *testing.T) {
 	file := bundleFile(t, documents(
 		"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {prots: []}\n",
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {config.kubernetes.io/depends-on: /namespaces/default/ConfigMap/lost, brine.dev/digest-of: configmaps/lost}}\n"+

@@ -21,7 +21,7 @@ func TestPreviewMutatesAsApplyDoes(t *testing.T) {
 	target := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: target\n  namespace: \"{ns}\"\n  annotations:\n    " + mutated("$.data.a") + "\ndata: {a: unset, b: \"2\"}\n"
 
 	t.Run("with a take-over", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		text := documents(source, target)
 		s.apply(text).want(t, 0)
 		s.patchAs("kubectl-patch", "v1/configmaps", "target", `{"data":{"a":"8","c":"3"}}`)
@@ -37,7 +37,7 @@ func TestPreviewMutatesAsApplyDoes(t *testing.T) {
 	})
 
 	t.Run("by the bundle's CRD", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(source).want(t, 0)
 		group := s.ns + ".example.com"
 		crd := `apiVersion: apiextensions.k8s.io/v1
@@ -64,7 +64,7 @@ spec:
 	})
 
 	t.Run("of a Pod whose ServiceAccount is new", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(source).want(t, 0)
 		text := documents(source, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: runner, namespace: \"{ns}\"}\n",
 			podWith("p", "serviceAccountName: runner\n  hostname: unset", "annotations:\n    "+mutated("$.spec.hostname")))
@@ -79,7 +79,7 @@ spec:
 // An object without a name of its own is created anew in each run, which a
 // preview shows.
 func TestPreviewOfGeneratedNames(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: run-, namespace: \"{ns}\"}\ndata: {a: \"1\"}\n"
 	for range 2 {
 		shown := s.preview(text, "--allow-generate-name").want(t, 0).did(t, "ConfigMap", "", plan.Created)

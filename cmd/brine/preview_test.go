@@ -21,7 +21,7 @@ import (
 )
 
 // actions are what was done to each object.
-func (s said) actions(t testing.TB) map[string]plan.Action {
+func (s outcome) actions(t testing.TB) map[string]plan.Action {
 	t.Helper()
 	if s.result == nil {
 		t.Fatalf("there is no result:\n%s\n%s", s.stderr, clip(s.stdout))
@@ -34,7 +34,7 @@ func (s said) actions(t testing.TB) map[string]plan.Action {
 }
 
 // same fails the test unless both runs did the same, object by object.
-func same(t testing.TB, preview, apply said) {
+func same(t testing.TB, preview, apply outcome) {
 	t.Helper()
 	want, got := preview.actions(t), apply.actions(t)
 	for name := range got {
@@ -44,7 +44,7 @@ func same(t testing.TB, preview, apply said) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if got[name] != want[name] {
-			t.Errorf("%s: the preview said %s, the apply did %s", name, want[name], got[name])
+			t.Errorf("%s: the preview reported %s, the apply did %s", name, want[name], got[name])
 		}
 	}
 }
@@ -101,7 +101,7 @@ func settled(t testing.TB, c *clustertest.Cluster) map[string]string {
 }
 
 // verified fails the test unless somebody vouches for every object.
-func (s said) verified(t testing.TB) said {
+func (s outcome) verified(t testing.TB) outcome {
 	t.Helper()
 	for _, o := range s.result.Objects {
 		if o.Verified == "" || strings.HasPrefix(o.Verified, "not verified") {
@@ -114,10 +114,10 @@ func (s said) verified(t testing.TB) said {
 func TestPreviewOnAnEmptyCluster(t *testing.T) {
 	c := clustertest.New(t)
 	before, after := realBundle(t, "metalk8s-old"), realBundle(t, "metalk8s-new")
-	run := func(command, files string, flags ...string) said {
+	run := func(command, files string, flags ...string) outcome {
 		return brine(t, c.Kubeconfig, append([]string{command, "-f", files, "--inventory", "kube-system/metalk8s"}, flags...)...)
 	}
-	untouched := func(t *testing.T, files string) said {
+	untouched := func(t *testing.T, files string) outcome {
 		t.Helper()
 		was := settled(t, c)
 		s := run("preview", files).want(t, 0).verified(t)
@@ -212,7 +212,7 @@ spec:
 
 // What a surrogate answers is shown as it will be.
 func TestPreviewInASurrogateNamespace(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	ns := s.ns + "-new"
 	s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same, namespace: {ns}}\ndata: {live: inside-the-surrogate}\n")
 	s.create("v1/resourcequotas", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: {ns}}\nspec: {hard: {services: \"0\"}}\n")
@@ -271,8 +271,8 @@ func pump(name, spec string) string {
 	return "apiVersion: {ns}.example.com/v1\nkind: Pump\nmetadata:\n  name: " + name + "\n  namespace: {ns}\nspec:\n" + spec
 }
 
-func TestPreviewJudgesByTheBundlesCRD(t *testing.T) {
-	s := newScene(t)
+func TestPreviewValidatesByTheCRDOfTheBundle(t *testing.T) {
+	s := newFixture(t)
 	s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.ns+".example.com")
 	good := pump("good", "  limit: 9\n")
 	p := s.preview(documents(pumpCRD, good)).want(t, 0)
@@ -312,7 +312,7 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 		}
 		return text + "spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: " + image + "}]}}}\n"
 	}
-	patch := func(s *scene, resource, name, body string, manager string) {
+	patch := func(s *fixture, resource, name, body string, manager string) {
 		s.Helper()
 		if _, err := s.resources(resource).Namespace(s.ns).Patch(s.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: manager}); err != nil {
 			s.Fatal(err)
@@ -322,7 +322,7 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		first string
-		live  func(*scene)
+		live  func(*fixture)
 		then  string
 		flags []string
 		exit  int
@@ -332,34 +332,34 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 		{name: "nothing moved", first: base, then: base, want: map[string]plan.Action{"a": plan.Unchanged, "web": plan.Unchanged}},
 		{name: "ask about everything", first: base, then: base, flags: []string{"--verify=full"}, want: map[string]plan.Action{"a": plan.Unchanged, "web": plan.Unchanged}},
 		{name: "changed by kubectl", first: base, then: base, want: map[string]plan.Action{"a": plan.Failed, "b": plan.Unchanged}, exit: 1, tells: "kubectl-edit",
-			live: func(s *scene) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`, "kubectl-edit") }},
+			live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`, "kubectl-edit") }},
 		{name: "changed by kubectl and taken back", first: base, then: base, flags: []string{"--force-conflicts"}, want: map[string]plan.Action{"a": plan.Configured, "b": plan.Unchanged}, tells: "takes .data.key from kubectl-edit",
-			live: func(s *scene) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`, "kubectl-edit") }},
+			live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`, "kubectl-edit") }},
 		{name: "a field beside ours", first: base, then: base, want: map[string]plan.Action{"a": plan.Unchanged},
-			live: func(s *scene) { patch(s, "v1/configmaps", "a", `{"data":{"more":"x"}}`, "kubectl-edit") }},
+			live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"data":{"more":"x"}}`, "kubectl-edit") }},
 		{name: "deleted", first: base, then: base, want: map[string]plan.Action{"a": plan.Created, "b": plan.Unchanged},
-			live: func(s *scene) {
+			live: func(s *fixture) {
 				if err := s.resources("v1/configmaps").Namespace(s.ns).Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
 					s.Fatal(err)
 				}
 			}},
 		{name: "the label is gone", first: base, then: base, want: map[string]plan.Action{"a": plan.Configured},
-			live: func(s *scene) {
+			live: func(s *fixture) {
 				patch(s, "v1/configmaps", "a", `{"metadata":{"labels":{"applyset.kubernetes.io/part-of":null}}}`, "kubectl-label")
 			}},
 		{name: "not ours any more", first: base, then: configMap("b"), want: map[string]plan.Action{"a": plan.Detached, "b": plan.Unchanged, "web": plan.Pruned},
-			live: func(s *scene) {
+			live: func(s *fixture) {
 				patch(s, "v1/configmaps", "a", `{"metadata":{"annotations":{"config.k8s.io/owning-inventory":null}}}`, "kubectl-annotate")
 			}},
 		{name: "pruned and detached and kept", first: documents(configMap("a"), configMap("b", "annotations: {client.lifecycle.config.k8s.io/deletion: detach}"), configMap("c")),
 			then: documents(configMap("c"), configMap("d")), want: map[string]plan.Action{"a": plan.Pruned, "b": plan.Detached, "c": plan.Unchanged, "d": plan.Created}},
 		{name: "no pruning", first: base, then: configMap("b"), flags: []string{"--no-prune"}, want: map[string]plan.Action{"a": plan.Skipped, "web": plan.Skipped}},
 		{name: "another's object", first: base, then: documents(base, configMap("foreign")), exit: 1, want: map[string]plan.Action{"foreign": plan.Failed},
-			live: func(s *scene) {
+			live: func(s *fixture) {
 				s.create("v1/configmaps", configMap("foreign", "annotations: {config.k8s.io/owning-inventory: else}"))
 			}},
 		{name: "adopted", first: base, then: documents(base, configMap("found")), flags: []string{"--force-conflicts"}, want: map[string]plan.Action{"found": plan.Configured},
-			live: func(s *scene) { s.create("v1/configmaps", configMap("found")) }},
+			live: func(s *fixture) { s.create("v1/configmaps", configMap("found")) }},
 		{name: "immutable", first: job("a"), then: job("b"), exit: 1, want: map[string]plan.Action{"once": plan.Failed}, tells: "--recreate"},
 		{name: "recreated", first: job("a"), then: job("b"), flags: []string{"--recreate=Job", "--wait=applied"}, want: map[string]plan.Action{"once": plan.Recreated}, tells: "immutable"},
 		{name: "recreated by annotation", first: job("a"), then: job("b", "annotations: {brine.dev/on-immutable: recreate}"), flags: []string{"--wait=applied"}, want: map[string]plan.Action{"once": plan.Recreated}},
@@ -374,7 +374,7 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 		{name: "a default made explicit", first: deployment("web", 1, "1m"), then: strings.Replace(deployment("web", 1, "1m"), "  replicas: 1\n", "  replicas: 1\n  revisionHistoryLimit: 10\n", 1), want: map[string]plan.Action{"web": plan.Configured}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(test.first).want(t, 0)
 			if test.live != nil {
 				test.live(s)
@@ -398,7 +398,7 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 					t.Errorf("%s is not in the preview", name)
 				}
 			}
-			p.tells(t, test.tells)
+			p.prints(t, test.tells)
 			same(t, p, s.apply(test.then, test.flags...).want(t, test.exit))
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 // What is old serves until what is new does: a new object that failed, or is not
 // ready within its own time, keeps all that would be pruned.
-func TestNotReadyKeepsWhatWouldBePruned(t *testing.T) {
+func TestNothingIsPrunedUntilAllIsReady(t *testing.T) {
 	failed := configMap("renamed", `annotations: {brine.dev/failed-when: "has(self.data)"}`)
 	late := podWith("late", "schedulingGates: [{name: example.com/wait}]", "annotations: {brine.dev/timeout: 1s}")
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestNotReadyKeepsWhatWouldBePruned(t *testing.T) {
 		{"anyway", documents(configMap("stays"), failed), "--prune-anyway", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(documents(configMap("stays"), configMap("user", dependsOn("/namespaces/{ns}/ConfigMap/old")), configMap("old"))).want(t, 0)
 			var flags []string
 			if c.flag != "" {
@@ -56,7 +56,7 @@ func TestNotReadyKeepsWhatWouldBePruned(t *testing.T) {
 
 // --prune-anyway is about readiness: what could not be applied keeps the old.
 func TestPruneAnywayKeepsAfterAFailedApply(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("old")).want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
 	s.apply(bad, "--prune-anyway").want(t, report.ExitFailed).did(t, "ConfigMap", "old", plan.Skipped)
@@ -66,12 +66,12 @@ func TestPruneAnywayKeepsAfterAFailedApply(t *testing.T) {
 // A bundle that has lost all its objects, and still names some as absent, is no
 // less of a mistake than an empty one.
 func TestOnlyAbsentEntriesPruneNothing(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	absent := `x: {k8s: [object_absent, {kind: ConfigMap}, {apiVersion: v1}, {name: a}, {namespace: "{ns}"}]}` + "\n"
 	p := s.proxied()
-	s.apply(absent, "--input-format=high").want(t, report.ExitBadBundle).tells(t, "--allow-empty", "1 object of inventory")
-	s.preview(absent, "--input-format=high").want(t, report.ExitBadBundle).tells(t, "--allow-empty")
+	s.apply(absent, "--input-format=high").want(t, report.ExitBadBundle).prints(t, "--allow-empty", "1 object of inventory")
+	s.preview(absent, "--input-format=high").want(t, report.ExitBadBundle).prints(t, "--allow-empty")
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
 	}

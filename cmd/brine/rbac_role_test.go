@@ -63,7 +63,7 @@ func (g generated) rights(ns string) (all []right) {
 }
 
 // grantedTo writes roles with all rights but one, bound to a ServiceAccount.
-func grantedTo(t *testing.T, s *scene, all []right, but right) {
+func grantedTo(t *testing.T, s *fixture, all []right, but right) {
 	t.Helper()
 	roles := map[string]string{}
 	for _, r := range all {
@@ -88,7 +88,7 @@ func grantedTo(t *testing.T, s *scene, all []right, but right) {
 }
 
 // inForce waits until the server's cache has the roles.
-func inForce(s *scene, all []right, but right) {
+func inForce(s *fixture, all []right, but right) {
 	s.Helper()
 	for _, r := range all {
 		resource, subresource, _ := strings.Cut(r.resource, "/")
@@ -123,32 +123,32 @@ func roleBundles() (first, then, never string) {
 }
 
 type stage struct {
-	run  func() said
+	run  func() outcome
 	exit int
 }
 
 // life is what happens to an inventory, as the ServiceAccount sees it.
-func life(s *scene) []stage {
+func life(s *fixture) []stage {
 	as := []string{"--as", "system:serviceaccount:" + s.ns + ":deployer", "--timeout=60s", "--history-limit=2"}
 	applies := func(text string, exit int) stage {
-		return stage{func() said { return s.apply(text, as...) }, exit}
+		return stage{func() outcome { return s.apply(text, as...) }, exit}
 	}
 	reads := func(command string) stage {
-		return stage{func() said { return brine(s.TB, s.kubeconfig, command, "--inventory", s.inventory, "--as", as[1]) }, 0}
+		return stage{func() outcome { return brine(s.TB, s.kubeconfig, command, "--inventory", s.inventory, "--as", as[1]) }, 0}
 	}
 	first, then, never := roleBundles()
 	return []stage{
 		applies(first, 0), applies(first, 0), applies(then, 0), reads("status"), reads("history"),
-		{func() said { return s.rollback(as...) }, 0},
+		{func() outcome { return s.rollback(as...) }, 0},
 		applies(never, 4), applies(then, 0),
-		{func() said { return s.destroy(as[:3]...) }, 0},
+		{func() outcome { return s.destroy(as[:3]...) }, 0},
 	}
 }
 
 // What brine rbac writes is enough for all that happens to an inventory, and
 // nothing is warned of on the way.
 func TestGeneratedRole(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	_, _, never := roleBundles()
 	text := rbacOf(t, "-f", s.file(documents(never, configMap("old"))), "--inventory", s.inventory)
 	grantedTo(t, s, rulesOf(t, text, s.ns).rights(s.ns), right{})
@@ -183,7 +183,7 @@ var needless = map[string]string{
 }
 
 // naming are the lines that say that a right is missing.
-func naming(s said, r right) (lines []string) {
+func naming(s outcome, r right) (lines []string) {
 	for line := range strings.SplitSeq(s.stdout+s.stderr, "\n") {
 		resource, _, _ := strings.Cut(r.resource, "/")
 		if strings.Contains(line, r.verb) && strings.Contains(line, resource) &&
@@ -197,12 +197,12 @@ func naming(s said, r right) (lines []string) {
 // With one right less a command refuses, and names the right; or it warns of
 // what it could not do. It never does less without a word.
 func TestGeneratedRoleWithOneRightLess(t *testing.T) {
-	outer := newScene(t)
+	outer := newFixture(t)
 	_, _, never := roleBundles()
 	all := rulesOf(t, rbacOf(t, "-f", outer.file(documents(never, configMap("old"))), "--inventory", outer.inventory), outer.ns).rights(outer.ns)
 	for _, missing := range all {
 		t.Run(missing.String(), func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			grantedTo(t, s, all, missing)
 			var exits []int
 			var named []string

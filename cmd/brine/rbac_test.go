@@ -55,7 +55,7 @@ func rbacOf(t *testing.T, args ...string) string {
 func TestRightsOfARealBundle(t *testing.T) {
 	files := realBundle(t, "metalk8s-new")
 	c := clustertest.New(t)
-	as := func(who, command string, flags ...string) said {
+	as := func(who, command string, flags ...string) outcome {
 		return brine(t, c.Kubeconfig, append([]string{command, "--inventory", "kube-system/metalk8s", "--as", "system:serviceaccount:kube-system:" + who}, flags...)...)
 	}
 	grant(t, c, rbacOf(t, "-f", files, "--inventory", "kube-system/metalk8s", "--role", "deployer", "--service-account", "kube-system/deployer"))
@@ -98,8 +98,8 @@ func TestRightsOfARealBundle(t *testing.T) {
 	as("deployer", "destroy").want(t, 0)
 }
 
-func TestMissingRightsAreToldAtOnce(t *testing.T) {
-	s := newScene(t)
+func TestMissingRightsAreReportedAtOnce(t *testing.T) {
+	s := newFixture(t)
 	grant(t, s.cluster, rbacOf(t, "-f", s.file(documents(configMap("a"), "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: {ns}}\n")),
 		"--inventory", s.inventory, "--role", "r-"+s.ns, "--service-account", s.ns+"/some"))
 	text := documents(configMap("a"), deployment("web", 1, "1m"), "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: {ns}}\nspec: {schedule: \"* * * * *\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}}}\n")
@@ -114,7 +114,7 @@ func TestMissingRightsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestRolesAreTheLeast(t *testing.T) {
+func TestRolesAreTheSmallest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bundle.yaml")
 	if err := os.WriteFile(path, []byte(documents("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n",
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: shop}\n")), 0o600); err != nil {

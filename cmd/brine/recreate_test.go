@@ -19,9 +19,9 @@ func immutable(data string) string {
 	return configMapOf("web", data, "annotations: {brine.dev/on-immutable: recreate}") + "immutable: true\n"
 }
 
-// refuseNew refuses new ConfigMaps of the scene whose data has the key "bad".
+// refuseNew refuses new ConfigMaps of the fixture whose data has the key "bad".
 // Updates are let through.
-func (s *scene) refuseNew() {
+func (s *fixture) refuseNew() {
 	s.Helper()
 	policy := `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -51,13 +51,13 @@ spec:
 }
 
 func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(immutable("{good: a}")).want(t, 0)
 	uid := s.live("v1/configmaps", s.ns, "web").GetUID()
 	s.refuseNew()
-	s.preview(immutable("{bad: b}")).want(t, 1).tells(t, "nothing bad is let in").did(t, "ConfigMap", "web", plan.Failed)
+	s.preview(immutable("{bad: b}")).want(t, 1).prints(t, "nothing bad is let in").did(t, "ConfigMap", "web", plan.Failed)
 	p := s.proxied()
-	s.apply(immutable("{bad: b}")).want(t, 1).tells(t, "nothing bad is let in", "it is kept as it is").did(t, "ConfigMap", "web", plan.Failed)
+	s.apply(immutable("{bad: b}")).want(t, 1).prints(t, "nothing bad is let in", "it is kept as it is").did(t, "ConfigMap", "web", plan.Failed)
 	if live := s.live("v1/configmaps", s.ns, "web"); live == nil || live.GetUID() != uid {
 		t.Error("the object was deleted for one that is refused")
 	}
@@ -70,7 +70,7 @@ func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
 }
 
 func TestRecreatePutsTheOldOneBack(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(immutable("{good: a}")).want(t, 0)
 	old := s.live("v1/configmaps", s.ns, "web")
 	p := s.proxied()
@@ -85,7 +85,7 @@ func TestRecreatePutsTheOldOneBack(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.apply(immutable("{good: b}")).want(t, 1).tells(t, "not any more", "the old one was restored").did(t, "ConfigMap", "web", plan.Failed)
+	s.apply(immutable("{good: b}")).want(t, 1).prints(t, "not any more", "the old one was restored").did(t, "ConfigMap", "web", plan.Failed)
 	live := s.live("v1/configmaps", s.ns, "web")
 	if data := dataOf(t, live); data["good"] != "a" || live.GetUID() == old.GetUID() {
 		t.Errorf("it holds %v", data)
@@ -101,17 +101,17 @@ func TestRecreatePutsTheOldOneBack(t *testing.T) {
 	s.apply(immutable("{good: b}")).want(t, 0).did(t, "ConfigMap", "web", plan.Unchanged)
 }
 
-func TestRecreateLosesTheRace(t *testing.T) {
-	for name, act := range map[string]func(s *scene, second *scene){
-		"adopted": func(s *scene, second *scene) {
+func TestRecreateFindsTheNameTaken(t *testing.T) {
+	for name, act := range map[string]func(s *fixture, second *fixture){
+		"adopted": func(s *fixture, second *fixture) {
 			second.apply(configMapOf("web", "{good: a}")+"immutable: true\n", "--inventory-policy=adopt-all").want(s, 0)
 		},
-		"kept": func(s *scene, _ *scene) {
+		"kept": func(s *fixture, _ *fixture) {
 			s.patchAs("somebody", "v1/configmaps", "web", `{"metadata":{"annotations":{"cli-utils.sigs.k8s.io/on-remove":"keep"}}}`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(immutable("{good: a}")).want(t, 0)
 			uid := s.live("v1/configmaps", s.ns, "web").GetUID()
 			second := s.other("second")
@@ -126,7 +126,7 @@ func TestRecreateLosesTheRace(t *testing.T) {
 
 // A Job is not created as it is read, and a quota counts the old object too.
 func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	annotations := "  annotations: {brine.dev/on-immutable: recreate}\n"
 	text := func(image string) string {
 		return "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: once\n  namespace: {ns}\n" + annotations +
@@ -150,7 +150,7 @@ func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.apply(text("example.com/b"), "--wait=applied").want(t, 1).tells(t, "the old one was restored", "exceeded quota")
+	s.apply(text("example.com/b"), "--wait=applied").want(t, 1).prints(t, "the old one was restored", "exceeded quota")
 	job := s.live("batch/v1/jobs", s.ns, "once")
 	if job == nil || !strings.Contains(fmt.Sprint(job.Object["spec"]), "example.com/a") {
 		t.Fatalf("the Job is %v", job)

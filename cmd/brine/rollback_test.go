@@ -29,13 +29,13 @@ func states(value string) string {
 		"Remove old:\n  k.object_absent:\n  - name: old\n  - namespace: {ns}\n  - kind: ConfigMap\n  - apiVersion: v1\n"
 }
 
-func (s *scene) rollback(flags ...string) said {
+func (s *fixture) rollback(flags ...string) outcome {
 	s.Helper()
 	return s.run("rollback", flags)
 }
 
 // needs are what each object of the result waited for.
-func (s said) needs(t *testing.T) map[string]string {
+func (s outcome) needs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, o := range s.result.Objects {
@@ -50,8 +50,8 @@ func (s said) needs(t *testing.T) map[string]string {
 
 // A rollback applies what was applied, in the order that Salt's requisites ask
 // for, absent objects and sources included.
-func TestRollbackKeepsWhatSaltSaid(t *testing.T) {
-	s := newScene(t)
+func TestRollbackKeepsSaltRequisites(t *testing.T) {
+	s := newFixture(t)
 	first := s.apply(states("one")).want(t, 0)
 	s.apply(states("two")).want(t, 0)
 	s.create("v1/configmaps", configMap("old"))
@@ -75,7 +75,7 @@ func TestRollbackKeepsWhatSaltSaid(t *testing.T) {
 // Objects that name no namespace stay where the revision had them, and options
 // that decided what was done are not silently others.
 func TestRollbackKeepsNamespaceAndReportsOptions(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := strings.ReplaceAll(configMap("a"), "  namespace: {ns}\n", "")
 	s.apply(text, "--force-conflicts", "--recreate=Job").want(t, 0)
 	s.apply(strings.ReplaceAll(text, "value", "other")).want(t, 0)
@@ -93,12 +93,12 @@ func TestRollbackKeepsNamespaceAndReportsOptions(t *testing.T) {
 
 // A revision of a run that left invalid objects out does not prune them.
 func TestRollbackToASkippedInvalidObject(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	bad := configMap("b", dependsOn("/namespaces/{ns}/ConfigMap/nobody"))
 	s.apply(documents(configMap("a"), bad), "--validation=skip-invalid").want(t, 1)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
-	s.rollback("2").want(t, 1).tells(t, "nobody")
+	s.rollback("2").want(t, 1).prints(t, "nobody")
 	s.exists("v1/configmaps", "a", "b")
 }
 
@@ -122,7 +122,7 @@ func TestRollbackToADamagedRevision(t *testing.T) {
 		"no description":            {`{"metadata":{"annotations":null}}`, "inv-revision-1-0", "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(big("one")).want(t, 0)
 			s.apply(configMap("a")).want(t, 0)
 			secrets := s.resources("v1/secrets").Namespace(s.ns)
@@ -136,7 +136,7 @@ func TestRollbackToADamagedRevision(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := s.proxied()
-			s.rollback("1").want(t, 1).tells(t, "read revision 1 of inventory "+s.inventory, "the revision is damaged, nothing was changed", test.want)
+			s.rollback("1").want(t, 1).prints(t, "read revision 1 of inventory "+s.inventory, "the revision is damaged, nothing was changed", test.want)
 			if w := p.Writes(); len(w) > 0 {
 				t.Errorf("it wrote %v", describe(w))
 			}
@@ -155,7 +155,7 @@ func packed(t *testing.T, text string) string {
 
 // Revisions of older versions are a list of objects, without a checksum.
 func TestRollbackToARevisionOfAnOlderVersion(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("a")).want(t, 0)
 	s.apply(configMap("b")).want(t, 0)
 	old := `{"data":{"sha256":null,"bundle.json.zst":"` + packed(t, `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"older","namespace":"`+s.ns+`"}}]`) + `"}}`
@@ -171,11 +171,11 @@ func TestRollbackToARevisionOfAnOlderVersion(t *testing.T) {
 // Whatever an interrupted run, another tool or a hand left of an inventory, a
 // destroy removes its history.
 func TestDestroyLeavesNoRevision(t *testing.T) {
-	for name, meddle := range map[string]func(*scene){
-		"the head does not name them": func(s *scene) {
+	for name, meddle := range map[string]func(*fixture){
+		"the head does not name them": func(s *fixture) {
 			s.patchMap("inv", `{"metadata":{"annotations":{"brine.dev/last-revision":null}}}`)
 		},
-		"more than the head knows": func(s *scene) {
+		"more than the head knows": func(s *fixture) {
 			u := s.live("v1/secrets", s.ns, "inv-revision-1-0")
 			u.SetName("inv-revision-7-0")
 			u.SetLabels(map[string]string{"brine.dev/inventory": u.GetLabels()["brine.dev/inventory"], "brine.dev/revision": "7"})
@@ -185,19 +185,19 @@ func TestDestroyLeavesNoRevision(t *testing.T) {
 				s.Fatal(err)
 			}
 		},
-		"another tool destroyed it": func(s *scene) {
+		"another tool destroyed it": func(s *fixture) {
 			s.deleteMap("inv")
 			s.deleteMap("a")
 		},
-		"only they are left": func(s *scene) {
+		"only they are left": func(s *fixture) {
 			s.deleteMap("inv")
 			s.deleteMap("a")
 			s.deleteMap("inv-fingerprints-1")
 		},
-		"history-limit": func(s *scene) { s.apply(configMap("a"), "--history-limit=0").want(s.TB, 0) },
+		"history-limit": func(s *fixture) { s.apply(configMap("a"), "--history-limit=0").want(s.TB, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(configMap("a")).want(t, 0)
 			meddle(s)
 			s.destroy().want(t, 0)
@@ -210,7 +210,7 @@ func TestDestroyLeavesNoRevision(t *testing.T) {
 			}
 			s.missing("v1/configmaps", "inv", "inv-fingerprints-1")
 			s.missing("coordination.k8s.io/v1/leases", "brine-inv")
-			s.destroy().want(t, 0).tells(t, "nothing to destroy")
+			s.destroy().want(t, 0).prints(t, "nothing to destroy")
 		})
 	}
 }

@@ -23,7 +23,7 @@ import (
 // No value of a Secret, nor anything that it could be guessed from, is in
 // anything that a run writes.
 func TestNoSecretInAnyOutput(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	values := []string{"hunter2-old", "hunter3-new", "kubectl-put-me-here", "pruned-pass", "fixed-before", "fixed-after", "not base64 at all", "created-pass", "copied-into-annotation"}
 	secret := func(name, body string, metadata ...string) string {
 		text := "apiVersion: v1\nkind: Secret\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
@@ -122,14 +122,14 @@ func leaks(values []string) func(t *testing.T, what, text string) {
 // What the cluster says of other objects may hold values of Secrets, too: of the
 // bundle, and of those that are on the cluster only.
 func TestNoSecretInWhatTheClusterSays(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	values := []string{"hunter2-of-the-bundle", "of-the-cluster-only-1", "first-line-of-a-key", "second-line-of-a-key"}
 	search := leaks(values)
-	said := "login with " + values[0] + " and " + values[1] + ", " + base64.StdEncoding.EncodeToString([]byte(values[0])) + ", " + values[2] + "\\n" + values[3] + ", failed"
+	printed := "login with " + values[0] + " and " + values[1] + ", " + base64.StdEncoding.EncodeToString([]byte(values[0])) + ", " + values[2] + "\\n" + values[3] + ", failed"
 	p := s.proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
 		if strings.HasSuffix(r.Path, "/log") {
-			return clustertest.Action{Status: http.StatusOK, Message: "logged: " + said}
+			return clustertest.Action{Status: http.StatusOK, Message: "logged: " + printed}
 		}
 		return clustertest.Action{}
 	})
@@ -146,9 +146,9 @@ func TestNoSecretInWhatTheClusterSays(t *testing.T) {
 	// A webhook that is not there, whose address holds the password, and a pod
 	// that crashes: its state, an event, and its log.
 	text := documents(secret, settings("new"), podWith("late", "nodeName: ghost"))
-	go s.state("late", `{"terminated":{"exitCode":1,"reason":"Error","message":"state: `+said+`"}}`)
+	go s.state("late", `{"terminated":{"exitCode":1,"reason":"Error","message":"state: `+printed+`"}}`)
 	s.create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
-		"message: \"event: "+said+"\"\ninvolvedObject: {kind: Pod, name: late, namespace: \"{ns}\", apiVersion: v1}\nlastTimestamp: \"2030-01-01T00:00:00Z\"\n")
+		"message: \"event: "+printed+"\"\ninvolvedObject: {kind: Pod, name: late, namespace: \"{ns}\", apiVersion: v1}\nlastTimestamp: \"2030-01-01T00:00:00Z\"\n")
 	heard := ""
 	for _, format := range output.Formats {
 		report, file := filepath.Join(t.TempDir(), "report.html"), filepath.Join(t.TempDir(), "plan.json")

@@ -61,7 +61,7 @@ func hang(p *clustertest.Proxy, stage func(clustertest.Request) bool, then func(
 func TestSignalWhileTheServerHangs(t *testing.T) {
 	for name, stage := range stages {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			cmd := exec.Command(binary(t), "apply", "-f", s.file(configMap("a")), "--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "-o", "json", "--cache-dir", t.TempDir())
 			var out bytes.Buffer
@@ -95,7 +95,7 @@ func TestSignalWhileTheServerHangs(t *testing.T) {
 // GNU timeout sends SIGTERM to its child, and then to the group that both are
 // in: that is one signal. The next one after a second ends the run at once.
 func TestTwoSignalsWithinASecondAreOne(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	cmd := exec.Command(binary(t), "apply", "-f", s.file(deployment("stuck", 1, "1000000")), "--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "-o", "json")
 	var out bytes.Buffer
@@ -141,7 +141,7 @@ func TestTimeoutBoundsEveryStage(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+command, func(t *testing.T) {
-				s := newScene(t)
+				s := newFixture(t)
 				if command == "destroy" {
 					s.apply(configMap("a")).want(t, 0)
 				}
@@ -161,7 +161,7 @@ func TestTimeoutBoundsEveryStage(t *testing.T) {
 						t.Errorf("exit code %d: %s", got.exit, got.stderr)
 					}
 				default:
-					got.want(t, report.ExitUnreachable).tells(t, "time ran out after 3s")
+					got.want(t, report.ExitUnreachable).prints(t, "time ran out after 3s")
 				}
 				if got.result == nil {
 					t.Fatalf("there is no result: %s", got.stdout)

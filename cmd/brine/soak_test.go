@@ -90,9 +90,9 @@ spec:
 `)})
 }
 
-// soaker is one worker: a scene, and what must be on it.
+// soaker is one worker: a fixture, and what must be on it.
 type soaker struct {
-	*scene
+	*fixture
 	random    *rand.Rand
 	objects   []soakObject
 	have      soakBundle
@@ -183,7 +183,7 @@ func TestSoak(t *testing.T) {
 		group.Go(func() {
 			for step, k := 0, (*soaker)(nil); time.Since(begin) < duration && !report.over(); step++ {
 				if k == nil {
-					k = newSoaker(sceneOn(t, cluster), report)
+					k = newSoaker(fixtureOn(t, cluster), report)
 				}
 				report.idle.RLock()
 				ok := t.Run(fmt.Sprintf("%d/%d", worker, step), func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func newSoaker(s *scene, report *soakReport) *soaker {
-	k := &soaker{scene: s, objects: soakObjects(), have: soakBundle{}, revisions: map[int]soakBundle{}, requests: map[string]int{}, report: report}
+func newSoaker(s *fixture, report *soakReport) *soaker {
+	k := &soaker{fixture: s, objects: soakObjects(), have: soakBundle{}, revisions: map[int]soakBundle{}, requests: map[string]int{}, report: report}
 	all := soakBundle{}
 	for _, o := range k.objects {
 		all[o.key] = o.text("1")
@@ -255,7 +255,7 @@ func (k *soaker) bundle() soakBundle {
 // the second actor.
 func (k *soaker) step(t *testing.T) {
 	t.Helper()
-	s := *k.scene
+	s := *k.fixture
 	s.TB = t
 	command, how, want := "", "", k.have
 	defer func() { k.report.note(command, how, t.Failed()) }()
@@ -320,7 +320,7 @@ func (k *soaker) command(next soakBundle) *soakCommand {
 }
 
 // disturbed runs a command, half of the time with a fault or a second actor.
-func (k *soaker) disturbed(t *testing.T, s *scene, c *soakCommand) string {
+func (k *soaker) disturbed(t *testing.T, s *fixture, c *soakCommand) string {
 	t.Helper()
 	how, hows := &disturbance{}, faults()
 	if c.name != "apply --no-prune" { // which would not put right what somebody did to the rest
@@ -402,7 +402,7 @@ func (k *soaker) cleanUp(t *testing.T, tr *trial) {
 }
 
 // again: the same bundle once more changes nothing.
-func (k *soaker) again(t *testing.T, s *scene) {
+func (k *soaker) again(t *testing.T, s *fixture) {
 	t.Helper()
 	if len(k.have) == 0 {
 		return
@@ -417,7 +417,7 @@ func (k *soaker) again(t *testing.T, s *scene) {
 }
 
 // previewed: a preview writes nothing, and says what the apply then does.
-func (k *soaker) previewed(t *testing.T, s *scene, next soakBundle) {
+func (k *soaker) previewed(t *testing.T, s *fixture, next soakBundle) {
 	t.Helper()
 	through := *s
 	p := through.proxied()
@@ -430,10 +430,10 @@ func (k *soaker) previewed(t *testing.T, s *scene, next soakBundle) {
 }
 
 // twoAtOnce: one of two runs does the work, the other waits, or is locked out.
-func (k *soaker) twoAtOnce(t *testing.T, s *scene, next soakBundle) {
+func (k *soaker) twoAtOnce(t *testing.T, s *fixture, next soakBundle) {
 	t.Helper()
 	args := []string{"apply", "-f", s.file(next.text()), "--inventory", s.inventory, "--namespace", s.ns, "--timeout=3m"}
-	var dids [2]said
+	var dids [2]outcome
 	var group sync.WaitGroup
 	for i := range dids {
 		group.Go(func() { dids[i] = brine(t, s.kubeconfig, args...) })
@@ -448,7 +448,7 @@ func (k *soaker) twoAtOnce(t *testing.T, s *scene, next soakBundle) {
 }
 
 // overlap: another inventory may not take what is ours, nor leave anything.
-func (k *soaker) overlap(t *testing.T, s *scene) {
+func (k *soaker) overlap(t *testing.T, s *fixture) {
 	t.Helper()
 	if k.have["always"] == "" {
 		return
@@ -475,13 +475,13 @@ func (k *soaker) overlap(t *testing.T, s *scene) {
 	k.ends(t, s, k.have)
 }
 
-func (k *soaker) ends(t *testing.T, s *scene, model soakBundle) {
+func (k *soaker) ends(t *testing.T, s *fixture, model soakBundle) {
 	t.Helper()
 	c := &chaosCommand{name: "soak"}
 	if len(model) > 0 {
 		c.want = model.text()
 	}
-	tr := &trial{scene: s, command: c}
+	tr := &trial{fixture: s, command: c}
 	tr.ends(t, "in the end")
 	if names := s.orphans(); len(names) > 0 {
 		t.Errorf("not in the inventory: %v", names)
@@ -489,7 +489,7 @@ func (k *soaker) ends(t *testing.T, s *scene, model soakBundle) {
 }
 
 // learn notes which revisions hold the bundle that this step applied.
-func (k *soaker) learn(t *testing.T, s *scene, applied soakBundle) {
+func (k *soaker) learn(t *testing.T, s *fixture, applied soakBundle) {
 	t.Helper()
 	if len(k.have) == 0 {
 		k.revisions = map[int]soakBundle{} // with the inventory

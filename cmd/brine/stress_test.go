@@ -26,13 +26,13 @@ func thousandDeployments() string {
 // stressEnv set to 1 runs the stress tests, which take minutes.
 const stressEnv = "BRINE_TEST_STRESS"
 
-// stress is a scene that only the stress part of scripts/test sets.
-func stress(t *testing.T) *scene {
+// stress is a fixture that only the stress part of scripts/test sets.
+func stress(t *testing.T) *fixture {
 	t.Helper()
 	if os.Getenv(stressEnv) != "1" {
 		t.Skipf("stress takes minutes: %s=1 runs it", stressEnv)
 	}
-	return sceneOn(t, clustertest.Shared(t))
+	return fixtureOn(t, clustertest.Shared(t))
 }
 
 func TestStressThousandDeployments(t *testing.T) {

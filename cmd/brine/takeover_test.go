@@ -41,7 +41,7 @@ func TestPreviewOfATakeOverOfLists(t *testing.T) {
 		"a mount":                  {web, "apps/v1/deployments", `{"spec":{"template":{"spec":{"volumes":[{"name":"more","emptyDir":{}}],"containers":[{"name":"c","volumeMounts":[{"name":"more","mountPath":"/more"}]}]}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(test.text, "--wait=applied").want(t, 0)
 			s.patchAs("kubectl-patch", test.resource, "web", test.patch)
 			changed := strings.Replace(test.text, "metadata:\n  name: web\n", "metadata:\n  name: web\n  labels: {a: b}\n", 1)
@@ -72,12 +72,12 @@ func TestPreviewOfATakeOverOfLists(t *testing.T) {
 
 // The third manager is no part of what is taken over.
 func TestPreviewOfATakeOverWithAConflict(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMapOf("web", "{a: \"1\"}")).want(t, 0)
 	s.patchAs("kubectl-patch", "v1/configmaps", "web", `{"data":{"b":"2"}}`)
 	s.patchAs("third", "v1/configmaps", "web", `{"data":{"a":"3"}}`)
-	for _, run := range []func(string, ...string) said{s.preview, s.apply} {
+	for _, run := range []func(string, ...string) outcome{s.preview, s.apply} {
 		run(configMapOf("web", "{a: \"1\"}"), "--take-over-from=kubectl-patch").want(t, 1).
-			tells(t, "conflict", "third", ".data.a").did(t, "ConfigMap", "web", plan.Failed)
+			prints(t, "conflict", "third", ".data.a").did(t, "ConfigMap", "web", plan.Failed)
 	}
 }

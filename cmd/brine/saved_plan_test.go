@@ -14,12 +14,12 @@ import (
 	"brine/bundle/plan"
 )
 
-func TestBoundPlan(t *testing.T) {
+func TestSavedPlan(t *testing.T) {
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: {ns}}\nstringData: {password: first-hidden}\n"
 	first := documents(configMap("a"), configMap("gone"), deployment("web", 1, "1m"), secret)
 	then := documents(strings.Replace(configMap("a"), "key: value", "key: new", 1), configMap("b"),
 		strings.Replace(deployment("web", 1, "1m"), "replicas: 1", "replicas: 2", 1), strings.Replace(secret, "first-hidden", "other-hidden", 1))
-	patch := func(s *scene, resource, name, body string, sub ...string) {
+	patch := func(s *fixture, resource, name, body string, sub ...string) {
 		s.Helper()
 		if _, err := s.resources(resource).Namespace(s.ns).Patch(s.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "kubectl-edit"}, sub...); err != nil {
 			s.Fatal(err)
@@ -27,34 +27,34 @@ func TestBoundPlan(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		live  func(*scene)
+		live  func(*fixture)
 		then  string // another bundle than the plan's
 		flags []string
 		moved string // "": the plan holds
 	}{
 		{name: "nothing moved"},
-		{name: "only a status moved", live: func(s *scene) {
+		{name: "only a status moved", live: func(s *fixture) {
 			patch(s, "apps/v1/deployments", "web", `{"status":{"observedGeneration":1,"replicas":1,"conditions":[{"type":"Seen","status":"True"}]}}`, "status")
 		}},
-		{name: "a field that is not ours moved", live: func(s *scene) { patch(s, "v1/configmaps", "a", `{"metadata":{"annotations":{"seen":"x"}}}`) }},
+		{name: "a field that is not ours moved", live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"metadata":{"annotations":{"seen":"x"}}}`) }},
 		{name: "our field moved", flags: []string{"--force-conflicts"}, moved: "/a: would be changed in another way than the plan says: data.key",
-			live: func(s *scene) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`) }},
-		{name: "a secret moved", moved: "/s: was changed since", live: func(s *scene) { patch(s, "v1/secrets", "s", `{"data":{"more":"aGk="}}`) }},
+			live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`) }},
+		{name: "a secret moved", moved: "/s: was changed since", live: func(s *fixture) { patch(s, "v1/secrets", "s", `{"data":{"more":"aGk="}}`) }},
 		{name: "what was to be created is there", moved: "/b: was not there, and is there now",
-			live: func(s *scene) {
+			live: func(s *fixture) {
 				s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {ns}}\n")
 			}},
-		{name: "another object of the name", moved: "/a: is not the object that the plan saw", live: func(s *scene) {
+		{name: "another object of the name", moved: "/a: is not the object that the plan saw", live: func(s *fixture) {
 			if err := s.resources("v1/configmaps").Namespace(s.ns).Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
 				s.Fatal(err)
 			}
 			s.create("v1/configmaps", configMap("a", "annotations: {config.k8s.io/owning-inventory: x}"))
 		}, flags: []string{"--inventory-policy=adopt-all", "--force-conflicts"}},
 		{name: "another bundle", then: configMap("a"), moved: "the bundle: the plan was made from hmac-sha256:"},
-		{name: "another inventory", moved: "the inventory: its members", live: func(s *scene) { s.apply(documents(first, configMap("more"))).want(s.TB, 0) }},
+		{name: "another inventory", moved: "the inventory: its members", live: func(s *fixture) { s.apply(documents(first, configMap("more"))).want(s.TB, 0) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(first).want(t, 0)
 			file := filepath.Join(t.TempDir(), "plan.json")
 			s.preview(then, append([]string{"--plan-out", file}, test.flags...)...).want(t, 0)
@@ -72,7 +72,7 @@ func TestBoundPlan(t *testing.T) {
 				run.did(t, "ConfigMap", "gone", plan.Pruned)
 				return
 			}
-			s.apply(text, append([]string{"--plan", file}, test.flags...)...).want(t, 3).tells(t, "holds no longer", test.moved)
+			s.apply(text, append([]string{"--plan", file}, test.flags...)...).want(t, 3).prints(t, "holds no longer", test.moved)
 			if applied != nil {
 				s.exists("v1/configmaps", "gone")
 			}
@@ -80,18 +80,18 @@ func TestBoundPlan(t *testing.T) {
 	}
 
 	t.Run("other flags", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(first).want(t, 0)
 		file := filepath.Join(t.TempDir(), "plan.json")
 		s.preview(then, "--plan-out", file).want(t, 0)
-		s.apply(then, "--plan", file, "--no-prune").want(t, 3).tells(t, "--no-prune")
+		s.apply(then, "--plan", file, "--no-prune").want(t, 3).prints(t, "--no-prune")
 	})
 }
 
 // A plan is for one cluster. A first apply differs in nothing else from one to
 // the next.
 func TestPlanOfAnotherCluster(t *testing.T) {
-	s, other := newScene(t), clustertest.New(t)
+	s, other := newFixture(t), clustertest.New(t)
 	file := filepath.Join(t.TempDir(), "plan.json")
 	text := documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-a\"}\n", strings.ReplaceAll(configMap("a"), "namespace: {ns}\n", "namespace: {ns}-a\n"))
 	s.inventory = s.ns + "-a/inv"
@@ -100,7 +100,7 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 	away := *s
 	p := other.Proxy(t, clustertest.ProxyOptions{})
 	away.kubeconfig = p.Kubeconfig
-	away.apply(text, "--plan", file).want(t, 3).tells(t, "holds no longer", "the cluster: the plan is for the one whose Namespace kube-system has the uid")
+	away.apply(text, "--plan", file).want(t, 3).prints(t, "holds no longer", "the cluster: the plan is for the one whose Namespace kube-system has the uid")
 	away.preview(text, "--plan", file, "--plan-out", file+".new").want(t, 3)
 
 	// One that does not say, as older versions wrote it, is refused.
@@ -117,7 +117,7 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 	if err := os.WriteFile(file+".old", old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	away.apply(text, "--plan", file+".old").want(t, 3).tells(t, "the plan does not say which one it is for")
+	away.apply(text, "--plan", file+".old").want(t, 3).prints(t, "the plan does not say which one it is for")
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
 	}

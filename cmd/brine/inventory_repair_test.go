@@ -32,7 +32,7 @@ func configMaps(names ...string) string {
 	return documents(texts...)
 }
 
-func (s *scene) repair(flags ...string) (said, *run.Repair) {
+func (s *fixture) repair(flags ...string) (outcome, *run.Repair) {
 	s.Helper()
 	got := brine(s.TB, s.kubeconfig, append([]string{"inventory", "repair", "--inventory", s.inventory}, flags...)...)
 	var r run.Repair
@@ -42,14 +42,14 @@ func (s *scene) repair(flags ...string) (said, *run.Repair) {
 	return got, &r
 }
 
-func (s *scene) patchMap(name, body string) {
+func (s *fixture) patchMap(name, body string) {
 	s.Helper()
 	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(s.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *scene) deleteMap(name string) {
+func (s *fixture) deleteMap(name string) {
 	s.Helper()
 	if err := s.resources("v1/configmaps").Namespace(s.ns).Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
@@ -62,37 +62,37 @@ func TestMissingOverflow(t *testing.T) {
 	long := longNames(4)
 	text := documents(configMap("a"), configMaps(long...))
 	for name, damage := range map[string]struct {
-		do   func(*scene)
+		do   func(*fixture)
 		want string
 	}{
-		"deleted":   {func(s *scene) { s.deleteMap("inv-overflow-1") }, "ConfigMap inv-overflow-1 with 4 members is missing"},
-		"unlabeled": {func(s *scene) { s.patchMap("inv-overflow-1", `{"metadata":{"labels":null}}`) }, "ConfigMap inv-overflow-1 with 4 members is missing"},
-		"emptied":   {func(s *scene) { s.patchMap("inv-overflow-1", `{"binaryData":null}`) }, "ConfigMap inv-overflow-1 cannot be read"},
-		"cut short": {func(s *scene) {
+		"deleted":   {func(s *fixture) { s.deleteMap("inv-overflow-1") }, "ConfigMap inv-overflow-1 with 4 members is missing"},
+		"unlabeled": {func(s *fixture) { s.patchMap("inv-overflow-1", `{"metadata":{"labels":null}}`) }, "ConfigMap inv-overflow-1 with 4 members is missing"},
+		"emptied":   {func(s *fixture) { s.patchMap("inv-overflow-1", `{"binaryData":null}`) }, "ConfigMap inv-overflow-1 cannot be read"},
+		"cut short": {func(s *fixture) {
 			s.patchMap("inv-overflow-1", `{"binaryData":{"members.json.zst":"`+packed(t, "[]")[:8]+`"}}`)
 		}, "ConfigMap inv-overflow-1 cannot be read"},
-		"edited": {func(s *scene) {
+		"edited": {func(s *fixture) {
 			s.patchMap("inv-overflow-1", `{"binaryData":{"members.json.zst":"`+packed(t, "[]")+`"}}`)
 		},
 			"ConfigMap inv-overflow-1 holds 0 members, and 4 were written"},
-		"an old one": {func(s *scene) {
+		"an old one": {func(s *fixture) {
 			s.patchMap("inv-overflow-1", `{"metadata":{"annotations":{"brine.dev/inventory-generation":"1"}},"binaryData":{"members.json.zst":"`+packed(t, "[]")+`"}}`)
 		}, "ConfigMap inv-overflow-1 is an old one: generation 1, and 2 was written"},
-		"annotation": {func(s *scene) {
+		"annotation": {func(s *fixture) {
 			s.patchMap("inv", `{"metadata":{"annotations":{"brine.dev/inventory-overflow-parts":"{"}}}`)
 			s.deleteMap("inv-overflow-1")
 		}, "annotation brine.dev/inventory-overflow-parts of ConfigMap inv, which names the others, cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(text).want(t, 0)
 			before := s.members()
 			damage.do(s)
 			direct := s.kubeconfig
 			p := s.proxied()
-			for command, run := range map[string]func() said{
-				"apply": func() said { return s.apply(configMap("a")) }, "preview": func() said { return s.preview(text) },
-				"destroy": func() said { return s.destroy() }, "status": func() said { return s.status() },
+			for command, run := range map[string]func() outcome{
+				"apply": func() outcome { return s.apply(configMap("a")) }, "preview": func() outcome { return s.preview(text) },
+				"destroy": func() outcome { return s.destroy() }, "status": func() outcome { return s.status() },
 			} {
 				got := run().want(t, 1)
 				if all := got.stdout + got.stderr; !strings.Contains(all, damage.want) || !strings.Contains(all, "brine inventory repair --inventory "+s.inventory) {
@@ -128,7 +128,7 @@ func TestMissingOverflow(t *testing.T) {
 // A repair takes no object that only looks like a member, and says what it could
 // not search; the inventory stays damaged then.
 func TestRepairSearches(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	long := longNames(2)
 	text := documents(configMaps(long...), deployment("web", 1, "1m"), serviceAccount("who"), widgets, widget)
 	id := s.apply(text).want(t, 0).result.Inventory.ID
@@ -167,7 +167,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: repairer}]
 	if want := []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Widget." + s.ns + ".example.com"}; !slices.Equal(missing, want) || len(found.Added) != 2 {
 		t.Errorf("not searched: %v, want %v; %s", missing, want, got.stdout)
 	}
-	s.apply(text).want(t, 1).tells(t, "the inventory is damaged")
+	s.apply(text).want(t, 1).prints(t, "the inventory is damaged")
 
 	got, found = s.repair()
 	got.want(t, 0)
@@ -186,8 +186,8 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: repairer}]
 }
 
 // A kind whose CRD is gone has no objects: that does not keep an inventory damaged.
-func TestRepairOfAKindThatIsGone(t *testing.T) {
-	s := newScene(t)
+func TestRepairOfAnUnservedKind(t *testing.T) {
+	s := newFixture(t)
 	long := longNames(2)
 	s.apply(documents(configMaps(long...), widgets, widget)).want(t, 0)
 	crds := s.resources("apiextensions.k8s.io/v1/customresourcedefinitions")
@@ -206,12 +206,12 @@ func TestRepairOfAKindThatIsGone(t *testing.T) {
 
 // The inventory object itself is found again by its members.
 func TestRepairWithoutTheInventoryObject(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.repairNothing(t)
 	s.apply(documents(configMap("a"), deployment("web", 1, "1m"))).want(t, 0)
 	before := s.members()
 	s.deleteMap("inv")
-	s.apply(configMap("a"), "--dry-run=server").want(t, 0).tells(t, "brine inventory repair")
+	s.apply(configMap("a"), "--dry-run=server").want(t, 0).prints(t, "brine inventory repair")
 	if got, found := s.repair(); got.exit != 0 || len(found.Added) != 2 || !slices.Contains(found.Damage, "ConfigMap inv is missing") {
 		t.Errorf("exit code %d: %s %s", got.exit, got.stdout, got.stderr)
 	}
@@ -222,14 +222,14 @@ func TestRepairWithoutTheInventoryObject(t *testing.T) {
 	s.missing("apps/v1/deployments", "web")
 }
 
-func (s *scene) repairNothing(t *testing.T) {
+func (s *fixture) repairNothing(t *testing.T) {
 	t.Helper()
-	brine(t, s.kubeconfig, "inventory", "repair", "--inventory", s.inventory, "-o", "text").want(t, 3).tells(t, "there is no inventory")
+	brine(t, s.kubeconfig, "inventory", "repair", "--inventory", s.inventory, "-o", "text").want(t, 3).prints(t, "there is no inventory")
 }
 
 // An inventory of an older version does not name its parts.
 func TestOverflowOfAnOlderVersion(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	long := longNames(3)
 	s.apply(documents(configMap("a"), configMaps(long...))).want(t, 0)
 	s.patchMap("inv", `{"metadata":{"annotations":{"brine.dev/inventory-overflow-parts":null}}}`)

@@ -95,7 +95,7 @@ func TestRefusalsAreDocuments(t *testing.T) {
 }
 
 // An empty rendering never counts as an empty bundle.
-func TestAnEmptyRenderingIsABadBundle(t *testing.T) {
+func TestEmptyBundleIsRefused(t *testing.T) {
 	for _, text := range []string{"", "\n", "#!jinja\n# nothing\n---\n", "{}", `{"local": {}}`, `{"local": []}`, `{"local": ["Rendering SLS 'base:x' failed"]}`, "null"} {
 		for _, command := range []string{"apply", "preview"} {
 			var out, errs bytes.Buffer

@@ -32,7 +32,7 @@ func role(kind, name string) string {
 }
 
 func TestRBACNames(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	var names []string
 	for _, name := range []string{"a:b", "a_b", "a__b", "a:_b", "a_:b", ":a", "_a", "a:", "a_", "__", "::", "system:a_b:c__d", "a-b.c"} {
 		names = append(names, s.ns+name)
@@ -69,7 +69,7 @@ func TestRBACNames(t *testing.T) {
 }
 
 func TestKeysThatAConfigMapCannotHold(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	long := strings.Repeat("n", 253)
 	s.apply(documents(configMap(long), configMap("short"))).want(t, 0)
 	if got := s.members(); !slices.Contains(got, "ConfigMap "+s.ns+"/"+long) {
@@ -80,7 +80,7 @@ func TestKeysThatAConfigMapCannotHold(t *testing.T) {
 }
 
 func TestNoPruneForgetsNothing(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	s.apply(configMap("a"), "--no-prune").want(t, 0).did(t, "ConfigMap", "b", plan.Skipped)
 	s.exists("v1/configmaps", "b")
@@ -106,7 +106,7 @@ func TestUnreadableInventoryStopsTheRun(t *testing.T) {
 			clustertest.Action{Status: http.StatusInternalServerError, Message: "etcd is away"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(configMap("old")).want(t, 0)
 			p := s.proxied()
 			p.Intercept(func(r clustertest.Request) clustertest.Action {
@@ -115,7 +115,7 @@ func TestUnreadableInventoryStopsTheRun(t *testing.T) {
 				}
 				return clustertest.Action{}
 			})
-			s.apply(configMap("new"), "--retry-timeout=200ms").want(t, broken.exit).tells(t, "read inventory")
+			s.apply(configMap("new"), "--retry-timeout=200ms").want(t, broken.exit).prints(t, "read inventory")
 			if w := p.Writes(); len(w) > 0 {
 				t.Errorf("it wrote %v", describe(w))
 			}
@@ -126,21 +126,21 @@ func TestUnreadableInventoryStopsTheRun(t *testing.T) {
 }
 
 func TestUnreadableKeyStopsTheRun(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("old")).want(t, 0)
 	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(t.Context(), "inv", types.MergePatchType,
 		[]byte(`{"data":{"no-object":""}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p := s.proxied()
-	s.apply(configMap("new")).want(t, 1).tells(t, "no-object")
+	s.apply(configMap("new")).want(t, 1).prints(t, "no-object")
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
 	}
 }
 
 func TestApplyFailureStopsPruning(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
 	result := s.apply(documents(configMap("a"), bad)).want(t, 1)
@@ -157,7 +157,7 @@ func TestApplyFailureStopsPruning(t *testing.T) {
 }
 
 func TestSkippedIsNotSuccess(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
 	result := s.apply(documents(bad, configMap("a", dependsOn("/namespaces/{ns}/Service/bad")), configMap("b", dependsOn("/namespaces/{ns}/ConfigMap/a")))).want(t, 1)
 	for _, name := range []string{"a", "b"} {
@@ -176,14 +176,14 @@ func TestSkippedIsNotSuccess(t *testing.T) {
 	s.goneAfter("v1/namespaces", s.ns+"-shared")
 	s.apply(namespace).want(t, 0)
 	s.create("v1/configmaps", strings.ReplaceAll(configMap("foreign"), "namespace: {ns}\n", "namespace: {ns}-shared\n"))
-	s.destroy().want(t, 1).tells(t, "outside this inventory").did(t, "Namespace", s.ns+"-shared", plan.Skipped)
+	s.destroy().want(t, 1).prints(t, "outside this inventory").did(t, "Namespace", s.ns+"-shared", plan.Skipped)
 	if got := s.members(); len(got) != 1 {
 		t.Errorf("the inventory holds %v, want the namespace that stays", got)
 	}
 }
 
 func TestCRDGainsAVersion(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(widgets, widget)).want(t, 0)
 	more := widgets + `  - name: v2
     served: true
@@ -207,7 +207,7 @@ func job(name, spec string) string {
 }
 
 func TestRunningJobIsNotReady(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	running := strings.Replace(job("running", "backoffLimit: 1"), "      restartPolicy", "      schedulingGates: [{name: example.com/wait}]\n      restartPolicy", 1)
 	result := s.apply(documents(running, job("suspended", "suspend: true"), job("done", "backoffLimit: 1")), "--timeout=20s").want(t, 4)
 	if o := result.object(t, "Job", "running"); o.Ready != "not-ready" || !strings.Contains(o.Reason, "0 of 1 succeeded") {
@@ -221,7 +221,7 @@ func TestRunningJobIsNotReady(t *testing.T) {
 }
 
 func TestJobDeletedByItsTTL(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := job("short-lived", "ttlSecondsAfterFinished: 0")
 	result := s.apply(documents(text, configMap("after", dependsOn("batch/namespaces/{ns}/Job/short-lived")))).want(t, 0)
 	result.did(t, "ConfigMap", "after", plan.Created)
@@ -243,7 +243,7 @@ func TestJobDeletedByItsTTL(t *testing.T) {
 }
 
 func TestClaimThatWaitsForItsConsumerBlocksNobody(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	class := `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: "{ns}-late"}
@@ -262,7 +262,7 @@ spec: {storageClassName: "{ns}-late", accessModes: [ReadWriteOnce], resources: {
 }
 
 func TestTwoInventoriesWithOneID(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	id := "--inventory-id=one-" + s.ns
 	s.apply(configMap("a"), id).want(t, 0)
 	second := s.other("second")
@@ -278,21 +278,21 @@ func TestTwoInventoriesWithOneID(t *testing.T) {
 }
 
 func TestDuplicatedObjects(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	result := s.apply(documents(configMap("a"), configMap("a"))).want(t, 0)
-	result.tells(t, "it is applied once")
+	result.prints(t, "it is applied once")
 	if result.result.Summary.Created != 1 {
 		t.Errorf("%d were created", result.result.Summary.Created)
 	}
 	p := s.proxied()
-	s.apply(documents(configMap("a"), strings.Replace(configMap("a"), "key: value", "key: other", 1))).want(t, 3).tells(t, "keep one of them", "bundle.yaml:1")
+	s.apply(documents(configMap("a"), strings.Replace(configMap("a"), "key: value", "key: other", 1))).want(t, 3).prints(t, "keep one of them", "bundle.yaml:1")
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
 	}
 }
 
 func TestObjectDeletedWhileWaitedFor(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	go func() {
 		zero := int64(0)
 		for range 100 {
@@ -312,7 +312,7 @@ func TestObjectDeletedWhileWaitedFor(t *testing.T) {
 }
 
 func TestInventoryDeletedMidRun(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("a")).want(t, 0)
 	p := s.proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
@@ -331,8 +331,8 @@ func TestInventoryDeletedMidRun(t *testing.T) {
 	s.missing("v1/configmaps", "a", "b")
 }
 
-func TestWhatWasNeverAppliedIsNotPruned(t *testing.T) {
-	s := newScene(t)
+func TestObjectsNeverAppliedAreNotPruned(t *testing.T) {
+	s := newFixture(t)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
 	s.apply(documents(bad, configMap("a"))).want(t, 1)
 	// Now somebody else makes it.
@@ -345,7 +345,7 @@ func TestWhatWasNeverAppliedIsNotPruned(t *testing.T) {
 }
 
 func TestLiveDependencyThatIsGone(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(documents(configMap("a", dependsOn("/namespaces/{ns}/ConfigMap/b")), configMap("b"))).want(t, 0)
 	if err := s.resources("v1/configmaps").Namespace(s.ns).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -354,8 +354,8 @@ func TestLiveDependencyThatIsGone(t *testing.T) {
 	s.missing("v1/configmaps", "a")
 }
 
-func TestMembersThatAreNoLongerOursStay(t *testing.T) {
-	s := newScene(t)
+func TestMembersOwnedByOthersStay(t *testing.T) {
+	s := newFixture(t)
 	s.apply(documents(configMap("a"), configMap("b"))).want(t, 0)
 	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(t.Context(), "b", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+inventory.OwningInventory+`":"somebody-else"}}}`), metav1.PatchOptions{}); err != nil {
@@ -370,8 +370,8 @@ func TestMembersThatAreNoLongerOursStay(t *testing.T) {
 // The claims that a StatefulSet's controller made go with the namespace that
 // goes, without its controller's two rounds of five seconds; those in a
 // namespace that stays are left alone.
-func TestClaimsGoWithTheirNamespaceOnly(t *testing.T) {
-	s := newScene(t)
+func TestClaimsAreDeletedWithTheirNamespaceOnly(t *testing.T) {
+	s := newFixture(t)
 	set := func(namespace string) string {
 		return `apiVersion: apps/v1
 kind: StatefulSet

@@ -17,7 +17,7 @@ import (
 // What cannot be read is never taken for nothing there.
 
 // serve makes a CRD's only version served, or not, and waits until it is so.
-func (s *scene) serve(crd, resource string, served bool) {
+func (s *fixture) serve(crd, resource string, served bool) {
 	s.Helper()
 	text := "false"
 	if served {
@@ -35,9 +35,9 @@ func (s *scene) serve(crd, resource string, served bool) {
 }
 
 // withWidgets has the CRD of widgets made by somebody else.
-func withWidgets(t *testing.T) (s *scene, crd, resource string) {
+func withWidgets(t *testing.T) (s *fixture, crd, resource string) {
 	t.Helper()
-	s = newScene(t)
+	s = newFixture(t)
 	crd, resource = "widgets."+s.ns+".example.com", s.ns+".example.com/v1/widgets"
 	s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", crd)
 	s.create("apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
@@ -48,12 +48,12 @@ func withWidgets(t *testing.T) (s *scene, crd, resource string) {
 	return s, crd, resource
 }
 
-func TestUnservedKindIsNotGone(t *testing.T) {
+func TestUnservedKindIsUnknown(t *testing.T) {
 	t.Run("a member", func(t *testing.T) {
 		s, crd, resource := withWidgets(t)
 		s.apply(documents(configMap("stays"), widget)).want(t, 0)
 		s.serve(crd, resource, false)
-		got := s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "serves no version", crd)
+		got := s.apply(configMap("stays")).want(t, report.ExitFailed).prints(t, "serves no version", crd)
 		got.did(t, "Widget", "one", plan.Skipped)
 		if got := s.members(); len(got) != 2 {
 			t.Errorf("the inventory holds %v", got)
@@ -75,13 +75,13 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s.missing(resource, "one")
 	})
 	t.Run("what a CRD holds", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		crd, resource := "widgets."+s.ns+".example.com", s.ns+".example.com/v1/widgets"
 		s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", crd)
 		s.apply(widgets).want(t, 0)
 		s.create(resource, widget)
 		s.serve(crd, resource, false)
-		s.destroy().want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory", "serves no version", "--force-namespaces").
+		s.destroy().want(t, report.ExitFailed).prints(t, "may contain objects outside this inventory", "serves no version", "--force-namespaces").
 			did(t, "CustomResourceDefinition", crd, plan.Skipped)
 		s.serve(crd, resource, true)
 		s.exists(resource, "one")
@@ -107,14 +107,14 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 		s.eventually("the CRD is gone", func() bool {
 			return s.live("apiextensions.k8s.io/v1/customresourcedefinitions", "", crd) == nil && !s.discovered(s.ns+".example.com")
 		})
-		s.apply(configMap("stays")).want(t, 0).tells(t, "gone from the cluster")
+		s.apply(configMap("stays")).want(t, 0).prints(t, "gone from the cluster")
 		s.holds("ConfigMap stays")
 	})
 	t.Run("a kind that Kubernetes has no longer", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(documents(configMap("stays"))).want(t, 0)
 		s.merge("v1/configmaps", s.ns, "inv", `{"data":{"_restricted_policy_PodSecurityPolicy":""}}`)
-		s.apply(configMap("stays")).want(t, 0).tells(t, "PodSecurityPolicy.policy restricted", "gone from the cluster")
+		s.apply(configMap("stays")).want(t, 0).prints(t, "PodSecurityPolicy.policy restricted", "gone from the cluster")
 		s.holds("ConfigMap stays")
 	})
 	t.Run("no right to know", func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 			}
 			return clustertest.Action{}
 		})
-		s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "there is no right to read CRDs").did(t, "Widget", "one", plan.Skipped)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).prints(t, "there is no right to read CRDs").did(t, "Widget", "one", plan.Skipped)
 		if got := s.members(); len(got) != 2 {
 			t.Errorf("the inventory holds %v", got)
 		}
@@ -137,8 +137,8 @@ func TestUnservedKindIsNotGone(t *testing.T) {
 
 // An APIService whose server is away: its objects cannot be read, and no
 // namespace can be looked into.
-func TestFailedGroupIsNotEmpty(t *testing.T) {
-	s := newOwnScene(t)
+func TestFailedGroupIsUnknown(t *testing.T) {
+	s := newOwnFixture(t)
 	group := s.ns + ".example.com"
 	service := "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: \"v1.{ns}.example.com\"}\n" +
 		"spec: {group: \"{ns}.example.com\", version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {name: absent, namespace: \"{ns}\"}}\n"
@@ -146,7 +146,7 @@ func TestFailedGroupIsNotEmpty(t *testing.T) {
 	s.merge("v1/configmaps", s.ns, "inv", `{"data":{"`+s.ns+`_one_`+group+`_Thing":""}}`)
 	s.create("apiregistration.k8s.io/v1/apiservices", service)
 	s.eventually("the group fails", func() bool { return strings.Contains(s.status().stdout, "cannot be asked for") })
-	got := s.destroy().want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory")
+	got := s.destroy().want(t, report.ExitFailed).prints(t, "may contain objects outside this inventory")
 	got.did(t, "Thing", "one", plan.Skipped)
 	got.did(t, "Namespace", s.ns+"-held", plan.Skipped)
 	if got := s.members(); len(got) != 2 {
@@ -160,10 +160,10 @@ func TestFailedGroupIsNotEmpty(t *testing.T) {
 }
 
 // Who may not look into a namespace does not delete it.
-func TestGuardThatIsBlind(t *testing.T) {
+func TestUnreadableContentsKeepTheirNamespace(t *testing.T) {
 	text := documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-held\"}\n", strings.ReplaceAll(configMap("ours"), "{ns}", "{ns}-held"), widgets)
-	start := func(t *testing.T) (s *scene, as string) {
-		s = newScene(t)
+	start := func(t *testing.T) (s *fixture, as string) {
+		s = newFixture(t)
 		s.goneAfter("v1/namespaces", s.ns+"-held")
 		s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "widgets."+s.ns+".example.com")
 		for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
@@ -171,7 +171,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 		}
 		return s, "--as=system:serviceaccount:" + s.ns + ":deployer"
 	}
-	roles := func(s *scene) string {
+	roles := func(s *fixture) string {
 		return rbacOf(t, "-f", s.file(text), "--inventory", s.inventory, "--role", "r-"+s.ns, "--service-account", s.ns+"/deployer")
 	}
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: {ns}-held}\n"
@@ -180,7 +180,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 		grant(t, s.cluster, roles(s))
 		s.apply(text, as).want(t, 0)
 		s.create("v1/secrets", secret)
-		s.destroy(as).want(t, report.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs").did(t, "Namespace", s.ns+"-held", plan.Skipped)
+		s.destroy(as).want(t, report.ExitFailed).prints(t, "outside this inventory: Secret "+s.ns+"-held/theirs").did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if err := s.resources("v1/secrets").Namespace(s.ns+"-held").Delete(t.Context(), "theirs", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 		grant(t, s.cluster, blind)
 		s.apply(text, as).want(t, 0)
 		s.create("v1/secrets", secret)
-		s.destroy(as).want(t, report.ExitFailed).tells(t, "may contain objects outside this inventory", "no right to list them", "--force-namespaces").
+		s.destroy(as).want(t, report.ExitFailed).prints(t, "may contain objects outside this inventory", "no right to list them", "--force-namespaces").
 			did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if s.live("v1/secrets", s.ns+"-held", "theirs") == nil {
 			t.Error("the Secret was lost")
@@ -213,7 +213,7 @@ func TestGuardThatIsBlind(t *testing.T) {
 			}
 			return clustertest.Action{}
 		})
-		s.destroy("--retry-timeout=200ms").want(t, report.ExitFailed).tells(t, "cannot read secrets (come back later)").did(t, "Namespace", s.ns+"-held", plan.Skipped)
+		s.destroy("--retry-timeout=200ms").want(t, report.ExitFailed).prints(t, "cannot read secrets (come back later)").did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		if s.live("v1/secrets", s.ns+"-held", "theirs") == nil {
 			t.Error("the Secret was lost")
 		}

@@ -14,7 +14,7 @@ import (
 
 // holds fails the test unless the inventory holds just these ConfigMaps and
 // Deployments, named "Kind name".
-func (s *scene) holds(want ...string) {
+func (s *fixture) holds(want ...string) {
 	s.Helper()
 	var got []string
 	for _, m := range s.members() {
@@ -29,12 +29,12 @@ func (s *scene) holds(want ...string) {
 // What was refused for good, and was no member before, is none afterwards: it
 // never became ours, and nothing will ever delete it for us. So does cli-utils.
 func TestRefusedObjectsAreNoMembers(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.create("v1/configmaps", strings.Replace(configMap("theirs"), "value", "others", 1))
 	refused := strings.Replace(deployment("refused", 1, "1m"), "matchLabels: {app: refused}", "matchLabels: {app: another}", 1)
 	text := documents(configMap("ours"), configMap("theirs"), refused,
 		configMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/refused}"))
-	got := s.apply(text).want(t, report.ExitFailed).tells(t, "conflict: ")
+	got := s.apply(text).want(t, report.ExitFailed).prints(t, "conflict: ")
 	got.did(t, "ConfigMap", "theirs", plan.Failed)
 	got.did(t, "Deployment", "refused", plan.Failed)
 	got.did(t, "ConfigMap", "after", plan.Skipped)
@@ -49,7 +49,7 @@ func TestRefusedObjectsAreNoMembers(t *testing.T) {
 
 // A member that is refused, or skipped, stays one.
 func TestRefusedMembersStay(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	after := configMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/web}")
 	s.apply(documents(deployment("web", 1, "1m"), after)).want(t, 0)
 	refused := strings.Replace(deployment("web", 1, "1m"), "labels: {app: web}", "labels: {app: another}", 1)
@@ -61,7 +61,7 @@ func TestRefusedMembersStay(t *testing.T) {
 
 // An object that may have been made before it was refused is kept in mind.
 func TestRefusedAfterALostAnswerStays(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	var tries atomic.Int32
 	p.Intercept(func(r clustertest.Request) clustertest.Action {

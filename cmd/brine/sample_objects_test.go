@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// configMap is a ConfigMap of the scene's namespace, with more fields of its
+// configMap is a ConfigMap of the fixture's namespace, with more fields of its
 // metadata in flow style ("annotations: {a: b}").
 func configMap(name string, metadata ...string) string {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
@@ -63,7 +63,7 @@ func dependsOn(ref string) string {
 	return annotations(`config.kubernetes.io/depends-on: "` + ref + `"`)
 }
 
-// widgets is a CRD of a group of the scene's own, and a resource of it.
+// widgets is a CRD of a group of the fixture's own, and a resource of it.
 const widgets = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.{ns}.example.com}

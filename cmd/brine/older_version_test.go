@@ -34,8 +34,8 @@ func older(t *testing.T) string {
 	return path
 }
 
-// older runs a command of an older brine on the scene's inventory.
-func (s *scene) older(binary, command string, flags ...string) said {
+// older runs a command of an older brine on the fixture's inventory.
+func (s *fixture) older(binary, command string, flags ...string) outcome {
 	s.Helper()
 	args := append([]string{command, "--inventory", s.inventory, "--timeout=60s", "--namespace", s.ns, "--kubeconfig", s.kubeconfig, "-o", "json"}, flags...)
 	cmd := exec.Command(binary, args...)
@@ -43,7 +43,7 @@ func (s *scene) older(binary, command string, flags ...string) said {
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	_ = cmd.Run() // its exit code is what matters
-	d := said{exit: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: stderr.String()}
+	d := outcome{exit: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: stderr.String()}
 	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		d.result = &result
@@ -55,13 +55,13 @@ func (s *scene) older(binary, command string, flags ...string) said {
 // what the other left, prunes what the other applied, and finds nothing to do
 // where the other did it.
 func TestOlderBinaryTakesTurns(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	binary := older(t)
 	changed := documents(configMap("a")+"immutable: false\n", configMap("c"), deployment("web", 1, "1m"))
 	first := documents(configMap("a"), configMap("b"), deployment("web", 1, "1m"))
 	last := documents(configMap("a"), configMap("d"))
-	oldApply := func(text string) said { return s.older(binary, "apply", "-f", s.file(text)) }
-	unchanged := func(r said) {
+	oldApply := func(text string) outcome { return s.older(binary, "apply", "-f", s.file(text)) }
+	unchanged := func(r outcome) {
 		t.Helper()
 		r.want(t, 0)
 		for _, o := range r.result.Objects {
@@ -99,7 +99,7 @@ func TestOlderBinaryTakesTurns(t *testing.T) {
 
 // nothingLeft fails the test where the namespace has objects of a bundle, or
 // of brine, aside from the Lease, which stays.
-func (s *scene) nothingLeft() {
+func (s *fixture) nothingLeft() {
 	s.Helper()
 	s.missing("v1/configmaps", "a", "b", "c", "d", "inv")
 	s.missing("apps/v1/deployments", "web")

@@ -23,7 +23,7 @@ import (
 // else does in between counts.
 
 // merge patches an object past brine, as a second actor on its own goroutine may.
-func (s *scene) merge(resource, namespace, name, patch string) {
+func (s *fixture) merge(resource, namespace, name, patch string) {
 	var r dynamic.ResourceInterface = s.resources(resource)
 	if namespace != "" {
 		r = s.resources(resource).Namespace(namespace)
@@ -35,7 +35,7 @@ func (s *scene) merge(resource, namespace, name, patch string) {
 
 // before lets a second actor act once, right before the first request of a method
 // for a path that ends so.
-func (s *scene) before(method, suffix string, act func()) *clustertest.Proxy {
+func (s *fixture) before(method, suffix string, act func()) *clustertest.Proxy {
 	s.Helper()
 	p := s.proxied()
 	var once sync.Once
@@ -49,7 +49,7 @@ func (s *scene) before(method, suffix string, act func()) *clustertest.Proxy {
 }
 
 // discovered says whether discovery knows a group.
-func (s *scene) discovered(group string) bool {
+func (s *fixture) discovered(group string) bool {
 	s.Helper()
 	groups, _, _ := discovery.NewDiscoveryClientForConfigOrDie(s.cluster.Config(s.TB)).ServerGroupsAndResources()
 	return slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == group })
@@ -57,7 +57,7 @@ func (s *scene) discovered(group string) bool {
 
 const keepIt = `{"metadata":{"annotations":{"cli-utils.sigs.k8s.io/on-remove":"keep"}}}`
 
-func (s *scene) owner(name string) string {
+func (s *fixture) owner(name string) string {
 	s.Helper()
 	live := s.live("v1/configmaps", s.ns, name)
 	if live == nil {
@@ -66,10 +66,10 @@ func (s *scene) owner(name string) string {
 	return live.GetAnnotations()[inventory.OwningInventory]
 }
 
-func TestGuardAtTheDelete(t *testing.T) {
+func TestPruneGuardDirectlyBeforeTheDelete(t *testing.T) {
 	old := "/configmaps/old"
-	start := func(t *testing.T) *scene {
-		s := newScene(t)
+	start := func(t *testing.T) *fixture {
+		s := newFixture(t)
 		s.apply(documents(configMap("stays"), configMap("old"))).want(t, 0)
 		return s
 	}
@@ -89,7 +89,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 		s.before(http.MethodDelete, old, func() {
 			s.merge("v1/configmaps", s.ns, "old", `{"metadata":{"annotations":{"config.k8s.io/owning-inventory":"theirs"}}}`)
 		})
-		s.apply(configMap("stays")).want(t, 0).tells(t, `it belongs to inventory "theirs"`).did(t, "ConfigMap", "old", plan.Detached)
+		s.apply(configMap("stays")).want(t, 0).prints(t, `it belongs to inventory "theirs"`).did(t, "ConfigMap", "old", plan.Detached)
 		if owner := s.owner("old"); owner != "theirs" {
 			t.Errorf("its owner is %q", owner)
 		}
@@ -103,7 +103,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 			}
 			s.create("v1/configmaps", configMap("old"))
 		})
-		s.apply(configMap("stays")).want(t, report.ExitFailed).tells(t, "replaced by another object").did(t, "ConfigMap", "old", plan.Skipped)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).prints(t, "replaced by another object").did(t, "ConfigMap", "old", plan.Skipped)
 		s.exists("v1/configmaps", "old")
 		s.kubeconfig = s.cluster.Kubeconfig
 		s.apply(configMap("stays")).want(t, 0).did(t, "ConfigMap", "old", plan.Detached)
@@ -151,7 +151,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 		}
 	})
 	t.Run("the answer is lost", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(documents(configMap("stays"), deployment("old", 1, "1m"))).want(t, 0)
 		p := s.proxied()
 		var once sync.Once
@@ -165,7 +165,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 		s.missing("apps/v1/deployments", "old")
 	})
 	t.Run("wanted absent by name", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.create("v1/configmaps", configMap("old"))
 		s.before(http.MethodDelete, old, func() { s.merge("v1/configmaps", s.ns, "old", keepIt) })
 		s.apply(`x: {k8s: [object_absent, {kind: ConfigMap}, {apiVersion: v1}, {name: old}, {namespace: "{ns}"}]}`+"\n", "--input-format=high").
@@ -173,7 +173,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 		s.exists("v1/configmaps", "old")
 	})
 	t.Run("what it needs stays with it", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(documents(configMap("stays"), configMap("user", dependsOn("/namespaces/{ns}/ConfigMap/used")), configMap("used"))).want(t, 0)
 		s.before(http.MethodDelete, "/configmaps/user", func() { s.merge("v1/configmaps", s.ns, "user", keepIt) })
 		s.apply(configMap("stays")).want(t, 0).did(t, "ConfigMap", "used", plan.Detached)
@@ -184,7 +184,7 @@ func TestGuardAtTheDelete(t *testing.T) {
 		s.holds("ConfigMap stays")
 	})
 	t.Run("detached and adopted before", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.apply(documents(configMap("stays"), configMap("old", "annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"))).want(t, 0)
 		s.before(http.MethodPatch, old, func() {
 			s.merge("v1/configmaps", s.ns, "old", `{"metadata":{"annotations":{"config.k8s.io/owning-inventory":"theirs"}}}`)
@@ -197,17 +197,17 @@ func TestGuardAtTheDelete(t *testing.T) {
 }
 
 // What a Namespace or CRD holds is looked at again when its turn comes.
-func TestGuardOfWhatHolds(t *testing.T) {
+func TestPruneGuardOfNamespacesAndCRDs(t *testing.T) {
 	ours := func(name string, metadata ...string) string {
 		return strings.ReplaceAll(configMap(name, metadata...), "{ns}", "{ns}-held")
 	}
-	start := func(t *testing.T, more ...string) *scene {
-		s := newScene(t)
+	start := func(t *testing.T, more ...string) *fixture {
+		s := newFixture(t)
 		s.goneAfter("v1/namespaces", s.ns+"-held")
 		s.apply(documents(append([]string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-held\"}\n", ours("ours")}, more...)...)).want(t, 0)
 		return s
 	}
-	stays := func(s *scene, resource, name string) {
+	stays := func(s *fixture, resource, name string) {
 		s.Helper()
 		if u := s.live(resource, s.ns+"-held", name); u == nil || u.GetDeletionTimestamp() != nil {
 			s.Errorf("%s %s was lost", resource, name)
@@ -221,7 +221,7 @@ func TestGuardOfWhatHolds(t *testing.T) {
 		s.before(http.MethodDelete, "/configmaps/ours", func() {
 			s.create("v1/secrets", "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: {ns}-held}\n")
 		})
-		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: Secret "+s.ns+"-held/theirs", "--force-namespaces").
+		s.destroy().want(t, report.ExitFailed).prints(t, "outside this inventory: Secret "+s.ns+"-held/theirs", "--force-namespaces").
 			did(t, "Namespace", s.ns+"-held", plan.Skipped)
 		stays(s, "v1/secrets", "theirs")
 		if got, want := s.members(), []string{"Namespace " + s.ns + "-held"}; !slices.Equal(got, want) {
@@ -247,18 +247,18 @@ func TestGuardOfWhatHolds(t *testing.T) {
 			})
 			s.eventually("widgets are discovered", func() bool { return s.discovered(s.ns + ".example.com") })
 		})
-		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: Widget."+s.ns+".example.com")
+		s.destroy().want(t, report.ExitFailed).prints(t, "outside this inventory: Widget."+s.ns+".example.com")
 		stays(s, s.ns+".example.com/v1/widgets", "one")
 	})
 	t.Run("a resource of a CRD came", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		crd := "widgets." + s.ns + ".example.com"
 		s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", crd)
 		s.apply(documents(widgets, widget)).want(t, 0)
 		s.before(http.MethodDelete, "/widgets/one", func() {
 			s.create(s.ns+".example.com/v1/widgets", strings.Replace(widget, "one", "theirs", 1))
 		})
-		s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory").did(t, "CustomResourceDefinition", crd, plan.Skipped)
+		s.destroy().want(t, report.ExitFailed).prints(t, "outside this inventory").did(t, "CustomResourceDefinition", crd, plan.Skipped)
 		s.exists(s.ns+".example.com/v1/widgets", "theirs")
 	})
 	t.Run("what controllers made goes", func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestGuardOfWhatHolds(t *testing.T) {
 }
 
 // A claim is a StatefulSet's own by its whole name and its labels.
-func TestClaimsOfAnotherSetAreNotOurs(t *testing.T) {
+func TestClaimsOfAnotherStatefulSetAreUnmanaged(t *testing.T) {
 	claim := func(name, app string) string {
 		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name + ", namespace: {ns}-held, labels: {app: " + app + "}}\n" +
 			"spec: {accessModes: [ReadWriteOnce], storageClassName: {ns}-none, resources: {requests: {storage: 1Mi}}}\n"
@@ -279,7 +279,7 @@ func TestClaimsOfAnotherSetAreNotOurs(t *testing.T) {
 		"other labels":  claim("data-web-7", "another"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.goneAfter("v1/namespaces", s.ns+"-held")
 			s.apply(documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-held\"}\n", `apiVersion: apps/v1
 kind: StatefulSet
@@ -298,7 +298,7 @@ spec:
 			s.eventually("the set's own claim is there", func() bool {
 				return s.live("v1/persistentvolumeclaims", s.ns+"-held", "data-web-0") != nil
 			})
-			s.destroy().want(t, report.ExitFailed).tells(t, "outside this inventory: PersistentVolumeClaim "+s.ns+"-held/"+u.GetName())
+			s.destroy().want(t, report.ExitFailed).prints(t, "outside this inventory: PersistentVolumeClaim "+s.ns+"-held/"+u.GetName())
 			if live := s.live("v1/persistentvolumeclaims", s.ns+"-held", u.GetName()); live == nil || live.GetDeletionTimestamp() != nil {
 				t.Errorf("the claim %s was deleted", u.GetName())
 			}

@@ -11,7 +11,7 @@ import (
 
 // The inventory and its auxiliary objects cannot be objects of the bundle.
 func TestBundleContainsTheInventoryItself(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMap("a")).want(t, 0)
 	before := s.live("v1/configmaps", s.ns, "inv").GetResourceVersion()
 	named := func(apiVersion, kind, name string) string {
@@ -25,16 +25,16 @@ func TestBundleContainsTheInventoryItself(t *testing.T) {
 		{"v1", "ConfigMap", "inv"}, {"v1", "ConfigMap", "inv-overflow-1"}, {"v1", "ConfigMap", "inv-fingerprints-12"},
 		{"v1", "Secret", "inv-revision-1-0"}, {"v1", "Secret", "inv-brine-key"}, {"coordination.k8s.io/v1", "Lease", "brine-inv"},
 	} {
-		for command, run := range map[string]func() said{
-			"apply":     func() said { return s.apply(documents(configMap("a"), named(o[0], o[1], o[2]))) },
-			"preview":   func() said { return s.preview(documents(configMap("a"), named(o[0], o[1], o[2]))) },
-			"no server": func() said { return s.apply(documents(configMap("a"), named(o[0], o[1], o[2])), "--dry-run=client") },
+		for command, run := range map[string]func() outcome{
+			"apply":     func() outcome { return s.apply(documents(configMap("a"), named(o[0], o[1], o[2]))) },
+			"preview":   func() outcome { return s.preview(documents(configMap("a"), named(o[0], o[1], o[2]))) },
+			"no server": func() outcome { return s.apply(documents(configMap("a"), named(o[0], o[1], o[2])), "--dry-run=client") },
 		} {
 			if got := run().want(t, 3); !strings.Contains(strings.Join(got.result.Errors, "\n"), "bundle.yaml:8: "+o[1]) || !strings.Contains(got.stdout, "which brine itself writes") {
 				t.Errorf("%s of %s %s: %s", command, o[1], o[2], got.stdout)
 			}
 		}
-		s.apply(absent(o[0], o[1], o[2]), "--allow-empty").want(t, 3).tells(t, "bundle.yaml:1", "which brine itself writes")
+		s.apply(absent(o[0], o[1], o[2]), "--allow-empty").want(t, 3).prints(t, "bundle.yaml:1", "which brine itself writes")
 	}
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", describe(w))
@@ -51,7 +51,7 @@ func TestBundleContainsTheInventoryItself(t *testing.T) {
 
 // An inventory that an older version took for its own member stays.
 func TestMemberThatIsTheInventoryItself(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	id := s.apply(documents(configMap("a"), configMap("b"))).want(t, 0).result.Inventory.ID
 	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(t.Context(), "inv", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"config.k8s.io/owning-inventory":"`+id+`"}},"data":{"`+s.ns+`_inv__ConfigMap":""}}`), metav1.PatchOptions{}); err != nil {
@@ -66,8 +66,8 @@ func TestMemberThatIsTheInventoryItself(t *testing.T) {
 }
 
 func TestInventoryNameIsTooLong(t *testing.T) {
-	brine(t, "/dev/null", "apply", "-f", bundleFile(t, configMap("a")), "--inventory", "a/"+strings.Repeat("n", 240)).want(t, 3).tells(t, "at most 231 characters")
-	s := newScene(t)
+	brine(t, "/dev/null", "apply", "-f", bundleFile(t, configMap("a")), "--inventory", "a/"+strings.Repeat("n", 240)).want(t, 3).prints(t, "at most 231 characters")
+	s := newFixture(t)
 	s.inventory = s.ns + "/" + strings.Repeat("n", 231)
 	s.apply(configMap("a")).want(t, 0)
 	s.apply(configMap("b")).want(t, 0)

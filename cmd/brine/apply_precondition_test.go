@@ -62,7 +62,7 @@ var everyStorage = map[string]string{
 
 // A server that stops answering like this one takes every guard of an apply away.
 func TestPreconditionsOfAnApply(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(widgets).want(t, 0)
 	everyStorage := maps.Clone(everyStorage)
 	everyStorage[strings.ReplaceAll("{ns}.example.com/v1/widgets", "{ns}", s.ns)] = widget
@@ -171,11 +171,11 @@ func dataOf(t testing.TB, u *unstructured.Unstructured) map[string]string {
 }
 
 func TestCreatedByAnotherInventoryMeanwhile(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	second := s.other("second")
 	p := s.proxied()
 	before(p, http.MethodPatch, "/configmaps/web", func() { second.apply(configMapOf("web", "{theirs: x}")).want(t, 0) })
-	result := s.apply(documents(configMap("web"), configMap("other"))).want(t, 1).tells(t, "it belongs to inventory")
+	result := s.apply(documents(configMap("web"), configMap("other"))).want(t, 1).prints(t, "it belongs to inventory")
 	result.did(t, "ConfigMap", "web", plan.Failed)
 	result.did(t, "ConfigMap", "other", plan.Created)
 	live := s.live("v1/configmaps", s.ns, "web")
@@ -193,12 +193,12 @@ func TestCreatedByAnotherInventoryMeanwhile(t *testing.T) {
 func TestCreatedByNobodyMeanwhile(t *testing.T) {
 	for policy, exit := range map[string]int{"adopt-if-no-inventory": 0, "must-match": 1} {
 		t.Run(policy, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			before(s.proxied(), http.MethodPatch, "/configmaps/web", func() { s.create("v1/configmaps", configMapOf("web", "{theirs: x}")) })
 			result := s.apply(configMapOf("web", "{ours: x}"), "--inventory-policy="+policy).want(t, exit)
 			data := dataOf(t, s.live("v1/configmaps", s.ns, "web"))
 			if exit != 0 {
-				result.tells(t, "belongs to no inventory").did(t, "ConfigMap", "web", plan.Failed)
+				result.prints(t, "belongs to no inventory").did(t, "ConfigMap", "web", plan.Failed)
 				if len(data) != 1 || len(s.members()) != 0 {
 					t.Errorf("it holds %v, the inventory %v", data, s.members())
 				}
@@ -217,7 +217,7 @@ func TestCreatedByNobodyMeanwhile(t *testing.T) {
 func TestAdoptedByAnotherInventoryMeanwhile(t *testing.T) {
 	for name, flags := range map[string][]string{"apply": nil, "take over": {"--take-over-from=somebody"}, "force": {"--force-conflicts"}} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(configMapOf("web", "{a: \"1\"}")).want(t, 0)
 			if name == "take over" {
 				s.patchAs("somebody", "v1/configmaps", "web", `{"data":{"b":"2"}}`)
@@ -226,7 +226,7 @@ func TestAdoptedByAnotherInventoryMeanwhile(t *testing.T) {
 			before(s.proxied(), http.MethodPatch, "/configmaps/web", func() {
 				second.apply(configMapOf("web", "{theirs: x}"), "--inventory-policy=adopt-all").want(t, 0)
 			})
-			s.apply(configMapOf("web", "{a: \"2\"}"), flags...).want(t, 1).tells(t, "it belongs to inventory").did(t, "ConfigMap", "web", plan.Failed)
+			s.apply(configMapOf("web", "{a: \"2\"}"), flags...).want(t, 1).prints(t, "it belongs to inventory").did(t, "ConfigMap", "web", plan.Failed)
 			live := s.live("v1/configmaps", s.ns, "web")
 			if data := dataOf(t, live); data["theirs"] != "x" || data["a"] != "" {
 				t.Errorf("it holds %v", data)
@@ -241,7 +241,7 @@ func TestAdoptedByAnotherInventoryMeanwhile(t *testing.T) {
 func TestReplacedMeanwhile(t *testing.T) {
 	for policy, exit := range map[string]int{"adopt-if-no-inventory": 0, "must-match": 1} {
 		t.Run(policy, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.apply(configMapOf("web", "{a: \"1\"}")).want(t, 0)
 			before(s.proxied(), http.MethodPatch, "/configmaps/web", func() {
 				s.delete("v1/configmaps", "web")
@@ -256,7 +256,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 }
 
 func TestDeletedMeanwhile(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMapOf("web", "{a: \"1\"}")).want(t, 0)
 	before(s.proxied(), http.MethodPatch, "/configmaps/web", func() { s.delete("v1/configmaps", "web") })
 	s.apply(configMapOf("web", "{a: \"2\"}")).want(t, 0).did(t, "ConfigMap", "web", plan.Created)
@@ -264,7 +264,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 }
 
 func TestWrittenMeanwhile(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(configMapOf("web", "{a: \"1\"}")).want(t, 0)
 	p := s.proxied()
 	before(p, http.MethodPatch, "/configmaps/web", func() { s.patchAs("somebody", "v1/configmaps", "web", `{"data":{"b":"2"}}`) })
@@ -275,7 +275,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 }
 
 func TestOwnWriteAfterALostAnswer(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	lost(p, http.MethodPatch, "/configmaps/web")
 	s.apply(configMapOf("web", "{a: \"1\"}"), "--inventory-policy=must-match").want(t, 0).did(t, "ConfigMap", "web", plan.Created)
@@ -286,29 +286,29 @@ func TestOwnWriteAfterALostAnswer(t *testing.T) {
 }
 
 func TestInventoryNamespaceMadeByAnotherMeanwhile(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	home := s.ns + "-home"
 	s.goneAfter("v1/namespaces", home)
 	second := s.other("second")
 	s.inventory = home + "/inv"
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-home\", labels: {whose: %s}}\n"
 	before(s.proxied(), http.MethodPatch, "/namespaces/"+home, func() { second.apply(fmt.Sprintf(namespace, "theirs")).want(t, 0) })
-	s.apply(fmt.Sprintf(namespace, "ours")).want(t, 1).tells(t, "it belongs to inventory")
+	s.apply(fmt.Sprintf(namespace, "ours")).want(t, 1).prints(t, "it belongs to inventory")
 	if labels := s.live("v1/namespaces", "", home).GetLabels(); labels["whose"] != "theirs" {
 		t.Errorf("its labels are %v", labels)
 	}
 }
 
-// delete deletes an object of the scene's namespace past brine.
-func (s *scene) delete(resource, name string) {
+// delete deletes an object of the fixture's namespace past brine.
+func (s *fixture) delete(resource, name string) {
 	s.Helper()
 	if err := s.resources(resource).Namespace(s.ns).Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// patchAs patches an object of the scene's namespace as another manager.
-func (s *scene) patchAs(manager, resource, name, patch string) {
+// patchAs patches an object of the fixture's namespace as another manager.
+func (s *fixture) patchAs(manager, resource, name, patch string) {
 	s.Helper()
 	if _, err := s.resources(resource).Namespace(s.ns).Patch(s.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}); err != nil {
 		s.Fatal(err)

@@ -36,8 +36,8 @@ func harmless(t *testing.T, what, text string) {
 
 // Whatever the cluster, the bundle or the command line say, no command writes
 // what a terminal would obey.
-func TestNothingControlsTheTerminal(t *testing.T) {
-	s := newScene(t)
+func TestNoOutputControlsTheTerminal(t *testing.T) {
+	s := newFixture(t)
 	var quoted bytes.Buffer
 	if err := output.JSON(&quoted, evil); err != nil {
 		t.Fatal(err)

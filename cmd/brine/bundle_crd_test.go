@@ -12,8 +12,8 @@ import (
 
 // What breaks the CRD of its own bundle is found before the first write, with
 // file and line, as check and preview find it.
-func TestApplyJudgesByTheBundlesCRD(t *testing.T) {
-	s := newScene(t)
+func TestApplyValidatesByTheCRDOfTheBundle(t *testing.T) {
+	s := newFixture(t)
 	s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.ns+".example.com")
 	pumps := s.ns + ".example.com/v1/pumps"
 	bad := documents(pumpCRD, pump("good", "  limit: 9\n"), pump("schema", "  rate: fast\n"), pump("rule", "  rate: 9\n  limit: 3\n"), pump("unknown", "  rte: 1\n"),
@@ -21,14 +21,14 @@ func TestApplyJudgesByTheBundlesCRD(t *testing.T) {
 	says := []string{"bundle.yaml:38: ", "spec.rate", "rate is over the limit", "bundle.yaml:55: ", "spec.rte"}
 
 	p := s.proxied()
-	s.apply(bad).want(t, report.ExitBadBundle).tells(t, says...)
+	s.apply(bad).want(t, report.ExitBadBundle).prints(t, says...)
 	if writes := p.Writes(); len(writes) > 0 {
 		t.Errorf("it wrote: %v", describe(writes))
 	}
 
-	preview := s.preview(bad, "--validation=skip-invalid").want(t, report.ExitFailed).tells(t, says...)
-	client := s.run("apply", []string{"--dry-run=client", "--validation=skip-invalid", "-f", s.file(bad)}).want(t, report.ExitFailed).tells(t, says...)
-	applied := s.apply(bad, "--validation=skip-invalid").want(t, report.ExitFailed).tells(t, says...)
+	preview := s.preview(bad, "--validation=skip-invalid").want(t, report.ExitFailed).prints(t, says...)
+	client := s.run("apply", []string{"--dry-run=client", "--validation=skip-invalid", "-f", s.file(bad)}).want(t, report.ExitFailed).prints(t, says...)
+	applied := s.apply(bad, "--validation=skip-invalid").want(t, report.ExitFailed).prints(t, says...)
 	for _, name := range []string{"schema", "rule", "unknown"} {
 		if o := applied.did(t, "Pump", name, plan.Skipped); !strings.HasPrefix(o.Reason, "invalid: ") {
 			t.Errorf("%s: the reason is %q", name, o.Reason)
@@ -48,12 +48,12 @@ func TestApplyJudgesByTheBundlesCRD(t *testing.T) {
 	stricter := strings.Replace(pumpCRD, "limit: {type: integer}", "limit: {type: integer, maximum: 5}", 1)
 	touched := strings.Replace(pump("good", "  limit: 9\n"), "metadata:\n", "metadata:\n  labels: {touched: \"yes\"}\n", 1)
 	s.apply(documents(stricter, touched)).want(t, 0).did(t, "Pump", "good", plan.Configured)
-	s.apply(documents(stricter, pump("good", "  limit: 8\n"))).want(t, report.ExitBadBundle).tells(t, "spec.limit", "bundle.yaml:30: ")
+	s.apply(documents(stricter, pump("good", "  limit: 8\n"))).want(t, report.ExitBadBundle).prints(t, "spec.limit", "bundle.yaml:30: ")
 }
 
 // A webhook may put right what the CRD forbids before the server looks.
-func TestApplyLeavesWhatMayBeMutatedToTheServer(t *testing.T) {
-	s := newScene(t)
+func TestApplyLeavesMutableFieldsToTheServer(t *testing.T) {
+	s := newFixture(t)
 	s.goneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.ns+".example.com")
 	s.goneAfter("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", s.ns)
 	hook := strings.ReplaceAll(`apiVersion: admissionregistration.k8s.io/v1

@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// said is what a command line did: its exit code, what it printed, and the
+// outcome is what a command line did: its exit code, what it printed, and the
 // document on stdout where there is one.
-type said struct {
+type outcome struct {
 	exit           int
 	stdout, stderr string
 	result         *report.Result
@@ -55,12 +55,12 @@ type said struct {
 
 // brine runs a command line against the cluster of a kubeconfig. Without -o it
 // asks for JSON and parses that.
-func brine(t testing.TB, kubeconfig string, args ...string) said {
+func brine(t testing.TB, kubeconfig string, args ...string) outcome {
 	t.Helper()
 	return brineWith(t.Context(), t, kubeconfig, args...)
 }
 
-func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...string) said {
+func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...string) outcome {
 	t.Helper()
 	args = append(slices.Clone(args), "--kubeconfig", kubeconfig)
 	if !slices.ContainsFunc(args, func(a string) bool { return a == "-o" || strings.HasPrefix(a, "--output") }) {
@@ -68,7 +68,7 @@ func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...str
 	}
 	var out, err bytes.Buffer
 	code := execute(ctx, streams{in: strings.NewReader(""), out: &out, err: &err}, args)
-	s := said{exit: code, stdout: out.String(), stderr: err.String()}
+	s := outcome{exit: code, stdout: out.String(), stderr: err.String()}
 	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
 		s.result = &result
@@ -77,7 +77,7 @@ func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...str
 }
 
 // want fails the test when the exit code is another one.
-func (s said) want(t testing.TB, exit int) said {
+func (s outcome) want(t testing.TB, exit int) outcome {
 	t.Helper()
 	if s.exit != exit {
 		t.Fatalf("exit code %d, want %d:\n%s\n%s", s.exit, exit, s.stderr, clip(s.stdout))
@@ -85,8 +85,8 @@ func (s said) want(t testing.TB, exit int) said {
 	return s
 }
 
-// tells fails the test when the words are not in what was printed.
-func (s said) tells(t testing.TB, words ...string) said {
+// prints fails the test when the words are not in what was printed.
+func (s outcome) prints(t testing.TB, words ...string) outcome {
 	t.Helper()
 	for _, w := range words {
 		quoted, _ := json.Marshal(w)
@@ -101,7 +101,7 @@ func clip(text string) string { return text[:min(len(text), 8000)] }
 
 // object is the result of one object, named "Kind name", whatever its
 // namespace; the test fails if there is none.
-func (s said) object(t testing.TB, kind, name string) *report.ObjectResult {
+func (s outcome) object(t testing.TB, kind, name string) *report.ObjectResult {
 	t.Helper()
 	if s.result != nil {
 		for _, o := range s.result.Objects {
@@ -115,7 +115,7 @@ func (s said) object(t testing.TB, kind, name string) *report.ObjectResult {
 }
 
 // did fails the test unless just that was done to the object.
-func (s said) did(t testing.TB, kind, name string, action plan.Action) *report.ObjectResult {
+func (s outcome) did(t testing.TB, kind, name string, action plan.Action) *report.ObjectResult {
 	t.Helper()
 	o := s.object(t, kind, name)
 	if o.Action != action {
@@ -124,9 +124,9 @@ func (s said) did(t testing.TB, kind, name string, action plan.Action) *report.O
 	return o
 }
 
-// scene is a namespace of the test's own on the shared cluster, and an
+// fixture is a namespace of the test's own on the shared cluster, and an
 // inventory in it.
-type scene struct {
+type fixture struct {
 	testing.TB
 	cluster    *clustertest.Cluster
 	kubeconfig string // the cluster's, or a proxy's
@@ -135,45 +135,45 @@ type scene struct {
 	api        dynamic.Interface
 }
 
-// newScene sets a scene on the shared cluster; the test runs beside others.
-func newScene(t *testing.T) *scene {
+// newFixture sets a fixture on the shared cluster; the test runs beside others.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
-	return sceneOn(t, clustertest.Shared(t))
+	return fixtureOn(t, clustertest.Shared(t))
 }
 
-// newOwnScene sets a scene on a cluster of its own, for tests of APIServices:
+// newOwnFixture sets a fixture on a cluster of its own, for tests of APIServices:
 // while one of them is not available, no namespace of the cluster can be
 // deleted.
-func newOwnScene(t *testing.T) *scene {
+func newOwnFixture(t *testing.T) *fixture {
 	t.Helper()
-	return sceneOn(t, clustertest.New(t))
+	return fixtureOn(t, clustertest.New(t))
 }
 
-func sceneOn(t *testing.T, c *clustertest.Cluster) *scene {
+func fixtureOn(t *testing.T, c *clustertest.Cluster) *fixture {
 	t.Helper()
-	s := &scene{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
+	s := &fixture{TB: t, cluster: c, kubeconfig: c.Kubeconfig, ns: c.Namespace(t), api: c.Dynamic(t)}
 	s.inventory = s.ns + "/inv"
 	return s
 }
 
-// other is the same scene with another inventory.
-func (s *scene) other(name string) *scene {
+// other is the same fixture with another inventory.
+func (s *fixture) other(name string) *fixture {
 	o := *s
 	o.inventory = s.ns + "/" + name
 	return &o
 }
 
 // proxied puts a proxy between brine and the server.
-func (s *scene) proxied() *clustertest.Proxy {
+func (s *fixture) proxied() *clustertest.Proxy {
 	s.Helper()
 	p := s.cluster.Proxy(s.TB, clustertest.ProxyOptions{})
 	s.kubeconfig = p.Kubeconfig
 	return p
 }
 
-// file writes a bundle, with {ns} replaced by the scene's namespace.
-func (s *scene) file(text string) string {
+// file writes a bundle, with {ns} replaced by the fixture's namespace.
+func (s *fixture) file(text string) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "bundle.yaml")
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "{ns}", s.ns)), 0o600); err != nil {
@@ -182,37 +182,37 @@ func (s *scene) file(text string) string {
 	return path
 }
 
-// apply, preview and destroy run on the scene's inventory, for a minute at
+// apply, preview and destroy run on the fixture's inventory, for a minute at
 // most unless the flags say another time.
-func (s *scene) apply(text string, flags ...string) said {
+func (s *fixture) apply(text string, flags ...string) outcome {
 	s.Helper()
 	return s.run("apply", append([]string{"-f", s.file(text)}, flags...))
 }
 
-func (s *scene) preview(text string, flags ...string) said {
+func (s *fixture) preview(text string, flags ...string) outcome {
 	s.Helper()
 	return s.run("preview", append([]string{"-f", s.file(text)}, flags...))
 }
 
-func (s *scene) destroy(flags ...string) said {
+func (s *fixture) destroy(flags ...string) outcome {
 	s.Helper()
 	return s.run("destroy", flags)
 }
 
-func (s *scene) run(command string, flags []string) said {
+func (s *fixture) run(command string, flags []string) outcome {
 	s.Helper()
 	args := append([]string{command, "--inventory", s.inventory, "--timeout=60s", "--namespace", s.ns}, flags...)
 	return brine(s.TB, s.kubeconfig, args...)
 }
 
 // status reads the inventory.
-func (s *scene) status() said {
+func (s *fixture) status() outcome {
 	s.Helper()
 	return brine(s.TB, s.kubeconfig, "status", "--inventory", s.inventory)
 }
 
 // members are what the inventory holds, as messages name them, sorted.
-func (s *scene) members() []string {
+func (s *fixture) members() []string {
 	s.Helper()
 	var names []string
 	st := s.status()
@@ -227,7 +227,7 @@ func (s *scene) members() []string {
 }
 
 // resources gives the objects of "v1/configmaps", "apps/v1/deployments".
-func (s *scene) resources(resource string) dynamic.NamespaceableResourceInterface {
+func (s *fixture) resources(resource string) dynamic.NamespaceableResourceInterface {
 	s.Helper()
 	at := strings.LastIndex(resource, "/")
 	gv, err := schema.ParseGroupVersion(resource[:at])
@@ -239,7 +239,7 @@ func (s *scene) resources(resource string) dynamic.NamespaceableResourceInterfac
 
 // live reads an object; nil if it is not there. namespace is "" for
 // cluster-scoped ones.
-func (s *scene) live(resource, namespace, name string) *unstructured.Unstructured {
+func (s *fixture) live(resource, namespace, name string) *unstructured.Unstructured {
 	s.Helper()
 	var r dynamic.ResourceInterface = s.resources(resource)
 	if namespace != "" {
@@ -255,9 +255,9 @@ func (s *scene) live(resource, namespace, name string) *unstructured.Unstructure
 	return u
 }
 
-// exists and missing fail the test when the object of the scene's namespace
+// exists and missing fail the test when the object of the fixture's namespace
 // is not there, or is.
-func (s *scene) exists(resource string, names ...string) {
+func (s *fixture) exists(resource string, names ...string) {
 	s.Helper()
 	for _, name := range names {
 		if u := s.live(resource, s.ns, name); u == nil || u.GetDeletionTimestamp() != nil {
@@ -266,7 +266,7 @@ func (s *scene) exists(resource string, names ...string) {
 	}
 }
 
-func (s *scene) missing(resource string, names ...string) {
+func (s *fixture) missing(resource string, names ...string) {
 	s.Helper()
 	for _, name := range names {
 		if u := s.live(resource, s.ns, name); u != nil && u.GetDeletionTimestamp() == nil {
@@ -276,7 +276,7 @@ func (s *scene) missing(resource string, names ...string) {
 }
 
 // parsed is an object that is written as YAML or JSON.
-func (s *scene) parsed(text string) *unstructured.Unstructured {
+func (s *fixture) parsed(text string) *unstructured.Unstructured {
 	s.Helper()
 	b, err := read.Bundle(s.Context(), read.Options{Files: []string{s.file(text)}})
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *scene) parsed(text string) *unstructured.Unstructured {
 }
 
 // create makes an object, written as YAML or JSON, past brine.
-func (s *scene) create(resource, text string) *unstructured.Unstructured {
+func (s *fixture) create(resource, text string) *unstructured.Unstructured {
 	s.Helper()
 	u := s.parsed(text)
 	var r dynamic.ResourceInterface = s.resources(resource)
@@ -301,7 +301,7 @@ func (s *scene) create(resource, text string) *unstructured.Unstructured {
 }
 
 // gone deletes a cluster-scoped object when the test is over.
-func (s *scene) goneAfter(resource, name string) {
+func (s *fixture) goneAfter(resource, name string) {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -313,7 +313,7 @@ func (s *scene) goneAfter(resource, name string) {
 }
 
 // eventually waits, for as long as a slow machine may take.
-func (s *scene) eventually(what string, ok func() bool) {
+func (s *fixture) eventually(what string, ok func() bool) {
 	s.Helper()
 	for range 600 {
 		if ok() {
@@ -325,7 +325,7 @@ func (s *scene) eventually(what string, ok func() bool) {
 }
 
 func TestApplyAndDestroy(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := documents(configMap("settings"), deployment("web", 2, "1m"))
 	s.apply(text).want(t, 0).did(t, "Deployment", "web", plan.Created)
 	if got, want := s.members(), []string{"ConfigMap " + s.ns + "/settings", "Deployment.apps " + s.ns + "/web"}; !slices.Equal(got, want) {

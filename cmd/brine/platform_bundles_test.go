@@ -87,7 +87,7 @@ func (o *target) String() string {
 }
 
 // objectsOf reads bundles; of the same object in two of them the first counts.
-func (s *scene) objectsOf(texts ...string) []*target {
+func (s *fixture) objectsOf(texts ...string) []*target {
 	s.Helper()
 	var objects []*target
 	seen := map[string]bool{}
@@ -110,7 +110,7 @@ func (s *scene) objectsOf(texts ...string) []*target {
 
 // client gives the objects of a resource in a namespace, past brine and from
 // any goroutine.
-func (s *scene) client(resource, namespace string) dynamic.ResourceInterface {
+func (s *fixture) client(resource, namespace string) dynamic.ResourceInterface {
 	r := s.resources(strings.ReplaceAll(resource, "{ns}", s.ns))
 	if namespace == "" {
 		return r
@@ -118,12 +118,12 @@ func (s *scene) client(resource, namespace string) dynamic.ResourceInterface {
 	return r.Namespace(namespace)
 }
 
-func (s *scene) read(o *target) (*unstructured.Unstructured, error) {
+func (s *fixture) read(o *target) (*unstructured.Unstructured, error) {
 	return s.client(o.resource, o.namespace()).Get(context.Background(), o.name(), metav1.GetOptions{})
 }
 
 // patch is a merge patch by another field manager.
-func (s *scene) patch(o *target, change map[string]any) (*unstructured.Unstructured, error) {
+func (s *fixture) patch(o *target, change map[string]any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func (s *scene) patch(o *target, change map[string]any) (*unstructured.Unstructu
 	return s.client(o.resource, o.namespace()).Patch(context.Background(), o.name(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: "somebody"})
 }
 
-// everything is all objects of the platform's kinds in the scene's namespaces,
+// everything is all objects of the platform's kinds in the fixture's namespaces,
 // and the cluster-scoped ones whose names begin with its own.
-func (s *scene) everything() []*target {
+func (s *fixture) everything() []*target {
 	s.Helper()
 	var found []*target
 	for _, resource := range platformResources {
@@ -160,7 +160,7 @@ func (s *scene) everything() []*target {
 
 // ours are the live objects that the inventory owns, and are not on their way
 // out.
-func (s *scene) ours() map[string]*target {
+func (s *fixture) ours() map[string]*target {
 	s.Helper()
 	owned := map[string]*target{}
 	for _, o := range s.everything() {
@@ -171,15 +171,15 @@ func (s *scene) ours() map[string]*target {
 	return owned
 }
 
-// id is that of the scene's inventory.
-func (s *scene) id() string {
+// id is that of the fixture's inventory.
+func (s *fixture) id() string {
 	namespace, name, _ := strings.Cut(s.inventory, "/")
 	return inventory.DefaultID(namespace, name)
 }
 
 // orphans are the objects that carry the inventory's ownership metadata though
 // the inventory does not hold them: they would never be pruned.
-func (s *scene) orphans() []string {
+func (s *fixture) orphans() []string {
 	s.Helper()
 	owned := s.ours()
 	if len(owned) == 0 {

@@ -42,7 +42,7 @@ type loopback struct {
 	at   string // where it is to listen
 }
 
-func newLoopback(t *testing.T, s *scene, service string, handler http.Handler) *loopback {
+func newLoopback(t *testing.T, s *fixture, service string, handler http.Handler) *loopback {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -121,7 +121,7 @@ func (j *judge) saw(what string) bool {
 	return slices.Contains(j.judged, what)
 }
 
-// webhook judges the ConfigMaps of the scene's namespace labelled judged.
+// webhook judges the ConfigMaps of the fixture's namespace labelled judged.
 func (l *loopback) webhook() string {
 	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -141,7 +141,7 @@ webhooks:
 const webhooks = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 // before fails the test unless one object was done before another was begun.
-func (s said) before(t testing.TB, first, second [2]string) {
+func (s outcome) before(t testing.TB, first, second [2]string) {
 	t.Helper()
 	a, b := s.object(t, first[0], first[1]), s.object(t, second[0], second[1])
 	if a.ReadyAt == 0 || b.StartedAt < a.ReadyAt {
@@ -149,8 +149,8 @@ func (s said) before(t testing.TB, first, second [2]string) {
 	}
 }
 
-func TestWebhookAfterItsBackendBeforeWhatItJudges(t *testing.T) {
-	s := newScene(t)
+func TestWebhookIsAppliedAfterItsBackendAndBeforeItsObjects(t *testing.T) {
+	s := newFixture(t)
 	j := &judge{}
 	l := newLoopback(t, s, "hook", j)
 	l.StartTLS()
@@ -173,8 +173,8 @@ func TestWebhookAfterItsBackendBeforeWhatItJudges(t *testing.T) {
 	result.before(t, config, backend)
 }
 
-func TestWebhookThatIsNotUpYet(t *testing.T) {
-	s := newScene(t)
+func TestWebhookThatIsNotAvailableYetIsRetried(t *testing.T) {
+	s := newFixture(t)
 	j := &judge{}
 	l := newLoopback(t, s, "hook", j)
 	l.later(t, 6*time.Second)
@@ -277,8 +277,8 @@ func (a *things) answer(w http.ResponseWriter, code int, body map[string]any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func TestAPIServiceAfterItsBackendBeforeWhatItServes(t *testing.T) {
-	s := newOwnScene(t)
+func TestAPIServiceIsAppliedAfterItsBackendAndBeforeItsObjects(t *testing.T) {
+	s := newOwnFixture(t)
 	server := &things{group: s.ns + ".example.com", objects: map[string]*unstructured.Unstructured{}}
 	l := newLoopback(t, s, "things", server)
 	l.StartTLS()
@@ -304,8 +304,8 @@ spec: {group: "{ns}.example.com", version: v1, groupPriorityMinimum: 100, versio
 	}
 }
 
-func TestResourcesGoBeforeTheirOperatorAndThatBeforeItsCRD(t *testing.T) {
-	s := newScene(t)
+func TestResourcesAreDeletedBeforeTheirOperatorAndItBeforeItsCRD(t *testing.T) {
+	s := newFixture(t)
 	rights := `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: "{ns}-operator"}

@@ -14,7 +14,7 @@ import (
 )
 
 // A server that is away is asked again, and that is told while it lasts.
-func TestReadersTellThatTheyAskAgain(t *testing.T) {
+func TestStatusAndHistoryReportRetries(t *testing.T) {
 	for _, command := range []string{"status", "history", "rollback", "apply"} {
 		var requests atomic.Int32
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -37,7 +37,7 @@ func gadget(fields ...string) string {
 }
 
 func TestCRDGainsAField(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	fields := []string{"a"}
 	s.apply(documents(gadgets(fields...), gadget(fields...))).want(t, 0)
 	for f := range strings.SplitSeq("b c d e f g h i j k l m", " ") {
@@ -48,7 +48,7 @@ func TestCRDGainsAField(t *testing.T) {
 }
 
 // A proxy answers as an API server does that has not heard of a change yet.
-func TestAServerThatIsBehind(t *testing.T) {
+func TestRefusalByAStaleServerIsRetried(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
 		kind, path    string
@@ -69,7 +69,7 @@ func TestAServerThatIsBehind(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			if test.before != "" {
 				s.apply(test.before).want(t, 0)
 			}
@@ -90,8 +90,8 @@ func TestAServerThatIsBehind(t *testing.T) {
 }
 
 // What no change of the run explains counts at once.
-func TestARefusalThatNothingExplains(t *testing.T) {
-	s := newScene(t)
+func TestOtherRefusalsAreNotRetried(t *testing.T) {
+	s := newFixture(t)
 	s.apply(documents(gadgets("a"), gadget("a"))).want(t, 0)
 	p := s.proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
@@ -114,8 +114,8 @@ func TestARefusalThatNothingExplains(t *testing.T) {
 }
 
 // With --field-validation=Ignore a server that is behind would drop the new field.
-func TestANewFieldIsNotDropped(t *testing.T) {
-	s := newScene(t)
+func TestNewFieldIsNotDroppedByAStaleServer(t *testing.T) {
+	s := newFixture(t)
 	s.apply(documents(gadgets("a"), gadget("a"))).want(t, 0)
 	p := s.proxied()
 	var refused, lenient atomic.Int32

@@ -14,20 +14,20 @@ import (
 )
 
 // why is what the result says of an object that is not ready, in one text.
-func (s said) why(t testing.TB, kind, name string) string {
+func (s outcome) why(t testing.TB, kind, name string) string {
 	t.Helper()
 	return strings.Join(s.object(t, kind, name).Why, "\n")
 }
 
-func TestWhyUnschedulable(t *testing.T) {
-	s := newScene(t)
+func TestDiagnosisOfAnUnschedulablePod(t *testing.T) {
+	s := newFixture(t)
 	text := strings.Replace(deployment("web", 2, "1m"), "      containers:", "      nodeSelector: {foo: bar}\n      containers:", 1)
 	result := s.apply(text, "--timeout=5s").want(t, 4)
 	if why := result.why(t, "Deployment", "web"); !strings.Contains(why, "0/") || !strings.Contains(why, "nodes are available") {
 		t.Errorf("it says:\n%s", why)
 	}
 	// The same in text, and in events.
-	s.apply(text, "--timeout=5s", "-o", "text").want(t, 4).tells(t, "nodes are available")
+	s.apply(text, "--timeout=5s", "-o", "text").want(t, 4).prints(t, "nodes are available")
 	events := s.apply(text, "--timeout=5s", "-o", "events").want(t, 4)
 	found := false
 	for line := range strings.SplitSeq(events.stdout, "\n") {
@@ -43,8 +43,8 @@ func TestWhyUnschedulable(t *testing.T) {
 	}
 }
 
-func TestWhyQuota(t *testing.T) {
-	s := newScene(t)
+func TestDiagnosisOfAQuota(t *testing.T) {
+	s := newFixture(t)
 	quota := "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: \"{ns}\"}\nspec: {hard: {pods: \"0\"}}\n"
 	result := s.apply(documents(quota, deployment("web", 1, "1m")), "--timeout=8s").want(t, 4)
 	if why := result.why(t, "Deployment", "web"); !strings.Contains(why, "exceeded quota: none") {
@@ -53,7 +53,7 @@ func TestWhyQuota(t *testing.T) {
 }
 
 // state sets the state of the container of a pod that no kubelet has.
-func (s *scene) state(pod, containerState string) {
+func (s *fixture) state(pod, containerState string) {
 	for range 100 {
 		_, err := s.resources("v1/pods").Namespace(s.ns).Patch(context.Background(), pod, types.MergePatchType,
 			[]byte(`{"status":{"containerStatuses":[{"name":"c","image":"i","imageID":"","ready":false,"restartCount":3,"state":`+containerState+`}]}}`),
@@ -65,13 +65,13 @@ func (s *scene) state(pod, containerState string) {
 	}
 }
 
-func TestWhyImageAndCrashLoop(t *testing.T) {
+func TestDiagnosisOfImageAndCrashLoop(t *testing.T) {
 	for name, state := range map[string]string{
 		"ImagePullBackOff": `{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image \"nowhere/app:1\""}}`,
 		"CrashLoopBackOff": `{"waiting":{"reason":"CrashLoopBackOff","message":"back-off 40s restarting failed container"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			go s.state("late", state)
 			result := s.apply(podWith("late", "nodeName: ghost"), "--timeout=5s").want(t, 4)
 			if why := result.why(t, "Pod", "late") + result.object(t, "Pod", "late").Reason; !strings.Contains(why, name) {
@@ -81,8 +81,8 @@ func TestWhyImageAndCrashLoop(t *testing.T) {
 	}
 }
 
-func TestWhyTakesFewRequests(t *testing.T) {
-	s := newScene(t)
+func TestDiagnosisTakesFewRequests(t *testing.T) {
+	s := newFixture(t)
 	var texts []string
 	for i := range 30 {
 		texts = append(texts, strings.Replace(deployment(fmt.Sprintf("web-%d", i), 2, "1m"), "      containers:", "      nodeSelector: {foo: bar}\n      containers:", 1))

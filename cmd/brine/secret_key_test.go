@@ -30,7 +30,7 @@ func keyed(password string) string {
 }
 
 // template is the digest in the live pod template.
-func (s *scene) template() string {
+func (s *fixture) template() string {
 	s.Helper()
 	u := s.live("apps/v1/deployments", s.ns, "web")
 	template := nestedMap(u.Object, "spec", "template", "metadata", "annotations")
@@ -50,7 +50,7 @@ const keySecret = "inv-brine-key"
 // No hash that can be guessed from is stored: not in the fingerprints, not in
 // the history, not in pod templates.
 func TestHashesOfSecretsAreKeyed(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	const password = "hunter2"
 	text := keyed(password)
 	s.apply(text).want(t, 0)
@@ -92,11 +92,11 @@ func TestHashesOfSecretsAreKeyed(t *testing.T) {
 	if got := s.template(); got != digest {
 		t.Errorf("after the rollback it is %q, was %q", got, digest)
 	}
-	// The key is lost: it is said, pods restart once, and then it is quiet.
+	// The key is lost: a warning reports it, pods restart once, and then there is no warning.
 	if err := s.resources("v1/secrets").Namespace(s.ns).Delete(s.Context(), keySecret, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.apply(text).want(t, 0).tells(t, keySecret+", is gone", "Deployment.apps "+s.ns+"/web")
+	s.apply(text).want(t, 0).prints(t, keySecret+", is gone", "Deployment.apps "+s.ns+"/web")
 	if got := s.template(); got == digest || !strings.HasPrefix(got, inventory.Keyed) {
 		t.Errorf("with another key it is %q", got)
 	}
@@ -107,7 +107,7 @@ func TestHashesOfSecretsAreKeyed(t *testing.T) {
 
 // A bundle without Secrets has no key, and asks for none.
 func TestNoKeyWithoutSecrets(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	p := s.proxied()
 	s.apply(documents(configMap("settings"), deployment("web", 1, "1m", annotations(bundle.DigestOf+": configmaps/settings")))).want(t, 0)
 	for _, r := range p.Requests() {
@@ -124,10 +124,10 @@ func TestNoKeyWithoutSecrets(t *testing.T) {
 // A preview has no key to write. It shows no digest that apply would not have,
 // and its plan holds when apply makes the key.
 func TestPreviewWithoutKey(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := keyed("hunter2")
 	file := filepath.Join(t.TempDir(), "plan.json")
-	first := s.preview(text, "--plan-out", file).want(t, 0).tells(t, "does not cover the values of Secrets")
+	first := s.preview(text, "--plan-out", file).want(t, 0).prints(t, "does not cover the values of Secrets")
 	if strings.Contains(first.stdout, inventory.Keyed) || strings.Contains(first.stdout, bundle.Digest+": sha256:") {
 		t.Error("it shows a digest that nothing will have")
 	}
@@ -146,7 +146,7 @@ func TestPreviewWithoutKey(t *testing.T) {
 // Pod templates of an older version have plain digests. They stay until the
 // Secret changes, so that no pod restarts for an upgrade of brine.
 func TestPlainDigestsStayUntilTheSecretChanges(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	text := keyed("hunter2")
 	s.apply(text).want(t, 0)
 	plain := func(password string) string {
@@ -179,8 +179,8 @@ func TestPlainDigestsStayUntilTheSecretChanges(t *testing.T) {
 }
 
 // Whoever may not read the key is told so, and nothing is changed.
-func TestKeyThatMayNotBeRead(t *testing.T) {
-	s := newScene(t)
+func TestKeyWithoutTheRightToReadIt(t *testing.T) {
+	s := newFixture(t)
 	p := s.proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
 		if strings.HasSuffix(r.Path, "/secrets/"+keySecret) {
@@ -188,14 +188,14 @@ func TestKeyThatMayNotBeRead(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.apply(keyed("hunter2")).want(t, 6).tells(t, "read the key of inventory", "cannot get resource")
+	s.apply(keyed("hunter2")).want(t, 6).prints(t, "read the key of inventory", "cannot get resource")
 	s.missing("v1/configmaps", "settings")
 	s.missing("apps/v1/deployments", "web")
 }
 
 // No report holds the key: whoever has it can make hashes of passwords.
-func TestTheKeyIsNotReported(t *testing.T) {
-	s := newScene(t)
+func TestKeyIsNotReported(t *testing.T) {
+	s := newFixture(t)
 	s.apply(keyed("hunter2")).want(t, 0)
 	u := s.live("v1/secrets", s.ns, keySecret)
 	data := nestedMap(u.Object, "data")
@@ -220,7 +220,7 @@ func TestTheKeyIsNotReported(t *testing.T) {
 // With another key the same Secret, which nobody touched, has other hashes; what
 // holds no Secret has the same.
 func TestFingerprintsFollowFromTheKey(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.apply(keyed("hunter2")).want(t, 0)
 	before := s.fingerprints()
 	if err := s.resources("v1/secrets").Namespace(s.ns).Delete(t.Context(), keySecret, metav1.DeleteOptions{}); err != nil {
@@ -237,7 +237,7 @@ func TestFingerprintsFollowFromTheKey(t *testing.T) {
 }
 
 // fingerprints are those of the inventory, by the names of the objects.
-func (s *scene) fingerprints() map[string]inventory.Fingerprint {
+func (s *fixture) fingerprints() map[string]inventory.Fingerprint {
 	s.Helper()
 	data := nestedMap(s.live("v1/configmaps", s.ns, "inv-fingerprints-1").Object, "binaryData")
 	packed, err := base64.StdEncoding.DecodeString(fmt.Sprint(data["fingerprints.json.zst"]))

@@ -63,13 +63,13 @@ func TestValuesOfFlags(t *testing.T) {
 		variable := "BRINE_" + strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))
 		t.Run(test.command+" "+shown, func(t *testing.T) {
 			s := offline(t, append(args, "--"+test.flag+"="+test.value)...).want(t, report.ExitBadBundle)
-			if said := s.stderr + s.stdout; !strings.Contains(said, shown) || !strings.Contains(said, test.allowed) {
-				t.Errorf("it says %q, want %s and %q", said, shown, test.allowed)
+			if printed := s.stderr + s.stdout; !strings.Contains(printed, shown) || !strings.Contains(printed, test.allowed) {
+				t.Errorf("it says %q, want %s and %q", printed, shown, test.allowed)
 			}
 			t.Setenv(variable, test.value)
 			s = offline(t, args...).want(t, report.ExitBadBundle)
-			if said := s.stderr + s.stdout; !strings.Contains(said, variable) || !strings.Contains(said, test.allowed) {
-				t.Errorf("from the environment it says %q, want %s and %q", said, variable, test.allowed)
+			if printed := s.stderr + s.stdout; !strings.Contains(printed, variable) || !strings.Contains(printed, test.allowed) {
+				t.Errorf("from the environment it says %q, want %s and %q", printed, variable, test.allowed)
 			}
 		})
 	}

@@ -11,9 +11,9 @@ import (
 	"brine/bundle/plan"
 )
 
-// What nobody can verify is said to be so, with the reason, and is no error.
-func TestPreviewSaysWhatIsNotVerified(t *testing.T) {
-	hook := func(s *scene, name string) {
+// An object that nobody can verify is reported as such, with the reason, and is no error.
+func TestPreviewReportsUnverifiedObjects(t *testing.T) {
+	hook := func(s *fixture, name string) {
 		s.Helper()
 		s.goneAfter("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", name)
 		s.create("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `apiVersion: admissionregistration.k8s.io/v1
@@ -31,7 +31,7 @@ webhooks:
 `)
 	}
 	t.Run("a webhook that cannot be reached", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		hook(s, s.ns)
 		s.eventually("the webhook is asked", func() bool {
 			_, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("probe"), s.ns), metav1.CreateOptions{DryRun: []string{"All"}})
@@ -49,7 +49,7 @@ webhooks:
 		}
 	})
 	t.Run("a new APIService", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		p := s.preview(documents(`apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1.{ns}.example.com}
@@ -60,13 +60,13 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 		}
 	})
 	t.Run("no namespace", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {ns}-nowhere}\n"
-		p := s.preview(text).want(t, 1).tells(t, "not found", "bundle.yaml:1")
+		p := s.preview(text).want(t, 1).prints(t, "not found", "bundle.yaml:1")
 		same(t, p, s.apply(text).want(t, 1))
 	})
 	t.Run("a pod's account that is yet to be made", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		text := documents("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: worker, namespace: {ns}}\n",
 			"apiVersion: v1\nkind: Pod\nmetadata: {name: one, namespace: {ns}}\nspec: {serviceAccountName: worker, containers: [{name: c, image: pause}]}\n")
 		p := s.preview(text).want(t, 0)
@@ -76,7 +76,7 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 		same(t, p, s.apply(text).want(t, 0))
 	})
 	t.Run("another's fields are taken over: an update verifies that", func(t *testing.T) {
-		s := newScene(t)
+		s := newFixture(t)
 		if _, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("a"), s.ns), metav1.CreateOptions{FieldManager: "old-tool"}); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 	})
 }
 
-// object is one object of a scene.
+// object is one object of a fixture.
 func object(t testing.TB, text, ns string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}

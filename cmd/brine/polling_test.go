@@ -17,7 +17,7 @@ import (
 func TestPollingWithoutWatchRights(t *testing.T) {
 	for _, list := range []bool{true, false} {
 		t.Run(fmt.Sprintf("list=%v", list), func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			var lists, gets, now, most atomic.Int64
 			var applying atomic.Bool
@@ -49,7 +49,7 @@ func TestPollingWithoutWatchRights(t *testing.T) {
 			for i := range count {
 				texts = append(texts, deployment(fmt.Sprintf("late-%d", i), 1, "1000000"))
 			}
-			s.apply(documents(texts...), "--timeout=10s").want(t, report.ExitNotReady).tells(t, "missing right: watch deployments.apps")
+			s.apply(documents(texts...), "--timeout=10s").want(t, report.ExitNotReady).prints(t, "missing right: watch deployments.apps")
 			t.Logf("%d LISTs, %d GETs, %d at once", lists.Load(), gets.Load(), most.Load())
 			if list && (lists.Load() < 2 || gets.Load() > count) {
 				t.Errorf("%d LISTs and %d GETs: they are not listed", lists.Load(), gets.Load())
@@ -66,7 +66,7 @@ func TestPollingWithoutWatchRights(t *testing.T) {
 func TestObjectThatIsTooLarge(t *testing.T) {
 	for name, size := range map[string]int{"for etcd": 2 << 20, "for the API server": 4 << 20} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			p := s.proxied()
 			large := strings.Replace(widget, "{size: 1}", "{filler: "+strings.Repeat("x", size)+"}", 1)
 			got := s.apply(documents(widgets, large), "--retry-timeout=10s").want(t, report.ExitFailed)
