@@ -106,10 +106,10 @@ type previewer struct {
 	surrogates []string
 	// taken are the objects in the surrogates whose names clash.
 	taken map[bundle.ID]bool
-	// unborn are kinds that are not served yet, moved those whose CRD changes.
-	unborn, moved map[schema.GroupKind]bool
-	denied        atomic.Bool // some request was forbidden
-	homeless      bool        // the inventory's namespace is not there
+	// newKinds are kinds that are not served yet, changedKinds those whose CRD changes.
+	newKinds, changedKinds map[schema.GroupKind]bool
+	denied                 atomic.Bool // some request was forbidden
+	noNamespace            bool        // the inventory's namespace is not there
 }
 
 // Propagate skips what apply would skip.

@@ -23,7 +23,7 @@ import (
 func prepare(ctx context.Context, in Input) (*previewer, error) {
 	p := &previewer{
 		Input: in, steps: map[bundle.ID]*plan.Step{}, fresh: map[string]bool{}, taken: map[bundle.ID]bool{},
-		unborn: map[schema.GroupKind]bool{}, moved: map[schema.GroupKind]bool{},
+		newKinds: map[schema.GroupKind]bool{}, changedKinds: map[schema.GroupKind]bool{},
 	}
 	p.writer = &write.Writer{
 		Mode: write.DryRun, Options: in.Options, Client: in.Client, Plan: in.Plan, Inventory: &in.Inventory.Inventory,
@@ -54,7 +54,7 @@ func prepare(ctx context.Context, in Input) (*previewer, error) {
 	return p, p.clashes(ctx, slices.Collect(maps.Keys(crowd)))
 }
 
-// home looks whether apply would have to make the inventory's namespace.
+// home finds out whether apply would have to create the inventory's namespace.
 func (p *previewer) home(ctx context.Context) error {
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: p.Inventory.Namespace}
 	if _, ok := p.steps[id]; ok || p.Inventory.Exists() {
@@ -64,7 +64,7 @@ func (p *previewer) home(ctx context.Context) error {
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("look for the inventory's namespace: %w", err)
 	}
-	if p.homeless = err == nil && live == nil; p.homeless {
+	if p.noNamespace = err == nil && live == nil; p.noNamespace {
 		p.Record.Warn(fmt.Sprintf("the inventory's namespace %s is not there and not in the bundle: apply makes it", id.Name))
 	}
 	return nil
@@ -77,7 +77,7 @@ func (p *previewer) isFresh(namespace string) bool {
 	if ok {
 		return s.Live == nil && !s.Deletes()
 	}
-	return namespace == p.Inventory.Namespace && p.homeless
+	return namespace == p.Inventory.Namespace && p.noNamespace
 }
 
 // chooseSurrogates takes the inventory's namespace, else one that every cluster
@@ -99,7 +99,8 @@ func (p *previewer) chooseSurrogates(ctx context.Context) error {
 	return nil
 }
 
-// clashes lists what is in the stand-ins already, of the kinds that go there.
+// clashes lists what is in the surrogate namespaces already, of the kinds that
+// are dry-run there.
 func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 	found := make([][]bundle.ID, len(kinds)*len(p.surrogates))
 	group, ctx := errgroup.WithContext(ctx)
@@ -142,14 +143,14 @@ func (p *previewer) learn(results []Result) {
 			gk := resource.GVK.GroupKind()
 			switch r := results[i]; {
 			case s.Live == nil:
-				p.unborn[gk] = true
+				p.newKinds[gk] = true
 			case r.Action == plan.Unchanged:
 			case r.Stored == nil:
-				p.moved[gk] = true
+				p.changedKinds[gk] = true
 			default:
 				for _, c := range diff.Objects(s.Live, r.Stored, diff.Options{}).Changes {
 					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
-						p.moved[gk] = true
+						p.changedKinds[gk] = true
 					}
 				}
 			}

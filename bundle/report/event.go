@@ -44,13 +44,13 @@ type Event struct {
 	Done    int       // of which nothing more is to be done
 	Pending []Pending // what is being waited for, longest first
 	// Result holds everything when the run is Finished. When it has Started it
-	// holds Command, Inventory and DryRun, by which a printer tells a preview
+	// holds Command, Inventory and DryRun, which distinguish a preview
 	// from an apply, and where they are known Objects with their Needs, by which
-	// the live view tells who waits for whom.
+	// the live view shows what waits for what.
 	Result *Result
 }
 
-// Pending is an object that somebody waits for.
+// Pending is an object that is waited for.
 type Pending struct {
 	ID     bundle.ID
 	Reason string

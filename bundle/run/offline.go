@@ -150,7 +150,7 @@ func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 }
 
 // owner is the object that a problem is about: objects without names of their
-// own (generateName) are told apart by where they stand.
+// own (generateName) are distinguished by their place in the file.
 func owner(objects []*bundle.Object, p bundle.Problem) *bundle.Object {
 	var best *bundle.Object
 	for _, o := range objects {

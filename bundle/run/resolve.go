@@ -56,7 +56,7 @@ func (r *run) live(ctx context.Context) func(bundle.ID) (*unstructured.Unstructu
 	return func(id bundle.ID) (*unstructured.Unstructured, error) {
 		resource, err := r.client.Any(id.GroupKind)
 		if err != nil {
-			return nil, nil //nolint:nilerr // a kind that nobody serves has no objects
+			return nil, nil //nolint:nilerr // a kind that is not served has no objects
 		}
 		return r.client.Get(ctx, resource, id)
 	}

@@ -25,7 +25,7 @@ const kindDelay = 30 * time.Second
 // Only a dry run has a place that is not the object's own.
 func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, body Body, place surrogate.Place) Outcome {
 	t := &target{step: s, resource: r, body: body.JSON, place: place}
-	if s.ID.Name == "" { // generateName: a new one each run, which nobody tracks
+	if s.ID.Name == "" { // generateName: a new one in each run, not tracked
 		return w.create(ctx, t)
 	}
 	if s.Terminating != nil && w.Mode == Persist {
@@ -53,7 +53,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		Place: t.place, Update: put.update, Recreates: recreated, Unverified: put.unverified, Err: err,
 	}
 	if err != nil {
-		if w.Mode == Persist { // a preview has to tell the answers apart
+		if w.Mode == Persist { // a preview distinguishes the answers
 			o.Err = Explain(s, err)
 		}
 		return o

@@ -42,7 +42,7 @@ func (w *Writer) contents(ctx context.Context, holder *unstructured.Unstructured
 	return s.found, s.err
 }
 
-// search serves who waits until nobody does.
+// search serves the waiting callers until there are none.
 func (w *Writer) search(ctx context.Context) {
 	for {
 		w.searches.mu.Lock()

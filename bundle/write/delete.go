@@ -47,18 +47,18 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 	// DELETE is for this version only.
 	live := s.Live
 	for range guardTries {
-		verdict, err := w.decide(ctx, s.ID, live)
+		decision, err := w.decide(ctx, s.ID, live)
 		switch {
 		case err != nil:
 			return failed(fmt.Errorf("delete: %w", err))
-		case verdict.Action == plan.Detached && verdict.Shared:
-			return Outcome{Action: plan.Detached, Gone: true, Reason: verdict.Reason}
-		case verdict.Action == plan.Detached:
+		case decision.Action == plan.Detached && decision.Shared:
+			return Outcome{Action: plan.Detached, Gone: true, Reason: decision.Reason}
+		case decision.Action == plan.Detached:
 			o := w.detach(ctx, s, r, live)
-			o.Reason = verdict.Reason
+			o.Reason = decision.Reason
 			return o
-		case verdict.Action != plan.Pruned:
-			return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not deleted: %s", verdict.Reason)}
+		case decision.Action != plan.Pruned:
+			return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not deleted: %s", decision.Reason)}
 		}
 		isGone, err := w.deleteVersion(ctx, s, r, live)
 		if err == nil {

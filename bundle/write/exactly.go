@@ -17,8 +17,9 @@ import (
 // Update): an apply that carries it creates, or is refused with a conflict.
 const noVersion = "9223372036854775807"
 
-// movedFor bounds how long an object is tried that somebody else keeps writing.
-const movedFor = 30 * time.Second
+// contended bounds how long a write is retried that another client keeps
+// overtaking.
+const contended = 30 * time.Second
 
 // Exactly is the body as it holds for one version of one object only, or, where
 // live is nil, only for an object that is not there. The uid never goes alone:
@@ -65,7 +66,7 @@ type written struct {
 // deleted it, it is read again and decided anew: the plan may be minutes old.
 // A dry run stores nothing, and so holds for whatever version is there.
 func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
-	deadline := time.Now().Add(movedFor)
+	deadline := time.Now().Add(contended)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		result, err := w.putOnce(ctx, t, live)
 		if !cluster.Overtaken(err) || time.Now().After(deadline) || ctx.Err() != nil {

@@ -101,7 +101,7 @@ const restoreTries = 10
 // provesCreation asks the server whether it would let a new object in whose
 // name is still taken: it looks at that last, after admission and validation
 // (apiserver's registry/generic/registry/store.go, Create). It returns why that
-// cannot be known where what stands in the way goes with the old object.
+// cannot be known where what prevents it is deleted with the old object.
 func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string, err error) {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(t.body, &u.Object); err != nil {
@@ -118,9 +118,9 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 }
 
 // remove deletes an object that is to be recreated, and waits until it is gone.
-// It returns the object as it was last; nil if somebody else deleted it.
+// It returns the object as it was last; nil if another client deleted it.
 func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	deadline := time.Now().Add(movedFor)
+	deadline := time.Now().Add(contended)
 	for {
 		if why := plan.KeptBy(live.GetAnnotations()); why != "" {
 			return nil, fmt.Errorf("it cannot be deleted, to create it anew: %s", why)

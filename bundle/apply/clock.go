@@ -1,0 +1,66 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"brine/bundle/ready"
+	"brine/bundle/report"
+)
+
+// An object that no watch has seen for this long is read, a few at a time.
+const (
+	distrust    = 20 * time.Second
+	distrustful = 4
+)
+
+// clock watches the time: each object's, and the heartbeat's. The run's is its
+// context's.
+func (e *scheduler) clock() {
+	now := time.Now()
+	asked := 0
+	for _, n := range e.nodes {
+		if n.state != waiting && n.state != failing {
+			continue
+		}
+		// A watch may hang without an error, behind a proxy that lost its server.
+		if now.Sub(n.checked) > distrust && now.Sub(e.lastSeen[n.ID.GroupKind]) > distrust && asked < distrustful && !n.polled {
+			n.checked = now
+			asked++
+			e.read(n.resource, []*node{n}, nil)
+		}
+		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
+			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
+		}
+	}
+	if e.Heartbeat > 0 && now.Sub(e.reported) > e.Heartbeat {
+		e.reported = now
+		if pending := e.pending(); len(pending) > 0 {
+			e.Record.Emit(report.Event{Type: report.Heartbeat, Pending: pending})
+		}
+	}
+}
+
+// pending is what is being waited for, longest first.
+func (e *scheduler) pending() []report.Pending {
+	var pending []report.Pending
+	for _, n := range e.nodes {
+		switch n.state {
+		case waiting, failing:
+			pending = append(pending, report.Pending{ID: n.ID, Reason: n.reason, Since: n.since})
+		case acting:
+			pending = append(pending, report.Pending{ID: n.ID, Reason: "waits for the server's answer", Since: e.Record.Begin.Add(time.Duration(n.Result.StartedAt * float64(time.Second)))})
+		}
+	}
+	slices.SortStableFunc(pending, func(a, b report.Pending) int { return a.Since.Compare(b.Since) })
+	return pending
+}
+
+// limitOf is an object's own time limit; 0 is none.
+func limitOf(rules *ready.Rules) time.Duration {
+	if rules == nil || rules.Timeout == nil {
+		return 0
+	}
+	return *rules.Timeout
+}

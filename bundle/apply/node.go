@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+)
+
+// state of a node. From settled on nothing more happens to it, unless a
+// failed one recovers.
+type state int
+
+const (
+	blocked  state = iota // something it needs is not there yet
+	queued                // may go, waits for an applier
+	acting                // its request is under way
+	waiting               // the server has it; not ready (or gone) yet
+	failing               // its status says failed; it may recover while others go on
+	finished              // ready, gone, or whatever else was to be had
+	lost                  // failed, skipped or timed out: who needs it is skipped
+)
+
+// node is a step being carried out.
+type node struct {
+	Outcome
+	index int
+	state state
+	needs int // unmet needs
+
+	resource cluster.Resource
+	rules    *ready.Rules
+	applied  bool // needs that want it applied are met
+	stored   *unstructured.Unstructured
+	since    time.Time // when waiting began
+	reason   string    // the last one reported
+	watched  bool      // a watch has seen it since
+	probing  bool      // a CRD whose versions are being asked for
+	polled   bool      // no watch can be had
+	checked  time.Time // when it was last seen, or asked for
+}
+
+// dependent is an edge, seen from the node that is needed.
+type dependent struct {
+	node *node
+	need plan.Need
+}
+
+// kindOf is 1 for deletions, 0 for applies.
+func kindOf(n *node) int {
+	if n.Deletes() {
+		return 1
+	}
+	return 0
+}
+
+// set moves a node to another state. Counting as it goes keeps every step of
+// the loop cheap, however many objects there are.
+func (e *scheduler) set(n *node, s state) {
+	e.counts[kindOf(n)][n.state]--
+	e.counts[kindOf(n)][s]++
+	n.state = s
+}
+
+func (e *scheduler) acting() int { return e.counts[0][acting] + e.counts[1][acting] }
+
+// count returns how many nodes are being worked on or waited for, and how many
+// depend on a failed one.
+func (e *scheduler) count() (open, hanging int) {
+	open = e.acting()
+	for kind, by := range e.counts {
+		if kind == 1 && !e.pruning {
+			continue
+		}
+		open += by[queued] + by[waiting]
+		hanging += by[failing] + by[blocked]
+	}
+	if e.WaitApplied && open > 0 && open == e.counts[0][waiting] {
+		for _, n := range e.nodes {
+			if n.state == waiting && e.idle(n) {
+				open--
+			}
+		}
+	}
+	return open, hanging
+}
+
+// idle: with --wait=applied an object is waited for only where another needs
+// it ready.
+func (e *scheduler) idle(n *node) bool {
+	if !e.WaitApplied || n.Deletes() {
+		return false
+	}
+	for _, d := range e.dependents[n.index] {
+		if d.node.state == blocked && !d.node.Deletes() && d.need.Want == order.Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// outcome is what came of the node, as those see it that need it.
+func (n *node) outcome() plan.Outcome {
+	o := plan.Outcome{Action: n.Result.Action}
+	if n.state == waiting || n.state == failing || n.Result.Ready == report.StateNotReady || n.Result.Ready == report.StateFailed {
+		o.NotReady = n.Result.Reason
+		if o.NotReady == "" {
+			o.NotReady = "no reason is known"
+		}
+	}
+	return o
+}

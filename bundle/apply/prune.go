@@ -1,0 +1,37 @@
+package apply
+
+import (
+	"brine/bundle/plan"
+)
+
+// startPruning starts the deletions, unless something keeps all of them.
+func (e *scheduler) startPruning() {
+	e.pruning = true
+	kept := e.keepsAll()
+	if kept != "" {
+		e.keepAll(kept)
+	}
+	for _, n := range e.nodes {
+		if n.Deletes() && n.state == blocked {
+			e.consider(n)
+		}
+	}
+}
+
+// keepsAll is the reason why nothing is pruned yet, or "".
+func (e *scheduler) keepsAll() string {
+	outcomes := make([]plan.Outcome, len(e.nodes))
+	for i, n := range e.nodes {
+		outcomes[i] = n.outcome()
+	}
+	return e.Plan.KeepsAll(outcomes, !e.WaitApplied && !e.PruneAnyway)
+}
+
+// keepAll skips every deletion that was not begun, each with the same reason.
+func (e *scheduler) keepAll(reason string) {
+	for _, n := range e.nodes {
+		if n.Deletes() && n.state == blocked && n.Action != plan.Skipped {
+			e.end(n, plan.Skipped, reason)
+		}
+	}
+}

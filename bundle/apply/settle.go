@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+)
+
+// settleUnchanged settles an object that nothing has to be sent for; what is
+// not ready yet is waited for all the same.
+func (e *scheduler) settleUnchanged(n *node) {
+	n.applied, n.stored, n.Latest = true, n.Live, n.Live
+	if r, err := e.Client.Resource(n.GVK); err == nil {
+		n.resource = r
+	}
+	e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
+	e.meet(n, order.Applied)
+	e.assess(n, n.Live)
+}
+
+// becameReady settles a ready object; a CRD whose resources wait for it only
+// after its versions are served.
+func (e *scheduler) becameReady(n *node) {
+	if n.ID.GroupKind == bundle.CRDKind && n.Result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
+		if n.probing {
+			return
+		}
+		n.probing = true
+		if e.ended != nil {
+			e.settle(n)
+			return
+		}
+		if n.state != waiting {
+			e.set(n, waiting)
+			n.since, n.checked = time.Now(), time.Now()
+			n.reason = "its versions are not served yet"
+		}
+		e.probe(n)
+		return
+	}
+	e.settle(n)
+}
+
+func (e *scheduler) probed(m served) {
+	if m.node.state != waiting && m.node.state != failing {
+		return
+	}
+	if m.err != nil {
+		e.settleNotReady(m.node, report.StateFailed, m.err.Error())
+		return
+	}
+	e.settle(m.node)
+}
+
+// settle ends a node well: ready, or gone.
+func (e *scheduler) settle(n *node) {
+	waited := n.state == waiting || n.state == failing
+	e.set(n, finished)
+	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
+	e.Record.Settled()
+	n.Result.ReadyAt = e.Record.Seconds()
+	if !n.Deletes() {
+		n.Result.Ready, n.Result.Reason = report.StateReady, n.Reason
+	} else if n.Result.Action == plan.Pruned {
+		n.Result.Reason = n.Reason
+	}
+	if waited {
+		e.reported = time.Now()
+		e.Record.Emit(report.Event{Type: report.BecameReady, Object: n.Result})
+	}
+	e.meet(n, order.Ready)
+}
+
+// settleNotReady ends the waiting for an object.
+func (e *scheduler) settleNotReady(n *node, how, reason string) {
+	n.Result.Ready = how
+	if n.Deletes() {
+		n.Result.Ready = report.StateNotReady
+	}
+	e.lose(n, "", reason)
+}
+
+// servedTime bounds how long the versions of an established CRD may take to be
+// served.
+const servedTime = 30 * time.Second
+
+// probe waits until the versions of a CRD are served: it is established a
+// little before.
+func (e *scheduler) probe(n *node) {
+	resources := cluster.Defined(n.Object.Content)
+	go func() {
+		deadline := time.Now().Add(servedTime)
+		for _, r := range resources {
+			for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+				ok, err := e.Client.Serves(e.requests, r.GVR)
+				if ok {
+					break
+				}
+				if time.Now().After(deadline) || e.requests.Err() != nil {
+					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
+					return
+				}
+				select {
+				case <-e.requests.Done():
+				case <-time.After(pause):
+				}
+			}
+		}
+		e.send(served{node: n})
+	}()
+}

@@ -1,0 +1,176 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+)
+
+// assess judges an object just after it was applied.
+func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
+	if !ready.Waits(n.GVK, n.rules) {
+		e.settle(n)
+		return
+	}
+	status := ready.Of(live, n.rules, e.Hints)
+	if status.State == ready.Ready {
+		e.becameReady(n)
+		return
+	}
+	e.wait(n, status)
+}
+
+// wait begins to wait for an object, through a watch of its kind.
+func (e *scheduler) wait(n *node, status ready.Status) {
+	e.set(n, waiting)
+	n.since, n.checked = time.Now(), time.Now()
+	if e.ended != nil { // its request was under way when the run ended
+		n.reason = status.Reason
+		e.settleNotReady(n, report.StateNotReady, e.ended.Error()+": "+status.Reason)
+		return
+	}
+	e.progress(n, status)
+	if n.Deletes() && !e.labelled(n.Live) {
+		e.poll(n, pollEvery/20)
+		return
+	}
+	scope := e.scopeOf(n)
+	if e.unwatched[watchName(n, scope)] {
+		scope = n.ID.Namespace
+	}
+	if e.unwatched[watchName(n, scope)] {
+		e.poll(n, pollEvery)
+		return
+	}
+	e.watches.Start(e.requests, n.resource, scope)
+}
+
+func watchName(n *node, namespace string) string { return n.resource.GVR.String() + " " + namespace }
+
+func (e *scheduler) labelled(live *unstructured.Unstructured) bool {
+	key, value, _ := strings.Cut(e.Selector, "=")
+	return live.GetLabels()[key] == value
+}
+
+// scopeOf is the namespace to watch for a kind: the only one there is, or all.
+func (e *scheduler) scopeOf(n *node) string {
+	if e.scopes == nil {
+		e.scopes = map[string]string{}
+		for _, other := range e.nodes {
+			kind := other.ID.GroupKind.String()
+			if scope, ok := e.scopes[kind]; ok && scope != other.ID.Namespace {
+				e.scopes[kind] = ""
+			} else if !ok {
+				e.scopes[kind] = other.ID.Namespace
+			}
+		}
+	}
+	return e.scopes[n.ID.GroupKind.String()]
+}
+
+// progress reports why an object is not ready, when that changed.
+func (e *scheduler) progress(n *node, status ready.Status) {
+	if n.reason == status.Reason && n.reason != "" {
+		return
+	}
+	n.reason = status.Reason
+	n.Result.Reason = status.Reason
+	e.reported = time.Now()
+	e.Record.Emit(report.Event{Type: report.Waiting, Object: n.Result, Reason: status.Reason})
+}
+
+// observe judges an object that a watch, or a GET, has seen.
+func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool) {
+	if n.state != waiting && n.state != failing {
+		return
+	}
+	if older(n, live) {
+		return
+	}
+	if n.Deletes() {
+		switch {
+		case gone, live.GetUID() != n.Live.GetUID():
+			e.settle(n)
+		default:
+			e.progress(n, ready.Status{Reason: ready.Terminating(live)})
+		}
+		return
+	}
+	if !gone {
+		n.Latest = live
+	}
+	if gone {
+		status := ready.Deleted(live, n.rules)
+		if status.State == ready.Ready {
+			e.becameReady(n)
+			return
+		}
+		e.settleNotReady(n, report.StateFailed, status.Reason)
+		return
+	}
+	if n.stored != nil && live.GetUID() == n.stored.GetUID() && live.GetGeneration() < n.stored.GetGeneration() {
+		return // older than what we applied
+	}
+	switch status := ready.Of(live, n.rules, e.Hints); status.State {
+	case ready.Ready:
+		e.becameReady(n)
+	case ready.Failed:
+		if n.state == waiting {
+			e.set(n, failing)
+			n.Result.Ready = report.StateFailed
+			n.reason = status.Reason
+			n.Result.Reason = status.Reason
+			e.reported = time.Now()
+			e.Record.Emit(report.Event{Type: report.NotReady, Object: n.Result, Reason: status.Reason})
+		}
+		n.reason = status.Reason
+	default:
+		if n.state == failing {
+			e.set(n, waiting)
+			n.Result.Ready = ""
+		}
+		e.progress(n, status)
+	}
+}
+
+// older says whether an event is of the object that this run replaced: the
+// watch may be behind the answers to our own requests.
+func older(n *node, live *unstructured.Unstructured) bool {
+	if n.stored == nil || live == nil || live.GetUID() == n.stored.GetUID() {
+		return false
+	}
+	for _, old := range []*unstructured.Unstructured{n.Live, n.Terminating} {
+		if old != nil && old.GetUID() == live.GetUID() {
+			return true
+		}
+	}
+	return false
+}
+
+// broken: a kind cannot be watched everywhere. It is watched by namespace, and
+// where that is forbidden as well, asked for now and then.
+func (e *scheduler) broken(m cluster.Broken) {
+	e.unwatched[m.Resource.GVR.String()+" "+m.Namespace] = true
+	polled := false
+	for _, n := range e.nodes {
+		if (n.state != waiting && n.state != failing) || n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
+			continue
+		}
+		if m.Namespace == "" && n.ID.Namespace != "" && !e.unwatched[watchName(n, n.ID.Namespace)] {
+			e.watches.Start(e.requests, n.resource, n.ID.Namespace)
+			continue
+		}
+		polled = true
+		e.poll(n, pollEvery)
+	}
+	if polled && apierrors.IsForbidden(m.Err) {
+		e.Record.Warn(fmt.Sprintf("missing right: watch %s: its objects are read every %s until they are ready", m.Resource.GVR.GroupResource(), pollEvery))
+	}
+}
