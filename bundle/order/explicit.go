@@ -127,11 +127,10 @@ type kindName struct{ kind, name string }
 // nobody can edit now, it is a notice.
 func (b *builder) wrong(i int, from, msg string) {
 	o := b.objs[i]
-	p := bundle.Problem{Source: o.Source, ID: o.ID, Message: msg}
 	if from != "" {
-		p.Path = "metadata.annotations[" + from + "]"
-		p.Source.Line = o.Line(p.Path)
+		from = "metadata.annotations[" + from + "]"
 	}
+	p := o.Problem(from, msg)
 	if b.opts.Live {
 		p.Message += " (ignored while deleting)"
 		b.notices = append(b.notices, p)

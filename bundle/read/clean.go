@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -158,7 +159,7 @@ func (k *checker) problem(format string, args ...any) {
 	k.c.problem(at, format, args...)
 }
 
-var kindSyntax = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
+var kindSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`) })
 
 // identity reads apiVersion, kind, name and namespace into obj.
 func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
@@ -174,7 +175,7 @@ func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 		k.at("apiVersion", "%q is not an API version: write it like v1 or apps/v1", clip(apiVersion))
 		apiVersion = ""
 	}
-	if kind != "" && !kindSyntax.MatchString(kind) {
+	if kind != "" && !kindSyntax().MatchString(kind) {
 		k.at("kind", "%q is not a kind: letters and digits only, like ConfigMap", clip(kind))
 		kind = ""
 	}

@@ -41,8 +41,8 @@ type Options struct {
 	// Partial gives what is sound along with the Problems, as a Bundle that says
 	// so, to tell what else is wrong. It is not to be applied.
 	Partial bool
-	// IgnoreForeignStates passes over Salt states that are not Kubernetes objects.
-	IgnoreForeignStates bool
+	// IgnoreNonKubernetesStates passes over Salt states that are not Kubernetes objects.
+	IgnoreNonKubernetesStates bool
 }
 
 // Bundle reads and cleans all documents, in parallel, and tells all problems at

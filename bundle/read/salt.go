@@ -51,7 +51,7 @@ type states struct {
 
 // states reads the manifests of Salt's states; link sees to their requisites.
 func (r *reading) states(d *document, root *yaml.Node, s sls.Shape, o Options) {
-	one := &states{document: d, Rendering: sls.Decode(root, s, sls.Options{IgnoreForeignStates: o.IgnoreForeignStates})}
+	one := &states{document: d, Rendering: sls.Decode(root, s, sls.Options{IgnoreNonKubernetesStates: o.IgnoreNonKubernetesStates})}
 	r.salt = append(r.salt, one)
 	one.present = make([][]*bundle.Object, len(one.Documents))
 	for i := range one.Documents {

@@ -53,7 +53,7 @@ func TestReadSaltOutputOfRealBundles(t *testing.T) {
 	} {
 		for _, format := range []string{"high", "low", "renderer"} {
 			t.Run(sample+"."+format, func(t *testing.T) {
-				o := Options{IgnoreForeignStates: true}
+				o := Options{IgnoreNonKubernetesStates: true}
 				auto := readShared(t, o, filepath.Join("salt-output", sample+"."+format+".json"))
 				o.InputFormat = format
 				if format == "renderer" {

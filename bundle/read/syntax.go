@@ -7,20 +7,21 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"brine/bundle"
 )
 
 var (
-	yamlError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
-	anchorOf  = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
+	yamlError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`) })
+	anchorOf  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unknown anchor '(.*)' referenced`) })
 )
 
 // explain turns what the parser said about a document that is not YAML into a
 // problem with a line and something to do. The parser's own words quote no
 // values but an anchor's name, which may be an unquoted password.
 func (d *document) explain(err error) bundle.Problem {
-	m := yamlError.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
+	m := yamlError().FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	line, msg := 1, m[2]
 	if m[1] != "" {
 		line, _ = strconv.Atoi(m[1])
@@ -42,7 +43,7 @@ func (d *document) explain(err error) bundle.Problem {
 			return at(i, "a tab in the indentation: YAML allows only spaces there")
 		}
 	}
-	if a := anchorOf.FindStringSubmatch(msg); a != nil {
+	if a := anchorOf().FindStringSubmatch(msg); a != nil {
 		i := between(lines, 1, len(lines), func(l []byte) bool { return bytes.Contains(l, []byte("*"+a[1])) })
 		return at(i, "an unquoted value that begins with * refers to an anchor, and this document has no such anchor: put the value in quotes")
 	}

@@ -35,7 +35,7 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 			return
 		}
 		if err := parse(text); err != nil {
-			problems = append(problems, problem(o, name, err))
+			problems = append(problems, o.Problem("metadata.annotations["+name+"]", err.Error()))
 			return
 		}
 		found = true
@@ -56,13 +56,6 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 		return nil, problems
 	}
 	return &rules, problems
-}
-
-func problem(o *bundle.Object, annotation string, err error) bundle.Problem {
-	path := "metadata.annotations[" + annotation + "]"
-	at := o.Source
-	at.Line = o.Line(path)
-	return bundle.Problem{Source: at, ID: o.ID, Path: path, Message: err.Error()}
 }
 
 func duration(text string) (*time.Duration, error) {

@@ -29,9 +29,9 @@ type requisite struct {
 	line                 int
 }
 
-func (c *chunk) present() bool { return presentFuns[c.fun] }
-func (c *chunk) absent() bool  { return absentFuns[c.fun] }
-func (c *chunk) ours() bool    { return c.present() || c.absent() }
+func (c *chunk) present() bool  { return presentFuns[c.fun] }
+func (c *chunk) absent() bool   { return absentFuns[c.fun] }
+func (c *chunk) isObject() bool { return c.present() || c.absent() }
 
 func (c *chunk) arg(key string) *yaml.Node {
 	for _, a := range slices.Backward(c.args) {

@@ -222,8 +222,8 @@ A: {k.object_present: [{manifest: ` + cm("a") + `}], __sls__: s}
 B: {pkg.installed: [{name: vim}], __sls__: s}
 C: {k.object_updated: [{name: n}, {patch: {}}], __sls__: s}`,
 			want: `0 present A ConfigMap/a
-problem line 3 (state "B", sls s): pkg.installed is not an object brine can apply: leave it to Salt and out of the bundle, or pass over it with --ignore-foreign-states
-problem line 4 (state "C", sls s): k.object_updated patches a live object, which is not part of a bundle: leave it to Salt and out of the bundle, or pass over it with --ignore-foreign-states
+problem line 3 (state "B", sls s): pkg.installed is not an object brine can apply: leave it out of the bundle, or skip such states with --ignore-foreign-states
+problem line 4 (state "C", sls s): k.object_updated patches a live object, which is not part of a bundle: leave it out of the bundle, or skip such states with --ignore-foreign-states
 `},
 		"conditions that only Salt can evaluate": {
 			in: `
@@ -301,7 +301,7 @@ problem line 5 (state "D"): require: k needs the id or name of a state
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			doc := parse(t, c.in)
-			got := show(decoded(doc, Detect(doc), Options{IgnoreForeignStates: c.ignore}))
+			got := show(decoded(doc, Detect(doc), Options{IgnoreNonKubernetesStates: c.ignore}))
 			if got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
@@ -323,4 +323,20 @@ func TestDecodeForcedShapeOnOtherInput(t *testing.T) {
 			}
 		}
 	}
+}
+
+func (p Problem) String() string {
+	at := fmt.Sprintf("line %d", p.Line)
+	if p.State != "" {
+		at += fmt.Sprintf(" (state %q", p.State)
+		if p.SLS != "" {
+			at += ", sls " + p.SLS
+		}
+		at += ")"
+	}
+	return at + ": " + p.Message
+}
+
+func (s Shape) String() string {
+	return [...]string{"manifests", "high", "low", "errors", "empty", "rendered"}[s]
 }

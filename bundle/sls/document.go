@@ -1,7 +1,6 @@
 package sls
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,8 +16,8 @@ var conditions = []string{"unless", "onlyif", "creates", "onfail", "onfail_any",
 func (d *Rendering) documents() {
 	targets := map[string]int{}
 	for _, c := range d.chunks {
-		if !c.ours() {
-			d.foreign(c)
+		if !c.isObject() {
+			d.otherState(c)
 			continue
 		}
 		d.conditions(c)
@@ -50,15 +49,15 @@ func (d *Rendering) documents() {
 	}
 }
 
-func (d *Rendering) foreign(c *chunk) {
-	if d.options.IgnoreForeignStates {
+func (d *Rendering) otherState(c *chunk) {
+	if d.options.IgnoreNonKubernetesStates {
 		return
 	}
 	what := "is not an object brine can apply"
 	if c.fun == "object_updated" {
 		what = "patches a live object, which is not part of a bundle"
 	}
-	d.problem(c.place, "%s.%s %s: leave it to Salt and out of the bundle, or pass over it with %s", c.module, c.fun, what, remedy.IgnoreForeignStates)
+	d.problem(c.place, "%s.%s %s: leave it out of the bundle, or skip such states with %s", c.module, c.fun, what, remedy.IgnoreForeignStates)
 }
 
 func (d *Rendering) conditions(c *chunk) {
@@ -137,17 +136,4 @@ func mapping(line int, fields ...string) *yaml.Node {
 
 func scalar(line int, s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: yaml.NodeTagString, Value: s, Line: line, Column: 1, Style: yaml.DoubleQuotedStyle}
-}
-
-// String is "file-less" place of a problem, for messages and tests.
-func (p Problem) String() string {
-	at := fmt.Sprintf("line %d", p.Line)
-	if p.State != "" {
-		at += fmt.Sprintf(" (state %q", p.State)
-		if p.SLS != "" {
-			at += ", sls " + p.SLS
-		}
-		at += ")"
-	}
-	return at + ": " + p.Message
 }

@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 			if shape < 0 {
 				shape = Detect(doc)
 			}
-			d := Decode(doc, shape, Options{IgnoreForeignStates: true})
+			d := Decode(doc, shape, Options{IgnoreNonKubernetesStates: true})
 			Link(d)
 			if len(d.Documents)+len(d.Problems) == 0 && shape != Manifests && shape != Rendered {
 				t.Errorf("%s: neither a manifest nor a problem", shape)

@@ -31,7 +31,7 @@ func TestLink(t *testing.T) {
 			var all []*Rendering
 			for _, text := range c.renderings {
 				doc := parse(t, text)
-				all = append(all, Decode(doc, Detect(doc), Options{IgnoreForeignStates: true}))
+				all = append(all, Decode(doc, Detect(doc), Options{IgnoreNonKubernetesStates: true}))
 			}
 			Link(all...)
 			var got []string

@@ -171,7 +171,7 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 }
 
 func (d *Rendering) onFail(target, by *chunk) {
-	if target.ours() {
+	if target.isObject() {
 		d.problem(target.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", by.id)
 	}
 }
@@ -205,7 +205,7 @@ func require(c *chunk, all map[*chunk][]edge) []Require {
 			for _, i := range e.to.docs {
 				found = append(found, Require{In: e.to.of, Index: i, Why: reason})
 			}
-			if !e.to.ours() {
+			if !e.to.isObject() {
 				walk(e.to, reason)
 			}
 		}

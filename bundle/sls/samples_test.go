@@ -83,7 +83,7 @@ func TestSamplesGiveTheObjectsOfTheirManifests(t *testing.T) {
 	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
-			docs, problems, warnings := decoded(doc, Detect(doc), Options{IgnoreForeignStates: true})
+			docs, problems, warnings := decoded(doc, Detect(doc), Options{IgnoreNonKubernetesStates: true})
 			if len(problems) > 0 {
 				t.Fatalf("problems: %v", problems)
 			}
@@ -117,7 +117,7 @@ func TestSampleDeployHasItsEdgeThroughAForeignState(t *testing.T) {
 	dir := bundles(t)
 	for _, name := range []string{"deploy.high", "deploy.low"} {
 		doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
-		docs, _, _ := decoded(doc, Detect(doc), Options{IgnoreForeignStates: true})
+		docs, _, _ := decoded(doc, Detect(doc), Options{IgnoreNonKubernetesStates: true})
 		i := slices.IndexFunc(docs, func(d Document) bool { return d.State == "Create settings" })
 		if i < 0 || len(docs[i].Requires) != 10 {
 			t.Fatalf("%s: %d documents, Create settings at %d", name, len(docs), i)

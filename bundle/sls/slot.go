@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +21,11 @@ import (
 // slotText is a slot that asks for the digest of an object, as MetalK8s'
 // execution module metalk8s_kubernetes.get_object_digest gives it: the only
 // use of slots in its charts, and the only one that needs no Salt to answer.
-var slotText = regexp.MustCompile(`^__slot__:salt:\w+\.get_object_digest\((.*)\)$`)
+var slotText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^__slot__:salt:\w+\.get_object_digest\((.*)\)$`)
+})
 
-var slotArgument = regexp.MustCompile(`(\w+)\s*=\s*["']([^"']*)["']`)
+var slotArgument = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\w+)\s*=\s*["']([^"']*)["']`) })
 
 // slot is such a question.
 type slot struct {
@@ -32,12 +35,15 @@ type slot struct {
 
 // parseSlot reads a slot that can be answered without Salt.
 func parseSlot(text string) (slot, bool) {
-	found := slotText.FindStringSubmatch(text)
+	if !strings.HasPrefix(text, "__slot__:") {
+		return slot{}, false
+	}
+	found := slotText().FindStringSubmatch(text)
 	if found == nil {
 		return slot{}, false
 	}
 	arguments := map[string]string{}
-	for _, a := range slotArgument.FindAllStringSubmatch(found[1], -1) {
+	for _, a := range slotArgument().FindAllStringSubmatch(found[1], -1) {
 		arguments[a[1]] = a[2]
 	}
 	gv, err := schema.ParseGroupVersion(arguments["apiVersion"])

@@ -29,15 +29,11 @@ const (
 	Rendered
 )
 
-func (s Shape) String() string {
-	return [...]string{"manifests", "high", "low", "errors", "empty", "rendered"}[s]
-}
-
 // Options is how to treat states.
 type Options struct {
-	// IgnoreForeignStates passes over states that are no objects; requisites
+	// IgnoreNonKubernetesStates passes over states that are no objects; requisites
 	// still lead through them.
-	IgnoreForeignStates bool
+	IgnoreNonKubernetesStates bool
 }
 
 // Document is one manifest and the state it came from.

@@ -5,28 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/operation"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
 
 	"brine/bundle"
 )
-
-// fieldManager is whose fields Check takes the applied ones to be.
-const fieldManager = "brine"
 
 // Check is what the server would answer to a server-side apply, with force, of
 // content, which is obj's or what is sent in its place. old is the live object
@@ -47,32 +34,32 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 	}
 	d := c.byKind[obj.GVK.GroupKind()]
 	if why := d.notServed(obj.GVK); why != "" {
-		return nil, []bundle.Problem{problem(obj, "apiVersion", why)}, true
+		return nil, []bundle.Problem{obj.Problem("apiVersion", why)}, true
 	}
 	if d.broken {
-		return nil, []bundle.Problem{problem(obj, "", fmt.Sprintf("cannot be checked: its CRD %s (%s) is invalid: correct that first", d.v1.Name, d.object.Source))}, true
+		return nil, []bundle.Problem{obj.Problem("", fmt.Sprintf("cannot be checked: its CRD %s (%s) is invalid: correct that first", d.v1.Name, d.object.Source))}, true
 	}
 	v, err := d.version(obj.GVK.Version)
 	if err != nil {
-		return nil, []bundle.Problem{problem(obj, "", err.Error())}, true
+		return nil, []bundle.Problem{obj.Problem("", err.Error())}, true
 	}
 	sent, err := d.sent(obj, content)
 	if err != nil {
-		return nil, []bundle.Problem{problem(obj, "", err.Error())}, true
+		return nil, []bundle.Problem{obj.Problem("", err.Error())}, true
 	}
 
 	unknown, err := v.coerce(sent, d.v1.Spec.PreserveUnknownFields, false)
 	if err != nil {
-		return nil, []bundle.Problem{problem(obj, "metadata", err.Error())}, true
+		return nil, []bundle.Problem{obj.Problem("metadata", err.Error())}, true
 	}
 	if strict {
 		for _, path := range unknown {
-			problems = append(problems, problem(obj, path, v.unknownField(path)))
+			problems = append(problems, obj.Problem(path, v.unknownField(path)))
 		}
 	}
 	live, err := d.live(v, obj, old)
 	if err != nil {
-		return nil, append(problems, problem(obj, "", err.Error())), true
+		return nil, append(problems, obj.Problem("", err.Error())), true
 	}
 	merged, typed := d.apply(v, obj, live, sent)
 	if merged == nil {
@@ -91,7 +78,7 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 	problems = append(problems, uncovered(typed, invalid)...)
 	problems = append(problems, invalid...)
 	if err := d.store(v, merged); err != nil {
-		return nil, append(problems, problem(obj, "", err.Error())), true
+		return nil, append(problems, obj.Problem("", err.Error())), true
 	}
 	merged.SetManagedFields(nil)
 	merged.SetResourceVersion("")
@@ -195,9 +182,9 @@ func (d *crd) apply(v *compiled, obj *bundle.Object, live, sent *unstructured.Un
 		onto = &unstructured.Unstructured{}
 		onto.SetGroupVersionKind(obj.GVK)
 	}
-	merged, err := v.fields.Apply(onto.DeepCopy(), sent, fieldManager, true)
+	merged, err := v.fields.Apply(onto.DeepCopy(), sent, bundle.FieldManager, true)
 	if err != nil {
-		return nil, []bundle.Problem{problem(obj, "", err.Error())}
+		return nil, []bundle.Problem{obj.Problem("", err.Error())}
 	}
 	u, ok := merged.(*unstructured.Unstructured)
 	if !ok { // nothing to change
@@ -231,83 +218,4 @@ func withoutMetadata(u *unstructured.Unstructured) map[string]any {
 		}
 	}
 	return out
-}
-
-// validateCreate is apiextensions-apiserver's customResourceStrategy.Validate
-// (pkg/registry/customresource), whose package would bring in etcd's client,
-// and what the server's generic part asks of every new object.
-func (v *compiled) validateCreate(ctx context.Context, d *crd, u *unstructured.Unstructured) field.ErrorList {
-	meta, errs := metaOf(u)
-	if len(errs) == 0 {
-		errs = apivalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, d.namespaced(),
-			apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"), true)
-	}
-	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
-	errs = append(errs, v.validateScale(u)...)
-	errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	if v.rules != nil {
-		if blocked(errs) {
-			return append(errs, rulesUnchecked())
-		}
-		broken, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
-		errs = append(errs, broken...)
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return apivalidation.ValidateObjectMetaAccessor(meta, d.namespaced(), path.ValidatePathSegmentName, field.NewPath("metadata"))
-}
-
-// validateUpdate is customResourceStrategy.ValidateUpdate: what was wrong
-// before and was not touched is let pass (ratcheting).
-func (v *compiled) validateUpdate(ctx context.Context, d *crd, u, live *unstructured.Unstructured) field.ErrorList {
-	meta, errs := metaOf(u)
-	liveMeta, liveErrs := metaOf(live)
-	if len(errs) == 0 && len(liveErrs) == 0 {
-		errs = apivalidation.ValidateObjectMetaDeclaratively(ctx, operation.Update, meta, liveMeta, d.namespaced(), nil, field.NewPath("metadata"), true)
-	}
-	both := common.NewCorrelatedObject(u.Object, live.Object, &model.Structural{Structural: v.structural})
-	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, live.Object, v.schema, validation.WithRatcheting(both))...)
-	errs = append(errs, v.validateScale(u)...)
-	errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
-	if old := listtype.ValidateListSetsAndMaps(nil, v.structural, live.Object); len(old) == 0 {
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	}
-	if v.rules == nil {
-		return errs
-	}
-	if blocked(errs) {
-		return append(errs, rulesUnchecked())
-	}
-	broken, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, live.Object, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(both))
-	return append(errs, broken...)
-}
-
-func metaOf(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorList) {
-	meta := &metav1.ObjectMeta{}
-	raw, ok := u.Object["metadata"].(map[string]any)
-	if !ok {
-		return meta, nil
-	}
-	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(raw, meta); err != nil {
-		return nil, field.ErrorList{field.Invalid(field.NewPath("metadata"), "", err.Error())}
-	}
-	return meta, nil
-}
-
-// blocked tells whether CEL rules cannot be asked: what they look at may be
-// missing or of another type.
-func blocked(errs field.ErrorList) bool {
-	for _, err := range errs {
-		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return true
-		}
-	}
-	return false
-}
-
-func rulesUnchecked() *field.Error {
-	return &field.Error{Type: field.ErrorTypeInvalid, Detail: "the CRD's rules (x-kubernetes-validations) were not checked because of the other problems: correct those first"}
 }

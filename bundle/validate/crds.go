@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -25,11 +26,11 @@ import (
 )
 
 // crdScheme has the server's defaults and conversions of CRDs.
-var crdScheme = func() *kruntime.Scheme {
+var crdScheme = sync.OnceValue(func() *kruntime.Scheme {
 	s := kruntime.NewScheme()
 	install.Install(s)
 	return s
-}()
+})
 
 // CRDs are the CustomResourceDefinitions of a bundle, ready to check custom
 // resources against. It may be used by many goroutines at once.
@@ -78,15 +79,6 @@ func (c *CRDs) Has(gk schema.GroupKind) bool {
 // with that CRD itself.
 func (c *CRDs) Sound(gk schema.GroupKind) bool {
 	return c.Has(gk) && !c.byKind[gk].broken
-}
-
-// Namespaced tells whether objects of a kind live in namespaces; known is false
-// if no CRD of the bundle defines the kind.
-func (c *CRDs) Namespaced(gk schema.GroupKind) (namespaced, known bool) {
-	if !c.Has(gk) {
-		return false, false
-	}
-	return c.byKind[gk].namespaced(), true
 }
 
 // Unverified is "conversion webhook" where Check cannot say all that the server
@@ -145,13 +137,13 @@ func (c *CRDs) Warning(gvk schema.GroupVersionKind) string {
 // used. It is nil where not even the kind can be read.
 func compile(o *bundle.Object) (*crd, []bundle.Problem) {
 	if o.GVK.Version != "v1" {
-		return nil, []bundle.Problem{problem(o, "apiVersion", fmt.Sprintf("no supported Kubernetes serves %s; write apiextensions.k8s.io/v1", o.GVK.GroupVersion()))}
+		return nil, []bundle.Problem{o.Problem("apiVersion", fmt.Sprintf("no supported Kubernetes serves %s; write apiextensions.k8s.io/v1", o.GVK.GroupVersion()))}
 	}
 	d := &crd{object: o, v1: &apiextensionsv1.CustomResourceDefinition{}}
 	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(o.Content.Object, d.v1); err != nil {
-		return nil, []bundle.Problem{problem(o, "", "read as a CustomResourceDefinition: "+err.Error())}
+		return nil, []bundle.Problem{o.Problem("", "read as a CustomResourceDefinition: "+err.Error())}
 	}
-	crdScheme.Default(d.v1)
+	crdScheme().Default(d.v1)
 	// What the server does before it validates a new one.
 	d.v1.Status = apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{}}
 	if s := d.storage(); s != "" {
@@ -164,9 +156,9 @@ func compile(o *bundle.Object) (*crd, []bundle.Problem) {
 	}
 
 	internal := &apiextensions.CustomResourceDefinition{}
-	if err := crdScheme.Convert(d.v1, internal, nil); err != nil {
+	if err := crdScheme().Convert(d.v1, internal, nil); err != nil {
 		d.broken = true
-		return d, []bundle.Problem{problem(o, "", "read as a CustomResourceDefinition: "+err.Error())}
+		return d, []bundle.Problem{o.Problem("", "read as a CustomResourceDefinition: "+err.Error())}
 	}
 	var problems []bundle.Problem
 	for _, err := range crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal) {

@@ -24,7 +24,7 @@ func crdsOf(t *testing.T, files ...string) []*apiextensionsv1.CustomResourceDefi
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
-		b, err := read.Bundle(t.Context(), read.Options{Files: []string{file}, IgnoreForeignStates: true})
+		b, err := read.Bundle(t.Context(), read.Options{Files: []string{file}, IgnoreNonKubernetesStates: true})
 		if err != nil {
 			t.Logf("%s: %v", file, err)
 			continue

@@ -60,7 +60,7 @@ func Offline(objs []*bundle.Object, o Options) (problems, warnings []bundle.Prob
 func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs) (problems, warnings []bundle.Problem) {
 	if crds.Has(obj.GVK.GroupKind()) {
 		if why := crds.Warning(obj.GVK); why != "" {
-			warnings = append(warnings, problem(obj, "apiVersion", why))
+			warnings = append(warnings, obj.Problem("apiVersion", why))
 		}
 		_, problems, _ := crds.Check(context.Background(), obj, obj.Content, nil, true)
 		return problems, warnings
@@ -68,17 +68,17 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	typed := known(obj.GVK)
 	model := doc.Kinds[published.Key(obj.GVK)]
 	if typed == nil && model == "" {
-		return nil, []bundle.Problem{problem(obj, "apiVersion", unknownKind(doc, obj.GVK, minor))}
+		return nil, []bundle.Problem{obj.Problem("apiVersion", unknownKind(doc, obj.GVK, minor))}
 	}
 	if why := notServed(typed, obj.GVK, minor); why != "" {
-		return []bundle.Problem{problem(obj, "apiVersion", why)}, nil
+		return []bundle.Problem{obj.Problem("apiVersion", why)}, nil
 	}
 	if why := discouraged(doc, typed, obj.GVK, minor); why != "" {
-		warnings = append(warnings, problem(obj, "apiVersion", why))
+		warnings = append(warnings, obj.Problem("apiVersion", why))
 	}
 	content, err := copied(obj.Content)
 	if err != nil {
-		return []bundle.Problem{problem(obj, "", "write it as JSON: "+err.Error())}, warnings
+		return []bundle.Problem{obj.Problem("", "write it as JSON: "+err.Error())}, warnings
 	}
 	w := &walker{doc: doc, obj: obj}
 	if model != "" {

@@ -42,7 +42,7 @@ func (a asker) ask(ctx context.Context, u *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.apply(ctx, u, m.Resource.Resource, fieldManager, m.Scope.Name() == meta.RESTScopeNameNamespace, true)
+	_, err = a.apply(ctx, u, m.Resource.Resource, bundle.FieldManager, m.Scope.Name() == meta.RESTScopeNameNamespace, true)
 	return err
 }
 

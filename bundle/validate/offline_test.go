@@ -196,7 +196,7 @@ func TestOfflineRealBundles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			objs := readObjects(t, read.Options{Files: []string{filled}, IgnoreForeignStates: true})
+			objs := readObjects(t, read.Options{Files: []string{filled}, IgnoreNonKubernetesStates: true})
 			crds, problems := Compile(objs)
 			more, warnings, err := Offline(objs, Options{CRDs: crds})
 			if err != nil {

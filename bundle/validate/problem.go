@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,15 +23,6 @@ func decode(data []byte) (map[string]any, error) {
 	return out, err
 }
 
-// problem is about the field of o at path, "" for all of it.
-func problem(o *bundle.Object, path, message string) bundle.Problem {
-	p := bundle.Problem{Source: o.Source, ID: o.ID, Path: path, Message: message}
-	if path != "" {
-		p.Source.Line = o.Line(path)
-	}
-	return p
-}
-
 // fieldProblem turns the server's own kind of error into ours.
 func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 	path := strings.TrimPrefix(err.Field, ".")
@@ -38,10 +30,10 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 		path = ""
 	}
 	if err.Type == field.ErrorTypeRequired && err.Detail == "" {
-		return problem(o, path, "is required and missing")
+		return o.Problem(path, "is required and missing")
 	}
 	if err.BadValue == nil && err.Type == field.ErrorTypeInvalid {
-		return problem(o, path, err.Detail)
+		return o.Problem(path, err.Detail)
 	}
 	// The schema's messages begin with the path once more.
 	detail := strings.TrimPrefix(strings.TrimPrefix(err.Detail, err.Field), " in body ")
@@ -50,19 +42,19 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 	if err.Type == field.ErrorTypeTypeInvalid && strings.HasSuffix(detail, ": "+value) {
 		detail = strings.TrimSuffix(detail, ": "+value)
 		if is, ok := err.BadValue.(string); ok && jsonTypes[is] {
-			return problem(o, path, fmt.Sprintf("%s, not %s", detail, err.BadValue))
+			return o.Problem(path, fmt.Sprintf("%s, not %s", detail, err.BadValue))
 		}
-		return problem(o, path, fmt.Sprintf("%s, which %s is not", detail, value))
+		return o.Problem(path, fmt.Sprintf("%s, which %s is not", detail, value))
 	}
 	if inner, after, ok := quotedPath(detail); ok && path == "" {
-		return problem(o, inner, after)
+		return o.Problem(inner, after)
 	}
 	if kind := reflect.Indirect(reflect.ValueOf(err.BadValue)).Kind(); kind == reflect.Struct {
-		return problem(o, path, detail) // of Go; it says nothing to people
+		return o.Problem(path, detail) // of Go; it says nothing to people
 	}
 	short := *err
 	short.Detail = detail
-	return problem(o, path, short.ErrorBody())
+	return o.Problem(path, short.ErrorBody())
 }
 
 // jsonTypes are what the schema validator gives as the bad value where it means
@@ -78,18 +70,18 @@ func quotedPath(detail string) (path, rest string, ok bool) {
 }
 
 // gotValue is how structured-merge-diff shows a value: as a Go pointer.
-var gotValue = regexp.MustCompile(`^expected (\S+), got &value\..*$`)
+var gotValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^expected (\S+), got &value\..*$`) })
 
 // typedProblems are those of an object that server-side apply cannot read.
 func typedProblems(o *bundle.Object, err error) []bundle.Problem {
 	var list typed.ValidationErrors
 	if !errors.As(err, &list) {
-		return []bundle.Problem{problem(o, "", err.Error())}
+		return []bundle.Problem{o.Problem("", err.Error())}
 	}
 	var problems []bundle.Problem
 	for _, e := range list {
-		message := gotValue.ReplaceAllString(e.ErrorMessage, "must be of type $1")
-		problems = append(problems, problem(o, strings.TrimPrefix(e.Path, "."), message))
+		message := gotValue().ReplaceAllString(e.ErrorMessage, "must be of type $1")
+		problems = append(problems, o.Problem(strings.TrimPrefix(e.Path, "."), message))
 	}
 	return problems
 }

@@ -69,7 +69,7 @@ func (s server) define(t *testing.T) {
 	t.Helper()
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	for _, o := range readObjects(t, read.Options{Files: []string{"testdata/crds.yaml"}}) {
-		if _, err := s.apply(t.Context(), o.Content, gvr.Resource, fieldManager, false, false); err != nil {
+		if _, err := s.apply(t.Context(), o.Content, gvr.Resource, bundle.FieldManager, false, false); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
@@ -116,7 +116,7 @@ func TestCheckIsTheServer(t *testing.T) {
 				}
 			}
 			stored, problems, _ := crds.Check(t.Context(), o, content, live, true)
-			answer, err := s.apply(t.Context(), content, resource, fieldManager, namespaced, true)
+			answer, err := s.apply(t.Context(), content, resource, bundle.FieldManager, namespaced, true)
 			if err != nil {
 				sameFields(t, problems, err)
 				return

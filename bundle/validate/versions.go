@@ -73,7 +73,7 @@ type (
 
 // known is a new object of a kind's Go type, or nil.
 func known(gvk schema.GroupVersionKind) runtime.Object {
-	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme} {
+	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
 		if obj, err := s.New(gvk); err == nil && isRoot(obj) {
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
 			return obj
@@ -124,7 +124,7 @@ func instead(gvk schema.GroupVersionKind, minor int) string {
 // servedVersion is the best version of a kind that a server of 1.minor serves.
 func servedVersion(gk schema.GroupKind, minor int) string {
 	best := ""
-	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme} {
+	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
 		for _, gv := range s.VersionsForGroupKind(gk) {
 			typed := known(gv.WithKind(gk.Kind))
 			if typed == nil || gv.Version == runtime.APIVersionInternal {

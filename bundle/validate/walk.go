@@ -23,7 +23,7 @@ type walker struct {
 }
 
 func (w *walker) tell(path, format string, args ...any) {
-	w.problems = append(w.problems, problem(w.obj, path, fmt.Sprintf(format, args...)))
+	w.problems = append(w.problems, w.obj.Problem(path, fmt.Sprintf(format, args...)))
 }
 
 func (w *walker) value(path string, v any, t *published.Type) {

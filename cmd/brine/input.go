@@ -38,7 +38,7 @@ func (in *input) read(ctx context.Context, s streams) (*bundle.Bundle, error) {
 	}
 	return read.Bundle(ctx, read.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.in, InputFormat: in.format,
-		AllowGenerateName: in.generate, IgnoreForeignStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
+		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
 	})
 }
 
