@@ -14,6 +14,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/diff"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -130,7 +131,7 @@ func (b *Saved) Drift(now *Saved) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Options)) {
 		if b.Options[name] != now.Options[name] {
-			moved = append(moved, fmt.Sprintf("--%s: the plan was made with %q, this is %q", name, b.Options[name], now.Options[name]))
+			moved = append(moved, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), b.Options[name], now.Options[name]))
 		}
 	}
 	was, is := b.Inventory, now.Inventory

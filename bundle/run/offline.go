@@ -2,7 +2,7 @@ package run
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
 	"brine/bundle"
@@ -11,6 +11,7 @@ import (
 	"brine/bundle/preview"
 	"brine/bundle/read"
 	"brine/bundle/ready"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/sls"
 	"brine/bundle/validate"
@@ -78,7 +79,7 @@ func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion
 
 func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if r.Planning.Destroy {
-		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("--dry-run=client has nothing to destroy: what an inventory holds, only the cluster knows; use --dry-run=server")}}
+		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New(remedy.DryRun + "=client cannot preview a destroy, because only the cluster knows the members of the inventory: use " + remedy.DryRun + "=server")}}
 	}
 	c, err := r.checkOffline(kubernetesVersion)
 	r.record.Secrets.Bundle(r.bundle.Objects)

@@ -10,6 +10,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/write"
 )
@@ -54,8 +55,8 @@ func (r *run) sameBundle() error {
 		}
 	}
 	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
-		"inventory %s/%s, named after the bundle's file, holds %s, none of which this bundle has, so all would be pruned: if it is the same bundle say so with --name=%s, otherwise choose another name",
-		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), r.inv.Name)})
+		"inventory %s/%s, named after the bundle's file, contains %s, and none of them is in this bundle: all would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), remedy.Name, r.inv.Name)})
 }
 
 // readInOwnVersion reads again, one by one, objects of a kind that the bundle

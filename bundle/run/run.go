@@ -21,6 +21,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/preview"
 	"brine/bundle/ready"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/validate"
 	"brine/bundle/write"
@@ -177,8 +178,8 @@ func (r *run) load(ctx context.Context) error {
 	}
 	r.inv = inv
 	if !r.Planning.Destroy && inv.OnlyAuxiliary() {
-		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, though other parts of the inventory are there: members that only it named are not known, and not pruned; \"brine inventory repair --inventory %s/%s\" finds them",
-			inv.Namespace, inv.Name, inv.Namespace, inv.Name))
+		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %q finds them",
+			inv.Namespace, inv.Name, remedy.RepairInventory(inv.Namespace, inv.Name)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle/plan"
 	"brine/bundle/preview"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 )
 
@@ -60,7 +61,7 @@ func (r *run) otherOptions() {
 	now := r.deciding()
 	for _, name := range slices.Sorted(maps.Keys(r.RevisionOptions)) {
 		if was := r.RevisionOptions[name]; was != now[name] {
-			r.record.Warn(fmt.Sprintf("the revision was applied with --%s=%s, this run has --%s=%s", name, was, name, now[name]))
+			r.record.Warn(fmt.Sprintf("the revision was applied with %s=%s, this run has %s=%s", remedy.Flag(name), was, remedy.Flag(name), now[name]))
 		}
 	}
 }
@@ -94,7 +95,7 @@ func (r *run) unmoved(in *plan.SavedCluster, p *plan.Plan, results []preview.Res
 	if len(moved) == 0 {
 		return nil
 	}
-	s := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the plan holds no longer, and nothing was changed: make a new one with --plan-out")}}
+	s := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut)}}
 	for _, m := range moved {
 		s.Errors = append(s.Errors, errors.New(m))
 	}

@@ -7,6 +7,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 )
 
 // Explain adds to the server's answer what the user can do: the remedy of a
@@ -25,7 +26,7 @@ func Explain(s *plan.Step, err error) error {
 		for _, m := range managers {
 			parts = append(parts, fmt.Sprintf("%s owns %s", m, strings.Join(byManager[m], ", ")))
 		}
-		return &answer{err: err, text: fmt.Sprintf("conflict: %s: take the fields with --force-conflicts, move them with --take-over-from, or leave them out of the bundle", strings.Join(parts, "; "))}
+		return &answer{err: err, text: fmt.Sprintf("conflict: %s. Take the fields with %s, move them with %s, or remove them from the bundle", strings.Join(parts, "; "), remedy.ForceConflicts, remedy.TakeOverFrom)}
 	}
 	text := cluster.Message(err)
 	if hint := lineOf(s.Object, text); hint != "" {
@@ -56,5 +57,5 @@ func lineOf(o *bundle.Object, text string) string {
 
 // needsRecreate says what the user can do about an immutable field.
 func needsRecreate(s *plan.Step, err error) error {
-	return fmt.Errorf("%w; to have it deleted and created anew, annotate it with %s: recreate, or use --recreate=%s", err, bundle.OnImmutable, s.ID.GroupKind)
+	return fmt.Errorf("%w. To have it deleted and created anew, annotate it with %s: recreate, or use %s=%s", err, bundle.OnImmutable, remedy.Recreate, s.ID.GroupKind)
 }

@@ -72,7 +72,7 @@ func TestSavedPlan(t *testing.T) {
 				run.did(t, "ConfigMap", "gone", plan.Pruned)
 				return
 			}
-			s.apply(text, append([]string{"--plan", file}, test.flags...)...).want(t, 3).prints(t, "holds no longer", test.moved)
+			s.apply(text, append([]string{"--plan", file}, test.flags...)...).want(t, 3).prints(t, "out of date", test.moved)
 			if applied != nil {
 				s.exists("v1/configmaps", "gone")
 			}
@@ -100,7 +100,7 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 	away := *s
 	p := other.Proxy(t, clustertest.ProxyOptions{})
 	away.kubeconfig = p.Kubeconfig
-	away.apply(text, "--plan", file).want(t, 3).prints(t, "holds no longer", "the cluster: the plan is for the one whose Namespace kube-system has the uid")
+	away.apply(text, "--plan", file).want(t, 3).prints(t, "out of date", "the cluster: the plan is for the one whose Namespace kube-system has the uid")
 	away.preview(text, "--plan", file, "--plan-out", file+".new").want(t, 3)
 
 	// One that does not say, as older versions wrote it, is refused.
