@@ -106,7 +106,7 @@ func (e *scheduler) follow(n *node) {
 	n.Action = plan.Detached
 	for _, edge := range e.dependents[n.index] {
 		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
-			d.Follow(n.Step, strings.TrimPrefix(edge.need.Reason, "goes before: "))
+			d.Follow(n.Step, strings.TrimPrefix(edge.need.Reason, "must be deleted first: "))
 			e.follow(d)
 		}
 	}

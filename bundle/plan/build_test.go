@@ -336,7 +336,7 @@ func flags(p *Plan, s *Step) string {
 	flag("Terminating", s.Terminating != nil)
 	flag("may be recreated", s.Recreate)
 	flag("blocked", s.Blocked != "")
-	flag("stays", s.Kept)
+	flag("kept", s.Kept)
 	flag("shared", s.Shared)
 	flag(fmt.Sprint("priority ", s.Priority), s.Priority > 0)
 	if len(all) == 0 {

@@ -87,7 +87,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	case owner != g.Inventory && owner != "":
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it belongs to inventory %q", owner)}
 	case owner == "" && !asked:
-		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " is gone: it is no longer ours to delete"}
+		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " was removed: it no longer belongs to this inventory"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
@@ -123,5 +123,5 @@ func (s *Step) Follow(on *Step, reason string) {
 	if on.Action == Detached {
 		s.Action = Detached
 	}
-	s.Reason = fmt.Sprintf("%s stays and needs it (%s)", bundle.Name(on.ID), reason)
+	s.Reason = fmt.Sprintf("%s is kept and needs it (%s)", bundle.Name(on.ID), reason)
 }

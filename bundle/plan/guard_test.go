@@ -47,7 +47,7 @@ func TestGuard(t *testing.T) {
 		want       string
 	}{
 		{"ours", mine(owned), bundle.Contents{}, nil, "pruned"},
-		{"nobody's", mine("labels: {}"), bundle.Contents{}, nil, "detached: its annotation config.k8s.io/owning-inventory is gone"},
+		{"nobody's", mine("labels: {}"), bundle.Contents{}, nil, "detached: its annotation config.k8s.io/owning-inventory was removed"},
 		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, nil, `detached: it belongs to inventory "other"`},
 		{"kept by cli-utils' annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, nil, "detached: cli-utils.sigs.k8s.io/on-remove: keep"},
 		{"kept by the lifecycle's annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, client.lifecycle.config.k8s.io/deletion: detach}"), bundle.Contents{}, nil, "detached: client.lifecycle.config.k8s.io/deletion: detach"},
@@ -63,17 +63,17 @@ func TestGuard(t *testing.T) {
 		{"a namespace in use", namespace, bundle.Contents{}, func(g *Guard) { g.Namespaces = map[string]string{"held": "Pod held/p"} }, "skipped: still in use by Pod held/p"},
 		{"the inventory's namespace", namespace, bundle.Contents{}, func(g *Guard) { g.Home = "held" }, "skipped: it holds the inventory itself"},
 		{"the inventory's namespace, destroyed", namespace, bundle.Contents{}, func(g *Guard) { g.Home, g.Options.Destroy = "held", true }, "pruned"},
-		{"a namespace with unmanaged objects", namespace, theirs, nil, "skipped stays: contains objects outside this inventory: Secret held/theirs"},
-		{"a namespace that cannot be read", namespace, blind, nil, "skipped stays: may contain objects outside this inventory: cannot read secrets (no right to list them)"},
+		{"a namespace with unmanaged objects", namespace, theirs, nil, "skipped kept: contains objects outside this inventory: Secret held/theirs"},
+		{"a namespace that cannot be read", namespace, blind, nil, "skipped kept: may contain objects outside this inventory: cannot read secrets (no right to list them)"},
 		{"forced", namespace, theirs, func(g *Guard) { g.Options.ForceNamespaces = true }, "pruned"},
 		{"forced blindly", namespace, blind, func(g *Guard) { g.Options.ForceNamespaces = true }, "pruned"},
 		{"forced, and in use", namespace, theirs, func(g *Guard) {
 			g.Options.ForceNamespaces, g.Namespaces = true, map[string]string{"held": "Pod held/p"}
 		}, "skipped: still in use"},
-		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, namespace)): true} }, "skipped stays"},
+		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, namespace)): true} }, "skipped kept"},
 		{"a CRD without resources", crd, bundle.Contents{}, nil, "pruned"},
-		{"a CRD with unmanaged resources", crd, theirs, nil, "skipped stays: contains objects outside this inventory"},
-		{"a CRD that cannot be read", crd, blind, nil, "skipped stays: may contain"},
+		{"a CRD with unmanaged resources", crd, theirs, nil, "skipped kept: contains objects outside this inventory"},
+		{"a CRD that cannot be read", crd, blind, nil, "skipped kept: may contain"},
 		{"a CRD in use", crd, bundle.Contents{}, func(g *Guard) {
 			g.Kinds = map[schema.GroupKind]string{{Group: "example.com", Kind: "Thing"}: "Thing.example.com a"}
 		}, "skipped: still in use by Thing.example.com a"},
@@ -87,7 +87,7 @@ func TestGuard(t *testing.T) {
 			live := object(t, c.live)
 			v := g.Decide(idOf(live), live, c.holds)
 			got := string(v.Action)
-			for word, is := range map[string]bool{" stays": v.Kept, " shared": v.Shared} {
+			for word, is := range map[string]bool{" kept": v.Kept, " shared": v.Shared} {
 				if is {
 					got += word
 				}

@@ -51,7 +51,7 @@ func (in *Input) prune(p *Plan) {
 		switch err := in.Unknown[id]; {
 		case live == nil && err != nil:
 			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Kept: !in.Options.NoPrune,
-				Reason: "whether it is still there cannot be known: " + err.Error()})
+				Reason: "it may still exist, but cannot be read: " + err.Error()})
 			continue
 		case live == nil:
 			if _, ok := in.Inventory.Members[id]; ok {
@@ -61,7 +61,7 @@ func (in *Input) prune(p *Plan) {
 		}
 		if twin, err := in.unknownTwin(id); err != nil {
 			steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Skipped, Kept: !in.Options.NoPrune, Reason: fmt.Sprintf(
-				"whether it is the same object as %s cannot be known: %v", bundle.Name(twin), err)})
+				"it may be the same object as %s, which cannot be read: %v", bundle.Name(twin), err)})
 			continue
 		}
 		v := p.Guard.Decide(id, live, in.Contents[id])
@@ -142,7 +142,7 @@ func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 	for _, s := range steps {
 		if by, ok := needed[s.ID]; ok && s.Action == Pruned {
 			s.Action, s.Reason = Skipped, "still needed by "+bundle.Name(by)
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is not in the bundle any more, but %s depends on it: it stays", bundle.Name(s.ID), bundle.Name(by)))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is not in the bundle any more, but %s depends on it: it is kept", bundle.Name(s.ID), bundle.Name(by)))
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
 			dependent := steps[e.From]
-			need := Need{Step: at[e.From], Want: order.Ready, Reason: "goes before: " + e.Reason, Weak: e.Weak}
+			need := Need{Step: at[e.From], Want: order.Ready, Reason: "must be deleted first: " + e.Reason, Weak: e.Weak}
 			s.Needs = append(s.Needs, need)
 			if dependent.Action != Pruned && s.Follows(need) {
 				s.Follow(dependent, e.Reason)
@@ -199,13 +199,13 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			}
 			for i := range p.Steps[first:] {
 				if p.Steps[first+i] != s && !named[first+i] {
-					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "goes before: the namespace holds the inventory", Timing: true})
+					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "must be deleted first: the namespace holds the inventory", Timing: true})
 				}
 			}
 			continue
 		}
 		for _, service := range services {
-			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: "goes before: namespaces hang while an APIService is not available", Weak: true, Timing: true})
+			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: "must be deleted first: namespaces hang while an APIService is not available", Weak: true, Timing: true})
 		}
 	}
 }

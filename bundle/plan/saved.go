@@ -50,7 +50,7 @@ func (c *SavedCluster) moved(now *SavedCluster) string {
 	case !c.Known():
 		return "the cluster: the plan does not say which one it is for"
 	case !now.Known(), c.UID != "" && now.UID == "", c.UID == "" && now.CA == "":
-		return "the cluster: whether it is the one that the plan is for cannot be known: the right to get Namespace kube-system is missing"
+		return "the cluster: it cannot be compared with that of the plan: the right to get Namespace kube-system is missing"
 	case c.UID != "" && c.UID != now.UID:
 		return fmt.Sprintf("the cluster: the plan is for the one whose Namespace kube-system has the uid %s, this one's has %s", c.UID, now.UID)
 	case c.CA != "" && now.CA != "" && c.CA != now.CA:
@@ -139,7 +139,7 @@ func (b *Saved) Drift(now *Saved) []string {
 	case was.Namespace != is.Namespace || was.Name != is.Name || was.ID != is.ID:
 		return append(moved, fmt.Sprintf("the inventory: the plan is for %s/%s (%s), this is %s/%s (%s)", was.Namespace, was.Name, was.ID, is.Namespace, is.Name, is.ID))
 	case was.Members != is.Members:
-		moved = append(moved, "the inventory: its members are not those that the plan saw")
+		moved = append(moved, "the inventory: its members have changed since the plan was made")
 	}
 	steps := map[bundle.ID]SavedStep{}
 	for _, s := range now.Steps {
@@ -164,20 +164,20 @@ func (b *Saved) Drift(now *Saved) []string {
 func (s *SavedStep) moved(now SavedStep, ok bool) string {
 	switch {
 	case !ok:
-		return fmt.Sprintf("was to be %s, and now there is nothing to do with it", s.Action)
+		return fmt.Sprintf("the plan says %s, and now nothing is to be done", s.Action)
 	case s.UID == "" && now.UID != "":
-		return "was not there, and is there now"
+		return "did not exist, and exists now"
 	case s.UID != "" && now.UID == "":
-		return "was there, and is gone"
+		return "existed, and does not exist any more"
 	case s.UID != now.UID:
-		return "is not the object that the plan saw: it was deleted and created anew"
+		return "was deleted and recreated since the plan was made"
 	case s.Action != now.Action:
-		return fmt.Sprintf("was to be %s, and would be %s now%s", s.Action, now.Action, fields(now.Changes))
+		return fmt.Sprintf("the plan says %s, and now it would be %s%s", s.Action, now.Action, fields(now.Changes))
 	case s.Kind == "Secret" && s.Group == "" && s.Action != Unchanged && s.ResourceVersion != now.ResourceVersion:
-		return fmt.Sprintf("was changed since: the plan saw version %s, this is %s", s.ResourceVersion, now.ResourceVersion)
+		return fmt.Sprintf("has changed since the plan was made: version %s then, %s now", s.ResourceVersion, now.ResourceVersion)
 	}
 	if differ := differing(s.Changes, now.Changes); len(differ) > 0 {
-		return "would be changed in another way than the plan says" + fields(differ)
+		return "would change in another way than the plan says" + fields(differ)
 	}
 	return ""
 }

@@ -267,7 +267,7 @@ func TestWhy(t *testing.T) {
 			late:   `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a, uid: api}, spec: {service: {namespace: prod, name: adapter}}}`,
 			others: []string{`{apiVersion: v1, kind: Service, metadata: {name: adapter, namespace: prod, uid: adapter}, spec: {selector: {tier: api, app: none}}}`},
 			want: []string{
-				"APIService: nobody has tried to reach its service yet", "Service prod/adapter: 0 of 0 endpoints ready",
+				"APIService: the API server has not tried to reach its service yet", "Service prod/adapter: 0 of 0 endpoints ready",
 				"Service prod/adapter: no Pod matches its selector app=none,tier=api",
 			},
 		},

@@ -129,7 +129,7 @@ func apiService(o object) Status {
 	case ok && c.status == "True", !ok && o.field("spec", "service") == nil:
 		return Status{State: Ready}
 	case !ok:
-		return notReady("nobody has tried to reach its service yet")
+		return notReady("the API server has not tried to reach its service yet")
 	}
 	return notReady("%s", c.String())
 }

@@ -15,7 +15,7 @@ func pod(o object) Status {
 	case "Failed":
 		return failed("%s", podFailure(o))
 	case "":
-		return notReady("nobody has taken it up yet")
+		return notReady("no scheduler or kubelet has updated its status yet")
 	case "Running":
 		if c, ok := o.condition("Ready"); ok && c.status == "True" {
 			return Status{State: Ready}

@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 		{"a CRD whose names are taken", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}, status: {conditions: [{type: Established, status: "True"}, {type: NamesAccepted, status: "False", reason: PluralConflict, message: '"as" is already in use'}]}}`,
 			Failed, `NamesAccepted=False PluralConflict: "as" is already in use`},
 
-		{"an APIService nobody tried", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s, namespace: prod}}}`, NotReady, "nobody has tried to reach its service yet"},
+		{"an APIService nobody tried", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s, namespace: prod}}}`, NotReady, "the API server has not tried to reach its service yet"},
 		{"an APIService without endpoints", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s, namespace: prod}}, status: {conditions: [{type: Available, status: "False", reason: MissingEndpoints, message: 'endpoints for service/s in "n" have no addresses with port name "https"'}]}}`,
 			NotReady, `Available=False MissingEndpoints: endpoints for service/s in "n" have no addresses with port name "https"`},
 		{"an available APIService", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s, namespace: prod}}, status: {conditions: [{type: Available, status: "True", reason: Passed}]}}`, Ready, ""},

@@ -128,7 +128,7 @@ func TestOfPods(t *testing.T) {
 		want   State
 		reason string
 	}{
-		{"nobody has seen it", `{}`, NotReady, "nobody has taken it up yet"},
+		{"nobody has seen it", `{}`, NotReady, "no scheduler or kubelet has updated its status yet"},
 		{"runs and is ready", `{phase: Running, conditions: [{type: Ready, status: "True"}]}`, Ready, ""},
 		{"has done its work", `{phase: Succeeded, conditions: [{type: Ready, status: "False", reason: PodCompleted}]}`, Ready, ""},
 		{"was evicted", `{phase: Failed, reason: Evicted, message: 'The node was low on resource: memory.'}`, Failed, "phase is Failed, Evicted: The node was low on resource: memory."},

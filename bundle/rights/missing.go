@@ -58,7 +58,7 @@ func held(ctx context.Context, c *cluster.Client, rights []Right) (map[Right]boo
 		group.Go(func() error {
 			allowed, err := ask(ctx, c, r)
 			if err != nil {
-				return fmt.Errorf("ask whether we may %s: %w", r, err)
+				return fmt.Errorf("check for the right to %s: %w", r, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -37,14 +37,14 @@ func TestSavedPlan(t *testing.T) {
 			patch(s, "apps/v1/deployments", "web", `{"status":{"observedGeneration":1,"replicas":1,"conditions":[{"type":"Seen","status":"True"}]}}`, "status")
 		}},
 		{name: "a field that is not ours moved", live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"metadata":{"annotations":{"seen":"x"}}}`) }},
-		{name: "our field moved", flags: []string{"--force-conflicts"}, moved: "/a: would be changed in another way than the plan says: data.key",
+		{name: "our field moved", flags: []string{"--force-conflicts"}, moved: "/a: would change in another way than the plan says: data.key",
 			live: func(s *fixture) { patch(s, "v1/configmaps", "a", `{"data":{"key":"other"}}`) }},
-		{name: "a secret moved", moved: "/s: was changed since", live: func(s *fixture) { patch(s, "v1/secrets", "s", `{"data":{"more":"aGk="}}`) }},
-		{name: "what was to be created is there", moved: "/b: was not there, and is there now",
+		{name: "a secret moved", moved: "/s: has changed since", live: func(s *fixture) { patch(s, "v1/secrets", "s", `{"data":{"more":"aGk="}}`) }},
+		{name: "what was to be created is there", moved: "/b: did not exist, and exists now",
 			live: func(s *fixture) {
 				s.create("v1/configmaps", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {ns}}\n")
 			}},
-		{name: "another object of the name", moved: "/a: is not the object that the plan saw", live: func(s *fixture) {
+		{name: "another object of the name", moved: "/a: was deleted and recreated since", live: func(s *fixture) {
 			if err := s.resources("v1/configmaps").Namespace(s.ns).Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
 				s.Fatal(err)
 			}

@@ -123,7 +123,7 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	}
 	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
 	if err != nil {
-		return false, fmt.Errorf("look for remainders of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
+		return false, fmt.Errorf("look for auxiliary objects of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
 	}
 	return len(items) > 0, nil
 }

@@ -165,7 +165,7 @@ func (inv *Inventory) loadObject() error {
 		return fmt.Errorf("ConfigMap %s/%s is there but is no inventory: it has no label %s; choose another name for the inventory",
 			inv.Namespace, inv.Name, inventory.Label)
 	case inv.ID != "" && inv.ID != id:
-		return fmt.Errorf("its id is %q, not the %q that was asked for: it belongs to something else", id, inv.ID)
+		return fmt.Errorf("its id is %q, not %q: it belongs to another inventory", id, inv.ID)
 	}
 	inv.ID = id
 	data, _, err := unstructured.NestedStringMap(inv.object.Object, "data")
