@@ -37,7 +37,7 @@ func (e *scheduler) clock() {
 	if e.Heartbeat > 0 && now.Sub(e.reported) > e.Heartbeat {
 		e.reported = now
 		if pending := e.pending(); len(pending) > 0 {
-			e.Record.Emit(report.Event{Type: report.Heartbeat, Pending: pending})
+			e.Record.Emit(report.Heartbeat{Pending: pending})
 		}
 	}
 }

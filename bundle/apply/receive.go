@@ -22,7 +22,7 @@ func (e *scheduler) receive(m any) {
 	case retried:
 		m.node.Result.Reason = ""
 		m.node.Uncertain = m.node.Uncertain || !cluster.Refused(m.err)
-		e.Record.Emit(report.Event{Type: report.Retrying, Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
+		e.Record.Emit(report.Retrying{Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
 		e.probed(m)
 	case cluster.Seen:
@@ -79,7 +79,7 @@ func (e *scheduler) acted(w written) {
 		if w.Action == plan.Detached && n.Action == plan.Pruned {
 			e.follow(n)
 		}
-		e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
+		e.Record.Emit(report.Acted{Object: n.Result})
 		if w.Gone {
 			e.settle(n)
 			return
@@ -94,7 +94,7 @@ func (e *scheduler) acted(w written) {
 		d := e.Record.Secrets.Diff(w.Before, n.stored)
 		n.Result.Diff, n.Result.Changes = d.Unified, d.Changes
 	}
-	e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
+	e.Record.Emit(report.Acted{Object: n.Result})
 	n.applied = true
 	e.meet(n, order.Applied)
 	e.assess(n, n.stored)

@@ -187,7 +187,7 @@ func (e *scheduler) advance() bool {
 		}
 		e.set(n, acting)
 		n.Result.StartedAt = e.Record.Seconds()
-		e.Record.Emit(report.Event{Type: report.Acting, Object: n.Result})
+		e.Record.Emit(report.Acting{Object: n.Result})
 		go func() {
 			o := e.Writer.Do(context.WithValue(e.requests, nodeKey{}, n), n.Step)
 			e.messages <- written{n, o}

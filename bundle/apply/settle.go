@@ -19,7 +19,7 @@ func (e *scheduler) settleUnchanged(n *node) {
 	if r, err := e.Client.Resource(n.GVK); err == nil {
 		n.resource = r
 	}
-	e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result})
+	e.Record.Emit(report.Acted{Object: n.Result})
 	e.meet(n, order.Applied)
 	e.assess(n, n.Live)
 }
@@ -72,7 +72,7 @@ func (e *scheduler) settle(n *node) {
 	}
 	if waited {
 		e.reported = time.Now()
-		e.Record.Emit(report.Event{Type: report.BecameReady, Object: n.Result})
+		e.Record.Emit(report.BecameReady{Object: n.Result})
 	}
 	e.meet(n, order.Ready)
 }

@@ -26,9 +26,9 @@ func (e *scheduler) end(n *node, action plan.Action, reason string) {
 	n.Result.Reason = reason
 	e.Record.Settled()
 	if action != "" {
-		e.Record.Emit(report.Event{Type: report.Acted, Object: n.Result, Reason: reason, Error: n.Result.Error})
+		e.Record.Emit(report.Acted{Object: n.Result})
 	} else if !reportedFailed {
-		e.Record.Emit(report.Event{Type: report.NotReady, Object: n.Result, Reason: reason})
+		e.Record.Emit(report.NotReady{Object: n.Result, Reason: reason})
 	}
 }
 

@@ -83,7 +83,7 @@ func (e *scheduler) progress(n *node, status ready.Status) {
 	n.reason = status.Reason
 	n.Result.Reason = status.Reason
 	e.reported = time.Now()
-	e.Record.Emit(report.Event{Type: report.Waiting, Object: n.Result, Reason: status.Reason})
+	e.Record.Emit(report.Waiting{Object: n.Result, Reason: status.Reason})
 }
 
 // observe judges an object that a watch, or a GET, has seen.
@@ -128,7 +128,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 			n.reason = status.Reason
 			n.Result.Reason = status.Reason
 			e.reported = time.Now()
-			e.Record.Emit(report.Event{Type: report.NotReady, Object: n.Result, Reason: status.Reason})
+			e.Record.Emit(report.NotReady{Object: n.Result, Reason: status.Reason})
 		}
 		n.reason = status.Reason
 	default:

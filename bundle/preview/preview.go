@@ -168,7 +168,7 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		o.Diff, o.Changes = d.Unified, d.Changes
 	}
 	rec.Settled()
-	rec.Emit(report.Event{Type: report.Acted, Object: o, Reason: o.Reason, Error: o.Error})
+	rec.Emit(report.Acted{Object: o})
 }
 
 // fieldOf is a problem without the object that is named beside it:

@@ -11,44 +11,142 @@ import (
 	"brine/bundle/plan"
 )
 
-// Type says what an Event is about.
-type Type string
-
-// The types of events, in about the order they come in.
-const (
-	Started     Type = "started"   // a run begins: Total objects are planned; Result says which run
-	Acting      Type = "acting"    // a request for the object is about to be sent
-	Retrying    Type = "retrying"  // a transient answer; Error says which, Attempt counts
-	Acted       Type = "acted"     // the server answered: Action says what came of it
-	Waiting     Type = "waiting"   // not ready yet; Reason changed since the last event
-	BecameReady Type = "ready"     // the object is ready (or, for a deletion, gone)
-	NotReady    Type = "not-ready" // it failed, or time ran out; Reason says why
-	Diagnosed   Type = "diagnosed" // why it is not ready has been found out: Object.Why
-	Heartbeat   Type = "heartbeat" // nothing happened for a while; Pending names what is waited for
-	Warning     Type = "warning"   // Message is for people
-	Finished    Type = "finished"  // the run is over; Result holds everything
-)
-
-// Event is one thing that happened. Fields that do not belong to its type are
-// zero.
+// Event is one thing that happened. Its Payload says what.
 type Event struct {
-	Type    Type
 	Time    time.Time
 	Elapsed time.Duration // since the run began
-	Object  *ObjectResult // the object's state as of now
-	Reason  string
-	Error   string
-	Message string
-	Attempt int
-	Total   int       // objects in the plan
-	Done    int       // of which nothing more is to be done
-	Pending []Pending // what is being waited for, longest first
-	// Result holds everything when the run is Finished. When it has Started it
-	// holds Command, Inventory and DryRun, which distinguish a preview
-	// from an apply, and where they are known Objects with their Needs, by which
-	// the live view shows what waits for what.
-	Result *Result
+	Total   int           // objects in the plan
+	Done    int           // of which nothing more is to be done
+	Payload
 }
+
+// Payload is one of the types below, in about the order they come in.
+type Payload interface {
+	Type() string // its name in -o events
+}
+
+// ObjectPayload is a Payload about one object, in its state as of now.
+type ObjectPayload interface {
+	Payload
+	Subject() *ObjectResult
+	With(*ObjectResult) Payload // the same about another version of the object
+}
+
+type (
+	// Started: a run begins. Result holds Command, Inventory and DryRun, which
+	// distinguish a preview from an apply, and where they are known Objects with
+	// their Needs, by which the live view shows what waits for what.
+	Started struct{ Result *Result }
+	// Acting: a request for the object is about to be sent.
+	Acting struct{ Object *ObjectResult }
+	// Retrying: the answer was transient.
+	Retrying struct {
+		Object  *ObjectResult
+		Error   string
+		Attempt int
+	}
+	// Acted: the server answered. Object.Action says what was done.
+	Acted struct{ Object *ObjectResult }
+	// Waiting: the object is not ready yet, for another reason than before.
+	Waiting struct {
+		Object *ObjectResult
+		Reason string
+	}
+	// BecameReady: the object is ready (or, for a deletion, gone).
+	BecameReady struct{ Object *ObjectResult }
+	// NotReady: the object failed, or time ran out.
+	NotReady struct {
+		Object *ObjectResult
+		Reason string
+	}
+	// Diagnosed: the cause was found. Object.Why holds it.
+	Diagnosed struct{ Object *ObjectResult }
+	// Heartbeat: nothing happened for a while. Pending is what is waited for, the
+	// longest first.
+	Heartbeat struct{ Pending []Pending }
+	// Warning is a message for people. Attempt counts those of a request.
+	Warning struct {
+		Message string
+		Attempt int
+	}
+	// Finished: the run is over. Result holds everything.
+	Finished struct{ Result *Result }
+)
+
+// Type is the payload's name in -o events.
+func (Started) Type() string { return "started" }
+
+// Type is the payload's name in -o events.
+func (Acting) Type() string { return "acting" }
+
+// Type is the payload's name in -o events.
+func (Retrying) Type() string { return "retrying" }
+
+// Type is the payload's name in -o events.
+func (Acted) Type() string { return "acted" }
+
+// Type is the payload's name in -o events.
+func (Waiting) Type() string { return "waiting" }
+
+// Type is the payload's name in -o events.
+func (BecameReady) Type() string { return "ready" }
+
+// Type is the payload's name in -o events.
+func (NotReady) Type() string { return "not-ready" }
+
+// Type is the payload's name in -o events.
+func (Diagnosed) Type() string { return "diagnosed" }
+
+// Type is the payload's name in -o events.
+func (Heartbeat) Type() string { return "heartbeat" }
+
+// Type is the payload's name in -o events.
+func (Warning) Type() string { return "warning" }
+
+// Type is the payload's name in -o events.
+func (Finished) Type() string { return "finished" }
+
+// Subject is the object.
+func (p Acting) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p Acting) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p Retrying) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p Retrying) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p Acted) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p Acted) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p Waiting) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p Waiting) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p BecameReady) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p BecameReady) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p NotReady) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p NotReady) With(o *ObjectResult) Payload { p.Object = o; return p }
+
+// Subject is the object.
+func (p Diagnosed) Subject() *ObjectResult { return p.Object }
+
+// With is the payload about another version of the object.
+func (p Diagnosed) With(o *ObjectResult) Payload { p.Object = o; return p }
 
 // Pending is an object that is waited for.
 type Pending struct {

@@ -58,15 +58,12 @@ func New(h Header, emit func(Event)) *Recorder {
 	}
 }
 
-// Emit completes an event and emits it.
-func (r *Recorder) Emit(e Event) {
+// Emit emits an event that happens now.
+func (r *Recorder) Emit(p Payload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e.Time = time.Now()
-	e.Elapsed = e.Time.Sub(r.Begin)
-	e.Total, e.Done = r.total, r.done
-	r.Secrets.event(&e)
-	r.emit(e)
+	now := time.Now()
+	r.emit(Event{Time: now, Elapsed: now.Sub(r.Begin), Total: r.total, Done: r.done, Payload: r.Secrets.payload(p)})
 }
 
 // Seconds is the time since the run began.
@@ -98,7 +95,7 @@ func (r *Recorder) Retrying(ctx context.Context, err error, attempt int) {
 	r.retried[text] = true
 	r.mu.Unlock()
 	if !reported {
-		r.Emit(Event{Type: Warning, Message: "retrying: " + text, Attempt: attempt})
+		r.Emit(Warning{Message: "retrying: " + text, Attempt: attempt})
 	}
 }
 
@@ -110,7 +107,7 @@ func (r *Recorder) Warn(message string) {
 	}
 	r.warned[message] = true
 	r.Result.Warnings = append(r.Result.Warnings, message)
-	r.Emit(Event{Type: Warning, Message: message})
+	r.Emit(Warning{Message: message})
 }
 
 // Fail adds an error to the result.
@@ -126,7 +123,7 @@ func (r *Recorder) Start(p *plan.Plan) []*ObjectResult {
 	r.total = len(objects)
 	started := *r.Result
 	started.Objects = slices.Clone(objects)
-	r.Emit(Event{Type: Started, Result: &started})
+	r.Emit(Started{Result: &started})
 	return objects
 }
 
@@ -188,6 +185,6 @@ func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map
 		code = ExitChanges
 	}
 	res.ExitCode = code
-	r.Emit(Event{Type: Finished, Result: res})
+	r.Emit(Finished{Result: res})
 	return res
 }

@@ -103,24 +103,43 @@ func (s *Secrets) About(name, text string) string {
 	return s.Text(s.exact(text, name))
 }
 
-// event masks values in all texts of an event.
-func (s *Secrets) event(e *Event) {
+// payload masks values in all texts of an event.
+func (s *Secrets) payload(p Payload) Payload {
 	name := ""
-	if e.Object != nil {
-		s.object(e.Object)
-		name = bundle.Name(e.Object.ID())
+	if about, ok := p.(ObjectPayload); ok && about.Subject() != nil {
+		s.object(about.Subject())
+		name = bundle.Name(about.Subject().ID())
 	}
-	e.Reason, e.Error, e.Message = s.About(name, e.Reason), s.About(name, e.Error), s.message(e.Message)
-	for i, p := range e.Pending {
-		e.Pending[i].Reason = s.About(bundle.Name(p.ID), p.Reason)
+	switch p := p.(type) {
+	case Retrying:
+		p.Error = s.About(name, p.Error)
+		return p
+	case Waiting:
+		p.Reason = s.About(name, p.Reason)
+		return p
+	case NotReady:
+		p.Reason = s.About(name, p.Reason)
+		return p
+	case Warning:
+		p.Message = s.message(p.Message)
+		return p
+	case Heartbeat:
+		for i, pending := range p.Pending {
+			p.Pending[i].Reason = s.About(bundle.Name(pending.ID), pending.Reason)
+		}
+	case Started:
+		s.Result(p.Result)
+	case Finished:
+		s.Result(p.Result)
 	}
-	if e.Result != nil {
-		s.Result(e.Result)
-	}
+	return p
 }
 
 // Result masks values in all texts of a result.
 func (s *Secrets) Result(r *Result) {
+	if r == nil {
+		return
+	}
 	for _, list := range [][]string{r.Errors, r.Warnings, r.MissingRights} {
 		for i := range list {
 			list[i] = s.message(list[i])

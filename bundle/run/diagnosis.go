@@ -37,7 +37,7 @@ func (r *run) diagnose(ctx context.Context, outcomes []apply.Outcome) {
 	why := ready.NewDiagnosis(reader(r.client)).Explain(ctx, objects)
 	for _, o := range late {
 		if o.Result.Why = why[o.ID]; len(o.Result.Why) > 0 {
-			r.record.Emit(report.Event{Type: report.Diagnosed, Object: o.Result, Reason: o.Result.Reason})
+			r.record.Emit(report.Diagnosed{Object: o.Result})
 		}
 	}
 }

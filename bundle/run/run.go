@@ -153,7 +153,7 @@ func (r *run) read(ctx context.Context) error {
 	if r.DryRun == report.None && r.held == nil {
 		lock, err := store.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, store.Wait{
 			Until:  r.record.Begin.Add(r.LockTimeout),
-			Report: func(message string) { r.record.Emit(report.Event{Type: report.Warning, Message: message}) },
+			Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
 		})
 		if err != nil {
 			return err

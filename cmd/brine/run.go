@@ -162,7 +162,7 @@ func (r *runOptions) writeReport(result *report.Result) error {
 		if err != nil {
 			return err
 		}
-		printer.Event(report.Event{Type: report.Finished, Result: result})
+		printer.Event(report.Event{Payload: report.Finished{Result: result}})
 		return printer.Close()
 	})
 }

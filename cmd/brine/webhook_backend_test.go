@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/plan"
-	"brine/bundle/report"
 )
 
 // Webhooks and aggregated API servers are real ones, on loopback: a Service of
@@ -187,7 +186,7 @@ func TestWebhookThatIsNotAvailableYetIsRetried(t *testing.T) {
 			Type, Error string
 		}
 		_ = json.Unmarshal([]byte(line), &event)
-		retried = retried || event.Type == string(report.Retrying) && strings.Contains(event.Error, "failed calling webhook")
+		retried = retried || event.Type == "retrying" && strings.Contains(event.Error, "failed calling webhook")
 	}
 	if !retried || !j.saw("CREATE good") {
 		t.Errorf("it was not tried again until the webhook was up (asked: %v)", j.judged)

@@ -74,15 +74,33 @@ func Line(s string) string {
 
 // cleanEvent is an event whose texts can be shown. What is clean is not copied.
 func cleanEvent(e report.Event) report.Event {
-	e.Reason, e.Error, e.Message = Clean(e.Reason), Clean(e.Error), Clean(e.Message)
-	e.Object = cleanObject(e.Object)
-	if slices.ContainsFunc(e.Pending, func(p report.Pending) bool { return cleanPending(p) != p }) {
-		e.Pending = slices.Clone(e.Pending)
-		for i, p := range e.Pending {
-			e.Pending[i] = cleanPending(p)
-		}
+	if about, ok := e.Payload.(report.ObjectPayload); ok {
+		e.Payload = about.With(cleanObject(about.Subject()))
 	}
-	e.Result = cleanResult(e.Result)
+	switch p := e.Payload.(type) {
+	case report.Retrying:
+		p.Error = Clean(p.Error)
+		e.Payload = p
+	case report.Waiting:
+		p.Reason = Clean(p.Reason)
+		e.Payload = p
+	case report.NotReady:
+		p.Reason = Clean(p.Reason)
+		e.Payload = p
+	case report.Warning:
+		p.Message = Clean(p.Message)
+		e.Payload = p
+	case report.Heartbeat:
+		pending := slices.Clone(p.Pending)
+		for i, one := range pending {
+			pending[i] = cleanPending(one)
+		}
+		e.Payload = report.Heartbeat{Pending: pending}
+	case report.Started:
+		e.Payload = report.Started{Result: cleanResult(p.Result)}
+	case report.Finished:
+		e.Payload = report.Finished{Result: cleanResult(p.Result)}
+	}
 	return e
 }
 

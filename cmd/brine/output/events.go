@@ -13,7 +13,7 @@ import (
 // eventLine is one line of -o events. Fields are added to it, never renamed;
 // those that do not belong to its type are left out.
 type eventLine struct {
-	Type           report.Type       `json:"type"`
+	Type           string            `json:"type"`
 	Time           string            `json:"time"`           // RFC 3339 with nanoseconds, UTC
 	ElapsedSeconds float64           `json:"elapsedSeconds"` // since the run began
 	Command        string            `json:"command,omitempty"`
@@ -72,13 +72,14 @@ func (p *eventPrinter) Event(e report.Event) {
 	if p.over { // "finished" is the last line, whatever comes late
 		return
 	}
-	p.over = e.Type == report.Finished
+	end, over := e.Payload.(report.Finished)
+	p.over = over
 	enc := json.NewEncoder(plainJSON{p.out})
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(lineOf(e)); err != nil && p.out.err == nil {
 		p.out.err = err
 	}
-	if p.over && e.Result != nil && refused(e.Result) {
+	if p.over && end.Result != nil && refused(end.Result) {
 		p.progress.Event(e)
 	}
 }
@@ -91,35 +92,53 @@ func (p *eventPrinter) Close() error {
 
 func lineOf(e report.Event) eventLine {
 	l := eventLine{
-		Type: e.Type, Time: e.Time.UTC().Format(time.RFC3339Nano), ElapsedSeconds: e.Elapsed.Seconds(),
-		Reason: e.Reason, Error: e.Error, Message: e.Message, Attempt: e.Attempt, Total: e.Total, Done: e.Done,
+		Type: e.Type(), Time: e.Time.UTC().Format(time.RFC3339Nano), ElapsedSeconds: e.Elapsed.Seconds(),
+		Total: e.Total, Done: e.Done,
 	}
-	switch {
-	case e.Result != nil && e.Type == report.Finished:
-		l.Result = complete(e.Result)
-	case e.Result != nil:
-		l.Command, l.DryRun, l.Inventory = e.Result.Command, e.Result.DryRun, &e.Result.Inventory
-	}
-	if o := e.Object; o != nil {
+	if about, ok := e.Payload.(report.ObjectPayload); ok && about.Subject() != nil {
+		o := about.Subject()
 		l.Object = &eventObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 		if o.Source.File != "" {
 			l.Object.Source = &o.Source
 		}
-		l.Action, l.Ready = o.Action, o.Ready
-		l.Reason, l.Error = first(e.Reason, o.Reason), first(e.Error, o.Error)
-		if e.Type == report.NotReady || e.Type == report.Diagnosed {
-			l.Why = o.Why
-		}
+		l.Action, l.Ready, l.Reason, l.Error = o.Action, o.Ready, o.Reason, o.Error
 	}
-	for _, p := range e.Pending {
+	switch p := e.Payload.(type) {
+	case report.Started:
+		if p.Result != nil {
+			l.Command, l.DryRun, l.Inventory = p.Result.Command, p.Result.DryRun, &p.Result.Inventory
+		}
+	case report.Finished:
+		if p.Result != nil {
+			l.Result = complete(p.Result)
+		}
+	case report.Retrying:
+		l.Error, l.Attempt = first(p.Error, l.Error), p.Attempt
+	case report.Waiting:
+		l.Reason = first(p.Reason, l.Reason)
+	case report.NotReady:
+		l.Reason, l.Why = first(p.Reason, l.Reason), p.Object.Why
+	case report.Diagnosed:
+		l.Why = p.Object.Why
+	case report.Warning:
+		l.Message, l.Attempt = p.Message, p.Attempt
+	case report.Heartbeat:
+		l.Pending = pendingOf(p.Pending)
+	}
+	return l
+}
+
+func pendingOf(pending []report.Pending) []eventPending {
+	var out []eventPending
+	for _, p := range pending {
 		at := ""
 		if !p.Since.IsZero() {
 			at = p.Since.UTC().Format(time.RFC3339Nano)
 		}
-		l.Pending = append(l.Pending, eventPending{
+		out = append(out, eventPending{
 			Group: p.ID.GroupKind.Group, Kind: p.ID.GroupKind.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
 			Reason: p.Reason, Since: at,
 		})
 	}
-	return l
+	return out
 }

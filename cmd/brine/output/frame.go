@@ -49,19 +49,26 @@ func (s *liveState) update(e report.Event) {
 	for len(s.rates) > 2 && e.Elapsed-s.rates[1].at >= rateOver {
 		s.rates = s.rates[1:]
 	}
-	if e.Type == report.Started && e.Result != nil {
-		for _, o := range e.Result.Objects {
-			s.needs(o)
+	switch p := e.Payload.(type) {
+	case report.Started:
+		if p.Result != nil {
+			for _, o := range p.Result.Objects {
+				s.needs(o)
+			}
+		}
+	case report.Heartbeat:
+		for _, pending := range p.Pending {
+			s.late(pending, e)
+		}
+	case report.ObjectPayload:
+		if o := p.Subject(); o != nil {
+			s.object(o.ID(), p, e)
 		}
 	}
-	for _, p := range e.Pending {
-		s.late(p, e)
-	}
-	if e.Object == nil {
-		return
-	}
-	id := e.Object.ID()
-	switch e.Type {
+}
+
+func (s *liveState) object(id bundle.ID, what report.ObjectPayload, e report.Event) {
+	switch what := what.(type) {
 	case report.Acting:
 		s.inFlight[id] = pending{since: e.Elapsed}
 	case report.Retrying:
@@ -69,7 +76,7 @@ func (s *liveState) update(e report.Event) {
 		if !ok {
 			p.since = e.Elapsed
 		}
-		s.inFlight[id] = pending{p.since, Line(e.Error)}
+		s.inFlight[id] = pending{p.since, Line(what.Error)}
 	case report.Acted:
 		delete(s.inFlight, id)
 		s.settled[id] = true
@@ -78,7 +85,7 @@ func (s *liveState) update(e report.Event) {
 		if !ok {
 			p.since = e.Elapsed
 		}
-		s.waiting[id] = pending{p.since, reasonOf(e)}
+		s.waiting[id] = pending{p.since, Line(first(what.Reason, what.Object.Reason))}
 	case report.BecameReady, report.NotReady:
 		delete(s.waiting, id)
 	}

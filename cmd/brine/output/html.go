@@ -27,8 +27,8 @@ func newHTML(o Options) *html { return &html{o: o, text: newProgress(o)} }
 
 func (h *html) Event(e report.Event) {
 	h.text.Event(e)
-	if e.Type == report.Finished {
-		h.result = cleanResult(e.Result)
+	if end, ok := e.Payload.(report.Finished); ok {
+		h.result = cleanResult(end.Result)
 	}
 }
 

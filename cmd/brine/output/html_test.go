@@ -69,7 +69,7 @@ func htmlOf(t testing.TB, r *report.Result) string {
 	if e != nil {
 		t.Fatal(e)
 	}
-	p.Event(report.Event{Type: report.Finished, Result: r})
+	p.Event(report.Event{Payload: report.Finished{Result: r}})
 	if e := p.Close(); e != nil {
 		t.Fatal(e)
 	}

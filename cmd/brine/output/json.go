@@ -33,14 +33,15 @@ func (p *jsonPrinter) Event(e report.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.progress.Event(e)
-	if e.Type != report.Finished || e.Result == nil || p.over {
+	end, ok := e.Payload.(report.Finished)
+	if !ok || end.Result == nil || p.over {
 		return
 	}
 	p.over = true
 	enc := json.NewEncoder(plainJSON{p.out})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(complete(e.Result)); err != nil && p.out.err == nil {
+	if err := enc.Encode(complete(end.Result)); err != nil && p.out.err == nil {
 		p.out.err = err
 	}
 }

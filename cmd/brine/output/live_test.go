@@ -114,7 +114,7 @@ func TestLiveIsAPlainRecordAtTheEnd(t *testing.T) {
 	sawBlock := false
 	for _, e := range rich("none") {
 		p.Event(e)
-		if e.Type == report.Finished {
+		if _, end := e.Payload.(report.Finished); end {
 			break
 		}
 		p.live.mu.Lock()
@@ -137,7 +137,7 @@ func TestLiveIsAPlainRecordAtTheEnd(t *testing.T) {
 	var plain bytes.Buffer
 	q := newText(Options{Out: &plain, Err: &plain, Heartbeat: time.Hour})
 	for _, e := range rich("none") {
-		if e.Type != report.Heartbeat && e.Type != report.Retrying { // the block shows these
+		if e.Type() != "heartbeat" && e.Type() != "retrying" { // the block shows these
 			q.Event(e)
 		}
 	}
@@ -192,15 +192,15 @@ func TestFrame(t *testing.T) {
 		o.Needs = []report.Need{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Want: "ready"}}
 		all = append(all, o)
 	}
-	r.at(0, report.Event{Type: report.Started, Result: &report.Result{Objects: r.objects}})
+	r.at(0, report.Event{Payload: report.Started{Result: &report.Result{Objects: r.objects}}})
 	r.acted(0.5, web, plan.Created, "")
-	r.at(1, report.Event{Type: report.Waiting, Object: web, Reason: "1 of 3 pods\nready, 漢字"})
+	r.at(1, report.Event{Payload: report.Waiting{Object: web, Reason: "1 of 3 pods\nready, 漢字"}})
 	for i, o := range all[:9] {
-		r.at(2+float64(i)/10, report.Event{Type: report.Acting, Object: o})
+		r.at(2+float64(i)/10, report.Event{Payload: report.Acting{Object: o}})
 	}
-	r.at(3, report.Event{Type: report.Retrying, Object: all[1], Error: "leader changed"})
+	r.at(3, report.Event{Payload: report.Retrying{Object: all[1], Error: "leader changed"}})
 	for i, o := range all[:8] {
-		r.at(3+float64(i)/10, report.Event{Type: report.Waiting, Object: o, Reason: "x"})
+		r.at(3+float64(i)/10, report.Event{Payload: report.Waiting{Object: o, Reason: "x"}})
 	}
 	r.acted(4, all[11], plan.Unchanged, "")
 	var s liveState
@@ -270,28 +270,28 @@ func TestLiveDemo(t *testing.T) {
 		case <-time.After(80 * time.Millisecond):
 		}
 	}
-	send(report.Event{Type: report.Started, Result: &report.Result{Objects: r.objects, Inventory: report.Inventory{Name: "demo"}}})
+	send(report.Event{Payload: report.Started{Result: &report.Result{Objects: r.objects, Inventory: report.Inventory{Name: "demo"}}}})
 	result := &report.Result{Objects: r.objects}
 	for i, o := range r.objects {
 		if ctx.Err() != nil {
 			result.Interrupted = "SIGINT"
 			break
 		}
-		send(report.Event{Type: report.Acting, Object: o})
+		send(report.Event{Payload: report.Acting{Object: o}})
 		o.Action = plan.Created
-		send(report.Event{Type: report.Acted, Object: o})
+		send(report.Event{Payload: report.Acted{Object: o}})
 		if o.Kind == "Deployment" {
-			send(report.Event{Type: report.Waiting, Object: o, Reason: "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability; " + strings.Repeat("long ", 20)})
+			send(report.Event{Payload: report.Waiting{Object: o, Reason: "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability; " + strings.Repeat("long ", 20)}})
 		} else {
 			done++
 		}
 		if w := r.objects[max(0, i-9)]; w.Kind == "Deployment" && w.Ready == "" && i > 12 {
 			w.Ready = "ready"
 			done++
-			send(report.Event{Type: report.BecameReady, Object: w})
+			send(report.Event{Payload: report.BecameReady{Object: w}})
 		}
 	}
-	send(report.Event{Type: report.Finished, Result: result})
+	send(report.Event{Payload: report.Finished{Result: result}})
 }
 
 // A block that gets lower, or the same, leaves nothing of the one before.
@@ -301,10 +301,10 @@ func TestLiveBlockShrinks(t *testing.T) {
 	close(l.done)
 	r := &run{}
 	a, b := r.object("", "v1", "Pod", "x", "first", 1), r.object("", "v1", "Pod", "x", "second", 1)
-	r.at(1, report.Event{Type: report.Waiting, Object: a, Reason: "a long reason"})
-	r.at(1, report.Event{Type: report.Waiting, Object: b, Reason: "a long reason"})
-	r.at(1, report.Event{Type: report.Waiting, Object: a, Reason: "short"})
-	r.at(1, report.Event{Type: report.BecameReady, Object: a})
+	r.at(1, report.Event{Payload: report.Waiting{Object: a, Reason: "a long reason"}})
+	r.at(1, report.Event{Payload: report.Waiting{Object: b, Reason: "a long reason"}})
+	r.at(1, report.Event{Payload: report.Waiting{Object: a, Reason: "short"}})
+	r.at(1, report.Event{Payload: report.BecameReady{Object: a}})
 	for i, want := range []string{
 		"  waiting     0s  Pod x/first: a long reason\n",
 		"  waiting     0s  Pod x/first: a long reason\n  waiting     0s  Pod x/second: a long reason\n",

@@ -56,16 +56,16 @@ func (r *run) at(seconds float64, e report.Event) {
 			e.Done++
 		}
 	}
-	if e.Object != nil {
-		o := *e.Object
-		e.Object = &o
+	if about, ok := e.Payload.(report.ObjectPayload); ok {
+		o := *about.Subject()
+		e.Payload = about.With(&o)
 	}
 	r.events = append(r.events, e)
 }
 
 func (r *run) acted(seconds float64, o *report.ObjectResult, a plan.Action, reason string) {
 	o.Action, o.Reason, o.ActedAt = a, reason, seconds
-	r.at(seconds, report.Event{Type: report.Acted, Object: o})
+	r.at(seconds, report.Event{Payload: report.Acted{Object: o}})
 }
 
 func secret(value string) *unstructured.Unstructured {
@@ -87,7 +87,7 @@ func rich(dryRun string) []report.Event {
 		APIVersion: "brine.dev/v1", Kind: "Result", Command: command, DryRun: report.DryRun(dryRun),
 		Inventory: report.Inventory{Namespace: "brine", Name: "shop", ID: "shop-1"},
 	}
-	r.at(0, report.Event{Type: report.Started, Result: header})
+	r.at(0, report.Event{Payload: report.Started{Result: header}})
 	ns := r.object("", "v1", "Namespace", "", "shop", 1)
 	login := r.object("", "v1", "Secret", "shop", "login", 6)
 	settings := r.object("", "v1", "ConfigMap", "shop", "settings", 14)
@@ -101,10 +101,10 @@ func rich(dryRun string) []report.Event {
 	kept := r.object("", "v1", "PersistentVolumeClaim", "shop", "data", 0)
 	web.Needs = []report.Need{{Kind: "Namespace", Name: "shop", Want: "applied", Reason: "namespace shop"}}
 
-	r.at(0.1, report.Event{Type: report.Acting, Object: ns})
+	r.at(0.1, report.Event{Payload: report.Acting{Object: ns}})
 	ns.Ready = "ready"
 	r.acted(0.2, ns, plan.Unchanged, "")
-	r.at(0.2, report.Event{Type: report.BecameReady, Object: ns})
+	r.at(0.2, report.Event{Payload: report.BecameReady{Object: ns}})
 	d := diff.Objects(secret(valueBefore), secret(valueAfter), diff.Options{})
 	login.Diff, login.Changes, login.Verified = d.Unified, d.Changes, "server"
 	login.Ready = "ready"
@@ -114,16 +114,16 @@ func rich(dryRun string) []report.Event {
 	r.acted(0.3, settings, plan.Recreated, "field is immutable when `immutable` is set")
 	web.Diff, web.Verified = "--- /dev/null\n+++ applied\n@@ -0,0 +1,2 @@\n+apiVersion: apps/v1\n+kind: Deployment\n", "server (surrogate namespace)"
 	r.acted(0.42, web, plan.Created, "")
-	r.at(0.5, report.Event{Type: report.Waiting, Object: web, Reason: "Available: 0/1"})
+	r.at(0.5, report.Event{Payload: report.Waiting{Object: web, Reason: "Available: 0/1"}})
 	r.acted(0.6, db, plan.Created, "")
-	r.at(0.6, report.Event{Type: report.Waiting, Object: db, Reason: "0 of 1 ready"})
-	r.at(0.7, report.Event{Type: report.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 1})
-	r.at(0.9, report.Event{Type: report.Retrying, Object: hook, Error: "etcdserver: leader changed", Attempt: 2})
+	r.at(0.6, report.Event{Payload: report.Waiting{Object: db, Reason: "0 of 1 ready"}})
+	r.at(0.7, report.Event{Payload: report.Retrying{Object: hook, Error: "etcdserver: leader changed", Attempt: 1}})
+	r.at(0.9, report.Event{Payload: report.Retrying{Object: hook, Error: "etcdserver: leader changed", Attempt: 2}})
 	hook.Ready = "ready"
 	r.acted(1.1, hook, plan.Created, "")
-	r.at(1.1, report.Event{Type: report.BecameReady, Object: hook})
-	r.at(1.2, report.Event{Type: report.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
-	r.at(1.2, report.Event{Type: report.Warning, Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"})
+	r.at(1.1, report.Event{Payload: report.BecameReady{Object: hook}})
+	r.at(1.2, report.Event{Payload: report.Warning{Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"}})
+	r.at(1.2, report.Event{Payload: report.Warning{Message: "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+"}})
 	r.acted(1.4, migrate, plan.Created, "")
 	thing.Error = "apply patch: the server refused it: spec.size: Invalid value: 0: must be positive\nset spec.size to 1 or more"
 	r.acted(1.5, thing, plan.Failed, "")
@@ -131,26 +131,26 @@ func rich(dryRun string) []report.Event {
 	if dryRun == "none" {
 		migrate.Ready = "failed"
 		migrate.Why = []string{"Pod shop/migrate-x: container migrate: exit code 1", "its last log line: \x1b[31mno such table\x1b[0m"}
-		r.at(3.1, report.Event{Type: report.NotReady, Object: migrate, Reason: "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"})
+		r.at(3.1, report.Event{Payload: report.NotReady{Object: migrate, Reason: "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}})
 		migrate.Reason = "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"
-		r.at(8, report.Event{Type: report.Waiting, Object: db, Reason: "0 of 1 ready"})
+		r.at(8, report.Event{Payload: report.Waiting{Object: db, Reason: "0 of 1 ready"}})
 		pending := []report.Pending{{ID: web.ID(), Reason: "Available: 0/1", Since: base.Add(500 * time.Millisecond)}}
 		for range 6 {
 			pending = append(pending, report.Pending{ID: db.ID(), Reason: "0 of 1 ready", Since: base.Add(600 * time.Millisecond)})
 		}
-		r.at(10.6, report.Event{Type: report.Heartbeat, Pending: pending})
-		r.at(11, report.Event{Type: report.Heartbeat, Pending: pending}) // too soon after the last
+		r.at(10.6, report.Event{Payload: report.Heartbeat{Pending: pending}})
+		r.at(11, report.Event{Payload: report.Heartbeat{Pending: pending}}) // too soon after the last
 		db.Ready = "ready"
-		r.at(12, report.Event{Type: report.BecameReady, Object: db})
-		r.at(15, report.Event{Type: report.Waiting, Object: web, Reason: "Available=False MinimumReplicasUnavailable"})
+		r.at(12, report.Event{Payload: report.BecameReady{Object: db}})
+		r.at(15, report.Event{Payload: report.Waiting{Object: web, Reason: "Available=False MinimumReplicasUnavailable"}})
 		web.Ready, web.Reason = "not-ready", "Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability."
 		web.Why = []string{"Pod shop/web-5d: container app is waiting: ImagePullBackOff"}
-		r.at(20, report.Event{Type: report.NotReady, Object: web, Reason: web.Reason})
+		r.at(20, report.Event{Payload: report.NotReady{Object: web, Reason: web.Reason}})
 	}
 	old.Diff, old.Verified = "--- live\n+++ /dev/null\n@@ -1 +0,0 @@\n-apiVersion: v1\n", "server"
 	r.acted(20.1, old, plan.Pruned, "no longer in the bundle")
-	r.at(20.1, report.Event{Type: report.Waiting, Object: old, Reason: "held by finalizer example.com/x"})
-	r.at(20.3, report.Event{Type: report.BecameReady, Object: old})
+	r.at(20.1, report.Event{Payload: report.Waiting{Object: old, Reason: "held by finalizer example.com/x"}})
+	r.at(20.3, report.Event{Payload: report.BecameReady{Object: old}})
 	r.acted(20.4, kept, plan.Detached, "annotation client.lifecycle.config.k8s.io/deletion: detach")
 
 	result := *header
@@ -168,7 +168,7 @@ func rich(dryRun string) []report.Event {
 	}
 	result.Warnings = []string{"policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+", "2 edges were dropped: they closed a cycle"}
 	result.ExitCode, result.Revision = 1, 7
-	r.at(20.5, report.Event{Type: report.Finished, Result: &result})
+	r.at(20.5, report.Event{Payload: report.Finished{Result: &result}})
 	return r.events
 }
 
@@ -176,21 +176,21 @@ func rich(dryRun string) []report.Event {
 func good() []report.Event {
 	r := &run{}
 	o := r.object("apps", "v1", "Deployment", "shop", "web", 25)
-	r.at(0, report.Event{Type: report.Started})
+	r.at(0, report.Event{Payload: report.Started{}})
 	r.acted(0.1, o, plan.Created, "")
 	o.Ready = "ready"
-	r.at(1, report.Event{Type: report.BecameReady, Object: o})
-	r.at(1, report.Event{Type: report.Finished, Result: &report.Result{Objects: r.objects, Summary: report.Summary{Created: 1, Ready: 1, Seconds: 1}}})
+	r.at(1, report.Event{Payload: report.BecameReady{Object: o}})
+	r.at(1, report.Event{Payload: report.Finished{Result: &report.Result{Objects: r.objects, Summary: report.Summary{Created: 1, Ready: 1, Seconds: 1}}}})
 	return r.events
 }
 
 // interrupted is a run that a signal ended, and that had nothing done yet.
 func interrupted() []report.Event {
 	r := &run{}
-	r.at(0, report.Event{Type: report.Started})
+	r.at(0, report.Event{Payload: report.Started{}})
 	o := r.object("apps", "v1", "Deployment", "shop", "web", 25)
 	r.acted(0.1, o, plan.Skipped, "interrupted")
-	r.at(0.2, report.Event{Type: report.Finished, Result: &report.Result{Objects: r.objects, Summary: report.Summary{Skipped: 1, Seconds: 0.2}, Interrupted: "SIGTERM", ExitCode: 1}})
+	r.at(0.2, report.Event{Payload: report.Finished{Result: &report.Result{Objects: r.objects, Summary: report.Summary{Skipped: 1, Seconds: 0.2}, Interrupted: "SIGTERM", ExitCode: 1}}})
 	return r.events
 }
 
@@ -224,7 +224,7 @@ func TestGolden(t *testing.T) {
 		"text-good":        {Options{Heartbeat: beat}, good()},
 		"text-interrupted": {Options{Heartbeat: beat}, interrupted()},
 		"json":             {Options{Format: "json", Heartbeat: beat}, rich("none")},
-		"json-empty":       {Options{Format: "json", Quiet: true}, []report.Event{{Type: report.Finished, Result: &report.Result{}}}},
+		"json-empty":       {Options{Format: "json", Quiet: true}, []report.Event{{Payload: report.Finished{Result: &report.Result{}}}}},
 		"events":           {Options{Format: "events"}, rich("none")},
 		"preview":          {Options{Diff: true}, rich("server")},
 		"preview-color":    {Options{Diff: true, Color: true}, rich("server")},
@@ -270,7 +270,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestJSONIsOneDocumentWithoutNulls(t *testing.T) {
-	for _, events := range [][]report.Event{rich("none"), {{Type: report.Finished, Result: &report.Result{}}}} {
+	for _, events := range [][]report.Event{rich("none"), {{Payload: report.Finished{Result: &report.Result{}}}}} {
 		out, _ := show(t, Options{Format: "json"}, events)
 		var doc map[string]any
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
@@ -300,7 +300,7 @@ func TestEventsAreOneObjectALineAndEndWithTheResult(t *testing.T) {
 			t.Fatalf("event %d was not written at once: %d writes", i, len(w))
 		}
 	}
-	p.Event(report.Event{Type: report.Warning, Message: "late"})
+	p.Event(report.Event{Payload: report.Warning{Message: "late"}})
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}

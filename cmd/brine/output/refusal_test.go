@@ -33,7 +33,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(wrong)
 			}
 			result := test.result
-			p.Event(report.Event{Type: report.Finished, Result: &result})
+			p.Event(report.Event{Payload: report.Finished{Result: &result}})
 			if wrong := p.Close(); wrong != nil {
 				t.Fatal(wrong)
 			}

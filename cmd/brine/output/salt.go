@@ -78,7 +78,7 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 	}
 	ret := saltNothing(name, comment, cleanAll(warnings))
 	if format == SaltEvents {
-		return saltJSON(eventLine{Type: report.Finished, Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
+		return saltJSON(eventLine{Type: report.Finished{}.Type(), Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
 	}
 	return saltJSON(ret)
 }
@@ -345,20 +345,20 @@ func (p *saltPrinter) Event(e report.Event) {
 	if !p.begun {
 		p.begun, p.started = true, e.Time.Add(-e.Elapsed)
 	}
-	if e.Type != report.Finished || e.Result == nil {
+	end, ok := cleanEvent(e).Payload.(report.Finished) // Salt prints what it is given as it is
+	if !ok || end.Result == nil {
 		if p.format == SaltEvents {
 			p.out.print(string(saltJSON(lineOf(e))))
 		}
 		return
 	}
 	p.over = true
-	e = cleanEvent(e) // Salt prints what it is given as it is
-	r := complete(e.Result)
+	r := complete(end.Result)
 	switch p.format {
 	case SaltCmd:
 		p.out.print(string(saltJSON(SaltCommand(r))))
 	case SaltEvents:
-		l := lineOf(e)
+		l := lineOf(report.Event{Time: e.Time, Elapsed: e.Elapsed, Total: e.Total, Done: e.Done, Payload: end})
 		l.Result, l.Inventory, l.Return = nil, &r.Inventory, SaltState(r, "", p.started)
 		p.out.print(string(saltJSON(l)))
 	default:
@@ -383,7 +383,7 @@ func (p *saltPrinter) Close() error {
 		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
 		case SaltEvents:
-			p.out.print(string(saltJSON(eventLine{Type: report.Finished, Return: ret})))
+			p.out.print(string(saltJSON(eventLine{Type: report.Finished{}.Type(), Return: ret})))
 		default:
 			p.out.print(string(saltJSON(ret)))
 		}

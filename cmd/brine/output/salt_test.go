@@ -97,8 +97,8 @@ func unified(t *testing.T, stdout string) map[string]any {
 
 func finished(r *report.Result) []report.Event {
 	return []report.Event{
-		{Type: report.Started, Time: base, Result: &report.Result{Command: r.Command, DryRun: r.DryRun, Inventory: r.Inventory}},
-		{Type: report.Finished, Time: base.Add(12 * time.Second), Elapsed: 12 * time.Second, Result: r},
+		{Time: base, Payload: report.Started{Result: &report.Result{Command: r.Command, DryRun: r.DryRun, Inventory: r.Inventory}}},
+		{Time: base.Add(12 * time.Second), Elapsed: 12 * time.Second, Payload: report.Finished{Result: r}},
 	}
 }
 
@@ -269,7 +269,7 @@ func TestSaltFormatsAnswerWithoutAResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Event(report.Event{Type: report.Started, Time: base})
+		p.Event(report.Event{Time: base, Payload: report.Started{}})
 		if err := p.Close(); err == nil {
 			t.Errorf("%s: Close says nothing", format)
 		}

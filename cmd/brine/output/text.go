@@ -56,25 +56,35 @@ func (t *text) Event(e report.Event) {
 	if t.live != nil {
 		t.live.update(e)
 	}
-	switch e.Type {
+	switch p := e.Payload.(type) {
 	case report.Started:
-		t.started(e)
-	case report.Retrying:
-		t.retrying(e)
-	case report.Acted:
-		t.actedOn(e)
-	case report.Waiting:
-		t.waiting(e)
-	case report.BecameReady:
-		t.ready(e)
-	case report.NotReady:
-		t.notReady(e)
-	case report.Heartbeat:
-		t.heartbeat(e)
+		t.started(e, p.Result)
 	case report.Warning:
-		t.warning(e.Elapsed, e.Message)
+		t.warning(e.Elapsed, p.Message)
+	case report.Heartbeat:
+		t.heartbeat(e, p.Pending)
 	case report.Finished:
-		t.finished(e)
+		t.finished(p.Result)
+	case report.ObjectPayload:
+		if p.Subject() != nil {
+			t.object(e, p)
+		}
+	}
+}
+
+// object shows an event about an object.
+func (t *text) object(e report.Event, p report.ObjectPayload) {
+	switch p := p.(type) {
+	case report.Retrying:
+		t.retrying(e, p)
+	case report.Acted:
+		t.actedOn(e, p.Object)
+	case report.Waiting:
+		t.waiting(e, p)
+	case report.BecameReady:
+		t.ready(e, p.Object)
+	case report.NotReady:
+		t.notReady(e, p)
 	}
 }
 
@@ -109,9 +119,9 @@ func isPreview(r *report.Result) bool { return r.DryRun != "" && r.DryRun != "no
 // results are not shown line by line in a preview, nor where that was asked for.
 func (t *text) silent() bool { return t.o.Quiet || t.preview() }
 
-func (t *text) started(e report.Event) {
-	if e.Result != nil {
-		t.header = *e.Result
+func (t *text) started(e report.Event, header *report.Result) {
+	if header != nil {
+		t.header = *header
 	}
 	if t.o.Quiet {
 		return
@@ -127,7 +137,7 @@ func (t *text) started(e report.Event) {
 	if t.header.Inventory.Name != "" {
 		what += ", inventory " + inventory(t.header.Inventory)
 	}
-	t.line(t.err, e.Elapsed, "started", what, e.Message, "")
+	t.line(t.err, e.Elapsed, "started", what, "", "")
 }
 
 func inventory(i report.Inventory) string {
@@ -137,23 +147,19 @@ func inventory(i report.Inventory) string {
 	return i.Namespace + "/" + i.Name
 }
 
-func (t *text) retrying(e report.Event) {
-	id, why := idOf(e), Line(e.Error)
+func (t *text) retrying(e report.Event, p report.Retrying) {
+	id, why := p.Object.ID(), Line(p.Error)
 	if t.o.Quiet || t.live != nil || (t.reported[id] == why && !t.o.Verbose) {
 		return
 	}
 	t.reported[id] = why
-	if e.Attempt > 1 {
-		why += fmt.Sprintf(" (attempt %d)", e.Attempt)
+	if p.Attempt > 1 {
+		why += fmt.Sprintf(" (attempt %d)", p.Attempt)
 	}
 	t.line(t.err, e.Elapsed, "retrying", bundle.Name(id), why, "")
 }
 
-func (t *text) actedOn(e report.Event) {
-	o := e.Object
-	if o == nil {
-		return
-	}
+func (t *text) actedOn(e report.Event, o *report.ObjectResult) {
 	id := o.ID()
 	t.acted[id] = e.Elapsed
 	delete(t.reported, id)
@@ -162,7 +168,7 @@ func (t *text) actedOn(e report.Event) {
 	}
 	why := o.Reason
 	if o.Action == plan.Failed {
-		why = first(o.Error, e.Error, o.Reason)
+		why = first(o.Error, o.Reason)
 	}
 	t.line(t.out, e.Elapsed, string(o.Action), bundle.Name(id), why, o.Source.String())
 	if t.o.Diff && o.Diff != "" && !t.brief && o.Action != plan.Failed {
@@ -171,14 +177,14 @@ func (t *text) actedOn(e report.Event) {
 }
 
 // waiting prints a reason only for an object that takes long.
-func (t *text) waiting(e report.Event) {
-	id := idOf(e)
+func (t *text) waiting(e report.Event, p report.Waiting) {
+	id := p.Object.ID()
 	since, ok := t.waited[id]
 	if !ok {
 		since = e.Elapsed
 		t.waited[id] = since
 	}
-	why := reasonOf(e)
+	why := Line(first(p.Reason, p.Object.Reason))
 	late := t.o.Heartbeat > 0 && e.Elapsed-since >= t.o.Heartbeat
 	if t.silent() || t.live != nil || t.reported[id] == why || (!late && !t.o.Verbose) {
 		return
@@ -189,11 +195,8 @@ func (t *text) waiting(e report.Event) {
 
 // ready is printed if it came later than the server's answer: an object that is
 // ready at once has its line already.
-func (t *text) ready(e report.Event) {
-	if e.Object == nil {
-		return
-	}
-	id := e.Object.ID()
+func (t *text) ready(e report.Event, o *report.ObjectResult) {
+	id := o.ID()
 	_, waited := t.waited[id]
 	at, acted := t.acted[id]
 	t.forget(id)
@@ -201,26 +204,23 @@ func (t *text) ready(e report.Event) {
 		return
 	}
 	verb := "ready"
-	if e.Object.Action == plan.Pruned {
+	if o.Action == plan.Pruned {
 		verb = "gone"
 	}
-	t.line(t.out, e.Elapsed, verb, bundle.Name(id), "", e.Object.Source.String())
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), "", o.Source.String())
 }
 
-func (t *text) notReady(e report.Event) {
-	if e.Object == nil {
-		return
-	}
-	id := e.Object.ID()
+func (t *text) notReady(e report.Event, p report.NotReady) {
+	id := p.Object.ID()
 	t.forget(id)
 	if t.silent() {
 		return
 	}
 	verb := "not ready"
-	if e.Object.Ready == "failed" {
+	if p.Object.Ready == report.StateFailed {
 		verb = "failed"
 	}
-	t.line(t.out, e.Elapsed, verb, bundle.Name(id), first(reasonOf(e), e.Error), e.Object.Source.String())
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), Line(first(p.Reason, p.Object.Reason)), p.Object.Source.String())
 }
 
 func (t *text) forget(id bundle.ID) {
@@ -231,18 +231,18 @@ func (t *text) forget(id bundle.ID) {
 // shownPending is how many objects a heartbeat names.
 const shownPending = 5
 
-func (t *text) heartbeat(e report.Event) {
+func (t *text) heartbeat(e report.Event, pending []report.Pending) {
 	if t.o.Quiet || t.live != nil || e.Elapsed-t.lastBeat < t.o.Heartbeat/2 {
 		return
 	}
 	what := fmt.Sprintf("%d of %d done", e.Done, e.Total)
-	if n := len(e.Pending); n > 0 {
+	if n := len(pending); n > 0 {
 		what += fmt.Sprintf(", still waiting for %d", n)
 	}
 	t.line(t.err, e.Elapsed, "working", what, "", "")
-	for i, p := range e.Pending {
+	for i, p := range pending {
 		if i == shownPending {
-			t.line(t.err, e.Elapsed, "waiting", fmt.Sprintf("and %d more", len(e.Pending)-i), "", "")
+			t.line(t.err, e.Elapsed, "waiting", fmt.Sprintf("and %d more", len(pending)-i), "", "")
 			break
 		}
 		name := bundle.Name(p.ID)
@@ -262,37 +262,23 @@ func (t *text) warning(at time.Duration, message string) {
 	t.line(t.err, at, "warning", Line(message), "", "")
 }
 
-func (t *text) finished(e report.Event) {
+func (t *text) finished(r *report.Result) {
 	if t.live != nil {
 		t.live.stop()
 	}
-	if e.Result == nil || t.over {
+	if r == nil || t.over {
 		return
 	}
 	t.over = true
-	if refused(e.Result) {
-		t.err.print(t.refusal(e.Result))
+	if refused(r) {
+		t.err.print(t.refusal(r))
 		return
 	}
-	if isPreview(e.Result) && !t.brief {
-		t.out.print(t.previewed(e.Result))
+	if isPreview(r) && !t.brief {
+		t.out.print(t.previewed(r))
 		return
 	}
-	t.out.print(t.closing(e.Result))
-}
-
-func idOf(e report.Event) bundle.ID {
-	if e.Object == nil {
-		return bundle.ID{}
-	}
-	return e.Object.ID()
-}
-
-func reasonOf(e report.Event) string {
-	if e.Reason == "" && e.Object != nil {
-		return Line(e.Object.Reason)
-	}
-	return Line(e.Reason)
+	t.out.print(t.closing(r))
 }
 
 // first is the first that is not empty.
