@@ -9,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/bundle/run"
 )
 
@@ -78,7 +79,7 @@ func newApply(s streams) *cobra.Command {
 
 func newPreview(s streams) *cobra.Command {
 	a := &applyOptions{}
-	a.options.DryRun = "server"
+	a.options.DryRun = report.Server
 	return a.command(s, &cobra.Command{Use: "preview -f BUNDLE", Short: "Show what apply would do, as the server itself answers; nothing is changed"})
 }
 

@@ -8,13 +8,14 @@ import (
 	"os"
 
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/bundle/run"
 )
 
 // savedPlan sets up --plan-out and --plan.
 func (r *changeOptions) savedPlan(o *run.Options) error {
 	if r.planOut != "" {
-		if o.DryRun != "server" {
+		if o.DryRun != report.Server {
 			return errors.New("--plan-out needs brine preview, or --dry-run=server")
 		}
 		o.PlanOut = func(b *plan.Saved) error { return writePlan(r.planOut, b) }
@@ -22,7 +23,7 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 	if r.plan == "" {
 		return nil
 	}
-	if o.DryRun == "client" {
+	if o.DryRun == report.Client {
 		return errors.New("--plan needs a cluster: it cannot be used with --dry-run=client")
 	}
 	text, err := os.ReadFile(r.plan)

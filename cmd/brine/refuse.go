@@ -33,9 +33,9 @@ func refuse(s streams, cmd *cobra.Command, args []string, code int, err error) {
 		s.warn(err.Error())
 		return
 	}
-	o := run.Options{Command: cmd.Name(), DryRun: "none"}
+	o := run.Options{Command: cmd.Name(), DryRun: report.None}
 	if o.Command == "preview" {
-		o.DryRun = "server"
+		o.DryRun = report.Server
 	}
 	if f := cmd.Flags().Lookup("dry-run"); f != nil {
 		o.DryRun = report.DryRun(f.Value.String())

@@ -23,13 +23,14 @@ func newInventory(s streams) *cobra.Command {
 // repairOptions are those of inventory repair.
 type repairOptions struct {
 	place
-	format, dryRun string
-	allKinds       bool
-	lockTimeout    time.Duration
+	format      string
+	dryRun      report.DryRun
+	allKinds    bool
+	lockTimeout time.Duration
 }
 
 func newRepair(s streams) *cobra.Command {
-	r := &repairOptions{dryRun: "none"}
+	r := &repairOptions{dryRun: report.None}
 	cmd := &cobra.Command{
 		Use: "repair --inventory NAMESPACE/NAME", Short: "Find the members of a damaged inventory by their label, and add them to it", Args: cobra.NoArgs,
 		Long: `Finds the members of an inventory again, after one of its ConfigMaps was deleted,
@@ -48,7 +49,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	r.flags(cmd, "")
 	r.idFlag(cmd)
 	outputFlag(cmd, &r.format, "text or json", "text", "json")
-	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", "none", "server") // it needs a cluster
+	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", report.None, report.Server) // it needs a cluster
 	cmd.Flags().BoolVar(&r.allKinds, "all-kinds", false, "search all kinds that can be listed")
 	cmd.Flags().DurationVar(&r.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +58,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 			return err
 		}
 		repaired, err := run.RepairInventory(cmd.Context(), client, run.RepairOptions{
-			Inventory: where, Version: version(), DryRun: r.dryRun != "none", AllKinds: r.allKinds, LockTimeout: r.lockTimeout,
+			Inventory: where, Version: version(), DryRun: r.dryRun != report.None, AllKinds: r.allKinds, LockTimeout: r.lockTimeout,
 			Report: s.warn,
 		})
 		if err != nil {

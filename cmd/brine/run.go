@@ -57,8 +57,8 @@ func (r *runOptions) flags(cmd *cobra.Command) {
 const lockTimeoutUsage = "how long to wait for another run that holds the inventory's lock; a holder that does not renew it within a minute counts as dead"
 
 func (r *runOptions) dryRunFlag(cmd *cobra.Command) {
-	r.options.DryRun = "none"
-	enumFlag(cmd, &r.options.DryRun, "dry-run", "", "none, client (no cluster) or server (ask the server what would happen)", "none", "client", "server")
+	r.options.DryRun = report.None
+	enumFlag(cmd, &r.options.DryRun, "dry-run", "", "none, client (no cluster) or server (ask the server what would happen)", report.None, report.Client, report.Server)
 }
 
 // task is what a command makes of its options: how to run, and how to read the
@@ -113,7 +113,7 @@ func (r *runOptions) result(ctx context.Context, t task, printer output.Printer)
 		}
 		return run.Refuse(ctx, t.options, code, err, printer.Event)
 	}
-	if t.options.DryRun == "client" {
+	if t.options.DryRun == report.Client {
 		return run.Offline(ctx, b, t.options, r.kubernetes, printer.Event)
 	}
 	return run.Run(ctx, client, b, t.options, printer.Event)
@@ -127,7 +127,7 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	t.options.Namespace = r.conn.namespace()
 	var client *cluster.Client
 	var unreachable error // reported only if the bundle is good
-	if t.options.DryRun != "client" {
+	if t.options.DryRun != report.Client {
 		if client, unreachable = r.conn.client(r.cluster); unreachable == nil {
 			client.StartDiscovery(ctx) // what the server serves, while the bundle is read
 		}
@@ -140,7 +140,7 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 }
 
 func (r *runOptions) printer(s streams) (output.Printer, error) {
-	o := output.Options{Format: r.format, Out: s.out, Err: s.err, Diff: r.options.DryRun != "none", Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}
+	o := output.Options{Format: r.format, Out: s.out, Err: s.err, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}
 	out, isFile := s.out.(*os.File)
 	if err, ok := s.err.(*os.File); ok && isFile {
 		o.Streams(out, err)

@@ -25,7 +25,7 @@ var groups = []struct {
 func (t *text) previewed(r *report.Result) string {
 	var b strings.Builder
 	head := "Preview"
-	if r.DryRun == "client" {
+	if r.DryRun == report.Client {
 		head += " without a server"
 	}
 	if r.Inventory.Name != "" {

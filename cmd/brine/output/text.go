@@ -114,7 +114,7 @@ func clock(d time.Duration) string { return fmt.Sprintf("%7.2fs", d.Seconds()) }
 
 func (t *text) preview() bool { return isPreview(&t.header) }
 
-func isPreview(r *report.Result) bool { return r.DryRun != "" && r.DryRun != "none" }
+func isPreview(r *report.Result) bool { return r.DryRun != "" && r.DryRun != report.None }
 
 // results are not shown line by line in a preview, nor where that was asked for.
 func (t *text) silent() bool { return t.o.Quiet || t.preview() }
