@@ -73,7 +73,7 @@ func (p *page) header(m *markup) {
 		bad = " bad"
 	}
 	m.add("<h1>%s</h1>\n<p class=\"outcome%s\">%s</p>\n<p class=\"dim\">%s", p.Title, bad, p.Outcome, p.Time)
-	if dry := p.Result.DryRun; dry != "" && dry != report.None {
+	if dry := p.Result.DryRun; dry != "" && dry != "none" {
 		m.add(", dry run: %s", dry)
 	}
 	if id := p.Result.Inventory.ID; id != "" {
