@@ -8,8 +8,7 @@ import (
 // FieldManager owns the fields that brine applies.
 const FieldManager = "brine"
 
-// The annotations of an object that brine heeds. Those of any other tool are
-// none of its business, and are applied as they are written.
+// The annotations that brine reads. All others are applied as they are written.
 const (
 	// DependsOn names the objects that this one needs ready (cli-utils).
 	DependsOn = dependson.Annotation

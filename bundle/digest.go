@@ -16,7 +16,7 @@ import (
 )
 
 // ContentDigest is "sha256:<hex>" over the objects as canonical JSON, sorted by ID, and over the IDs
-// of what is to be absent.
+// of the absent objects.
 func (b *Bundle) ContentDigest() string {
 	objects := slices.SortedStableFunc(slices.Values(b.Objects), func(x, y *Object) int { return compareIDs(x.ID, y.ID) })
 	texts := make([][]byte, len(objects))
@@ -49,7 +49,7 @@ func compareIDs(x, y ID) int {
 }
 
 // secretDigest is a digest of what Secrets hold, which must not be stored as it
-// is: whoever may read a pod template could try values until one fits.
+// is: a reader of the pod template could try values until one matches.
 type secretDigest struct {
 	object *Object
 	path   []string
@@ -63,7 +63,7 @@ func (b *Bundle) AddSecretDigest(o *Object, path []string, plain string) {
 	b.secretDigests = append(b.secretDigests, secretDigest{o, path, plain})
 }
 
-// HasSecretDigests says whether KeySecretDigests has something to do.
+// HasSecretDigests reports whether KeySecretDigests has something to do.
 func (b *Bundle) HasSecretDigests() bool { return len(b.secretDigests) > 0 }
 
 // KeySecretDigests puts in place of each digest of a Secret what key makes of it. It

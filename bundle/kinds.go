@@ -19,7 +19,7 @@ var (
 	StorageClassKind          = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
 )
 
-// HoldsObjects says whether the deletion of an object of this kind deletes other
+// HoldsObjects reports whether the deletion of an object of this kind deletes other
 // objects too: a Namespace those in it, a CustomResourceDefinition those of its kind.
 func HoldsObjects(gk schema.GroupKind) bool { return gk == NamespaceKind || gk == CRDKind }
 

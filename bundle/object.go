@@ -19,7 +19,7 @@ import (
 // cli-utils' own type, so that an inventory reads the same in both.
 type ID = object.ObjMetadata
 
-// Source is where an object stands: the file as the user named it ("-" for
+// Source is the place of an object: the file as the user named it ("-" for
 // standard input) and the line, counted from 1, of its document's first field.
 // State and SLS are set when the object came from a Salt state.
 type Source struct {
@@ -41,7 +41,7 @@ func (s Source) String() string {
 	}
 	if s.State != "" {
 		at += fmt.Sprintf(" (state %q", s.State)
-		if s.SLS != "" { // Salt's low data need not tell it
+		if s.SLS != "" { // low data may lack it
 			at += ", sls " + s.SLS
 		}
 		at += ")"
@@ -54,7 +54,7 @@ type Object struct {
 	ID ID
 	// GVK is the version the bundle writes; ID.GroupKind is its group and kind.
 	GVK schema.GroupVersionKind
-	// Content is what is to be sent: no status, no server-set metadata, no
+	// Content is what is sent to the server: no status, no server-set metadata, no
 	// namespace on a cluster-scoped object. It is not changed after Resolve.
 	Content *unstructured.Unstructured
 	Source  Source
@@ -83,23 +83,23 @@ func (o *Object) Problem(path, message string) Problem {
 }
 
 // Requisite is an explicit dependency that did not come from an annotation:
-// this object needs On first. Why reads like "require: Create settings".
+// this object needs On first. Reason reads like "require: Create settings".
 type Requisite struct {
-	On  ID
-	Why string
+	On     ID
+	Reason string
 	// Object is the object of On, where the bundle was read from text: its
 	// identity is settled by read.Resolve only, which sets On.
 	Object *Object
 }
 
-// Absent is an object that the bundle wants gone (Salt's object_absent).
+// Absent is an object that the bundle deletes (Salt's object_absent).
 type Absent struct {
 	ID     ID
 	GVK    schema.GroupVersionKind
 	Source Source
 }
 
-// Bundle is all that one run was given, in the order of the text.
+// Bundle is the input of one run, in the order of the text.
 type Bundle struct {
 	Objects []*Object
 	Absent  []*Absent

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong (or, as a warning, odd) with a bundle. All
-// problems of a bundle are found and told at once.
+// Problem is an error in a bundle, or a warning about one. All
+// problems of a bundle are found and reported at once.
 type Problem struct {
 	Source Source
 	ID     ID     // of the object, as far as it is known
@@ -80,7 +80,7 @@ func (b *Bundle) Warn(p Problem) {
 	}
 }
 
-// WarnOnce adds one warning for all that say the same, and counts them.
+// WarnOnce adds one warning for all with the same message, and counts them.
 func (b *Bundle) WarnOnce(same []Problem) {
 	counts := map[string]int{}
 	for _, p := range same {

@@ -67,7 +67,7 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 	for _, o := range c.Bundle.Objects {
 		s := savedObject{Content: o.Content.Object, Source: o.Source}
 		for _, r := range o.Requisites {
-			s.Requisites = append(s.Requisites, savedRequisite{On: recordOf(r.On, Status{}), Why: r.Why})
+			s.Requisites = append(s.Requisites, savedRequisite{On: recordOf(r.On, Status{}), Why: r.Reason})
 		}
 		out.Objects = append(out.Objects, s)
 	}
@@ -124,7 +124,7 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 			return nil, err
 		}
 		for _, r := range s.Requisites {
-			o.Requisites = append(o.Requisites, bundle.Requisite{On: r.On.id(), Why: r.Why})
+			o.Requisites = append(o.Requisites, bundle.Requisite{On: r.On.id(), Reason: r.Why})
 		}
 		c.Bundle.Objects = append(c.Bundle.Objects, o)
 	}

@@ -9,14 +9,14 @@ import (
 	"brine/bundle"
 )
 
-// Options say what is known beyond the bundle.
+// Options are what is known beyond the bundle.
 type Options struct {
 	// External reports whether an explicit dependency on an object outside the
-	// bundle is fine, because it stands in the inventory or on the cluster.
+	// bundle is fine, because it is in the inventory or on the cluster.
 	// nil: none is.
 	External func(bundle.ID) bool
 	// Live says that the objects are live ones, about to be deleted: explicit
-	// dependencies that lead nowhere, cannot be read or go round in a circle
+	// dependencies that lead nowhere, cannot be read or form a cycle
 	// are left out with a notice, they are no problems.
 	Live bool
 }
@@ -62,7 +62,7 @@ type builder struct {
 }
 
 // Build finds every edge between the objects and brings them into order. It is
-// pure and takes time linear in objects and edges. All problems are told at
+// pure and takes time linear in objects and edges. All problems are reported at
 // once; the graph is usable (and free of cycles) even when there are some, the
 // wrong edges are not in it.
 func Build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem) {
@@ -115,7 +115,7 @@ func (b *builder) need(from, to int, w Want, t tier, reason string) {
 
 // pair asks for one more pair of a rule that joins many with many (webhooks
 // and what they judge, say). Real bundles stay far below the bound; beyond it
-// the rule's further edges are left out, which is told, so that the number of
+// the rule's further edges are left out, which is reported, so that the number of
 // edges grows as the number of objects does and never as its square.
 func (b *builder) pair(rule string) bool {
 	b.steps++

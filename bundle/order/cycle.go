@@ -8,7 +8,7 @@ import (
 	"brine/bundle"
 )
 
-// maxRounds bounds how many circles of explicit edges are told that share
+// maxRounds bounds how many cycles of explicit edges are reported that share
 // objects; people rarely write more than one.
 const maxRounds = 20
 
@@ -46,7 +46,7 @@ func (b *builder) breakCycles(links []link) []bool {
 	return out
 }
 
-// explicitCycles tells of all circles of explicit links and takes one link of
+// explicitCycles reports all cycles of explicit links and takes one link of
 // each out, so that the rest can still be ordered.
 func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 	use := func(l int) bool { return n.links[l].tier == explicit && !out[l] && inside(l) }
@@ -55,15 +55,15 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 		if !cyclic {
 			return
 		}
-		told := map[int]bool{}
+		reported := map[int]bool{}
 		for l := range n.links {
 			from, to := n.links[l].From, n.links[l].To
-			if !use(l) || comp[from] != comp[to] || told[comp[from]] {
+			if !use(l) || comp[from] != comp[to] || reported[comp[from]] {
 				continue
 			}
-			told[comp[from]] = true
+			reported[comp[from]] = true
 			cycle := n.cycle(from, func(l int) bool { return use(l) && comp[n.links[l].To] == comp[from] })
-			b.tellCycle(n.links, cycle)
+			b.reportCycle(n.links, cycle)
 			out[cycle[len(cycle)-1]] = true
 		}
 	}
@@ -83,9 +83,9 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 		"%d more dependencies are in cycles with the ones above: remove those first", left)})
 }
 
-// tellCycle names every object of a circle with its place, in order; none of
+// reportCycle names every object of a cycle with its place, in order; none of
 // them can be applied.
-func (b *builder) tellCycle(links []link, cycle []int) {
+func (b *builder) reportCycle(links []link, cycle []int) {
 	var msg strings.Builder
 	start := links[cycle[0]].From
 	fmt.Fprintf(&msg, "dependency cycle: %s", b.place(start))
@@ -143,7 +143,7 @@ func (b *builder) net(links []link) *net {
 }
 
 // components numbers the strongly connected components over the links that are
-// in use (Tarjan 1972), and says whether any has more than one object.
+// in use (Tarjan 1972), and reports whether any has more than one object.
 func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
 	size := len(n.start) - 1
 	comp = make([]int, size)

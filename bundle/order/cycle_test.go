@@ -21,7 +21,7 @@ func chained(needs ...[]int) []*bundle.Object {
 	}
 	for i, on := range needs {
 		for _, n := range on {
-			objs[i].Requisites = append(objs[i].Requisites, bundle.Requisite{On: objs[n].ID, Why: "require"})
+			objs[i].Requisites = append(objs[i].Requisites, bundle.Requisite{On: objs[n].ID, Reason: "require"})
 		}
 	}
 	return objs
@@ -47,7 +47,7 @@ func TestExplicitCyclesAreNamedInFull(t *testing.T) {
 		invalid []int
 	}{
 		{
-			"three in a circle, with one before and one behind",
+			"three in a cycle, with one before and one behind",
 			chained([]int{1}, []int{2}, []int{3}, []int{1, 4}, nil),
 			[]string{"ConfigMap c1 at c.yaml:2 needs ConfigMap c2 at c.yaml:3 (require), which needs ConfigMap c3 at c.yaml:4 (require), which needs ConfigMap c1 at c.yaml:2 (require)"},
 			[]int{1, 2, 3},
@@ -105,7 +105,7 @@ func TestManyExplicitCyclesAreBounded(t *testing.T) {
 	g, problems := Build(chained(needs...), Options{})
 	sound(t, g)
 	if len(problems) != maxRounds+1 {
-		t.Errorf("%d problems, want %d circles and one that counts the others", len(problems), maxRounds)
+		t.Errorf("%d problems, want %d cycles and one that counts the others", len(problems), maxRounds)
 	}
 	if len(g.Invalid) != len(all) {
 		t.Errorf("%d objects are invalid, want all %d", len(g.Invalid), len(all))
@@ -175,7 +175,7 @@ func FuzzBuild(f *testing.F) {
 		for i := 0; i+1 < len(explicitEdges); i += 2 {
 			from, to := objs[int(explicitEdges[i])%len(objs)], objs[int(explicitEdges[i+1])%len(objs)]
 			if from != to {
-				from.Requisites = append(from.Requisites, bundle.Requisite{On: to.ID, Why: "require"})
+				from.Requisites = append(from.Requisites, bundle.Requisite{On: to.ID, Reason: "require"})
 			}
 		}
 		g, problems := Build(objs, Options{})

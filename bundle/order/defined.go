@@ -35,8 +35,8 @@ func (b *builder) definitions() {
 	}
 }
 
-// apiServices are those that are served by somebody else than the server
-// itself. They wait for their backends.
+// apiServices are those with a backend other than the API server itself. They wait
+// for their backends.
 func (b *builder) apiServices() map[schema.GroupVersion]int {
 	served := map[schema.GroupVersion]int{}
 	for _, i := range b.byKind[bundle.APIServiceKind] {

@@ -381,7 +381,7 @@ func TestExplicit(t *testing.T) {
 			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on namespace.apps m/good, which is neither in the bundle nor in the inventory; did you mean "/Namespace/good" (-:11)?
 			problem: -:9: Namespace mutation: metadata.annotations[config.kubernetes.io/apply-time-mutation]: error converting YAML to JSON: yaml: line 1: did not find expected node content; write a YAML list of sourceRef, sourcePath, targetPath and token`,
 	}, {
-		name: "live objects: nothing stops, all is told",
+		name: "live objects: nothing stops, all is reported",
 		in: `
 {apiVersion: v1, kind: Namespace, metadata: {name: a, annotations: {config.kubernetes.io/depends-on: "/Namespace/b,/Namespace/nowhere"}}}
 {apiVersion: v1, kind: Namespace, metadata: {name: b, annotations: {config.kubernetes.io/depends-on: "/Namespace/a"}}}`,
@@ -397,10 +397,10 @@ func TestExplicit(t *testing.T) {
 func TestRequisites(t *testing.T) {
 	objs := objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
 	objs[0].Requisites = []bundle.Requisite{
-		{On: objs[1].ID, Why: "require: Create b"},
-		{On: objs[1].ID, Why: "watch: Create b"},
-		{On: bundle.ID{GroupKind: objs[0].ID.GroupKind, Name: "gone"}, Why: "require: Create gone"},
-		{On: objs[0].ID, Why: "require: itself"},
+		{On: objs[1].ID, Reason: "require: Create b"},
+		{On: objs[1].ID, Reason: "watch: Create b"},
+		{On: bundle.ID{GroupKind: objs[0].ID.GroupKind, Name: "gone"}, Reason: "require: Create gone"},
+		{On: objs[0].ID, Reason: "require: itself"},
 	}
 	g, problems := Build(objs, Options{})
 	sound(t, g)

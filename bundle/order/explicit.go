@@ -20,7 +20,7 @@ func (b *builder) explicit() {
 		b.dependsOn(i, o)
 		b.mutations(i, o)
 		for _, r := range o.Requisites {
-			b.require(i, r.On, "", r.Why)
+			b.require(i, r.On, "", r.Reason)
 		}
 	}
 }
@@ -35,10 +35,10 @@ func (b *builder) dependsOn(i int, o *bundle.Object) {
 		on, err := dependson.ParseObjMetadata(ref)
 		switch {
 		case err != nil:
-			b.wrong(i, bundle.DependsOn, fmt.Sprintf(
+			b.problem(i, bundle.DependsOn, fmt.Sprintf(
 				"%v; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)", err))
 		case seen[on]:
-			b.wrong(i, bundle.DependsOn, fmt.Sprintf("%s is named twice: remove one", bundle.Name(on)))
+			b.problem(i, bundle.DependsOn, fmt.Sprintf("%s is named twice: remove one", bundle.Name(on)))
 		default:
 			seen[on] = true
 			b.require(i, on, bundle.DependsOn, "depends-on annotation")
@@ -55,7 +55,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 		if invalid, ok := errors.AsType[object.InvalidAnnotationError](err); ok {
 			err = invalid.Cause
 		}
-		b.wrong(i, bundle.ApplyTimeMutation, fmt.Sprintf(
+		b.problem(i, bundle.ApplyTimeMutation, fmt.Sprintf(
 			"%v; write a YAML list of sourceRef, sourcePath, targetPath and token", err))
 		return
 	}
@@ -73,11 +73,11 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 	}
 }
 
-// require adds one explicit edge, or tells what is wrong with it. from is the
+// require adds one explicit edge, or reports what is wrong with it. from is the
 // annotation it comes from, "" for a requisite.
-func (b *builder) require(i int, on bundle.ID, from, why string) {
+func (b *builder) require(i int, on bundle.ID, from, reason string) {
 	if on == b.objs[i].ID {
-		b.wrong(i, from, "the object depends on itself: remove that dependency")
+		b.problem(i, from, "the object depends on itself: remove that dependency")
 		return
 	}
 	to, ok := b.byID[on]
@@ -87,17 +87,17 @@ func (b *builder) require(i int, on bundle.ID, from, why string) {
 	}
 	switch {
 	case ok && to == i:
-		b.wrong(i, from, "the object depends on itself: remove that dependency")
+		b.problem(i, from, "the object depends on itself: remove that dependency")
 	case ok:
-		b.need(i, to, Ready, explicit, why)
+		b.need(i, to, Ready, explicit, reason)
 	case b.opts.External != nil && b.opts.External(on):
 		b.external[i] = append(b.external[i], on)
 	default:
-		b.wrong(i, from, b.missing(on))
+		b.problem(i, from, b.missing(on))
 	}
 }
 
-// missing says what is not there, and what was perhaps meant.
+// missing is the message for a target that does not exist, with a suggestion.
 func (b *builder) missing(on bundle.ID) string {
 	if b.opts.Live {
 		return fmt.Sprintf("depends on %s, which is not deleted with it", bundle.Name(on))
@@ -122,10 +122,10 @@ func (b *builder) missing(on bundle.ID) string {
 
 type kindName struct{ kind, name string }
 
-// wrong records a problem with the explicit dependencies of an object: from is
-// the annotation it stands in, "" for a requisite. For live objects, which
-// nobody can edit now, it is a notice.
-func (b *builder) wrong(i int, from, msg string) {
+// problem records a problem with the explicit dependencies of an object: from is
+// the annotation, "" for a requisite. For live objects, which cannot be edited
+// now, it is a notice.
+func (b *builder) problem(i int, from, msg string) {
 	o := b.objs[i]
 	if from != "" {
 		from = "metadata.annotations[" + from + "]"

@@ -1,5 +1,5 @@
-// Package order finds out who waits for whom in a bundle, why, and how
-// strongly. It knows nothing of a cluster: bundle in, graph out.
+// Package order computes the dependencies between the objects of a bundle: objects
+// in, a graph without cycles out, with a reason for each edge. It reads no cluster.
 package order
 
 import (
@@ -8,7 +8,7 @@ import (
 	"brine/bundle"
 )
 
-// Want is what an edge asks of its target.
+// Want is the state that an edge needs its target in.
 type Want int
 
 // Applied: the server has accepted the target. Ready: it works.
@@ -48,7 +48,7 @@ type Graph struct {
 	// Dropped are the weak edges that would have closed a cycle.
 	Dropped []Edge
 	// External are explicit dependencies on objects that are not in the bundle
-	// but that Options.External vouched for.
+	// but that Options.External knows.
 	External map[int][]bundle.ID
 	// Invalid are the objects whose explicit dependencies are wrong: the ones
 	// to leave out where invalid objects are skipped. Ascending.
@@ -59,8 +59,8 @@ type Graph struct {
 }
 
 // CriticalPath gives for each object how many edges the longest chain of
-// dependents below it has. Whoever has free hands takes the object with the
-// largest number first: the most is waiting for it.
+// dependents below it has. The scheduler takes the object with the largest number
+// first.
 func (g *Graph) CriticalPath() []int {
 	length := make([]int, len(g.Objects))
 	for _, i := range slices.Backward(g.Sorted) {

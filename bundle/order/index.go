@@ -10,7 +10,7 @@ import (
 	"brine/bundle"
 )
 
-// index finds objects by what others say of them.
+// index finds objects by the fields that refer to them.
 type index struct {
 	objs []*bundle.Object
 	byID map[bundle.ID]int
@@ -188,8 +188,8 @@ func (x *index) labels(i int) labels.Set {
 	return stringMap(mapAt(content(x.objs[i]), "metadata")["labels"])
 }
 
-// What follows reads fields of any shape: what is not as expected is nil, and
-// the server will say what is wrong with it.
+// These functions read fields of any type: an unexpected one is nil, and
+// the server reports what is wrong with it.
 
 func content(o *bundle.Object) map[string]any {
 	if o.Content == nil {

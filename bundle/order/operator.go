@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An operator is a workload that acts on custom resources. Nothing says so in
+// An operator is a workload that acts on custom resources. Nothing declares it in
 // its manifest but its rights: its roles name the resources' group and let it
 // change them, or their status or finalizers. Who may only create them is a
-// client, and roles with "*" for a group say nothing.
+// client, and roles with "*" for a group are ignored.
 
-// grant is what a role says of a custom resource; resource "*" is all of its
+// grant is a role's rule for a custom resource; resource "*" is all of its
 // group's.
 type grant struct {
 	resource schema.GroupResource

@@ -230,7 +230,7 @@ func (b *builder) policies() {
 }
 
 // labelSelector reads a label selector; nil (which matches all) when there is none
-// or when it cannot be read, which the server will tell.
+// or when it cannot be read, which the server reports.
 func labelSelector(m map[string]any) labels.Selector {
 	if len(m) == 0 {
 		return nil

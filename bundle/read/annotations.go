@@ -12,8 +12,8 @@ import (
 )
 
 // allowed are the values of the annotations that have a fixed set of them. The
-// others have a form, which is judged where it is read: order (references),
-// ready (CEL, durations) and Digests.
+// others are checked by the package that uses them: order (references), ready
+// (CEL, durations) and FillDigests.
 var allowed = map[string][]string{
 	bundle.LifecycleDeletion: {"detach"},
 	bundle.LifecycleMutation: {"ignore"},
@@ -21,12 +21,12 @@ var allowed = map[string][]string{
 	bundle.OnRemove:          {"keep"},
 }
 
-// ours are brine's own that people write.
-var ours = []string{bundle.DigestOf, bundle.FailedWhen, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
+// known are brine's own annotations that users write.
+var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
 
-// annotations judges those of all objects: a value that means nothing would be
-// passed over at the worst of times, when the object is about to be deleted.
-// Unknown ones of our own are odd.
+// annotations checks those of all objects: an invalid value would be ignored at
+// the worst of times, when the object is about to be deleted. Unknown annotations
+// with brine's prefix are warnings.
 func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 	for _, o := range b.Objects {
 		annotations := o.Content.GetAnnotations()
@@ -35,13 +35,13 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			if values, ok := allowed[key]; ok && !slices.Contains(values, annotations[key]) {
 				problems = append(problems, o.Problem(path, fmt.Sprintf("invalid value %q: use %s, or remove the annotation", annotations[key], strings.Join(values, " or "))))
 			}
-			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(ours, key) {
+			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(known, key) {
 				odd = append(odd, o.Problem(path, unknownAnnotation(key)))
 			}
 		}
 		template, at := templateAt(o.Content.Object)
 		misplaced, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "annotations")
-		for _, key := range ours {
+		for _, key := range known {
 			if on, ok := misplaced.(map[string]any); ok && on[key] != nil {
 				odd = append(odd, o.Problem(at+".metadata.annotations["+key+"]", key+" is read on the object itself, not on its pod template: it is ignored here"))
 			}
@@ -51,8 +51,8 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 }
 
 func unknownAnnotation(key string) string {
-	if best := bundle.Nearest(key, ours); best != "" {
+	if best := bundle.Nearest(key, known); best != "" {
 		return fmt.Sprintf("unknown annotation %s: did you mean %s?", key, best)
 	}
-	return fmt.Sprintf("unknown annotation %s: brine has %s", key, strings.Join(ours, ", "))
+	return fmt.Sprintf("unknown annotation %s: brine has %s", key, strings.Join(known, ", "))
 }

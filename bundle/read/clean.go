@@ -59,15 +59,15 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	obj := &bundle.Object{Content: &unstructured.Unstructured{Object: content}, Source: c.source(n), FieldLine: d.fieldLine(n.Line, n.Column)}
 	k := checker{c: c, root: n}
 	k.identity(obj, o.AllowGenerateName)
-	sound := len(c.problems) == 0 // so that more can be said of it
+	sound := len(c.problems) == 0
 	if obj.GVK.Kind != "" {
 		k.traps(obj)
 	}
 	if clean(content) {
 		r.dropped++
 	}
-	if c.untold > 0 {
-		c.problems = append(c.problems, bundle.Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", bundle.Count(c.untold, "more problem"))})
+	if c.unreported > 0 {
+		c.problems = append(c.problems, bundle.Problem{Source: obj.Source, Message: fmt.Sprintf("and %s in this object", bundle.Count(c.unreported, "more problem"))})
 	}
 	for i := range c.problems {
 		c.problems[i].ID = obj.ID
@@ -113,8 +113,8 @@ func notAnObject(n *yaml.Node) string {
 	return wanted + ", and this is a single value"
 }
 
-// clean drops what is not to be sent, and reports whether that was more than
-// what generated manifests always carry (a status, creationTimestamp: null).
+// clean removes the fields that are not sent, and reports whether they were more
+// than generated manifests always have (a status, creationTimestamp: null).
 func clean(content map[string]any) bool {
 	delete(content, "status")
 	meta, _ := content["metadata"].(map[string]any)
@@ -134,8 +134,8 @@ func clean(content map[string]any) bool {
 	return told
 }
 
-// checker finds in an object what would be read differently elsewhere, or
-// what a template or Salt left behind.
+// checker finds in an object values that other tools read differently, and
+// leftovers of templates and of Salt.
 type checker struct {
 	c    *converter
 	root *yaml.Node
@@ -151,7 +151,7 @@ type checker struct {
 func (k *checker) problem(format string, args ...any) {
 	at, _ := locate(k.root, k.path)
 	k.c.path = k.path
-	for _, p := range k.c.problems { // what is broken already has been told
+	for _, p := range k.c.problems { // this field already has a problem
 		if p.Source.Line == k.c.source(at).Line && p.Path == k.path.String() {
 			return
 		}
@@ -275,7 +275,7 @@ func (k *checker) at(key, format string, args ...any) {
 	k.path = k.path[:len(k.path)-1]
 }
 
-// notText says how to write what must be text and is v.
+// notText is the message for a value that must be text and is v.
 func (k *checker) notText(v any, p bundle.Path) string {
 	_, n := locate(k.root, p)
 	switch v.(type) {

@@ -96,7 +96,7 @@ func podTemplate(content map[string]any) map[string]any {
 	return template
 }
 
-// templateAt is the pod template, and where it stands.
+// templateAt is the pod template, and its path.
 func templateAt(content map[string]any) (template map[string]any, path string) {
 	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}} {
 		v, found, err := unstructured.NestedFieldNoCopy(content, path...)

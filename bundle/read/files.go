@@ -83,7 +83,7 @@ func fileProblem(name string, err error) bundle.Problem {
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) && pe.Path == name {
-		err = pe.Err // the path is told already
+		err = pe.Err // the problem names the path already
 	}
 	msg := err.Error()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,8 +156,8 @@ func find(name string, recursive bool) ([]string, error) {
 	return found, nil
 }
 
-// readUnless reads a file unless ctx ends before: what a FIFO that nobody writes to,
-// or a standard input that says nothing, never comes to.
+// readUnless reads a file, or returns when ctx ends: a FIFO without a writer, or a
+// silent standard input, never ends.
 func readUnless(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
 	var data []byte
 	read := make(chan error, 1)

@@ -1,3 +1,5 @@
+// Package read turns text into a Bundle: files, YAML and JSON documents, Salt's
+// renderings, values and their traps; then the identities and digests of its objects.
 package read
 
 import (
@@ -23,7 +25,7 @@ const (
 	FormatLow       = "low"
 )
 
-// Options say what to read and what to let pass.
+// Options are what to read, and what to accept.
 type Options struct {
 	// Files are files, folders (their *.yaml, *.yml, *.json and *.sls by name)
 	// or "-" for Stdin.
@@ -38,14 +40,14 @@ type Options struct {
 	// SkipInvalid leaves out objects that are wrong, and notes what is wrong with
 	// them in Bundle.Invalid. What cannot be read at all is an error all the same.
 	SkipInvalid bool
-	// Partial gives what is sound along with the Problems, as a Bundle that says
-	// so, to tell what else is wrong. It is not to be applied.
+	// Partial returns the objects without problems along with the Problems, so that
+	// more checks can run. Such a Bundle must not be applied.
 	Partial bool
-	// IgnoreNonKubernetesStates passes over Salt states that are not Kubernetes objects.
+	// IgnoreNonKubernetesStates skips Salt states that are not Kubernetes objects.
 	IgnoreNonKubernetesStates bool
 }
 
-// Bundle reads and cleans all documents, in parallel, and tells all problems at
+// Bundle reads and cleans all documents, in parallel, and reports all problems at
 // once: the error is Problems (or the context's), and there is no bundle then but
 // with Options.Partial. Identities are not settled before Resolve.
 func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
@@ -84,7 +86,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	if dropped > 0 {
 		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(dropped, "object"))})
 	}
-	if len(problems) > 0 { // which may quote what is the value of a Secret elsewhere
+	if len(problems) > 0 { // a problem may quote a value that a Secret of the bundle has
 		var r redact.Redactor
 		for _, o := range b.Objects {
 			r.Public(o.ID.Name, o.ID.Namespace)

@@ -413,7 +413,7 @@ func TestReadCountsWhatItDoesNotTell(t *testing.T) {
 	}
 	_, err := read(text)
 	var problems bundle.Problems
-	if !errors.As(err, &problems) || len(problems) != maxTold+1 || !strings.Contains(err.Error(), "and 50 more problems") {
+	if !errors.As(err, &problems) || len(problems) != maxReported+1 || !strings.Contains(err.Error(), "and 50 more problems") {
 		t.Errorf("%d problems: %v", len(problems), err)
 	}
 }

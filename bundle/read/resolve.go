@@ -15,12 +15,12 @@ import (
 	"brine/bundle"
 )
 
-// Scope says whether a kind's objects live in namespaces.
+// Scope is whether a kind's objects are in namespaces.
 type Scope int
 
 // The scopes.
 const (
-	ScopeUnknown Scope = iota // nobody serves the kind
+	ScopeUnknown Scope = iota // the kind is not served
 	ScopeNamespaced
 	ScopeCluster
 	ScopeLater // may be served later in this run: cannot be known yet
@@ -33,13 +33,13 @@ type Resolver struct {
 	// Scope asks discovery. Without a server it is nil, and kyaml's table of
 	// built-in kinds is asked.
 	Scope func(schema.GroupVersionKind) Scope
-	// Hint says what is served instead of an unknown version, like
+	// Hint names what is served instead of an unknown version, like
 	// "served: apps/v1". It may be nil.
 	Hint func(schema.GroupVersionKind) string
-	// Strict makes a kind that nobody serves a problem; it is a warning
-	// otherwise, and such an object keeps the namespace it is written with.
+	// Strict makes a kind that is not served a problem. Otherwise it is a warning,
+	// and such an object keeps the namespace it is written with.
 	Strict bool
-	// Quiet says nothing of kinds that nobody serves: the caller does.
+	// Quiet: kinds that are not served are no warnings either; the caller reports them.
 	Quiet bool
 }
 
@@ -64,20 +64,20 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 				unknown = append(unknown, p)
 			}
 		}
-		if s.place(&o.ID, o.Source, scope); o.Content.GetNamespace() != o.ID.Namespace {
+		if s.setNamespace(&o.ID, o.Source, scope); o.Content.GetNamespace() != o.ID.Namespace {
 			o.Content.SetNamespace(o.ID.Namespace) // "" removes it
 		}
 	}
 	for _, a := range b.Absent {
-		// A kind that nobody serves (any more) has no objects: that is absent.
+		// A kind that is not served (any more) has no objects.
 		scope, _ := s.of(a.GVK)
-		s.place(&a.ID, a.Source, scope)
+		s.setNamespace(&a.ID, a.Source, scope)
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
 		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s had a namespace, which was removed (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
 	}
-	problems = append(problems, unite(b)...)
+	problems = append(problems, mergeDuplicates(b)...)
 	wrong, odd := annotations(b)
 	problems = append(problems, wrong...)
 	b.WarnOnce(odd)
@@ -109,7 +109,7 @@ func (s *scopes) learn(o *bundle.Object) {
 	}
 }
 
-// of is a kind's scope, and what is odd about the kind.
+// of is a kind's scope, and a warning where the kind is unknown.
 func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
 	if d, ok := s.crds[gvk.GroupKind()]; ok {
 		scope := ScopeCluster
@@ -160,8 +160,8 @@ func builtIn(gvk schema.GroupVersionKind) Scope {
 	return ScopeUnknown
 }
 
-// place gives id the namespace that its scope asks for.
-func (s *scopes) place(id *bundle.ID, source bundle.Source, scope Scope) {
+// setNamespace gives id the namespace that its scope asks for.
+func (s *scopes) setNamespace(id *bundle.ID, source bundle.Source, scope Scope) {
 	switch {
 	case scope == ScopeCluster && id.Namespace != "":
 		id.Namespace = ""
@@ -173,9 +173,9 @@ func (s *scopes) place(id *bundle.ID, source bundle.Source, scope Scope) {
 	}
 }
 
-// unite finds what stands in the bundle twice: identical documents become one
+// mergeDuplicates finds objects that are in the bundle twice: identical documents become one
 // object, different ones are a problem.
-func unite(b *bundle.Bundle) bundle.Problems {
+func mergeDuplicates(b *bundle.Bundle) bundle.Problems {
 	var problems bundle.Problems
 	first := make(map[bundle.ID]*bundle.Object, len(b.Objects))
 	kept := b.Objects[:0:0]
@@ -218,7 +218,7 @@ func requisites(b *bundle.Bundle) {
 			if r.Object != nil {
 				r.On = r.Object.ID
 			}
-			same := func(other bundle.Requisite) bool { return other.On == r.On && other.Why == r.Why }
+			same := func(other bundle.Requisite) bool { return other.On == r.On && other.Reason == r.Reason }
 			if r.Object != o && !slices.ContainsFunc(settled, same) {
 				settled = append(settled, r)
 			}

@@ -115,9 +115,9 @@ func TestResolve(t *testing.T) {
 func TestResolveRequisites(t *testing.T) {
 	b := mustRead(t, cm("")+"---\n"+strings.Replace(cm(""), "name: a", "name: b", 1)+"---\n"+cm(""))
 	o := b.Objects
-	o[0].Requisites = []bundle.Requisite{{Object: o[1], Why: "require: b"}}
-	o[2].Requisites = []bundle.Requisite{{Object: o[1], Why: "watch: b"}} // the same object as 0
-	o[1].Requisites = []bundle.Requisite{{Object: o[2], Why: "require: a"}}
+	o[0].Requisites = []bundle.Requisite{{Object: o[1], Reason: "require: b"}}
+	o[2].Requisites = []bundle.Requisite{{Object: o[1], Reason: "watch: b"}} // the same object as 0
+	o[1].Requisites = []bundle.Requisite{{Object: o[2], Reason: "require: a"}}
 	for range 2 {
 		if err := Resolve(b, Resolver{Namespace: "ns"}); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestResolveRequisites(t *testing.T) {
 	got := map[string][]string{}
 	for _, o := range b.Objects {
 		for _, r := range o.Requisites {
-			got[bundle.Name(o.ID)] = append(got[bundle.Name(o.ID)], bundle.Name(r.On)+" "+r.Why)
+			got[bundle.Name(o.ID)] = append(got[bundle.Name(o.ID)], bundle.Name(r.On)+" "+r.Reason)
 		}
 	}
 	want := map[string][]string{

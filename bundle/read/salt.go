@@ -89,11 +89,11 @@ func link(all []*states) (problems bundle.Problems, warnings []bundle.Problem) {
 		for i, doc := range one.Documents {
 			for _, req := range doc.Requires {
 				if on := req.In.Documents[req.Index]; on.Absent {
-					warnings = append(warnings, afterAbsent(one.present[i], on, req.Why)...)
+					warnings = append(warnings, afterAbsent(one.present[i], on, req.Reason)...)
 				}
 				for _, obj := range one.present[i] {
 					for _, on := range present[req.In][req.Index] {
-						obj.Requisites = append(obj.Requisites, bundle.Requisite{Object: on, Why: req.Why})
+						obj.Requisites = append(obj.Requisites, bundle.Requisite{Object: on, Reason: req.Reason})
 					}
 				}
 			}
@@ -106,7 +106,7 @@ func (s *states) place(p sls.Problem) bundle.Problem {
 	return bundle.Problem{Source: bundle.Source{File: s.file, Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
 }
 
-// state reads one state's manifest; what is wrong with it names the state.
+// state reads one state's manifest; its problems name the state.
 func (r *reading) state(d *document, doc sls.Document, o Options) []*bundle.Object {
 	objects, problems, warnings, invalid := len(r.objects), len(r.problems), len(r.warnings), len(r.invalid)
 	r.object(d, doc.Node, o, listDefaults{})
@@ -131,10 +131,10 @@ func (r *reading) state(d *document, doc sls.Document, o Options) []*bundle.Obje
 }
 
 // afterAbsent warns of the one order that cannot be kept.
-func afterAbsent(objects []*bundle.Object, absent sls.Document, why string) (warnings []bundle.Problem) {
+func afterAbsent(objects []*bundle.Object, absent sls.Document, reason string) (warnings []bundle.Problem) {
 	for _, obj := range objects {
 		warnings = append(warnings, bundle.Problem{Source: obj.Source, ID: obj.ID, Message: fmt.Sprintf(
-			"%s: state %q removes its object, and objects are removed only after all others are applied", why, absent.State)})
+			"%s: state %q removes its object, and objects are removed only after all others are applied", reason, absent.State)})
 	}
 	return warnings
 }

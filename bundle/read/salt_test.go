@@ -90,7 +90,7 @@ func TestReadSaltOutputOfRealBundles(t *testing.T) {
 					return
 				}
 				i := slices.IndexFunc(auto.Objects, func(o *bundle.Object) bool { return o.ID.Name == "settings" })
-				if got := auto.Objects[i].Requisites; len(got) != 10 || got[0].Why != "require: Wait for ingress, require: sls nginx-ingress-chart" {
+				if got := auto.Objects[i].Requisites; len(got) != 10 || got[0].Reason != "require: Wait for ingress, require: sls nginx-ingress-chart" {
 					t.Errorf("requisites of settings: %v", got)
 				}
 			})
@@ -183,7 +183,7 @@ func TestReadLinksStatesOfSeveralFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []bundle.Requisite{{On: b.Objects[1].ID, Why: "require: Second", Object: b.Objects[1]}}
+	want := []bundle.Requisite{{On: b.Objects[1].ID, Reason: "require: Second", Object: b.Objects[1]}}
 	if got := b.Objects[0].Requisites; !reflect.DeepEqual(got, want) || b.Objects[1].ID.Name != "b" || len(b.Objects[1].Requisites) > 0 {
 		t.Errorf("requisites %v and %v, want %v", got, b.Objects[1].Requisites, want)
 	}

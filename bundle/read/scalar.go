@@ -86,7 +86,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 }
 
 func (c *converter) warn(n *yaml.Node, format string, args ...any) {
-	if len(c.warnings) < maxTold {
+	if len(c.warnings) < maxReported {
 		c.warnings = append(c.warnings, bundle.Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
 }

@@ -14,29 +14,29 @@ func (c *converter) shown(n *yaml.Node) string {
 	return clip(n.Value)
 }
 
-// quotable says whether messages may show values: not where anything in the
+// quotable reports whether messages may show values: not where anything in the
 // object says that it is a Secret, be it in a merge or in a template.
 func (c *converter) quotable() bool {
 	if c.secret == nil {
-		is := saysSecret(c.root, map[*yaml.Node]bool{})
+		is := mentionsSecret(c.root, map[*yaml.Node]bool{})
 		c.secret = &is
 	}
 	return !*c.secret
 }
 
-func saysSecret(n *yaml.Node, seen map[*yaml.Node]bool) bool {
+func mentionsSecret(n *yaml.Node, seen map[*yaml.Node]bool) bool {
 	if n == nil || seen[n] {
 		return false
 	}
 	if n.Kind == yaml.AliasNode {
 		seen[n] = true
-		return saysSecret(n.Alias, seen)
+		return mentionsSecret(n.Alias, seen)
 	}
 	for i, inner := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && value(n.Content[i-1]) == "kind" && strings.HasPrefix(value(inner), "Secret") {
 			return true
 		}
-		if inner.Kind != yaml.ScalarNode && saysSecret(inner, seen) {
+		if inner.Kind != yaml.ScalarNode && mentionsSecret(inner, seen) {
 			return true
 		}
 	}

@@ -17,8 +17,8 @@ var (
 	anchorOf  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unknown anchor '(.*)' referenced`) })
 )
 
-// explain turns what the parser said about a document that is not YAML into a
-// problem with a line and something to do. The parser's own words quote no
+// explain turns the parser's error about a document that is not YAML into a
+// problem with a line and a remedy. The parser's own words quote no
 // values but an anchor's name, which may be an unquoted password.
 func (d *document) explain(err error) bundle.Problem {
 	m := yamlError().FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
@@ -34,7 +34,7 @@ func (d *document) explain(err error) bundle.Problem {
 	}
 
 	// The line the parser names is often where the enclosing mapping begins:
-	// what is wrong stands between it and the last line it had read.
+	// the mistake is between it and the last line that was read.
 	if i := between(lines, line-1, last, isJinja); i > 0 {
 		return at(i, "Jinja is left over ({{ … }}, {% … %} or {# … #}), so this is not YAML: render the file before it gets here")
 	}
@@ -61,7 +61,7 @@ func (d *document) explain(err error) bundle.Problem {
 	return at(line, "not YAML: "+msg)
 }
 
-// reached is the last line that the parser asked for before it gave up.
+// reached is the last line that the parser had read when it failed.
 func (d *document) reached(lines [][]byte) int {
 	r := &lineReader{lines: lines}
 	_, _ = parseYAML(r)

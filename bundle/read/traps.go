@@ -7,8 +7,8 @@ import (
 	"brine/bundle"
 )
 
-// traps looks for values that are not what they look like. Whatever holds only
-// content (data, annotations, a custom resource's own fields) is left alone.
+// traps finds values that YAML reads as another type than they look like. Free
+// content (data, annotations, a custom resource's own fields) is not checked.
 func (k *checker) traps(obj *bundle.Object) {
 	k.group, k.kind = obj.GVK.Group, obj.GVK.Kind
 	k.crd = k.kind == "CustomResourceDefinition"
@@ -27,7 +27,7 @@ func (k *checker) fields(m map[string]any) {
 	}
 }
 
-// inside goes on with what a field holds.
+// inside checks the fields inside a value.
 func (k *checker) inside(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -21,21 +21,21 @@ var (
 const (
 	maxAliased      = 200_000
 	maxAliasedBytes = 16 << 20
-	// maxTold is how many problems of one object are told; the rest is counted.
-	maxTold = 100
+	// maxReported is how many problems of one object are reported; the rest is counted.
+	maxReported = 100
 )
 
 // converter makes JSON values (map[string]any, []any, string, int64, float64,
 // bool, nil) of a document's nodes: what kubectl would make of them, or a
 // problem where Salt would read something else.
 type converter struct {
-	doc      *document
-	path     bundle.Path
-	problems bundle.Problems
-	warnings []bundle.Problem
-	untold   int        // problems beyond maxTold
-	root     *yaml.Node // of the object
-	secret   *bool      // see quotable; nil: not known yet
+	doc        *document
+	path       bundle.Path
+	problems   bundle.Problems
+	warnings   []bundle.Problem
+	unreported int        // problems beyond maxReported
+	root       *yaml.Node // of the object
+	secret     *bool      // see quotable; nil: not known yet
 
 	depth     int
 	expanding []*yaml.Node // the anchors being expanded, against cycles
@@ -45,7 +45,7 @@ type converter struct {
 // budget is what a document's aliases have made of it so far.
 type budget struct {
 	aliased, bytes int
-	overgrown      bool // and that was told
+	overgrown      bool // and that was reported
 }
 
 // room counts one value that came through an alias, and reports whether the
@@ -61,8 +61,8 @@ func (c *converter) source(n *yaml.Node) bundle.Source {
 }
 
 func (c *converter) problem(n *yaml.Node, format string, args ...any) {
-	if len(c.problems) >= maxTold {
-		c.untold++
+	if len(c.problems) >= maxReported {
+		c.unreported++
 	} else {
 		c.problems = append(c.problems, bundle.Problem{Source: c.source(n), Path: c.path.String(), Message: fmt.Sprintf(format, args...)})
 	}
@@ -212,7 +212,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 		return n.Value, true
 	}
 	if isPlain(n) && yesNo[strings.ToLower(n.Value)] {
-		return n.Value, true // y and n: nobody means a boolean
+		return n.Value, true // y and n are never meant as booleans here
 	}
 	v := c.scalar(n)
 	if s, ok := v.(string); ok {

@@ -59,7 +59,7 @@ func (d *Rendering) warn(at place, format string, args ...any) {
 	d.Warnings = append(d.Warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
 }
 
-// saltErrors tells the errors that Salt printed in place of states. Salt puts
+// saltErrors reports the errors that Salt printed in place of states. Salt puts
 // the rendered text around the place behind a line of dashes: that may hold
 // anything, Secrets too, and is left out.
 func (d *Rendering) saltErrors(root *yaml.Node) {

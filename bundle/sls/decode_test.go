@@ -27,7 +27,7 @@ func show(docs []Document, problems, warnings []Problem) string {
 		}
 		fmt.Fprintf(&b, "%d %s %s %s/%s\n", i, what, d.State, text(field(d.Node, "kind")), text(field(field(resolve(d.Node), "metadata"), "name")))
 		for _, r := range d.Requires {
-			fmt.Fprintf(&b, "  needs %d: %s\n", r.Index, r.Why)
+			fmt.Fprintf(&b, "  needs %d: %s\n", r.Index, r.Reason)
 		}
 	}
 	for _, p := range problems {

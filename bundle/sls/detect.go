@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Detect says what a document is, under {"local": …} or a minion's id or not.
-// What is none of Salt's shapes is Manifests, for the reader of those to judge.
+// Detect finds the shape of a document, under {"local": …} or a minion's id or not.
+// A document of none of Salt's shapes is Manifests.
 func Detect(doc *yaml.Node) Shape {
 	n := resolve(doc)
 	if isNull(n) {
@@ -31,7 +31,7 @@ func Detect(doc *yaml.Node) Shape {
 	if root.Kind == yaml.ScalarNode {
 		return Errors // "'state.show_sls' is not available."
 	}
-	return High // and Decode says what is wrong with it
+	return High // Decode reports what is wrong with it
 }
 
 // Unwrap takes {"local": X} or {"minion-id": X} off, where X is one of the
@@ -57,7 +57,7 @@ func holdsBundle(n *yaml.Node) bool {
 		strings.HasPrefix(n.Value, "kind:") || strings.Contains(n.Value, "\nkind:"))
 }
 
-// classify looks at a document as it stands, nothing taken off.
+// classify is Detect without unwrapping.
 func classify(n *yaml.Node) (Shape, bool) {
 	switch {
 	case isMapping(n) && (field(n, "apiVersion") != nil || field(n, "kind") != nil):

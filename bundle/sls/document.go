@@ -45,7 +45,7 @@ func (d *Rendering) documents() {
 			len(d.chunks), d.includeHint())
 	}
 	for _, c := range d.chunks {
-		c.args = nil // their requisites and documents are all that is still asked for
+		c.args = nil // only requisites and documents are needed from here on
 	}
 }
 

@@ -82,7 +82,7 @@ func (d *Rendering) includeHint() string {
 	return ", only includes, which slsutil.renderer does not follow: use state.show_sls"
 }
 
-// declarations reads what stands under one state id.
+// declarations reads the mapping of one state id.
 func (d *Rendering) declarations(p pair) []*declaration {
 	at := place{line: p.line, state: p.key, sls: text(field(p.value, "__sls__"))}
 	if isString(p.value) { // ID: module.function

@@ -38,7 +38,7 @@ func TestLink(t *testing.T) {
 			for i, r := range all {
 				for _, d := range r.Documents {
 					for _, on := range d.Requires {
-						got = append(got, fmt.Sprintf("%d/%s needs %d/%s: %s", i, d.State, slices.Index(all, on.In), on.In.Documents[on.Index].State, on.Why))
+						got = append(got, fmt.Sprintf("%d/%s needs %d/%s: %s", i, d.State, slices.Index(all, on.In), on.In.Documents[on.Index].State, on.Reason))
 					}
 				}
 				for _, p := range r.Problems {

@@ -59,13 +59,13 @@ func (d *Rendering) readRequisites(c *chunk) {
 
 // edge is one resolved requisite: the chunk it leads to and its reason.
 type edge struct {
-	to  *chunk
-	why string
+	to     *chunk
+	reason string
 }
 
 // Link resolves the requisites of renderings that are one bundle: the states of
 // one see those of the others, as in Salt's high state of several SLS files. A
-// requisite that matches nothing is a problem of the rendering it stands in.
+// requisite that matches nothing is a problem of its rendering.
 func Link(renderings ...*Rendering) {
 	all := map[*chunk][]edge{}
 	var chunks []*chunk
@@ -113,7 +113,7 @@ func indexed(chunks []*chunk) index {
 }
 
 // targets are the chunks that r matches. A plain name means the state of the
-// rendering it stands in, where that has one: the same SLS may be in several.
+// same rendering, where that has one: the same SLS may be in several.
 func (r requisite) targets(own, known index) []*chunk {
 	matching := func(i index) (found []*chunk) {
 		for _, t := range i.candidates(r) {
@@ -156,14 +156,14 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 			all[t] = append(all[t], edge{c, r.kind + ": " + c.id})
 			continue
 		}
-		why := r.kind + ": " + t.id
+		reason := r.kind + ": " + t.id
 		if r.module == "sls" {
-			why = r.kind + ": sls " + r.target
+			reason = r.kind + ": sls " + r.target
 		}
-		all[c] = append(all[c], edge{t, why})
+		all[c] = append(all[c], edge{t, reason})
 	}
 	if len(found) > 0 || r.module == "sls" && slices.ContainsFunc(d.includes, func(name string) bool {
-		return match(r.target, strings.TrimLeft(name, ".")) // said already that it is not part of this
+		return match(r.target, strings.TrimLeft(name, ".")) // reported already: it is not part of this rendering
 	}) {
 		return
 	}
@@ -191,19 +191,19 @@ func (r requisite) matches(t *chunk) bool {
 func require(c *chunk, all map[*chunk][]edge) []Require {
 	var found []Require
 	seen := map[*chunk]bool{c: true}
-	var walk func(from *chunk, why string)
-	walk = func(from *chunk, why string) {
+	var walk func(from *chunk, before string)
+	walk = func(from *chunk, before string) {
 		for _, e := range all[from] {
 			if seen[e.to] {
 				continue
 			}
 			seen[e.to] = true
-			reason := e.why
-			if why != "" {
-				reason = why + ", " + e.why
+			reason := e.reason
+			if before != "" {
+				reason = before + ", " + e.reason
 			}
 			for _, i := range e.to.docs {
-				found = append(found, Require{In: e.to.of, Index: i, Why: reason})
+				found = append(found, Require{In: e.to.of, Index: i, Reason: reason})
 			}
 			if !e.to.isObject() {
 				walk(e.to, reason)

@@ -123,8 +123,8 @@ func TestSampleDeployHasItsEdgeThroughAForeignState(t *testing.T) {
 			t.Fatalf("%s: %d documents, Create settings at %d", name, len(docs), i)
 		}
 		for _, r := range docs[i].Requires {
-			if r.Why != "require: Wait for ingress, require: sls nginx-ingress-chart" || docs[r.Index].SLS != "nginx-ingress-chart" {
-				t.Errorf("%s: requires %d, %q", name, r.Index, r.Why)
+			if r.Reason != "require: Wait for ingress, require: sls nginx-ingress-chart" || docs[r.Index].SLS != "nginx-ingress-chart" {
+				t.Errorf("%s: requires %d, %q", name, r.Index, r.Reason)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func parseSlot(text string) (slot, bool) {
 	return s, err == nil && s.id.GroupKind.Kind != "" && s.id.Name != ""
 }
 
-// CanFill says whether FillSlots will answer a slot at this path: anywhere in an
+// CanFill reports whether FillSlots will answer a slot at this path: anywhere in an
 // object but in the fields that identify it.
 func CanFill(path, slot string) bool {
 	switch path {

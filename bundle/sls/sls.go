@@ -1,6 +1,6 @@
 // Package sls reads what Salt prints of its states (high data, low data, what
-// its renderers return) as the Kubernetes manifests in them. It knows Salt's
-// shapes and nothing of Kubernetes: nodes in, manifest nodes out.
+// its renderers return): YAML nodes in, the nodes of the Kubernetes manifests in
+// them out. FillSlots answers the slots that Salt leaves in manifests.
 //
 // The shapes and rules come from Salt's salt/state.py (verify_high,
 // compile_high_data, requisite_in, order_chunks, check_requisite).
@@ -31,7 +31,7 @@ const (
 
 // Options is how to treat states.
 type Options struct {
-	// IgnoreNonKubernetesStates passes over states that are no objects; requisites
+	// IgnoreNonKubernetesStates skips states that are not objects; requisites
 	// still lead through them.
 	IgnoreNonKubernetesStates bool
 }
@@ -48,14 +48,14 @@ type Document struct {
 	Requires []Require
 }
 
-// Require says that a document needs another one first.
+// Require is the document that another one needs first.
 type Require struct {
-	In    *Rendering
-	Index int    // into its documents
-	Why   string // "require: Create settings"
+	In     *Rendering
+	Index  int    // into its documents
+	Reason string // "require: Create settings"
 }
 
-// Problem is one thing wrong (or, as a warning, odd) with a state.
+// Problem is an error in a state, or a warning about one.
 type Problem struct {
 	Line       int
 	State, SLS string
@@ -110,7 +110,7 @@ func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 	return d
 }
 
-// place is where a problem stands.
+// place is the state and line of a problem.
 type place struct {
 	line       int
 	state, sls string

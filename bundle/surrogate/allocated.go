@@ -33,8 +33,8 @@ func Unallocated(answer, sent *unstructured.Unstructured) *unstructured.Unstruct
 }
 
 func drop(u, sent *unstructured.Unstructured, path []string, key string) {
-	asked, _, _ := unstructured.NestedMap(sent.Object, path...)
-	if _, ok := asked[key]; ok {
+	wanted, _, _ := unstructured.NestedMap(sent.Object, path...)
+	if _, ok := wanted[key]; ok {
 		return
 	}
 	if below, ok, _ := unstructured.NestedMap(u.Object, path...); ok {
@@ -44,9 +44,9 @@ func drop(u, sent *unstructured.Unstructured, path []string, key string) {
 }
 
 func service(u, sent *unstructured.Unstructured) {
-	asked, _, _ := unstructured.NestedString(sent.Object, "spec", "clusterIP")
+	address, _, _ := unstructured.NestedString(sent.Object, "spec", "clusterIP")
 	got, _, _ := unstructured.NestedString(u.Object, "spec", "clusterIP")
-	if asked == "" && got != "None" {
+	if address == "" && got != "None" {
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIPs")
 	}

@@ -1,6 +1,6 @@
-// Package surrogate moves an object into a namespace that exists, so that the
-// server can be asked about it while its own is not there yet, and the server's
-// answer back to where the object will be.
+// Package surrogate moves an object to an existing namespace, so that a dry run is
+// possible before its own namespace exists, and the server's answer back: JSON and
+// objects in, JSON and objects out.
 package surrogate
 
 import (
@@ -73,8 +73,8 @@ func (p *Place) Move(body []byte, newAccount func(namespace, name string) bool) 
 }
 
 // MoveBack is the server's answer as it will be: in id's namespace and under its
-// name, with all that the server derived from either. sent is what the bundle
-// asks for: what it says itself is left alone.
+// name, with all that the server derived from either. sent is the object of the
+// bundle: its own values are not changed.
 func (p *Place) MoveBack(answer, sent *unstructured.Unstructured, id bundle.ID) *unstructured.Unstructured {
 	w := walk{place: p, id: id}
 	object, _ := w.value("", answer.Object, sent.Object).(map[string]any)
@@ -109,19 +109,19 @@ type walk struct {
 func (w *walk) value(key string, v, sent any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		asked, _ := sent.(map[string]any)
+		wanted, _ := sent.(map[string]any)
 		out := make(map[string]any, len(v))
 		for k, below := range v {
-			out[w.text("", k, nil)] = w.value(k, below, asked[k])
+			out[w.text("", k, nil)] = w.value(k, below, wanted[k])
 		}
 		return out
 	case []any:
-		asked, _ := sent.([]any)
+		wanted, _ := sent.([]any)
 		out := make([]any, len(v))
 		for i, below := range v {
 			var same any
-			if i < len(asked) {
-				same = asked[i]
+			if i < len(wanted) {
+				same = wanted[i]
 			}
 			out[i] = w.value(key, below, same)
 		}
@@ -133,7 +133,7 @@ func (w *walk) value(key string, v, sent any) any {
 }
 
 // text translates one string. A changed name cannot belong to another object; the namespace's may be any word, so it counts only where the
-// server wrote it and the place says that it is a namespace.
+// server wrote it into a field that names a namespace.
 func (w *walk) text(key, v string, sent any) string {
 	if v == sent {
 		return v

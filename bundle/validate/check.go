@@ -22,19 +22,19 @@ import (
 //
 // stored is content as the server would store it, defaulted and pruned, in the
 // version it was written in, without managedFields and resourceVersion; it is nil where that
-// cannot be told because of the problems. problems is all that the server would
+// cannot be computed because of the problems. problems is all that the server would
 // refuse it for, with the line of each field where obj knows it. known is false
 // if no CRD of the bundle defines obj's kind; nothing was checked then.
 //
 // strict false forgives unknown fields, as a plain create does with
-// fieldValidation=Ignore. Server-side apply never does, whatever it is told.
+// fieldValidation=Ignore. Server-side apply never does.
 func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unstructured.Unstructured, strict bool) (stored *unstructured.Unstructured, problems []bundle.Problem, known bool) {
 	if !c.Has(obj.GVK.GroupKind()) {
 		return nil, nil, false
 	}
 	d := c.byKind[obj.GVK.GroupKind()]
-	if why := d.notServed(obj.GVK); why != "" {
-		return nil, []bundle.Problem{obj.Problem("apiVersion", why)}, true
+	if reason := d.notServed(obj.GVK); reason != "" {
+		return nil, []bundle.Problem{obj.Problem("apiVersion", reason)}, true
 	}
 	if d.broken {
 		return nil, []bundle.Problem{obj.Problem("", fmt.Sprintf("cannot be checked: its CRD %s (%s) is invalid: correct that first", d.v1.Name, d.object.Source))}, true
@@ -145,7 +145,7 @@ func (d *crd) store(v *compiled, u *unstructured.Unstructured) error {
 }
 
 // live is old as the server would read it in the version of obj; nil when there
-// is none, or only the conversion webhook could tell.
+// is none, or only the conversion webhook can convert it.
 func (d *crd) live(v *compiled, obj *bundle.Object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if old == nil || d.webhook() && !sameVersion(obj.GVK, old) {
 		return nil, nil
@@ -173,7 +173,7 @@ func (d *crd) apply(v *compiled, obj *bundle.Object, live, sent *unstructured.Un
 		if live != nil {
 			return nil, problems
 		}
-		// Go on with what was written, so that all is told at once.
+		// Go on with what was written, so that all is reported at once.
 		defaulting.Default(sent.Object, v.structural)
 		return v.prepare(sent, nil), problems
 	}

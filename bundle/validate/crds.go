@@ -1,7 +1,7 @@
-// Package validate says what a server would refuse an object for, and what it
-// would store, without asking one: for custom resources with the server's own
-// library and the CustomResourceDefinitions of the bundle, for everything else
-// with Kubernetes' Go types and its published OpenAPI.
+// Package validate predicts, without a server, why the API server would refuse an
+// object, and what it would store: objects in, problems and stored objects out. It
+// uses the server's own library and the CustomResourceDefinitions of the bundle for
+// custom resources, Kubernetes' Go types and published OpenAPI for everything else.
 package validate
 
 import (
@@ -41,7 +41,7 @@ type CRDs struct {
 // Compile takes the CustomResourceDefinitions out of a bundle's objects.
 // Problems are what the server would refuse a new CRD for, CEL rules that do
 // not compile or cost too much included. A CRD with problems still defines its
-// kind: Check then says that the CRD has to be mended first.
+// kind: Check then reports that the CRD has to be corrected first.
 func Compile(objs []*bundle.Object) (*CRDs, []bundle.Problem) {
 	var defs []*bundle.Object
 	for _, o := range objs {
@@ -70,18 +70,18 @@ func Compile(objs []*bundle.Object) (*CRDs, []bundle.Problem) {
 	return c, slices.Concat(problems...)
 }
 
-// Has tells whether a CRD of the bundle defines the kind.
+// Has reports whether a CRD of the bundle defines the kind.
 func (c *CRDs) Has(gk schema.GroupKind) bool {
 	return c != nil && c.byKind[gk] != nil
 }
 
-// Sound tells whether a CRD of the bundle defines the kind, and nothing is wrong
+// Sound reports whether a CRD of the bundle defines the kind, and nothing is wrong
 // with that CRD itself.
 func (c *CRDs) Sound(gk schema.GroupKind) bool {
 	return c.Has(gk) && !c.byKind[gk].broken
 }
 
-// Unverified is "conversion webhook" where Check cannot say all that the server
+// Unverified is "conversion webhook" where Check cannot find all that the server
 // would, because a webhook converts between the versions of the kind: written
 // in another version than the stored one, or live in another than it is written
 // in. Otherwise it is "". live may be nil.
@@ -95,7 +95,7 @@ func (c *CRDs) Unverified(gvk schema.GroupVersionKind, live *unstructured.Unstru
 	return ""
 }
 
-// sameVersion tells whether a live object and all of its managed fields are in
+// sameVersion reports whether a live object and all of its managed fields are in
 // the version of gvk.
 func sameVersion(gvk schema.GroupVersionKind, live *unstructured.Unstructured) bool {
 	if live == nil {

@@ -20,24 +20,24 @@ import (
 
 //go:generate go run ./schemagen
 
-// Options say for what server Offline validates.
+// Options are the server that Offline validates for.
 type Options struct {
 	// KubernetesVersion is one of Versions, also written v1.37 or 1.37.1; the
 	// newest if empty. It decides which versions of a kind are served; the
 	// fields of a kind are always those of the newest.
 	KubernetesVersion string
-	// CRDs are the bundle's, or nil. What Compile found wrong with them is not
-	// told again.
+	// CRDs are the bundle's, or nil. The problems that Compile found are not
+	// reported again.
 	CRDs *CRDs
 }
 
-// Offline says, without a server, what is wrong with objects: versions that are
+// Offline finds, without a server, what is wrong with objects: versions that are
 // not served, unknown fields, wrong types, missing fields, values that are none
 // of an enumeration, items of a list that may be there only once, labels that
 // are none. Custom resources of the bundle's CRDs are checked as Check does.
-// Warnings are what is deprecated, and kinds that nobody here knows.
+// Warnings are deprecated versions, and unknown kinds.
 //
-// What a server says only when it is asked (admission, names that must differ,
+// What only a server can find (admission, names that must differ,
 // rules between fields of built-in kinds) is not found. The error is about
 // Options. No value of a Secret is in any message.
 func Offline(objs []*bundle.Object, o Options) (problems, warnings []bundle.Problem, err error) {
@@ -59,8 +59,8 @@ func Offline(objs []*bundle.Object, o Options) (problems, warnings []bundle.Prob
 
 func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs) (problems, warnings []bundle.Problem) {
 	if crds.Has(obj.GVK.GroupKind()) {
-		if why := crds.Warning(obj.GVK); why != "" {
-			warnings = append(warnings, obj.Problem("apiVersion", why))
+		if reason := crds.Warning(obj.GVK); reason != "" {
+			warnings = append(warnings, obj.Problem("apiVersion", reason))
 		}
 		_, problems, _ := crds.Check(context.Background(), obj, obj.Content, nil, true)
 		return problems, warnings
@@ -70,11 +70,11 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	if typed == nil && model == "" {
 		return nil, []bundle.Problem{obj.Problem("apiVersion", unknownKind(doc, obj.GVK, minor))}
 	}
-	if why := notServed(typed, obj.GVK, minor); why != "" {
-		return []bundle.Problem{obj.Problem("apiVersion", why)}, nil
+	if reason := notServed(typed, obj.GVK, minor); reason != "" {
+		return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
 	}
-	if why := discouraged(doc, typed, obj.GVK, minor); why != "" {
-		warnings = append(warnings, obj.Problem("apiVersion", why))
+	if reason := versionWarning(doc, typed, obj.GVK, minor); reason != "" {
+		warnings = append(warnings, obj.Problem("apiVersion", reason))
 	}
 	content, err := copied(obj.Content)
 	if err != nil {
@@ -98,16 +98,16 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 func (w *walker) decode(content map[string]any, into any) {
 	data, err := json.Marshal(content)
 	if err != nil {
-		w.tell("", "write it as JSON: %v", err)
+		w.report("", "write it as JSON: %v", err)
 		return
 	}
 	unknown, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		if isSecret(w.obj) { // whose values an error may quote
-			w.tell("", "cannot be read as a Secret: a value is of the wrong type")
+			w.report("", "cannot be read as a Secret: a value is of the wrong type")
 			return
 		}
-		w.tell("", "cannot be read as a %s: %v", w.obj.GVK.Kind, err)
+		w.report("", "cannot be read as a %s: %v", w.obj.GVK.Kind, err)
 		return
 	}
 	for _, err := range unknown {
@@ -118,7 +118,7 @@ func (w *walker) decode(content map[string]any, into any) {
 			_, name := split(path)
 			message = unknownMessage(name, nil)
 		}
-		w.tell(path, "%s", message)
+		w.report(path, "%s", message)
 	}
 }
 
@@ -135,8 +135,8 @@ func (w *walker) metadata(labels, annotations map[string]string) {
 	if dnsNames[w.obj.GVK.Group] && w.obj.GVK.Kind != "IPAddress" {
 		validate = apivalidation.NameIsDNSSubdomain
 	}
-	for _, why := range validate(w.obj.ID.Name, false) {
-		w.tell("metadata.name", "%s", why)
+	for _, reason := range validate(w.obj.ID.Name, false) {
+		w.report("metadata.name", "%s", reason)
 	}
 }
 

@@ -23,7 +23,7 @@ func decode(data []byte) (map[string]any, error) {
 	return out, err
 }
 
-// fieldProblem turns the server's own kind of error into ours.
+// fieldProblem turns an error of the server's library into a Problem.
 func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 	path := strings.TrimPrefix(err.Field, ".")
 	if path == "<nil>" {
@@ -50,7 +50,7 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 		return o.Problem(inner, after)
 	}
 	if kind := reflect.Indirect(reflect.ValueOf(err.BadValue)).Kind(); kind == reflect.Struct {
-		return o.Problem(path, detail) // of Go; it says nothing to people
+		return o.Problem(path, detail) // of Go, meaningless to users
 	}
 	short := *err
 	short.Detail = detail
@@ -86,7 +86,7 @@ func typedProblems(o *bundle.Object, err error) []bundle.Problem {
 	return problems
 }
 
-// uncovered leaves out of coarse what fine says better: a problem of the same
+// uncovered leaves out of coarse what fine has more exactly: a problem of the same
 // field, or of one in it.
 func uncovered(coarse, fine []bundle.Problem) []bundle.Problem {
 	return slices.DeleteFunc(coarse, func(c bundle.Problem) bool {

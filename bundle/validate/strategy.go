@@ -82,7 +82,7 @@ func metaOf(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorList) 
 	return meta, nil
 }
 
-// blocked tells whether CEL rules cannot be asked: what they look at may be
+// blocked reports whether CEL rules cannot be evaluated: the fields they read may be
 // missing or of another type.
 func blocked(errs field.ErrorList) bool {
 	for _, err := range errs {

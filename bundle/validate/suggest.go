@@ -10,7 +10,7 @@ import (
 	"brine/bundle"
 )
 
-// unknownField says that the schema has no field at path, and which one may
+// unknownField is the message for a field that the schema does not have, and which one may
 // have been meant.
 func (v *compiled) unknownField(path string) string {
 	parent, name := split(path)

@@ -15,7 +15,7 @@ import (
 	"brine/bundle/validate/published"
 )
 
-// Kubernetes 1.x, of which the types of k8s.io/api say since when and until
+// Kubernetes 1.x, of which the types of k8s.io/api have since when and until
 // when they are served. The newest is the one that the module is of.
 const (
 	oldestMinor = 20
@@ -56,13 +56,13 @@ func Version(text string) string {
 	return fmt.Sprintf("1.%d", minor)
 }
 
-// Knows says whether Offline can check objects of a built-in kind and version.
+// Knows reports whether Offline can check objects of a built-in kind and version.
 func Knows(gvk schema.GroupVersionKind) bool {
 	doc, err := published.Load()
 	return known(gvk) != nil || err == nil && doc.Kinds[published.Key(gvk)] != ""
 }
 
-// What k8s.io/api's types (zz_generated.prerelease-lifecycle.go) say of themselves.
+// The methods of k8s.io/api's types in zz_generated.prerelease-lifecycle.go.
 type (
 	introduced interface{ APILifecycleIntroduced() (major, minor int) }
 	removed    interface{ APILifecycleRemoved() (major, minor int) }
@@ -82,7 +82,7 @@ func known(gvk schema.GroupVersionKind) runtime.Object {
 	return nil
 }
 
-// isRoot leaves out the options and lists that schemes hold beside the kinds.
+// isRoot leaves out the options and lists that schemes have in addition to kinds.
 func isRoot(obj runtime.Object) bool {
 	t := reflect.TypeOf(obj).Elem()
 	if t.Kind() != reflect.Struct {
@@ -158,9 +158,9 @@ func lifecycle(typed runtime.Object) (gone, since int) {
 	return gone, since
 }
 
-// discouraged is the server's warning for a deprecated version, or ours for one
-// that servers serve only when told to; "" if there is none.
-func discouraged(doc *published.Document, typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
+// versionWarning is the server's warning for a deprecated version, or brine's for
+// one that is off by default; "" if there is none.
+func versionWarning(doc *published.Document, typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
 	if typed != nil && deprecation.IsDeprecated(typed, 1, minor) {
 		return deprecation.WarningMessage(typed)
 	}

@@ -22,7 +22,7 @@ type walker struct {
 	problems []bundle.Problem
 }
 
-func (w *walker) tell(path, format string, args ...any) {
+func (w *walker) report(path, format string, args ...any) {
 	w.problems = append(w.problems, w.obj.Problem(path, fmt.Sprintf(format, args...)))
 }
 
@@ -32,7 +32,7 @@ func (w *walker) value(path string, v any, t *published.Type) {
 		return
 	}
 	if !typeFits(v, t) {
-		w.tell(path, "must be of type %s, not %s%s", strings.ReplaceAll(t.Type, ",", " or "), jsonType(v), quoteHint(v, t))
+		w.report(path, "must be of type %s, not %s%s", strings.ReplaceAll(t.Type, ",", " or "), jsonType(v), quoteHint(v, t))
 		return
 	}
 	switch v := v.(type) {
@@ -44,7 +44,7 @@ func (w *walker) value(path string, v any, t *published.Type) {
 		w.text(path, v, t)
 	default:
 		if t.Format == "int32" && !fitsInt32(v) {
-			w.tell(path, "must be of type int32: it is too large or too small")
+			w.report(path, "must be of type int32: it is too large or too small")
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (w *walker) value(path string, v any, t *published.Type) {
 func (w *walker) object(path string, v map[string]any, t *published.Type) {
 	for _, name := range t.Required {
 		if v[name] == nil {
-			w.tell(child(path, name), "is required and missing")
+			w.report(child(path, name), "is required and missing")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -61,7 +61,7 @@ func (w *walker) object(path string, v map[string]any, t *published.Type) {
 			f = t.Values
 		}
 		if f == nil && len(t.Fields) > 0 {
-			w.tell(child(path, name), "%s", unknownMessage(name, slices.Collect(maps.Keys(t.Fields))))
+			w.report(child(path, name), "%s", unknownMessage(name, slices.Collect(maps.Keys(t.Fields))))
 			continue
 		}
 		w.value(child(path, name), v[name], f)
@@ -73,7 +73,7 @@ func (w *walker) list(path string, v []any, t *published.Type) {
 	for i, item := range v {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if item == nil {
-			w.tell(at, "must not be null: remove the item")
+			w.report(at, "must not be null: remove the item")
 			continue
 		}
 		w.value(at, item, t.Items)
@@ -82,7 +82,7 @@ func (w *walker) list(path string, v []any, t *published.Type) {
 			continue
 		}
 		if first, ok := seen[key]; ok {
-			w.tell(at, "%s as %s[%d]: remove one of them", same, path, first)
+			w.report(at, "%s as %s[%d]: remove one of them", same, path, first)
 			continue
 		}
 		seen[key] = i
@@ -122,11 +122,11 @@ func (w *walker) text(path, v string, t *published.Type) {
 	switch t.Format {
 	case "byte":
 		if _, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(v)); err != nil {
-			w.tell(path, "must be base64%s", stringDataHint(w.obj))
+			w.report(path, "must be base64%s", stringDataHint(w.obj))
 		}
 	case "date-time":
 		if _, err := time.Parse(time.RFC3339, v); err != nil {
-			w.tell(path, "must be a time as in RFC 3339, like 2006-01-02T15:04:05Z")
+			w.report(path, "must be a time as in RFC 3339, like 2006-01-02T15:04:05Z")
 		}
 	}
 	// The server takes "" for not written.
@@ -134,10 +134,10 @@ func (w *walker) text(path, v string, t *published.Type) {
 		return
 	}
 	if best := bundle.Nearest(v, t.Enum); best != "" {
-		w.tell(path, "unsupported value %q; did you mean %q?", v, best)
+		w.report(path, "unsupported value %q; did you mean %q?", v, best)
 		return
 	}
-	w.tell(path, "unsupported value %q; there are %s", v, strings.Join(t.Enum, ", "))
+	w.report(path, "unsupported value %q; there are %s", v, strings.Join(t.Enum, ", "))
 }
 
 func stringDataHint(o *bundle.Object) string {

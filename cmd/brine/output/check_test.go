@@ -39,7 +39,7 @@ func checked(t *testing.T) (*bundle.Bundle, *order.Graph, []bundle.Problem) {
 			Source:  bundle.Source{File: "web.yaml", Line: 10*i + 1},
 		})
 	}
-	objs[2].Requisites = []bundle.Requisite{{On: objs[0].ID, Why: "require: \x1b[31m\"Create\\settings\""}}
+	objs[2].Requisites = []bundle.Requisite{{On: objs[0].ID, Reason: "require: \x1b[31m\"Create\\settings\""}}
 	b := &bundle.Bundle{
 		Objects:  objs,
 		Absent:   []*bundle.Absent{{ID: bundle.ID{GroupKind: objs[0].ID.GroupKind, Namespace: "web", Name: "old"}, GVK: objs[0].GVK, Source: bundle.Source{File: "web.yaml", Line: 60}}},
