@@ -15,7 +15,7 @@ const (
 // Fingerprint says what a member was when it was last applied; package plan
 // makes and compares them. It is a cache: losing it costs requests, no more.
 type Fingerprint struct {
-	Desired string `json:"a"` // hash of what the bundle asked for
+	Desired string `json:"a"` // hash of the body that was applied
 	UID     string `json:"u"` // the live object's
 	Live    string `json:"o"` // hash of the live values of the fields we own, and of our managedFields entry
 }

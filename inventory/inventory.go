@@ -72,7 +72,7 @@ func ApplySetID(namespace, name string) string {
 }
 
 // DefaultID is the inventory-id of an inventory that brine makes. It follows
-// from the name, so that members are still known to be ours after the
+// from the name, so that members are recognised after the
 // inventory itself was lost.
 func DefaultID(namespace, name string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name))

@@ -17,7 +17,7 @@ import (
 // version for a while, its API server may be down, discovery may be behind. That
 // there are none is proven if no CRD defines the kind and no API server other
 // than the cluster's own serves its group. Objects of a built-in kind that
-// Kubernetes serves no longer can be reached by nobody, and count as gone.
+// Kubernetes does not serve any more cannot be reached, and count as deleted.
 
 // Absent proves that there are no objects of a kind that discovery does not
 // know. Its error is the reason why that is not proven. Where a CRD turns out to

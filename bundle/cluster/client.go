@@ -1,6 +1,7 @@
-// Package cluster is the only code that speaks to the API server: discovery,
-// server-side apply, reads, deletes, watches; each request counted, transient
-// answers retried.
+// Package cluster is the client of the API server, and the only one: discovery,
+// reads, server-side apply, deletions, watches. Objects and ids come in; objects
+// and errors that its predicates explain go out. Each request is counted, transient
+// answers are retried, writes are limited in their concurrency.
 package cluster
 
 import (

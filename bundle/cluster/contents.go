@@ -133,7 +133,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 	names := slices.Sorted(maps.Keys(s.namespaces))
 	for gv, err := range s.client.failedGroups() {
 		if s.isDeleted(bundle.APIServiceKind, gv.Version+"."+gv.Group) {
-			continue // it goes first, and is asked for again then
+			continue // it is deleted first, and checked again then
 		}
 		group.Go(func() error {
 			if s.client.absentAPIService(ctx, gv) == nil {

@@ -45,7 +45,7 @@ func (c *Client) Discover(ctx context.Context) error {
 		case err := <-started:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("ask %s what it serves: %w", c.config.Host, ctx.Err())
+			return fmt.Errorf("discover what %s serves: %w", c.config.Host, ctx.Err())
 		}
 	}
 	return c.discover(ctx)
@@ -70,7 +70,7 @@ func (c *Client) discover(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("ask %s what it serves: %w", c.config.Host, err)
+		return fmt.Errorf("discover what %s serves: %w", c.config.Host, err)
 	}
 	k := kinds{
 		byKind:    map[schema.GroupVersionKind]Resource{},
@@ -259,7 +259,7 @@ func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (b
 		if gone(err) {
 			return false, nil
 		}
-		return false, fmt.Errorf("ask whether %s is served: %w", gvr, err)
+		return false, fmt.Errorf("find out whether %s is served: %w", gvr, err)
 	}
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
 }

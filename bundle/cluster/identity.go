@@ -14,7 +14,7 @@ import (
 	"brine/bundle"
 )
 
-// Identity is what tells one cluster from another, whatever address it is
+// Identity distinguishes a cluster from all others, whatever address it is
 // reached at. What the user may not read is empty.
 type Identity struct {
 	UID string // of the namespace kube-system

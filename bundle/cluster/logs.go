@@ -10,7 +10,7 @@ import (
 const maxLog = 64 << 10
 
 // Logs reads the last lines of a container's log; of its previous run if so.
-// It asks once: a kubelet that is away is no reason to wait.
+// It asks once: a kubelet that does not answer is no reason to wait.
 func (c *Client) Logs(ctx context.Context, namespace, pod, container string, previous bool, lines int64) (string, error) {
 	result := c.raw.Get().AbsPath("/api/v1/namespaces", namespace, "pods", pod, "log").
 		Param("container", container).Param("previous", strconv.FormatBool(previous)).

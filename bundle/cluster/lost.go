@@ -36,7 +36,7 @@ func (s *search) contents(ctx context.Context) map[bundle.ID]bundle.Contents {
 	return all
 }
 
-// expendable says whether an object goes without anybody losing it: it is deleted
+// expendable says whether nothing is lost with an object: it is deleted
 // already, or its owners are, or it comes with the namespace.
 func (s *search) expendable(ctx context.Context, i *item) bool {
 	if known, ok := s.expendables[i.meta.UID]; ok {

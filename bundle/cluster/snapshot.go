@@ -100,8 +100,8 @@ func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, ids []bundle.ID) 
 		if _, err := c.Any(id.GroupKind); err == nil {
 			continue
 		}
-		reason, asked := reasons[id.GroupKind]
-		if !asked {
+		reason, known := reasons[id.GroupKind]
+		if !known {
 			_, reason = c.ServedOrAbsent(ctx, id.GroupKind)
 			reasons[id.GroupKind] = reason
 		}

@@ -20,7 +20,7 @@ type Write struct {
 	// Force takes the fields in conflict, whatever the client's options say.
 	Force bool
 	// Exact: the body holds for one version of the object only, so a conflict
-	// is not asked again.
+	// is not retried.
 	Exact bool
 	// Strict refuses unknown and duplicate fields, whatever the client's options
 	// say.
@@ -38,8 +38,8 @@ func (w Write) dryRun() []string {
 const dryRunTries = 3
 
 // Apply sends one server-side apply of body, the object as JSON, and returns
-// the object as the server stored it and what it warned of. It asks again
-// after transient answers.
+// the object as the server stored it and its warnings. Transient
+// answers are retried.
 func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byte, w Write) (*unstructured.Unstructured, []string, error) {
 	ctx, warned := collectWarnings(ctx)
 	body = readable(body)
@@ -120,7 +120,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		sent = true
 		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
-			return &permanent{fmt.Errorf("it may have been created nevertheless: %w", err)} // asked again, there would be two
+			return &permanent{fmt.Errorf("it may have been created nevertheless: %w", err)} // with a retry there might be two
 		}
 		return err
 	})
@@ -153,7 +153,7 @@ func sizeOf(u *unstructured.Unstructured) int {
 	return len(text)
 }
 
-// DryUpdate asks what an update would leave.
+// DryUpdate is a dry run of Update.
 func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	ctx, warned := collectWarnings(ctx)
 	var stored *unstructured.Unstructured
@@ -180,7 +180,7 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 	return fmt.Sprint(live.GetLabels(), live.GetAnnotations()) == fmt.Sprint(meant.GetLabels(), meant.GetAnnotations())
 }
 
-// Deletion is what is asked of a DELETE.
+// Deletion are the options of a DELETE.
 type Deletion struct {
 	UID         types.UID // the object is deleted only if it is this one
 	Version     string    // and, unless empty, this resourceVersion
@@ -240,7 +240,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(answer, &kind); err != nil {
-		return false, nil //nolint:nilerr // an aggregated server's own idea of an answer: look again later
+		return false, nil //nolint:nilerr // an aggregated server's own kind of answer: the object is read again later
 	}
 	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
 }

@@ -97,7 +97,7 @@ func keyedChanges(out []Change, path string, a, b []any, id []string) []Change {
 	return out
 }
 
-// identities are what tells the items of Kubernetes' lists apart, most telling
+// identities distinguish the items of Kubernetes' lists, the most specific
 // first: the merge keys of its built-in types (x-kubernetes-patch-merge-key and
 // x-kubernetes-list-map-keys in kube's OpenAPI). They serve custom resources
 // too, where they are nearly always named the same.
@@ -107,18 +107,18 @@ var identities = [][]string{
 	{"type"}, {"key"}, {"ip"}, {"uid"}, {"host"}, {"id"},
 }
 
-// identity finds fields that tell all items of a, and all of b, apart; nil
+// identity finds fields that distinguish all items of a, and all of b; nil
 // where there are none.
 func identity(a, b []any) []string {
 	for _, id := range identities {
-		if tellsApart(a, id) && tellsApart(b, id) {
+		if distinguishes(a, id) && distinguishes(b, id) {
 			return id
 		}
 	}
 	return nil
 }
 
-func tellsApart(list []any, id []string) bool {
+func distinguishes(list []any, id []string) bool {
 	seen := make(map[string]bool, len(list))
 	for _, item := range list {
 		k := key(item, id)

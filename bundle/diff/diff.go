@@ -1,6 +1,6 @@
-// Package diff tells what changes between two versions of one object: as a
-// unified diff of YAML for people, field by field for machines. It knows what
-// nobody calls a change, and never lets the value of a Secret through.
+// Package diff compares two versions of one object: the two come in; a unified diff
+// of YAML for people and a list of fields for machines go out. Fields that only the
+// server sets are no change. Values of Secrets never go out.
 package diff
 
 import (
@@ -68,8 +68,8 @@ func Objects(before, after *unstructured.Unstructured, o Options) Diff {
 	return d
 }
 
-// redacted redacts the texts in a and b, two versions of one value, so that a
-// text that differs still does.
+// redacted redacts the texts in a and b, two versions of one value, so that texts
+// that differ do so afterwards.
 func redacted(a, b any, text func(string) string) (any, any) {
 	before := map[string]bool{}
 	x := rewrite(a, func(s string) string {
@@ -135,7 +135,7 @@ func same(a, b any) bool {
 }
 
 // Equal says that there is nothing between the two that a user would call a
-// change. Status is not looked at.
+// change. Status is ignored.
 func Equal(before, after *unstructured.Unstructured) bool {
 	return equal(content(before, false), content(after, false))
 }

@@ -15,8 +15,8 @@ const (
 	changed     = " (changed)"
 )
 
-// masked masks the Secrets in a and b, two versions of one value, so that a
-// value that differs still does. It copies only where there is a Secret.
+// masked masks the Secrets in a and b, two versions of one value, so that
+// values that differ do so afterwards. It copies only where there is a Secret.
 func masked(a, b any) (any, any) {
 	if !redact.Within(a) && !redact.Within(b) {
 		return a, b
@@ -143,7 +143,7 @@ var wholeObject = []string{
 }
 
 // maskAnnotations masks the annotations that hold a Secret's values. It is
-// asked only about objects that are, or hold, a Secret.
+// called only for objects that are, or hold, a Secret.
 func maskAnnotations(a, b map[string]any) {
 	x, y := annotations(a), annotations(b)
 	for _, k := range wholeObject {

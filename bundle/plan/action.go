@@ -1,5 +1,6 @@
-// Package plan decides what has to be done: bundle, inventory and live objects
-// in, plan out. It is a pure function and does no I/O.
+// Package plan decides what has to be done. The ordered bundle, the inventory, the
+// live objects and the user's options come in; steps, or the problems that stop the
+// run, go out. It is pure: the same input gives the same plan, and no I/O is done.
 package plan
 
 // Action is what a run does to one object, or did.
@@ -12,7 +13,7 @@ const (
 	Unchanged  Action = "unchanged"
 	Recreated  Action = "recreated" // deleted and created: a field cannot change
 	Pruned     Action = "pruned"
-	Detached   Action = "detached" // left on the cluster, no longer ours
+	Detached   Action = "detached" // left on the cluster, no longer a member
 	Skipped    Action = "skipped"  // nothing was done; the reason says why
 	Failed     Action = "failed"
 )

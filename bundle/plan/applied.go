@@ -39,7 +39,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	s.hashless = s.hashless || mutation.HasAnnotation(o.Content)
 	_, s.Member = in.Inventory.Members[o.ID]
 	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
-	if in.going(s.Live) {
+	if in.terminating(s.Live) {
 		s.Terminating, s.Live = s.Live, nil
 	}
 	if s.Live != nil && KeptBy(s.Live.GetAnnotations()) != "" {
@@ -87,9 +87,9 @@ func Manages(live *unstructured.Unstructured, managers []string) bool {
 	})
 }
 
-// going says whether a live object is being deleted, by itself or with its
+// terminating says whether a live object is being deleted, by itself or with its
 // namespace.
-func (in *Input) going(live *unstructured.Unstructured) bool {
+func (in *Input) terminating(live *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Guard decides whether an object may be deleted. It knows what the plan knows,
-// and is asked twice: for the plan, and again directly before the act.
+// and decides twice: for the plan, and directly before the deletion.
 type Guard struct {
 	// Inventory is the inventory's ID, Home its namespace.
 	Inventory, Home string
@@ -108,16 +108,16 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	return Verdict{Action: Pruned}
 }
 
-// Follows says whether a step that is to be deleted stays when one that has to go
-// before it stays: a Namespace, a CRD or an APIService never goes without what is
+// Follows says whether a deletion is kept when one that has to come first is kept:
+// a Namespace, a CRD or an APIService is never deleted before what is
 // in it or served by it, nor does what is needed explicitly.
 func (s *Step) Follows(need Need) bool {
 	holder := bundle.HoldsObjects(s.ID.GroupKind) || s.ID.GroupKind == bundle.APIServiceKind
 	return s.Action == Pruned && !need.Timing && (!need.Weak || holder)
 }
 
-// Follow makes the step stay because of one that has to go before it and stays.
-// What is detached detaches what it needs, as nobody will ever delete that for us.
+// Follow keeps the step because of a kept one that would have to be deleted first.
+// A detached object detaches what it needs: no later run would delete that.
 func (s *Step) Follow(on *Step, reason string) {
 	s.Action, s.Kept = Skipped, on.Kept
 	if on.Action == Detached {

@@ -45,8 +45,8 @@ type Input struct {
 	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
-	// Invalid are objects of the bundle that were left out of it: they stay as
-	// they are, and somebody else tells of them.
+	// Invalid are objects of the bundle that were left out of it: they are
+	// not changed, and are reported elsewhere.
 	Invalid map[bundle.ID]bool
 	Options Options
 }
@@ -69,7 +69,7 @@ type Step struct {
 	GVK    schema.GroupVersionKind
 	Object *bundle.Object             // nil for what is not in the bundle
 	Live   *unstructured.Unstructured // nil for what is not there
-	// Terminating is the object that is still being deleted, to be made anew.
+	// Terminating is the object that is being deleted, to be created again.
 	Terminating *unstructured.Unstructured
 	Action      Action
 	Reason      string
@@ -105,7 +105,7 @@ type Plan struct {
 	Steps []*Step
 	// Add are the ids that the inventory has to hold before the first write.
 	Add []bundle.ID
-	// Forget are members that are gone from the cluster, or were never ours.
+	// Forget are members that do not exist, or belong to another inventory.
 	Forget   []bundle.ID
 	Warnings []string
 	// Refused is why the plan may be shown, but not carried out (MaxPrune).

@@ -148,7 +148,7 @@ func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 }
 
 // backwards appends the deletions to the plan in reverse order of need, and
-// keeps what something that stays needs.
+// keeps what a kept object needs.
 func (in *Input) backwards(p *Plan, steps []*Step) {
 	objects := make([]*bundle.Object, len(steps))
 	for i, s := range steps {
@@ -180,7 +180,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		}
 		p.Steps = append(p.Steps, s)
 	}
-	// What takes the server long to empty goes as soon as it may.
+	// What takes the server long to empty is deleted as soon as possible.
 	for _, s := range p.Steps[first:] {
 		if bundle.HoldsObjects(s.ID.GroupKind) {
 			s.Priority = len(steps)

@@ -18,7 +18,7 @@ import (
 	"brine/inventory"
 )
 
-// Saved is a plan written down (--plan-out), with the versions of the live
+// Saved is a saved plan, with the versions of the live
 // objects that it was made from. It holds no value of any Secret.
 type Saved struct {
 	APIVersion string    `json:"apiVersion"` // brine.dev/v1
@@ -41,11 +41,11 @@ type SavedCluster struct {
 	CA  string `json:"ca,omitempty"`  // "sha256:<hex>" over the cluster's CA certificates
 }
 
-// Known says whether the cluster can be told from others.
+// Known says whether the cluster can be distinguished from others.
 func (c *SavedCluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
 
-// moved says why this is not, or cannot be shown to be, the cluster of the plan.
-func (c *SavedCluster) moved(now *SavedCluster) string {
+// drift says why this is not, or cannot be proven to be, the cluster of the plan.
+func (c *SavedCluster) drift(now *SavedCluster) string {
 	switch {
 	case !c.Known():
 		return "the cluster: the plan does not say which one it is for"
@@ -90,7 +90,7 @@ func (s *SavedStep) id() bundle.ID {
 	return id
 }
 
-// SaveInventory is the inventory as a bound plan holds it.
+// SaveInventory is the inventory as a saved plan holds it.
 func SaveInventory(inv *inventory.Inventory) SavedInventory {
 	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
 	h := sha256.New()
@@ -100,7 +100,7 @@ func SaveInventory(inv *inventory.Inventory) SavedInventory {
 	return SavedInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
 }
 
-// SaveStep is a step as a bound plan holds it: what came of it in the preview.
+// SaveStep is a step as a saved plan holds it: what came of it in the preview.
 func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) SavedStep {
 	b := SavedStep{
 		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
@@ -116,30 +116,30 @@ func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact 
 	return b
 }
 
-// Moved tells what a plan that was bound no longer is, compared with the same
-// one made now: nothing if it may be carried out. An object may have a new
+// Drift is how a saved plan differs from the same one made now: nothing if it may
+// be carried out. An object may have a new
 // version, as one whose status changes has all the time: what counts is that the
 // same is done to the same object, and the same fields change in the same way.
 // Of Secrets, whose values are not in a plan, the version counts as well.
 func (b *Saved) Drift(now *Saved) []string {
-	if why := b.Cluster.moved(now.Cluster); why != "" {
+	if why := b.Cluster.drift(now.Cluster); why != "" {
 		return []string{why} // nothing else can be compared
 	}
-	var moved []string
+	var drift []string
 	if b.Digest != now.Digest {
-		moved = append(moved, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
+		drift = append(drift, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Options)) {
 		if b.Options[name] != now.Options[name] {
-			moved = append(moved, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), b.Options[name], now.Options[name]))
+			drift = append(drift, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), b.Options[name], now.Options[name]))
 		}
 	}
 	was, is := b.Inventory, now.Inventory
 	switch {
 	case was.Namespace != is.Namespace || was.Name != is.Name || was.ID != is.ID:
-		return append(moved, fmt.Sprintf("the inventory: the plan is for %s/%s (%s), this is %s/%s (%s)", was.Namespace, was.Name, was.ID, is.Namespace, is.Name, is.ID))
+		return append(drift, fmt.Sprintf("the inventory: the plan is for %s/%s (%s), this is %s/%s (%s)", was.Namespace, was.Name, was.ID, is.Namespace, is.Name, is.ID))
 	case was.Members != is.Members:
-		moved = append(moved, "the inventory: its members have changed since the plan was made")
+		drift = append(drift, "the inventory: its members have changed since the plan was made")
 	}
 	steps := map[bundle.ID]SavedStep{}
 	for _, s := range now.Steps {
@@ -149,19 +149,19 @@ func (b *Saved) Drift(now *Saved) []string {
 		id := s.id()
 		other, ok := steps[id]
 		delete(steps, id)
-		if why := s.moved(other, ok); why != "" {
-			moved = append(moved, bundle.Name(id)+": "+why)
+		if why := s.drift(other, ok); why != "" {
+			drift = append(drift, bundle.Name(id)+": "+why)
 		}
 	}
 	for _, s := range now.Steps {
 		if _, left := steps[s.id()]; left {
-			moved = append(moved, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.id()), s.Action))
+			drift = append(drift, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.id()), s.Action))
 		}
 	}
-	return moved
+	return drift
 }
 
-func (s *SavedStep) moved(now SavedStep, ok bool) string {
+func (s *SavedStep) drift(now SavedStep, ok bool) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("the plan says %s, and now nothing is to be done", s.Action)

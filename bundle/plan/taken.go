@@ -17,7 +17,7 @@ import (
 // shownFields is how many fields are named of each manager.
 const shownFields = 10
 
-// Taken tells which fields an apply takes from their owners, manager by
+// Taken is which fields an apply takes from their owners, manager by
 // manager: ".spec.replicas from kubectl-scale". live and stored are the object
 // before and after it; only an apply that forces conflicts takes anything.
 func Taken(live, stored *unstructured.Unstructured) []string {
@@ -47,14 +47,14 @@ func Taken(live, stored *unstructured.Unstructured) []string {
 		}
 		lost[manager] = lost[manager].Union(rest)
 	}
-	var told []string
+	var taken []string
 	for _, manager := range slices.Sorted(maps.Keys(lost)) {
 		var fields []string
 		lost[manager].Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
 		slices.Sort(fields)
-		told = append(told, some(fields, shownFields)+" from "+manager)
+		taken = append(taken, some(fields, shownFields)+" from "+manager)
 	}
-	return told
+	return taken
 }
 
 // ownedSets are the fields of each manager, by "manager NUL operation NUL

@@ -19,7 +19,7 @@ type cause struct {
 	troubles            []trouble
 }
 
-// The order in which causes are told.
+// The order in which causes are reported.
 const (
 	broken = iota
 	unscheduled
@@ -63,7 +63,7 @@ func signature(troubles []trouble) string {
 	return s.String()
 }
 
-// pods tells what keeps them, once for all that are kept by the same.
+// pods adds what keeps them, once for all that are kept by the same.
 func (c *chain) pods(ctx context.Context, all []object, isItself bool) {
 	var causes []cause
 	for _, o := range all {
@@ -118,10 +118,10 @@ func (c *chain) beyond(ctx context.Context, found cause) {
 	}
 }
 
-// claims tells of the claims that a pod waits for.
+// claims adds the claims that a pod waits for.
 func (c *chain) claims(ctx context.Context, pod object) {
 	namespace := pod.text("metadata", "namespace")
-	told := 0
+	shown := 0
 	for _, volume := range pod.objects("spec", "volumes") {
 		name := volume.text("persistentVolumeClaim", "claimName")
 		if name == "" && volume.field("ephemeral") != nil {
@@ -131,7 +131,7 @@ func (c *chain) claims(ctx context.Context, pod object) {
 		if !known || found && o.text("status", "phase") == "Bound" {
 			continue
 		}
-		if told++; told > maxCauses {
+		if shown++; shown > maxCauses {
 			return
 		}
 		if !found {

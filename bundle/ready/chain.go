@@ -18,9 +18,9 @@ type chain struct {
 	narrow   map[string]string // by namespace: the only selector whose pods are of interest
 
 	lines []string
-	// involved are the objects whose events may tell more.
+	// involved are the objects whose events may explain more.
 	involved []object
-	// logs are told last, for they are long.
+	// logs come last, for they are long.
 	logs []written
 }
 
@@ -33,16 +33,16 @@ type written struct {
 // add adds a line, unless it, or one that says the same and more, is there.
 func (c *chain) add(format string, args ...any) {
 	line := oneLine(fmt.Sprintf(format, args...))
-	for _, said := range c.lines {
-		if strings.Contains(said, line) {
+	for _, known := range c.lines {
+		if strings.Contains(known, line) {
 			return
 		}
 	}
 	c.lines = append(c.lines, line)
 }
 
-// said reports whether a line has message in it already.
-func (c *chain) said(message string) bool {
+// has says whether a line contains the message.
+func (c *chain) has(message string) bool {
 	message = oneLine(message)
 	return message == "" || slices.ContainsFunc(c.lines, func(line string) bool { return strings.Contains(line, message) })
 }
@@ -57,16 +57,16 @@ func (c *chain) follow(ctx context.Context) {
 	case gk == bundle.PersistentVolumeClaimKind:
 		c.claim(ctx, o, gk.Kind)
 	case gk == deploymentKind:
-		c.tell(o, gk.Kind)
+		c.addConditions(o, gk.Kind)
 		c.deployment(ctx, o)
 	case gk == bundle.APIServiceKind:
-		c.tell(o, gk.Kind)
+		c.addConditions(o, gk.Kind)
 		c.service(ctx, o.text("spec", "service", "namespace"), o.text("spec", "service", "name"))
 	case ownsPods(gk):
-		c.tell(o, gk.Kind)
+		c.addConditions(o, gk.Kind)
 		c.pods(ctx, c.owned(c.podsOf(ctx, o), o), false)
 	default:
-		c.tell(o, gk.Kind)
+		c.addConditions(o, gk.Kind)
 	}
 	c.events(ctx)
 	for _, w := range c.logs {
@@ -74,9 +74,9 @@ func (c *chain) follow(ctx context.Context) {
 	}
 }
 
-// tell tells an object's conditions that are not as they should be; where there
-// are none, the reason that is usual for its kind.
-func (c *chain) tell(o object, name string) {
+// addConditions adds an object's abnormal conditions; where there are none, the
+// reason that is usual for its kind.
+func (c *chain) addConditions(o object, name string) {
 	before := len(c.lines)
 	c.conditions(o, name)
 	if len(c.lines) > before {
@@ -90,7 +90,7 @@ func (c *chain) tell(o object, name string) {
 func (c *chain) conditions(o object, name string) {
 	for _, condition := range o.conditions() {
 		// A ReplicaSet's are often its Deployment's too.
-		if condition.abnormal() && (condition.message == "" || !c.said(condition.message)) {
+		if condition.abnormal() && (condition.message == "" || !c.has(condition.message)) {
 			c.add("%s: %s", name, condition)
 		}
 	}
@@ -155,9 +155,9 @@ func revision(set object) int {
 	return n
 }
 
-// claim tells why a claim is not bound; name is how the line begins.
+// claim adds why a claim is not bound; name is how the line begins.
 func (c *chain) claim(ctx context.Context, o object, name string) {
-	c.tell(o, name)
+	c.addConditions(o, name)
 	class := o.text("spec", "storageClassName")
 	if o.text("status", "phase") == "Bound" || class == "" || o.text("spec", "volumeName") != "" {
 		return
@@ -173,7 +173,7 @@ func (c *chain) claim(ctx context.Context, o object, name string) {
 	}
 }
 
-// service tells why nothing answers behind an APIService.
+// service adds why nothing answers behind an APIService.
 func (c *chain) service(ctx context.Context, namespace, name string) {
 	if name == "" {
 		return

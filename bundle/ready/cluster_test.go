@@ -75,7 +75,7 @@ func (r *real) reader() Reader {
 	}
 }
 
-// make creates an object in the test's namespace, or without one if it is told.
+// make creates an object in the test's namespace, or without one if it is shown.
 func (r *real) make(text string, scoped ...bool) *unstructured.Unstructured {
 	r.t.Helper()
 	u := live(r.t, strings.ReplaceAll(text, "NAMESPACE", r.namespace))

@@ -112,7 +112,7 @@ func (o object) plain() *unstructured.Unstructured {
 type condition struct {
 	kind, status, reason, message string
 
-	generation int64 // observedGeneration; 0 where it is not told
+	generation int64 // observedGeneration; 0 where there is none
 }
 
 // String is "Type=Status Reason: message" in one line.

@@ -16,7 +16,7 @@ import (
 )
 
 // Reader is how a Diagnosis reads from a cluster. Functions may be nil: what
-// they would tell is left out.
+// they would say is left out.
 type Reader struct {
 	// Get reads one object; nil and no error where it is not there.
 	Get func(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
@@ -27,7 +27,7 @@ type Reader struct {
 }
 
 // Diagnosis finds out why objects are not ready. It remembers what it has
-// read, so whoever wants to look again makes a new one.
+// read, so a later diagnosis needs a new one.
 type Diagnosis struct {
 	reader Reader
 	now    func() time.Time
@@ -42,8 +42,8 @@ const (
 	// detailed is how many of the objects get more than what the lists of their
 	// namespace tell: single objects, logs, ordinary events.
 	detailed   = 20
-	maxCauses  = 3  // told of one object's pods
-	maxEvents  = 3  // told of one object and what belongs to it
+	maxCauses  = 3  // reported of one object's pods
+	maxEvents  = 3  // reported of one object and what belongs to it
 	maxLogTail = 20 // lines of one container
 )
 

@@ -129,7 +129,7 @@ func TestWhy(t *testing.T) {
 		requests []string
 	}{
 		{
-			name: "pods without an image, told once, and the event only where it says more",
+			name: "pods without an image, shown once, and the event only where it says more",
 			late: web,
 			others: []string{
 				oldRS, webRS, podOf("web-1-z", "web-1", isReady), podOf("web-2-a", "web-2", pulling), podOf("web-2-b", "web-2", pulling), podOf("web-2-c", "web-2", pulling), podOf("other", "somebody", crashing),
@@ -277,7 +277,7 @@ func TestWhy(t *testing.T) {
 			want: []string{"Widget: Degraded=True Slow", "Widget: Ready=False Waiting: for its parts"},
 		},
 		{
-			name:   "what may not be read is told, and nothing fails",
+			name:   "what may not be read is shown, and nothing fails",
 			late:   web,
 			others: []string{webRS, podOf("web-2-a", "web-2", pulling)},
 			refuse: "Pod",
@@ -333,7 +333,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 	last := got[bundle.ID{GroupKind: late[99].GroupVersionKind().GroupKind(), Namespace: "prod", Name: "web99"}]
 	want := "log app: not read, since many objects are late; see kubectl logs -n prod web99-2-a -c app --previous"
 	if len(last) == 0 || last[len(last)-1] != want {
-		t.Errorf("the last object is told as\n  %s", strings.Join(last, "\n  "))
+		t.Errorf("the last object is shown as\n  %s", strings.Join(last, "\n  "))
 	}
 }
 

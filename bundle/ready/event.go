@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// happened is an event as it is told.
+// happened is an event as it is reported.
 type happened struct {
 	at              time.Time
 	reason, message string
@@ -17,7 +17,7 @@ type happened struct {
 	times           int64
 }
 
-// events tells the newest of what was reported of the objects of the chain:
+// events adds the newest of the events of the objects of the chain:
 // warnings, or where there is none and time for it, ordinary ones.
 func (c *chain) events(ctx context.Context) {
 	namespace := cmp.Or(c.object.text("metadata", "namespace"), "default") // where those of cluster-scoped objects are
@@ -39,15 +39,15 @@ func (c *chain) events(ctx context.Context) {
 		}
 		return b.at.Compare(a.at)
 	})
-	told := 0
+	shown := 0
 	for _, e := range found {
-		if told == maxEvents {
+		if shown == maxEvents {
 			return
 		}
-		if c.said(e.message) {
+		if c.has(e.message) {
 			continue
 		}
-		told++
+		shown++
 		c.add("%s", e.text(c.d.now()))
 	}
 }

@@ -18,7 +18,7 @@ import (
 type expression struct {
 	text    string // in one line
 	program cel.Program
-	// guarded: errors may quote values that nobody may see.
+	// guarded: errors may quote values of a Secret.
 	guarded bool
 }
 
@@ -65,7 +65,7 @@ func compile(text string, guarded bool) (*expression, error) {
 	return &expression{text: oneLine(text), program: program, guarded: guarded}, nil
 }
 
-// celError tells the first error as "line 1, column 5: … at «rest of the line»",
+// celError is the first error as "line 1, column 5: … at «rest of the line»",
 // for a message is one line and so has no place for a caret below.
 func celError(text string, all []*cel.Error) error {
 	first := all[0]

@@ -22,10 +22,10 @@ var (
 	replicaSetKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 )
 
-// still are the groups of which all kinds work as soon as they are stored, or
+// alwaysReady are the groups of which all kinds work as soon as they are stored, or
 // have a status that nobody waits for (an Ingress' address, a
 // HorizontalPodAutoscaler's metrics, what a policy's type check says).
-var still = map[string]bool{
+var alwaysReady = map[string]bool{
 	"admissionregistration.k8s.io": true,
 	"autoscaling":                  true,
 	"coordination.k8s.io":          true,
@@ -39,7 +39,7 @@ var still = map[string]bool{
 	"storage.k8s.io":               true,
 }
 
-var stillKinds = map[schema.GroupKind]bool{
+var alwaysReadyKinds = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:                                        true,
 	{Kind: "Endpoints"}:                                        true,
 	{Kind: "Event"}:                                            true,
@@ -56,7 +56,7 @@ var stillKinds = map[schema.GroupKind]bool{
 	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: true,
 }
 
-func nothingToWaitFor(gk schema.GroupKind) bool { return still[gk.Group] || stillKinds[gk] }
+func nothingToWaitFor(gk schema.GroupKind) bool { return alwaysReady[gk.Group] || alwaysReadyKinds[gk] }
 
 // service follows Helm: a LoadBalancer is ready when it has an address, unless
 // it is given addresses by hand.

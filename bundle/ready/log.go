@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// logged says whether a container has run, so that its log may tell something.
+// logged says whether a container has run, so that it has a log.
 func (t trouble) logged() bool { return t.state != "waiting" || t.last != "" }
 
-// log tells the last lines of what a container wrote before it ended, or up to
+// log adds the last lines of what a container wrote before it ended, or up to
 // now if it runs.
 func (c *chain) log(ctx context.Context, pod object, t trouble) {
 	namespace, name := pod.text("metadata", "namespace"), pod.text("metadata", "name")

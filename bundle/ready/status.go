@@ -1,6 +1,7 @@
-// Package ready says whether a live object works, has failed or is still on
-// its way, and why. Of, Deleted and Waits are pure; a Diagnosis reads from a
-// cluster what led to it.
+// Package ready says whether an object is ready: a live object and its rules come
+// in, a Status with the reason goes out. Of, Deleted and Waits are pure. A Diagnosis
+// reads from the cluster, through functions that it is given, why an object is not
+// ready.
 package ready
 
 import (
@@ -20,7 +21,7 @@ type State string
 const (
 	Ready    State = "ready"
 	NotReady State = "not-ready" // on its way, as far as one can see
-	Failed   State = "failed"    // told at once; some objects do recover from it
+	Failed   State = "failed"    // reported immediately; some objects do recover from it
 )
 
 // Status is a State and what led to it.
@@ -37,8 +38,8 @@ type Status struct {
 // Hints are facts about the cluster that an object does not hold itself.
 type Hints struct {
 	// WaitsForConsumer says whether a StorageClass binds its claims only when a
-	// pod uses them (volumeBindingMode WaitForFirstConsumer). It is asked
-	// whenever an unbound claim is looked at, so it must be quick. May be nil.
+	// pod uses them (volumeBindingMode WaitForFirstConsumer). It is called
+	// for every unbound claim that is read, so it must be quick. May be nil.
 	WaitsForConsumer func(storageClass string) bool
 }
 

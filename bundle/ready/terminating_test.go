@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What keeps a deleted object is told with what the server says of it: of a
+// What keeps a deleted object is shown with what the server says of it: of a
 // Namespace in any condition that holds, of a CRD in Terminating.
 func TestTerminating(t *testing.T) {
 	condition := func(kind, status, reason, message string) any {

@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// compute is kstatus' answer for a workload, with the condition that tells most
+// compute is kstatus' answer for a workload, with the condition that says most
 // behind its count of replicas.
 func compute(o object, telling ...string) Status {
 	if _, ok := o.number("status", "observedGeneration"); !ok {
@@ -22,7 +22,7 @@ func compute(o object, telling ...string) Status {
 	return notReady("%s", res.Message+o.telling(telling...))
 }
 
-// deployment: one that is paused has been told not to roll out, so nobody can
+// deployment: one that is paused does not roll out, so nobody can
 // wait for it (Helm's rule too).
 func deployment(o object) Status {
 	s := compute(o, "ReplicaFailure=True", "Progressing=False", "Available=False")
@@ -48,7 +48,7 @@ func statefulSet(o object) Status {
 		})
 	}
 	s := compute(o)
-	// Ready pods are available minReadySeconds later; kstatus does not look.
+	// Ready pods are available minReadySeconds later; kstatus ignores that.
 	available := o.count(replicas, "status", "availableReplicas")
 	if s.State == Ready && o.count(0, "spec", "minReadySeconds") > 0 && available < replicas {
 		return notReady("Available: %d/%d", available, replicas)

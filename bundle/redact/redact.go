@@ -1,5 +1,6 @@
-// Package redact takes the values of Secrets out of texts: the messages of
-// servers, conditions, events, log lines and diffs quote them.
+// Package redact masks the values of Secrets: objects come in, from which it learns
+// the values; texts that may quote them (messages of servers, conditions, events,
+// log lines, diffs) come in and go out masked.
 package redact
 
 import (
@@ -20,8 +21,8 @@ const Mask = "***"
 type Redactor struct {
 	mu     sync.RWMutex
 	public map[string]bool
-	// pending are values to be learnt when the first text comes: where nothing is
-	// said, nothing has to be known.
+	// pending are values to be learnt when the first text comes: a run
+	// without one needs none of them.
 	pending []string
 	seen    map[string]bool
 	filter  []uint64 // which first four bytes there are, hashed
@@ -128,7 +129,7 @@ func (r *Redactor) insert(text string) {
 	r.filter[h>>6] |= 1 << (h & 63)
 }
 
-// compare puts long texts first, so that no part of a value stays behind.
+// compare puts long texts first, so that no part of a value is left.
 func compare(a, b form) int {
 	return cmp.Or(cmp.Compare(len(b.text), len(a.text)), strings.Compare(a.text, b.text))
 }
@@ -137,8 +138,8 @@ const filterBits = 21
 
 // hash is of the first four bytes.
 func hash(s string) uint32 {
-	head := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-	return (head * 0x9E3779B1) >> (32 - filterBits)
+	first := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+	return (first * 0x9E3779B1) >> (32 - filterBits)
 }
 
 // How long a text has to be to be replaced at all, to be replaced also within a

@@ -205,7 +205,7 @@ func digits(s string) bool {
 }
 
 // common values would take half of a text with them, and are no secret: short
-// ones, ports, and words that stand in Secrets beside the passwords. Exact masks
+// ones, ports, and words that Secrets hold along with the passwords. Exact masks
 // them in messages about their own Secret.
 func common(s string) bool {
 	return len(s) < shortest || len(s) < 6 && digits(s) || words[strings.ToLower(s)]

@@ -73,7 +73,7 @@ func sources(o *bundle.Object) []bundle.ID {
 }
 
 // Unknown are kinds whose resource's name was guessed though Kubernetes itself
-// does not serve them: the API group tells.
+// does not serve them: its API group says so.
 func Unknown(b *bundle.Bundle, builtIn func(schema.GroupVersionKind) bool) []schema.GroupKind {
 	defined := plurals(b)
 	var unknown []schema.GroupKind

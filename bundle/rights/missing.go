@@ -24,7 +24,7 @@ var reviews = cluster.Resource{
 }
 
 // Missing are those of wanted that the user does not have, in the same order.
-// What holds in all namespaces is asked for once.
+// What holds in all namespaces is checked once.
 func Missing(ctx context.Context, c *cluster.Client, wanted []Right) ([]Right, error) {
 	everywhere, err := held(ctx, c, wide(wanted))
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package rights says what a user has to be allowed to do to preview, apply and
-// prune a bundle, as rules of RBAC.
+// Package rights is about the rights that a run needs: a bundle, or the steps of a
+// plan, come in; rights, those of them that the user lacks, and RBAC roles that
+// grant them go out.
 package rights
 
 import (
@@ -45,7 +46,7 @@ type Use struct {
 	Verbs    []string
 }
 
-// Verbs of a run about each object that it looks after.
+// Verbs of a run about each object that it manages.
 var (
 	// Reading is enough to see what is there.
 	Reading = []string{"get", "list"}
@@ -98,7 +99,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 	return sorted(set)
 }
 
-// reasons are the rights to say why an object is not ready.
+// reasons are the rights to find out why an object is not ready.
 func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	switch u.ID.GroupKind.String() {
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod":
@@ -115,7 +116,7 @@ func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 }
 
 // guards are the rights to see what a Namespace or CRD holds before it is
-// deleted, and whether a kind is not served because nobody defines it.
+// deleted, and whether a kind is not served because nothing defines it.
 func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	gk := u.ID.GroupKind
 	if bundle.HoldsObjects(gk) || !scheme.Scheme.IsGroupRegistered(gk.Group) {

@@ -48,7 +48,7 @@ func Roles(rights []Right, name string, subject *rbacv1.Subject, fresh []string)
 	return out.Bytes(), nil
 }
 
-type head struct {
+type header struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata"`
@@ -60,25 +60,25 @@ type metadata struct {
 	Labels    map[string]string `json:"labels"`
 }
 
-func newHead(kind, namespace, name string) head {
-	return head{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Metadata: metadata{
+func newHeader(kind, namespace, name string) header {
+	return header{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Metadata: metadata{
 		Name: name, Namespace: namespace, Labels: map[string]string{cluster.RoleLabel: "role"},
 	}}
 }
 
 func role(kind, namespace, name string, rights []Right) any {
 	return struct {
-		head  `json:",inline"`
-		Rules []rbacv1.PolicyRule `json:"rules"`
-	}{newHead(kind, namespace, name), rules(rights)}
+		header `json:",inline"`
+		Rules  []rbacv1.PolicyRule `json:"rules"`
+	}{newHeader(kind, namespace, name), rules(rights)}
 }
 
 func binding(kind, namespace, name string, subject rbacv1.Subject) any {
 	return struct {
-		head     `json:",inline"`
+		header   `json:",inline"`
 		RoleRef  rbacv1.RoleRef   `json:"roleRef"`
 		Subjects []rbacv1.Subject `json:"subjects"`
-	}{newHead(kind+"Binding", namespace, name), rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, []rbacv1.Subject{subject}}
+	}{newHeader(kind+"Binding", namespace, name), rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, []rbacv1.Subject{subject}}
 }
 
 // rules puts together what has the same verbs: as few rules as can be read.

@@ -22,18 +22,18 @@ import (
 // it (hidepid, ProtectProc), it may run in another PID namespace, or on a clone
 // of this virtual machine, which has the same host name and boot ID.
 
-// mark is the locked file of a living run.
-type mark struct {
+// runFile is the locked file of a living run.
+type runFile struct {
 	token string
 	file  *os.File
 }
 
-// newMark makes and locks the file. Without one (a temporary folder that is read
+// newRunFile makes and locks the file. Without one (a temporary folder that is read
 // only) the run goes on: nobody can prove it dead then, so that its lease has to
 // run out.
-func newMark() *mark {
-	m := &mark{token: rand.Text()}
-	file, err := os.OpenFile(markPath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
+func newRunFile() *runFile {
+	m := &runFile{token: rand.Text()}
+	file, err := os.OpenFile(runFilePath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if err != nil {
 		return m
 	}
@@ -45,17 +45,17 @@ func newMark() *mark {
 	return m
 }
 
-func (m *mark) remove() {
+func (m *runFile) remove() {
 	if m.file != nil {
 		_ = errors.Join(os.Remove(m.file.Name()), m.file.Close()) // it is in a temporary folder
 		m.file = nil
 	}
 }
 
-func markPath(token string) string { return filepath.Join(os.TempDir(), "brine-run-"+token) }
+func runFilePath(token string) string { return filepath.Join(os.TempDir(), "brine-run-"+token) }
 
 // holder is this run's name in its Lease.
-func (m *mark) holder() string {
+func (m *runFile) holder() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -81,7 +81,7 @@ func isDead(holder string) bool {
 	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens().MatchString(parts[3]) {
 		return false
 	}
-	file, err := os.OpenFile(markPath(parts[3]), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(runFilePath(parts[3]), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false // it may be somewhere that we cannot see
 	}
@@ -100,7 +100,7 @@ func isDead(holder string) bool {
 // forget removes what a dead holder left behind.
 func forget(holder string) {
 	if isDead(holder) {
-		_ = os.Remove(markPath(holder[strings.LastIndexByte(holder, '/')+1:]))
+		_ = os.Remove(runFilePath(holder[strings.LastIndexByte(holder, '/')+1:]))
 	}
 }
 

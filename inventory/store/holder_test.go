@@ -18,7 +18,7 @@ func TestHolderProcess(t *testing.T) {
 	if os.Getenv(holderEnv) == "" {
 		t.Skip("the process of TestHolderIsDeadOnceItsProcessIs")
 	}
-	m := newMark()
+	m := newRunFile()
 	fmt.Println("holder " + m.holder())
 	select {}
 }
@@ -69,9 +69,9 @@ func TestHolderIsNotDeadWithoutProof(t *testing.T) {
 	}
 	host, _ := os.Hostname()
 	boot := bootID()
-	m := newMark()
+	m := newRunFile()
 	defer m.remove()
-	loose := newMark() // a file that nobody has locked: a living run would have
+	loose := newRunFile() // a file that nobody has locked: a living run would have
 	defer loose.remove()
 	if err := syscall.Flock(int(loose.file.Fd()), syscall.LOCK_UN); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestMarkOfAnotherUserProvesNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	m := newMark()
+	m := newRunFile()
 	defer m.remove()
 	if err := syscall.Flock(int(m.file.Fd()), syscall.LOCK_UN); err != nil {
 		t.Fatal(err)

@@ -41,11 +41,11 @@ type Wait struct {
 }
 
 // Lock is a Lease, brine-<inventory>, held while a run writes. It stays when
-// it is given back, so that its resourceVersion tells whether anybody held it.
+// it is given back, so that its resourceVersion shows whether another run held it since.
 type Lock struct {
 	client   *cluster.Client
 	id       bundle.ID
-	mark     *mark
+	file     *runFile
 	duration time.Duration // of the lease; tests shorten it
 
 	mu      sync.Mutex
@@ -162,14 +162,14 @@ func heldBy(lease *unstructured.Unstructured) string {
 // ErrTaken. The context that is returned ends when the lock is lost. Until it is
 // released the client sends no write while the lease may have run out.
 func (l *Lock) Take(ctx context.Context) (context.Context, error) {
-	l.mark = newMark()
+	l.file = newRunFile()
 	before := ""
 	if l.lease != nil {
 		before = holderOf(l.lease)
 	}
 	sent := time.Now()
 	if err := l.take(ctx); err != nil {
-		l.mark.remove()
+		l.file.remove()
 		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || l.lease != nil && apierrors.IsNotFound(err) {
 			err = errors.Join(ErrTaken, err)
 		}
@@ -214,7 +214,7 @@ func (l *Lock) fill(u *unstructured.Unstructured) string {
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	if holder := l.mark.holder(); spec["holderIdentity"] != holder {
+	if holder := l.file.holder(); spec["holderIdentity"] != holder {
 		spec["holderIdentity"], spec["acquireTime"] = holder, now
 	}
 	spec["leaseDurationSeconds"] = int64(max(l.duration, time.Second) / time.Second)
@@ -242,7 +242,7 @@ func (l *Lock) Stop() {
 func (l *Lock) Release(ctx context.Context, remove bool) error {
 	l.Stop()
 	l.client.Gate(nil)
-	defer l.mark.remove()
+	defer l.file.remove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.giveBack(ctx, remove)
@@ -266,7 +266,7 @@ func (l *Lock) giveBack(ctx context.Context, remove bool) error {
 		_, err := l.client.Delete(ctx, cluster.Leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
 		return err
 	}
-	// As client-go's leader election does: nobody's, and nothing to wait for.
+	// As client-go's leader election does: no holder, and nothing to wait for.
 	u := l.lease.DeepCopy()
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	spec["holderIdentity"], spec["leaseDurationSeconds"] = "", int64(1)

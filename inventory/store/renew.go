@@ -63,7 +63,7 @@ func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
 	l.mu.Unlock()
 	lease, err := client.Update(ctx, cluster.Leases, next)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return l.lookAgain(ctx, client)
+		return l.reread(ctx, client)
 	}
 	if err != nil {
 		return err
@@ -72,9 +72,9 @@ func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
 	return nil
 }
 
-// lookAgain finds out who wrote the Lease since we did. A renewal of ours whose
+// reread finds out who wrote the Lease since we did. A renewal of ours whose
 // answer was lost, or somebody's annotation, leaves the lock ours.
-func (l *Lock) lookAgain(ctx context.Context, client *cluster.Client) error {
+func (l *Lock) reread(ctx context.Context, client *cluster.Client) error {
 	live, err := client.Get(ctx, cluster.Leases, l.id)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *Lock) lookAgain(ctx context.Context, client *cluster.Client) error {
 func (l *Lock) isOurs(live *unstructured.Unstructured) bool {
 	renewed, _, _ := unstructured.NestedString(live.Object, "spec", "renewTime")
 	last, _, _ := unstructured.NestedString(l.lease.Object, "spec", "renewTime")
-	return holderOf(live) == l.mark.holder() && (renewed == last || slices.Contains(l.sent, renewed))
+	return holderOf(live) == l.file.holder() && (renewed == last || slices.Contains(l.sent, renewed))
 }
 
 func (l *Lock) renewed(lease *unstructured.Unstructured, began time.Time) {

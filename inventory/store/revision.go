@@ -24,7 +24,7 @@ const (
 	revisionInfo = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
 	revisionHead = "brine.dev/last-revision" // annotation of the inventory object: the same, of the last one
 	revisionKey  = "bundle.json.zst"
-	revisionSum  = "sha256" // beside the first part: the checksum of all parts
+	revisionSum  = "sha256" // in the first part: the checksum of all parts
 	// revisionBytes of compressed bundle go into one Secret (1 MiB is the limit).
 	revisionBytes = 900 << 10
 )
@@ -169,7 +169,7 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 	return history, nil
 }
 
-// ErrNoRevision says that the history does not hold the revision that was asked for.
+// ErrNoRevision says that the history does not hold the revision.
 var ErrNoRevision = errors.New("no such revision")
 
 // ErrDamagedRevision says that a revision is not as it was saved.

@@ -77,7 +77,7 @@ func (inv *Inventory) roomyOverflow(counts map[string]int) string {
 }
 
 // Finish writes how the run ended: gone leaves the inventory (each of them was
-// seen gone, detached, or never ours), statuses are stored.
+// deleted, detached, or of another inventory), statuses are stored.
 func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
 	dirty := map[string]bool{}
 	for _, id := range gone {
@@ -243,7 +243,8 @@ func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) 
 }
 
 // Delete removes the inventory itself, when it has no members left: the history
-// and the cache before the inventory object, so that it can be found until they are gone; the
+// and the cache before the inventory object, so that it can be found until they are
+// deleted; the
 // overflow after it, because the inventory object names its parts. An inventory without a object
 // is removed by what is left of it.
 func (inv *Inventory) Delete(ctx context.Context) error {

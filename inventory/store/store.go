@@ -124,8 +124,9 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 	return nil
 }
 
-// fetch reads the inventory object, and what is beside it, at the same time: by the ID that
-// was asked for, or the one that brine gives, and again if the inventory object has another.
+// fetch reads the inventory object and the auxiliary objects at the same time: by
+// the ID that was given, or the default one, and again if the inventory object has
+// another.
 func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructured, auxiliary []unstructured.Unstructured, err error) {
 	id := inv.ID
 	if id == "" {
@@ -135,12 +136,12 @@ func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructu
 		auxiliary, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
 		return err
 	}
-	both, beside := errgroup.WithContext(ctx)
+	both, parallel := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		object, err = inv.client.Get(beside, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
+		object, err = inv.client.Get(parallel, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
 		return err
 	})
-	both.Go(func() error { return list(beside) })
+	both.Go(func() error { return list(parallel) })
 	if err := both.Wait(); err != nil {
 		return nil, nil, err
 	}
