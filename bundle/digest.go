@@ -75,7 +75,7 @@ func (b *Bundle) KeySecretDigests(key func(plain string) string, live func(ID) *
 	for _, k := range b.secretDigests {
 		digest, there := key(k.plain), ""
 		if u := live(k.object.ID); u != nil {
-			there = textAt(u.Object, k.path)
+			there, _ = valueAt(u.Object, k.path).(string)
 		}
 		if there == k.plain {
 			digest = k.plain
@@ -109,45 +109,34 @@ func (b *Bundle) DigestWithoutSecrets(holds func(*unstructured.Unstructured) boo
 	return "without-secrets-" + strings.TrimPrefix(rest.ContentDigest(), "sha256:")
 }
 
-// textAt is the text at a path, also through lists; empty if there is none.
-func textAt(v any, path []string) string {
+// valueAt is the value at a path of keys and indexes; nil if there is none.
+func valueAt(v any, path []string) any {
 	for _, key := range path {
-		switch at := v.(type) {
+		switch in := v.(type) {
 		case map[string]any:
-			v = at[key]
+			v = in[key]
 		case []any:
 			i, err := strconv.Atoi(key)
-			if err != nil || i >= len(at) {
-				return ""
+			if err != nil || i >= len(in) {
+				return nil
 			}
-			v = at[i]
+			v = in[i]
 		default:
-			return ""
+			return nil
 		}
 	}
-	text, _ := v.(string)
-	return text
+	return v
 }
 
 // setTextAt changes the text at a path.
-func setTextAt(v any, path []string, text string) {
-	for n, key := range path {
-		last := n == len(path)-1
-		switch at := v.(type) {
-		case map[string]any:
-			if last {
-				at[key] = text
-			}
-			v = at[key]
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i >= len(at) {
-				return
-			}
-			if last {
-				at[i] = text
-			}
-			v = at[i]
+func setTextAt(content map[string]any, path []string, text string) {
+	last := path[len(path)-1]
+	switch in := valueAt(content, path[:len(path)-1]).(type) {
+	case map[string]any:
+		in[last] = text
+	case []any:
+		if i, err := strconv.Atoi(last); err == nil && i < len(in) {
+			in[i] = text
 		}
 	}
 }

@@ -118,10 +118,10 @@ func notAnObject(n *yaml.Node) string {
 func clean(content map[string]any) bool {
 	delete(content, "status")
 	meta, _ := content["metadata"].(map[string]any)
-	told := false
+	unusual := false
 	for _, key := range serverSet {
 		if v, ok := meta[key]; ok {
-			told = told || v != nil
+			unusual = unusual || v != nil
 			delete(meta, key)
 		}
 	}
@@ -131,7 +131,7 @@ func clean(content map[string]any) bool {
 			delete(meta, key)
 		}
 	}
-	return told
+	return unusual
 }
 
 // checker finds in an object values that other tools read differently, and

@@ -19,7 +19,7 @@ import (
 	"brine/bundle"
 )
 
-// Stdin is the file name that stands for standard input.
+// Stdin is the file name of standard input.
 const Stdin = "-"
 
 // endings are the names of files that are read from a folder; a file that is

@@ -57,7 +57,7 @@ func models(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.Cust
 	return all, nil
 }
 
-// servedSchema is a version's schema where it is structural; nil stands for any
+// servedSchema is a version's schema where it is structural; nil is any
 // object.
 func servedSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*structuralschema.Structural, error) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
