@@ -19,7 +19,7 @@ import (
 // than the cluster's own serves its group. Objects of a built-in kind that
 // Kubernetes does not serve any more cannot be reached, and count as deleted.
 
-// Absent proves that there are no objects of a kind that discovery does not
+// ServedOrAbsent proves that there are no objects of a kind that discovery does not
 // know. Its error is the reason why that is not proven. Where a CRD turns out to
 // serve the kind after all, it is known from now on and Served is true.
 func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (served bool, err error) {

@@ -33,35 +33,35 @@ type ObjectPayload interface {
 }
 
 type (
-	// Started: a run begins. Result holds Command, Inventory and DryRun, which
+	// Started is the beginning of a run. Result holds Command, Inventory and DryRun, which
 	// distinguish a preview from an apply, and where they are known Objects with
 	// their Needs, by which the live view shows what waits for what.
 	Started struct{ Result *Result }
-	// Acting: a request for the object is about to be sent.
+	// Acting is a request for the object that is about to be sent.
 	Acting struct{ Object *ObjectResult }
-	// Retrying: the answer was transient.
+	// Retrying is a request that is sent again after a transient answer.
 	Retrying struct {
 		Object  *ObjectResult
 		Error   string
 		Attempt int
 	}
-	// Acted: the server answered. Object.Action says what was done.
+	// Acted is the server's answer. Object.Action says what was done.
 	Acted struct{ Object *ObjectResult }
-	// Waiting: the object is not ready yet, for another reason than before.
+	// Waiting is an object that is not ready yet, for another reason than before.
 	Waiting struct {
 		Object *ObjectResult
 		Reason string
 	}
-	// BecameReady: the object is ready (or, for a deletion, gone).
+	// BecameReady is an object that is ready now (or, after a deletion, gone).
 	BecameReady struct{ Object *ObjectResult }
-	// NotReady: the object failed, or time ran out.
+	// NotReady is an object that failed, or whose time ran out.
 	NotReady struct {
 		Object *ObjectResult
 		Reason string
 	}
-	// Diagnosed: the cause was found. Object.Why holds it.
+	// Diagnosed is an object of which the cause was found: Object.Why.
 	Diagnosed struct{ Object *ObjectResult }
-	// Heartbeat: nothing happened for a while. Pending is what is waited for, the
+	// Heartbeat says that nothing happened for a while. Pending is waited for, the
 	// longest first.
 	Heartbeat struct{ Pending []Pending }
 	// Warning is a message for people. Attempt counts those of a request.
@@ -69,7 +69,7 @@ type (
 		Message string
 		Attempt int
 	}
-	// Finished: the run is over. Result holds everything.
+	// Finished is the end of a run. Result holds everything.
 	Finished struct{ Result *Result }
 )
 

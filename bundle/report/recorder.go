@@ -72,7 +72,7 @@ func (r *Recorder) Seconds() float64 { return time.Since(r.Begin).Round(time.Mil
 // Settled counts one more object with which nothing more happens.
 func (r *Recorder) Settled() { r.done++ }
 
-// TimedOut: time ran out, so the run is not ready at best.
+// TimedOut notes that time ran out: the run is not ready at best.
 func (r *Recorder) TimedOut() { r.timedOut = true }
 
 type stepKey struct{}

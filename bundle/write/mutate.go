@@ -81,7 +81,8 @@ func (w *Writer) source(ctx context.Context, step *plan.Step, s mutation.FieldSu
 	return id, live, nil
 }
 
-// ErrNoSource: the object that an apply-time mutation reads is not on the cluster.
+// ErrNoSource is that the object which an apply-time mutation reads is not on the
+// cluster.
 var ErrNoSource = fmt.Errorf("its source is not on the cluster")
 
 // CopiesSecret says whether an apply-time mutation put a value of a Secret into

@@ -64,7 +64,7 @@ func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, m
 		return result, err
 	case err != nil:
 		result.unverified = err.Error()
-		return result, nil
+		return result, nil //nolint:nilerr // the preview shows the bundle's words instead
 	}
 	result.stored, result.warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
 	if right, ok := cluster.MissingRight(err); ok {

@@ -65,7 +65,7 @@ func TestCompletionFromTheCluster(t *testing.T) {
 func TestCompletionWithoutAnAnswerIsEmpty(t *testing.T) {
 	s := newFixture(t)
 	p := s.proxied()
-	p.Intercept(func(r clustertest.Request) clustertest.Action {
+	p.Intercept(func(clustertest.Request) clustertest.Action {
 		return clustertest.Action{Status: http.StatusForbidden}
 	})
 	for _, line := range [][]string{{"status", "--inventory", ""}, {"apply", "-n", ""}, {"rollback", "--inventory", s.inventory, ""}} {
