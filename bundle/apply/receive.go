@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"brine/bundle"
@@ -106,7 +105,7 @@ func (e *scheduler) follow(n *node) {
 	n.Action = plan.Detached
 	for _, edge := range e.dependents[n.index] {
 		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
-			d.Follow(n.Step, strings.TrimPrefix(edge.need.Reason, "must be deleted first: "))
+			d.Follow(n.Step, edge.need.Why())
 			e.follow(d)
 		}
 	}

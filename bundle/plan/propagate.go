@@ -2,9 +2,17 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"brine/bundle"
 )
+
+// deletedFirst begins the reason of an edge between deletions.
+const deletedFirst = "must be deleted first: "
+
+// Why is the reason of an edge without what is said of all edges between
+// deletions.
+func (n Need) Why() string { return strings.TrimPrefix(n.Reason, deletedFirst) }
 
 // Outcome is what came of a step, as far as the steps that need it depend on it.
 type Outcome struct {
@@ -38,7 +46,7 @@ func (p *Plan) Because(s *Step, need Need, o Outcome) string {
 	}
 	on := bundle.Name(p.Steps[need.Step].ID)
 	if s.Deletes() {
-		return fmt.Sprintf("kept: %s, which must be deleted first (%s), %s", on, need.Reason, why)
+		return fmt.Sprintf("kept: %s must be deleted first (%s), and %s", on, need.Why(), why)
 	}
 	return fmt.Sprintf("needs %s %s (%s), which %s", on, need.Want, need.Reason, why)
 }

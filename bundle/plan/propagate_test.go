@@ -21,7 +21,7 @@ func propagated(name string, deletes bool, action Action, needs ...Need) *Step {
 func TestPropagate(t *testing.T) {
 	ready := func(on int) Need { return Need{Step: on, Want: order.Ready, Reason: "mounts it"} }
 	before := func(on int, weak bool) Need {
-		return Need{Step: on, Want: order.Applied, Reason: "runs as", Weak: weak}
+		return Need{Step: on, Want: order.Applied, Reason: "must be deleted first: runs as", Weak: weak}
 	}
 	for name, test := range map[string]struct {
 		steps []*Step
@@ -50,17 +50,17 @@ func TestPropagate(t *testing.T) {
 			steps: []*Step{propagated("a", true, Pruned), propagated("b", true, Pruned, before(0, false)), propagated("c", true, Pruned, before(1, true))},
 			came:  map[int]Action{0: Failed},
 			want: map[int]string{
-				1: "kept: ConfigMap d/a, which must be deleted first (runs as), failed",
-				2: "kept: ConfigMap d/b, which must be deleted first (runs as), was kept",
+				1: "kept: ConfigMap d/a must be deleted first (runs as), and failed",
+				2: "kept: ConfigMap d/b must be deleted first (runs as), and was kept",
 			},
 		},
 		"a deletion that the plan keeps, and lets others pass": {
 			steps: []*Step{propagated("a", true, Skipped), propagated("b", true, Pruned, before(0, true)), propagated("c", true, Pruned, before(0, false))},
-			want:  map[int]string{2: "kept: ConfigMap d/a, which must be deleted first (runs as), was kept"},
+			want:  map[int]string{2: "kept: ConfigMap d/a must be deleted first (runs as), and was kept"},
 		},
 		"one that must not be kept": {
 			steps: []*Step{func() *Step { s := propagated("a", true, Skipped); s.Kept = true; return s }(), propagated("b", true, Pruned, before(0, true))},
-			want:  map[int]string{1: "kept: ConfigMap d/a, which must be deleted first (runs as), was kept"},
+			want:  map[int]string{1: "kept: ConfigMap d/a must be deleted first (runs as), and was kept"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

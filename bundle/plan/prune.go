@@ -169,7 +169,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
 			dependent := steps[e.From]
-			need := Need{Step: at[e.From], Want: order.Ready, Reason: "must be deleted first: " + e.Reason, Weak: e.Weak}
+			need := Need{Step: at[e.From], Want: order.Ready, Reason: deletedFirst + e.Reason, Weak: e.Weak}
 			s.Needs = append(s.Needs, need)
 			if dependent.Action != Pruned && s.Follows(need) {
 				s.Follow(dependent, e.Reason)
@@ -199,13 +199,13 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			}
 			for i := range p.Steps[first:] {
 				if p.Steps[first+i] != s && !named[first+i] {
-					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: "must be deleted first: the namespace holds the inventory", Timing: true})
+					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: deletedFirst + "the namespace holds the inventory", Timing: true})
 				}
 			}
 			continue
 		}
 		for _, service := range services {
-			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: "must be deleted first: namespaces hang while an APIService is not available", Weak: true, Timing: true})
+			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: deletedFirst + "namespaces hang while an APIService is not available", Weak: true, Timing: true})
 		}
 	}
 }
