@@ -51,7 +51,7 @@ func (r *run) keyDigests(ctx context.Context, view *cluster.Snapshot) error {
 	var restarted []string
 	r.bundle.KeySecretDigests(r.key.Digest, there, func(o *bundle.Object, digest, live string) {
 		keyed := strings.HasPrefix(digest, inventory.Keyed)
-		if !keyed || r.key.Fresh() && (r.DryRun != report.None || r.Bound != nil) {
+		if !keyed || r.key.Fresh() && (r.DryRun != report.None || r.SavedPlan != nil) {
 			r.record.Secrets.AddValue(digest)
 		}
 		if keyed && r.key.Fresh() && strings.HasPrefix(live, inventory.Keyed) {

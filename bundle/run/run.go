@@ -55,8 +55,8 @@ type Options struct {
 	RevisionOptions map[string]string
 	// PlanOut is called with the plan of a dry run that finds nothing wrong.
 	PlanOut func(*plan.Saved) error
-	// Bound is the plan to carry out, and no other.
-	Bound *plan.Saved
+	// SavedPlan is the plan to carry out, and no other.
+	SavedPlan *plan.Saved
 }
 
 func (o Options) header() report.Header {

@@ -24,8 +24,8 @@ func (r *run) thisCluster(ctx context.Context) (*plan.SavedCluster, error) {
 	return &plan.SavedCluster{UID: id.UID, CA: id.CA}, nil
 }
 
-// bind is the plan, as it is saved, with the results of its dry run.
-func (r *run) bind(in *plan.SavedCluster, p *plan.Plan, results []preview.Result) *plan.Saved {
+// saved is the plan, as it is saved, with the results of its dry run.
+func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Result) *plan.Saved {
 	b := &plan.Saved{
 		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
 		Digest: r.digest(), Inventory: plan.SaveInventory(&r.inv.Inventory), Steps: []plan.SavedStep{},
@@ -72,11 +72,11 @@ func joined(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// confirm makes the plan that was bound anew, and ends the run before its first
-// write, which is the lock, if it is not the same. What another run changes from
-// here on, the lock finds out.
+// confirm dry-runs the plan again where a saved one is to be carried out, and ends
+// the run before its first write if they differ. That write is the lock, which
+// detects what another run changes from then on.
 func (r *run) confirm(ctx context.Context, p *plan.Plan) error {
-	if r.Bound == nil {
+	if r.SavedPlan == nil {
 		return nil
 	}
 	in, err := r.thisCluster(ctx)
@@ -87,17 +87,17 @@ func (r *run) confirm(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	return r.unmoved(in, p, results)
+	return r.checkDrift(in, p, results)
 }
 
-func (r *run) unmoved(in *plan.SavedCluster, p *plan.Plan, results []preview.Result) error {
-	moved := r.Bound.Drift(r.bind(in, p, results))
-	if len(moved) == 0 {
+func (r *run) checkDrift(in *plan.SavedCluster, p *plan.Plan, results []preview.Result) error {
+	drift := r.SavedPlan.Drift(r.saved(in, p, results))
+	if len(drift) == 0 {
 		return nil
 	}
 	s := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut)}}
-	for _, m := range moved {
-		s.Errors = append(s.Errors, errors.New(m))
+	for _, d := range drift {
+		s.Errors = append(s.Errors, errors.New(d))
 	}
 	return s
 }
@@ -105,15 +105,15 @@ func (r *run) unmoved(in *plan.SavedCluster, p *plan.Plan, results []preview.Res
 // savePlan saves the plan of a preview that found nothing wrong, where that is
 // asked for.
 func (r *run) savePlan(ctx context.Context, p *plan.Plan, results []preview.Result) error {
-	if r.Bound == nil && r.PlanOut == nil {
+	if r.SavedPlan == nil && r.PlanOut == nil {
 		return nil
 	}
 	in, err := r.thisCluster(ctx)
 	if err != nil {
 		return err
 	}
-	if r.Bound != nil {
-		if err := r.unmoved(in, p, results); err != nil {
+	if r.SavedPlan != nil {
+		if err := r.checkDrift(in, p, results); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (r *run) savePlan(ctx context.Context, p *plan.Plan, results []preview.Resu
 	if r.key != nil && r.key.Fresh() {
 		r.record.Warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
 	}
-	if err := r.PlanOut(r.bind(in, p, results)); err != nil {
+	if err := r.PlanOut(r.saved(in, p, results)); err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil

@@ -40,7 +40,7 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name
 	}
-	o.Bound = b
+	o.SavedPlan = b
 	return nil
 }
 
