@@ -20,7 +20,7 @@ type options struct {
 	cluster  string // scripts/cluster
 	state    string // the cluster's directory
 	brine    string
-	reader   string            // the tests of bundle/apply, for what is no command of brine's
+	reader   string            // the tests of bundle/run, for what is no command of brine's
 	self     string            // this program
 	peers    map[string]string // name -> binary
 	bundles  string            // the real platform's, or ""
@@ -89,7 +89,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.cluster, "cluster", "", "scripts/cluster")
 	f.StringVar(&o.state, "state", "", "directory of the cluster to measure on")
 	f.StringVar(&o.brine, "brine", "", "brine's binary")
-	f.StringVar(&o.reader, "reader", "", "the test binary of bundle/apply")
+	f.StringVar(&o.reader, "reader", "", "the test binary of bundle/run")
 	f.StringVar(&o.bundles, "bundles", "", "folder of the real platform's bundles, metalk8s-old and metalk8s-new")
 	f.StringVar(&o.readme, "readme", "", "README whose marked section is replaced")
 	f.BoolVar(&o.render, "render", false, "measure nothing: write the report of the results in --out")
