@@ -2,6 +2,7 @@ package apply
 
 import (
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 )
 
 // startPruning starts the deletions, unless something keeps all of them.
@@ -24,7 +25,11 @@ func (e *scheduler) keepsAll() string {
 	for i, n := range e.nodes {
 		outcomes[i] = n.outcome()
 	}
-	return e.Plan.KeepsAll(outcomes, !e.WaitApplied && !e.PruneAnyway)
+	kept := e.Plan.KeepsAll(outcomes, !e.WaitApplied && !e.PruneAnyway)
+	if kept != "" && e.ended == nil && e.Plan.KeepsAll(outcomes, false) == "" {
+		kept += " (" + remedy.PruneAnyway + " prunes nevertheless)"
+	}
+	return kept
 }
 
 // keepAll skips every deletion that was not begun, each with the same reason.

@@ -58,7 +58,7 @@ func (e *scheduler) giveUp() {
 	}
 	for _, n := range e.nodes {
 		if n.state == blocked && (!n.Deletes() || e.pruning) {
-			reason := "what it needs is not there"
+			reason := "a dependency was not applied"
 			for _, need := range n.Needs {
 				if on := e.nodes[need.Step]; on.state == waiting || on.state == lost {
 					reason = e.Plan.Because(n.Step, need, on.outcome())

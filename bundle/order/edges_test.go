@@ -247,13 +247,13 @@ func TestStorageAndDefaults(t *testing.T) {
 {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: notweb, namespace: ns}, spec: {podSelector: {matchExpressions: [{key: app, operator: NotIn, values: [web]}]}}}`,
 		want: `
 			Deployment.apps ns/web
-			  applied LimitRange ns/l: bounded by LimitRange l
-			  applied NetworkPolicy.networking.k8s.io ns/all: shielded by NetworkPolicy all
-			  applied NetworkPolicy.networking.k8s.io ns/web: shielded by NetworkPolicy web
+			  applied LimitRange ns/l: limited by LimitRange l
+			  applied NetworkPolicy.networking.k8s.io ns/all: restricted by NetworkPolicy all
+			  applied NetworkPolicy.networking.k8s.io ns/web: restricted by NetworkPolicy web
 			Deployment.apps ns/db
-			  applied LimitRange ns/l: bounded by LimitRange l
-			  applied NetworkPolicy.networking.k8s.io ns/all: shielded by NetworkPolicy all
-			  applied NetworkPolicy.networking.k8s.io ns/notweb: shielded by NetworkPolicy notweb`,
+			  applied LimitRange ns/l: limited by LimitRange l
+			  applied NetworkPolicy.networking.k8s.io ns/all: restricted by NetworkPolicy all
+			  applied NetworkPolicy.networking.k8s.io ns/notweb: restricted by NetworkPolicy notweb`,
 	}})
 }
 

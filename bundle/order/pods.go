@@ -216,7 +216,7 @@ func (b *builder) policies() {
 				if !b.pair(rule) {
 					break
 				}
-				b.need(b.workloads[w].object, i, Applied, policy, "bounded by "+b.named(i))
+				b.need(b.workloads[w].object, i, Applied, policy, "limited by "+b.named(i))
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (b *builder) policies() {
 		podSelector := mapAt(content(b.objs[i]), "spec", "podSelector")
 		want := stringMap(podSelector["matchLabels"])
 		for _, w := range b.selected("NetworkPolicies and workloads", b.objs[i].ID.Namespace, want, labelSelector(podSelector)) {
-			b.need(b.workloads[w].object, i, Applied, policy, "shielded by "+b.named(i))
+			b.need(b.workloads[w].object, i, Applied, policy, "restricted by "+b.named(i))
 		}
 	}
 }

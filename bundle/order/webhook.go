@@ -111,12 +111,12 @@ func (b *builder) webhooks() {
 		if clusterScoped[o.ID.GroupKind] {
 			s.namespace = ""
 		}
-		b.judge(s, rules, "judged by ")
+		b.judge(s, rules, "validated or changed by ")
 	}
 	for _, w := range b.workloads {
 		pod := schema.GroupResource{Resource: "pods"}
 		s := subject{object: w.object, labels: w.labels, resource: pod, version: "v1", namespace: w.namespace}
-		b.judge(s, rules, "its pods are judged by ")
+		b.judge(s, rules, "its pods are validated or changed by ")
 	}
 }
 

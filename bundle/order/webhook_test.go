@@ -42,7 +42,7 @@ func TestWebhooks(t *testing.T) {
 			rest := line.rest
 			for _, n := range names {
 				if n == line.id {
-					rest += "\n			  applied ValidatingWebhookConfiguration.admissionregistration.k8s.io w: judged by ValidatingWebhookConfiguration w"
+					rest += "\n			  applied ValidatingWebhookConfiguration.admissionregistration.k8s.io w: validated or changed by ValidatingWebhookConfiguration w"
 				}
 			}
 			if rest != "" {
@@ -98,9 +98,9 @@ func TestWebhooksAndPods(t *testing.T) {
 			configuration(mutating, "rules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: [pods, serviceaccounts, namespaces]}]") + backed,
 		want: `
 			Deployment.apps app/d
-			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are judged by MutatingWebhookConfiguration w
+			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are validated or changed by MutatingWebhookConfiguration w
 			Deployment.apps app/e
-			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are judged by MutatingWebhookConfiguration w
+			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are validated or changed by MutatingWebhookConfiguration w
 			ServiceAccount sys/hook
 			  applied Namespace sys: namespace sys
 			MutatingWebhookConfiguration.admissionregistration.k8s.io w
@@ -112,11 +112,11 @@ func TestWebhooksAndPods(t *testing.T) {
 			  applied ServiceAccount sys/hook: runs as ServiceAccount hook
 			  applied Namespace sys: namespace sys
 			dropped: ServiceAccount sys/hook
-			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: judged by MutatingWebhookConfiguration w
+			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: validated or changed by MutatingWebhookConfiguration w
 			dropped: Namespace sys
-			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: judged by MutatingWebhookConfiguration w
+			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: validated or changed by MutatingWebhookConfiguration w
 			dropped: Deployment.apps sys/hook
-			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are judged by MutatingWebhookConfiguration w`,
+			  applied MutatingWebhookConfiguration.admissionregistration.k8s.io w: its pods are validated or changed by MutatingWebhookConfiguration w`,
 	}, {
 		name: "resources wait for what converts them, their CRD does not",
 		in: `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}

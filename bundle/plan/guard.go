@@ -101,7 +101,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 			some(holds.Unmanaged, 5) + "; delete them first, or use " + remedy.ForceNamespaces}
 	case g.Holds(id) && len(holds.Unknown) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
-			some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it anyway"}
+			some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
 	}

@@ -31,9 +31,9 @@ func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy)
 	case owner == inventoryID:
 		return ""
 	case owner == "" && policy == MustMatch:
-		return "it is on the cluster and belongs to no inventory: " + remedy.InventoryPolicy + "=" + AdoptIfNoInventory.String() + " would take it"
+		return "it is on the cluster and belongs to no inventory: " + remedy.InventoryPolicy + "=" + AdoptIfNoInventory.String() + " adopts it"
 	case owner != "" && policy != AdoptAll:
-		return fmt.Sprintf("it belongs to inventory %q: %s=%s would take it", owner, remedy.InventoryPolicy, AdoptAll)
+		return fmt.Sprintf("it belongs to inventory %q: %s=%s adopts it", owner, remedy.InventoryPolicy, AdoptAll)
 	}
 	return ""
 }

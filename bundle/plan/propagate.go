@@ -86,7 +86,7 @@ func (p *Plan) Propagate(outcomes []Outcome) map[int]string {
 // NotApplied is the reason to keep what would be pruned when some objects were
 // not applied.
 func NotApplied(count int) string {
-	return fmt.Sprintf("kept: %s could not be applied", bundle.Count(count, "object"))
+	return fmt.Sprintf("kept, because %s could not be applied", bundle.Count(count, "object"))
 }
 
 // KeepsAll is the reason to prune nothing yet, or "": the old stays until the new
@@ -108,7 +108,7 @@ func (p *Plan) KeepsAll(outcomes []Outcome, readiness bool) string {
 	case len(notReady) == 0 || !readiness:
 		return ""
 	case len(notReady) == 1:
-		return fmt.Sprintf("kept: %s is not ready", notReady[0])
+		return fmt.Sprintf("kept, because %s is not ready", notReady[0])
 	}
-	return fmt.Sprintf("kept: %s and %s are not ready", notReady[0], bundle.Count(len(notReady)-1, "more object"))
+	return fmt.Sprintf("kept, because %s and %s are not ready", notReady[0], bundle.Count(len(notReady)-1, "more object"))
 }

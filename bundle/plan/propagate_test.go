@@ -38,7 +38,7 @@ func TestPropagate(t *testing.T) {
 			want: map[int]string{
 				1: "needs ConfigMap d/a ready (mounts it), which failed",
 				2: "needs ConfigMap d/b ready (mounts it), which was skipped",
-				3: "kept: 3 objects could not be applied",
+				3: "kept, because 3 objects could not be applied",
 			},
 		},
 		"unchanged, and failed for a reason of its own": {
@@ -92,11 +92,11 @@ func TestKeepsAll(t *testing.T) {
 		want      string
 	}{
 		"all is well":               {[]Outcome{{Action: Created}, {Action: Unchanged}, {Action: Skipped}}, true, ""},
-		"not applied":               {[]Outcome{{Action: Failed}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept: 1 object could not be applied"},
-		"not ready":                 {[]Outcome{{Action: Created}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept: ConfigMap d/b is not ready"},
-		"two are not ready":         {[]Outcome{{Action: Created, NotReady: "0 of 1"}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept: ConfigMap d/a and 1 more object are not ready"},
+		"not applied":               {[]Outcome{{Action: Failed}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept, because 1 object could not be applied"},
+		"not ready":                 {[]Outcome{{Action: Created}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept, because ConfigMap d/b is not ready"},
+		"two are not ready":         {[]Outcome{{Action: Created, NotReady: "0 of 1"}, {Action: Created, NotReady: "0 of 1"}, {}}, true, "kept, because ConfigMap d/a and 1 more object are not ready"},
 		"readiness does not count":  {[]Outcome{{Action: Created, NotReady: "0 of 1"}, {Action: Created}, {}}, false, ""},
-		"not applied always counts": {[]Outcome{{Action: Skipped}, {Action: Created}, {}}, false, "kept: 1 object could not be applied"},
+		"not applied always counts": {[]Outcome{{Action: Skipped}, {Action: Created}, {}}, false, "kept, because 1 object could not be applied"},
 	} {
 		if got := p.KeepsAll(test.outcomes, test.readiness); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

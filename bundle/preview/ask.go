@@ -183,7 +183,7 @@ func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cl
 	case err == nil:
 		return r
 	case cluster.Allocated(err) || cluster.NamespaceRefuses(err):
-		r = p.guess(s, body.JSON, "what it holds now cannot be had twice: "+place.Message(err.Error(), s.ID))
+		r = p.guess(s, body.JSON, "a second copy cannot be dry-run: "+place.Message(err.Error(), s.ID))
 		r.Action, r.Reason = plan.Recreated, o.Reason
 		return r
 	}

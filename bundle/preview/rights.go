@@ -36,7 +36,7 @@ func MissingRights(ctx context.Context, c *cluster.Client, p *plan.Plan, namespa
 		}
 	}
 	if readOnly {
-		rec.Warn(fmt.Sprintf("previewed with rights to read only: the server was asked about nothing, %d rights are missing to apply this", len(missing)))
+		rec.Warn(fmt.Sprintf("read-only preview: nothing was dry-run, and %d rights are missing to apply this", len(missing)))
 	}
 	return readOnly, nil
 }

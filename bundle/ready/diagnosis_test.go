@@ -331,7 +331,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 		t.Errorf("%d lists, %d logs read; want %d and %d", lists, logs, want, 2*detailed)
 	}
 	last := got[bundle.ID{GroupKind: late[99].GroupVersionKind().GroupKind(), Namespace: "prod", Name: "web99"}]
-	want := "log app: not read, since many objects are late; see kubectl logs -n prod web99-2-a -c app --previous"
+	want := "log app: not read, because many objects are not ready; see kubectl logs -n prod web99-2-a -c app --previous"
 	if len(last) == 0 || last[len(last)-1] != want {
 		t.Errorf("the last object is shown as\n  %s", strings.Join(last, "\n  "))
 	}

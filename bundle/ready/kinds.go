@@ -93,9 +93,9 @@ func claim(o object, hints Hints) Status {
 	case node != "":
 		return notReady("not bound: StorageClass %q is to provide its volume for node %s", class, node)
 	case o.text("spec", "volumeName") != "":
-		return notReady("not bound: it is meant for PersistentVolume %s", o.text("spec", "volumeName"))
+		return notReady("not bound: reserved for PersistentVolume %s", o.text("spec", "volumeName"))
 	case class == "":
-		return notReady("not bound: it names no StorageClass, so a PersistentVolume has to fit it")
+		return notReady("not bound: it has no StorageClass, and waits for a matching PersistentVolume")
 	case hints.WaitsForConsumer != nil && hints.WaitsForConsumer(class):
 		return Status{State: Ready, Reason: "waits for its first consumer"}
 	}

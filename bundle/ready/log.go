@@ -25,7 +25,7 @@ func (c *chain) log(ctx context.Context, pod object, t trouble) {
 		if previous {
 			command += " --previous"
 		}
-		c.add("log %s: not read, since many objects are late; see %s", t.container, command)
+		c.add("log %s: not read, because many objects are not ready; see %s", t.container, command)
 		return
 	}
 	text, err := c.d.reader.Logs(ctx, namespace, name, t.container, previous, maxLogTail)

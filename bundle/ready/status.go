@@ -136,7 +136,7 @@ func builtIn(live *unstructured.Unstructured, hints Hints) Status {
 func generic(o object) Status {
 	res, err := status.Compute(o.plain())
 	if err != nil {
-		return Status{State: Ready, Reason: "its status cannot be understood: " + oneLine(err.Error())}
+		return Status{State: Ready, Reason: "assumed ready, because its status has an unknown form: " + oneLine(err.Error())}
 	}
 	c, ok := o.condition("Ready")
 	if stalled, is := o.condition("Stalled"); is && res.Status == status.FailedStatus {

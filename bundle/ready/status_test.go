@@ -60,8 +60,8 @@ func TestOf(t *testing.T) {
 		{"a claim whose consumer has come", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {volume.kubernetes.io/selected-node: node-1}}, spec: {storageClassName: local-late}, status: {phase: Pending}}`,
 			NotReady, `not bound: StorageClass "local-late" is to provide its volume for node node-1`},
 		{"a claim of a class that binds at once", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: fast}, status: {phase: Pending}}`, NotReady, `not bound: StorageClass "fast" has to provide its volume`},
-		{"a claim for one volume", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: local-late, volumeName: v1}, status: {phase: Pending}}`, NotReady, "not bound: it is meant for PersistentVolume v1"},
-		{"a claim of no class", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {}, status: {}}`, NotReady, "not bound: it names no StorageClass, so a PersistentVolume has to fit it"},
+		{"a claim for one volume", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: local-late, volumeName: v1}, status: {phase: Pending}}`, NotReady, "not bound: reserved for PersistentVolume v1"},
+		{"a claim of no class", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {}, status: {}}`, NotReady, "not bound: it has no StorageClass, and waits for a matching PersistentVolume"},
 		{"a claim whose volume is lost", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v1}, status: {phase: Lost}}`, Failed, "Lost: its volume v1 does not exist any more"},
 
 		{"a new CRD", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}, status: {conditions: []}}`, NotReady, "not yet established"},

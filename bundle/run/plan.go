@@ -118,7 +118,7 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 		r.record.Warn(w)
 	}
 	for _, id := range p.Forget {
-		r.record.Warn(bundle.Name(id) + " was in the inventory but is gone from the cluster: forgotten")
+		r.record.Warn(bundle.Name(id) + " was in the inventory but does not exist: removed from the inventory")
 	}
 	return t, p, nil
 }

@@ -121,7 +121,7 @@ func (r *run) savePlan(ctx context.Context, p *plan.Plan, results []preview.Resu
 		return nil
 	}
 	if len(r.record.Result.Errors) > 0 {
-		r.record.Warn("no plan was written: it would fail")
+		r.record.Warn("no plan was written, because the preview found errors")
 		return nil
 	}
 	if !in.Known() {

@@ -46,7 +46,7 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		live := view.Live[id]
 		switch {
 		case view.Unknown[id] != nil:
-			o.Ready, o.Reason = report.StateNotReady, "cannot be asked for: "+view.Unknown[id].Error()
+			o.Ready, o.Reason = report.StateNotReady, "cannot be read: "+view.Unknown[id].Error()
 		case live == nil:
 			o.Ready, o.Reason = report.StateGone, "not on the cluster"
 			result.ExitCode = report.ExitNotReady

@@ -127,7 +127,7 @@ func (f *filling) value(o *bundle.Object, at bundle.Path, v any) (filled any, ke
 				return nil, false, err
 			}
 			if v[i] = value; !keep {
-				v[i] = "" // the next item would take its place
+				v[i] = "" // the next item adopts its place
 			}
 		}
 	case string:

@@ -23,7 +23,7 @@ import (
 const guardTries = 20
 
 // errChanging ends a deletion whose object never holds still.
-var errChanging = errors.New("it changes all the time")
+var errChanging = errors.New("other clients changed it again and again")
 
 // Delete deletes a member. The guard that decided about the plan decides again
 // about the very version of the object that the DELETE asks for, and about what
@@ -74,7 +74,7 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 		case fresh == nil:
 			return Outcome{Action: plan.Pruned, Gone: true}
 		case fresh.GetUID() != s.Live.GetUID():
-			return Outcome{Action: plan.Skipped, Err: errors.New("not deleted: it was replaced by another object of its name while this run went on")}
+			return Outcome{Action: plan.Skipped, Err: errors.New("not deleted: another client deleted and created it again during this run")}
 		case fresh.GetDeletionTimestamp() != nil && s.Live.GetDeletionTimestamp() == nil:
 			w.deleted.add(s.Live) // by our own request whose answer was lost, or by another client
 			return Outcome{Action: plan.Pruned}

@@ -53,7 +53,7 @@ func (w *Writer) recreate(ctx context.Context, t *target, live *unstructured.Uns
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if lost := w.restore(ctx, t, old); lost != nil {
-		return result, fmt.Errorf("it was deleted, the new one could not be created: %w; and the old one could not be restored: %s: apply a bundle that has it again", err, lost.Error())
+		return result, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
 	return result, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
 }

@@ -240,7 +240,7 @@ func (tr *trial) unmanaged(text string) (*deed, error) {
 }
 
 // unserve makes a resource of a CRD that nobody manages, and then the CRD's
-// version is not served: what it holds cannot be asked for.
+// version is not served: what it holds cannot be read.
 func unserve(tr *trial) (*deed, error) {
 	d, err := intoCRD(tr)
 	if err != nil {

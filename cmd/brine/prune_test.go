@@ -53,6 +53,10 @@ func TestNothingIsPrunedUntilAllIsReady(t *testing.T) {
 				if want := strings.ReplaceAll(c.exitReason, "{ns}", s.ns); !strings.Contains(o.Reason, want) {
 					t.Errorf("%s: the reason is %q, want %q", name, o.Reason, want)
 				}
+				// After the run's time nothing is pruned, whatever the flags.
+				if remedy := strings.Contains(o.Reason, "--prune-anyway"); remedy != (c.flag == "") {
+					t.Errorf("%s: the reason is %q", name, o.Reason)
+				}
 			}
 			s.exists("v1/configmaps", "old", "user")
 			// Once all is ready they go.

@@ -63,7 +63,7 @@ keeps a Namespace or CRD whose contents it cannot read.`,
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
 	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	f.StringVar(&r.role, "role", "brine", "name of the roles")
-	f.BoolVar(&r.readOnly, "read-only", false, "only the rights of a preview without dry runs")
+	f.BoolVar(&r.readOnly, "read-only", false, "only the rights to read: a preview then compares, without dry runs")
 	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
 	f.StringVar(&r.user, "user", "", "bind the roles to this user")
 	f.StringVar(&r.group, "group", "", "bind the roles to this group")

@@ -86,7 +86,7 @@ inventory, pruned, and waited for until it is ready.
 
 Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
 Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode);
-3 bad bundle or usage; 4 applied but not ready in time, or failed; 5 locked by
+3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked by
 another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -145,7 +145,7 @@ func TestFailedGroupIsUnknown(t *testing.T) {
 	s.apply(documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-held\"}\n", configMap("stays"))).want(t, 0)
 	s.merge("v1/configmaps", s.ns, "inv", `{"data":{"`+s.ns+`_one_`+group+`_Thing":""}}`)
 	s.create("apiregistration.k8s.io/v1/apiservices", service)
-	s.eventually("the group fails", func() bool { return strings.Contains(s.status().stdout, "cannot be asked for") })
+	s.eventually("the group fails", func() bool { return strings.Contains(s.status().stdout, "cannot be read") })
 	got := s.destroy().want(t, report.ExitFailed).prints(t, "may contain objects outside this inventory")
 	got.did(t, "Thing", "one", plan.Skipped)
 	got.did(t, "Namespace", s.ns+"-held", plan.Skipped)
@@ -155,7 +155,7 @@ func TestFailedGroupIsUnknown(t *testing.T) {
 	if err := s.resources("apiregistration.k8s.io/v1/apiservices").Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the group is gone", func() bool { return !strings.Contains(s.status().stdout, "cannot be asked for") })
+	s.eventually("the group is gone", func() bool { return !strings.Contains(s.status().stdout, "cannot be read") })
 	s.destroy().want(t, 0)
 }
 

@@ -112,7 +112,7 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 		case quiet > lasts:
 			return nil
 		case quiet > l.duration && time.Now().After(wait.Until):
-			return l.locked(fmt.Sprintf("its lease lasts %s, of which %s have passed", lasts, quiet.Round(time.Second)), nil)
+			return l.locked(fmt.Sprintf("its lease of %s was not renewed for %s", lasts, quiet.Round(time.Second)), nil)
 		}
 		select {
 		case <-ctx.Done():

@@ -85,7 +85,7 @@ func (l *Lock) reread(ctx context.Context, client *cluster.Client) error {
 	case live == nil:
 		l.lost = fmt.Errorf("%w: Lease %s was deleted", ErrLockLost, bundle.Name(l.id))
 	case !l.isOurs(live) && holderOf(live) == "":
-		l.lost = fmt.Errorf("%w: another run took it, and is through", ErrLockLost)
+		l.lost = fmt.Errorf("%w: another run took it and has finished", ErrLockLost)
 	case !l.isOurs(live):
 		l.lost = fmt.Errorf("%w: it was taken by %s", ErrLockLost, heldBy(live))
 	default:

@@ -62,7 +62,7 @@ func (p *page) markup() string {
 	for i := range p.Objects {
 		p.Objects[i].markup(m)
 	}
-	m.add("</div>\n<p id=\"none\" class=\"dim\" hidden>No object is like that.</p>\n")
+	m.add("</div>\n<p id=\"none\" class=\"dim\" hidden>No object matches.</p>\n")
 	p.Graph.markup(m)
 	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(p.Title), "<!-- body -->", m.String()).Replace(frameOfPage)
 }
@@ -103,7 +103,7 @@ func (p *page) filters(m *markup) {
 	m.options(p.Namespaces)
 	m.add("</select>\n")
 	if len(p.Verified) > 0 {
-		m.add(`<select id="by" aria-label="Verified by"><option value="">verified by anyone</option>`)
+		m.add(`<select id="by" aria-label="Verified by"><option value="">all</option>`)
 		m.options(p.Verified)
 		m.add("</select>\n")
 	}
