@@ -7,13 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/surrogate"
 	"brine/bundle/write"
@@ -188,50 +185,6 @@ func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cl
 		return r
 	}
 	return Result{Action: plan.Failed, Verified: byOtherName, Err: write.Explain(s, &elsewhere{place: place, id: s.ID, err: shown.Err})}
-}
-
-// askCRD judges a resource by the CRD of the bundle, with the server's own code.
-// A kind that is served already is shown to the server as well: it alone knows
-// of conflicts, and of fields that change hands.
-func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) Result {
-	sent := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body.JSON, &sent.Object); err != nil {
-		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
-	}
-	stored, problems, _ := p.CRDs.Check(ctx, s.Object, sent, s.Live, true)
-	if len(problems) > 0 {
-		return Result{Action: plan.Failed, Verified: ByCRD, Err: bundle.Problems(problems)}
-	}
-	r := Result{Action: s.Action, Reason: s.Reason, Stored: stored, Verified: ByCRD}
-	if warning := p.CRDs.Warning(s.GVK); warning != "" {
-		r.Warnings = append(r.Warnings, warning)
-	}
-	if why := p.CRDs.Unverified(s.GVK, s.Live); why != "" {
-		r.Verified = Unverified + why
-	}
-	if s.Live == nil {
-		return r
-	}
-	changed := !diff.Equal(s.Live, r.Stored)
-	if resource, err := p.Client.Resource(s.GVK); err == nil {
-		o := p.writer.Apply(ctx, s, resource, body, own(s))
-		switch right, denied := cluster.MissingRight(o.Err); {
-		case denied:
-			p.denied.Store(true)
-			r.Verified = Unverified + "no right to " + right
-		case len(cluster.FieldConflicts(o.Err)) > 0:
-			return Result{Action: plan.Failed, Verified: byServer, Err: write.Explain(s, o.Err)}
-		case o.Err == nil && o.Stored != nil:
-			changed = changed || plan.Changed(s.Live, o.Stored)
-			if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {
-				r.Reason = "takes " + strings.Join(lost, "; ")
-			}
-		}
-	}
-	if s.Action == plan.Configured && !changed {
-		r.Action = plan.Unchanged
-	}
-	return r
 }
 
 // changingSource names an object that an apply-time mutation takes a value from

@@ -8,12 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/write"
 )
@@ -130,46 +128,6 @@ func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error
 		p.taken[id] = true
 	}
 	return nil
-}
-
-// learn notes which kinds the server cannot judge, because their CRDs are new
-// or change.
-func (p *previewer) learn(results []Result) {
-	for i, s := range p.Plan.Steps {
-		if s.Deletes() || s.ID.GroupKind != bundle.CRDKind {
-			continue
-		}
-		for _, resource := range cluster.Defined(s.Object.Content) {
-			gk := resource.GVK.GroupKind()
-			switch r := results[i]; {
-			case s.Live == nil:
-				p.newKinds[gk] = true
-			case r.Action == plan.Unchanged:
-			case r.Stored == nil:
-				p.changedKinds[gk] = true
-			default:
-				for _, c := range diff.Objects(s.Live, r.Stored, diff.Options{}).Changes {
-					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
-						p.changedKinds[gk] = true
-					}
-				}
-			}
-		}
-	}
-}
-
-// servedBy is the APIService of this bundle that serves a step's kind, if one
-// does.
-func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
-	for _, need := range s.Needs {
-		if on := p.Plan.Steps[need.Step]; on.ID.GroupKind == bundle.APIServiceKind && !on.Deletes() {
-			group, _, _ := unstructured.NestedString(on.Object.Content.Object, "spec", "group")
-			if group == s.ID.GroupKind.Group {
-				return on, true
-			}
-		}
-	}
-	return nil, false
 }
 
 // newAccount says whether a ServiceAccount is yet to be made.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -171,20 +170,7 @@ func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map
 		}
 	}
 	s.Requests, s.Seconds = requests, r.Seconds()
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, ErrTerminated):
-		code, res.Interrupted = ExitTerminated, "SIGTERM"
-	case errors.Is(cause, ErrInterrupted):
-		code, res.Interrupted = ExitInterrupted, "SIGINT"
-	case code == ExitOK && (s.Failed > 0 || len(res.Errors) > 0):
-		code = ExitFailed
-	case code == ExitOK && (s.NotReady > 0 || r.timedOut):
-		code = ExitNotReady
-	}
-	if changed := s.Created + s.Configured + s.Recreated + s.Pruned + s.Detached; code == ExitOK && r.detailed && changed > 0 {
-		code = ExitChanges
-	}
-	res.ExitCode = code
+	res.ExitCode = r.exitCode(ctx, code)
 	r.Emit(Finished{Result: res})
 	return res
 }

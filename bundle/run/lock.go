@@ -64,7 +64,7 @@ func (r *run) makeNamespace(ctx context.Context) error {
 		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
-	if body, err = write.Exactly(body, nil); err != nil {
+	if body, err = write.Precondition(body, nil); err != nil {
 		return err
 	}
 	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{Exact: true})

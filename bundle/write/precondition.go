@@ -21,10 +21,10 @@ const noVersion = "9223372036854775807"
 // overtaking.
 const contended = 30 * time.Second
 
-// Exactly is the body as it holds for one version of one object only, or, where
+// Precondition is the body as it holds for one version of one object only, or, where
 // live is nil, only for an object that is not there. The uid never goes alone:
 // the server would call another uid an immutable field.
-func Exactly(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+func Precondition(body []byte, live *unstructured.Unstructured) ([]byte, error) {
 	var object, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, fmt.Errorf("decode what is to be applied: %w", err)
@@ -100,7 +100,7 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 	body := t.body
 	if w.Mode == Persist {
 		var err error
-		if body, err = Exactly(t.body, live); err != nil {
+		if body, err = Precondition(t.body, live); err != nil {
 			return result, err
 		}
 	}

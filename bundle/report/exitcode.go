@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"errors"
 
 	"brine/bundle"
@@ -62,4 +63,27 @@ func Lines(err error) []string {
 		lines = []string{err.Error()}
 	}
 	return lines
+}
+
+// exitCode is the exit code of a run that ended with ctx's cause, and with code
+// where an error ended it early. It notes the signal in the result.
+func (r *Recorder) exitCode(ctx context.Context, code int) int {
+	s := &r.Result.Summary
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrTerminated):
+		r.Result.Interrupted = "SIGTERM"
+		return ExitTerminated
+	case errors.Is(cause, ErrInterrupted):
+		r.Result.Interrupted = "SIGINT"
+		return ExitInterrupted
+	case code != ExitOK:
+		return code
+	case s.Failed > 0 || len(r.Result.Errors) > 0:
+		return ExitFailed
+	case s.NotReady > 0 || r.timedOut:
+		return ExitNotReady
+	case r.detailed && s.Created+s.Configured+s.Recreated+s.Pruned+s.Detached > 0:
+		return ExitChanges
+	}
+	return ExitOK
 }

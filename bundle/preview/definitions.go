@@ -1,0 +1,100 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/bundle/write"
+)
+
+// learn notes which kinds the server cannot judge, because their CRDs are new
+// or change.
+func (p *previewer) learn(results []Result) {
+	for i, s := range p.Plan.Steps {
+		if s.Deletes() || s.ID.GroupKind != bundle.CRDKind {
+			continue
+		}
+		for _, resource := range cluster.Defined(s.Object.Content) {
+			gk := resource.GVK.GroupKind()
+			switch r := results[i]; {
+			case s.Live == nil:
+				p.newKinds[gk] = true
+			case r.Action == plan.Unchanged:
+			case r.Stored == nil:
+				p.changedKinds[gk] = true
+			default:
+				for _, c := range diff.Objects(s.Live, r.Stored, diff.Options{}).Changes {
+					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
+						p.changedKinds[gk] = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// servedBy is the APIService of this bundle that serves a step's kind, if one
+// does.
+func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
+	for _, need := range s.Needs {
+		if on := p.Plan.Steps[need.Step]; on.ID.GroupKind == bundle.APIServiceKind && !on.Deletes() {
+			group, _, _ := unstructured.NestedString(on.Object.Content.Object, "spec", "group")
+			if group == s.ID.GroupKind.Group {
+				return on, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// askCRD judges a resource by the CRD of the bundle, with the server's own code.
+// A kind that is served already is shown to the server as well: it alone knows
+// of conflicts, and of fields that change hands.
+func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) Result {
+	sent := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body.JSON, &sent.Object); err != nil {
+		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
+	}
+	stored, problems, _ := p.CRDs.Check(ctx, s.Object, sent, s.Live, true)
+	if len(problems) > 0 {
+		return Result{Action: plan.Failed, Verified: ByCRD, Err: bundle.Problems(problems)}
+	}
+	r := Result{Action: s.Action, Reason: s.Reason, Stored: stored, Verified: ByCRD}
+	if warning := p.CRDs.Warning(s.GVK); warning != "" {
+		r.Warnings = append(r.Warnings, warning)
+	}
+	if why := p.CRDs.Unverified(s.GVK, s.Live); why != "" {
+		r.Verified = Unverified + why
+	}
+	if s.Live == nil {
+		return r
+	}
+	changed := !diff.Equal(s.Live, r.Stored)
+	if resource, err := p.Client.Resource(s.GVK); err == nil {
+		o := p.writer.Apply(ctx, s, resource, body, own(s))
+		switch right, denied := cluster.MissingRight(o.Err); {
+		case denied:
+			p.denied.Store(true)
+			r.Verified = Unverified + "no right to " + right
+		case len(cluster.FieldConflicts(o.Err)) > 0:
+			return Result{Action: plan.Failed, Verified: byServer, Err: write.Explain(s, o.Err)}
+		case o.Err == nil && o.Stored != nil:
+			changed = changed || plan.Changed(s.Live, o.Stored)
+			if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {
+				r.Reason = "takes " + strings.Join(lost, "; ")
+			}
+		}
+	}
+	if s.Action == plan.Configured && !changed {
+		r.Action = plan.Unchanged
+	}
+	return r
+}
