@@ -15,14 +15,9 @@ import (
 )
 
 func TestExitCodes(t *testing.T) {
-	canceled := func(cause error) context.Context {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(cause)
-		return ctx
-	}
 	did := func(a plan.Action, state string) *ObjectResult { return &ObjectResult{Action: a, Ready: state} }
 	for name, test := range map[string]struct {
-		ctx      context.Context
+		cause    error
 		code     int
 		err      error
 		objects  []*ObjectResult
@@ -41,8 +36,8 @@ func TestExitCodes(t *testing.T) {
 		"not ready, detailed":            {objects: []*ObjectResult{did(plan.Created, StateNotReady)}, detailed: true, want: ExitNotReady},
 		"stopped before the first write": {code: ExitBadBundle, err: &Stop{Code: ExitBadBundle, Errors: []error{errors.New("wrong")}}, want: ExitBadBundle},
 		"unreachable, and time ran out":  {code: ExitUnreachable, err: ErrTimeout, timedOut: true, want: ExitUnreachable},
-		"SIGTERM":                        {ctx: canceled(ErrTerminated), objects: []*ObjectResult{did(plan.Failed, "")}, want: ExitTerminated},
-		"SIGINT":                         {ctx: canceled(ErrInterrupted), code: ExitLocked, err: errors.New("locked"), want: ExitInterrupted},
+		"SIGTERM":                        {cause: ErrTerminated, objects: []*ObjectResult{did(plan.Failed, "")}, want: ExitTerminated},
+		"SIGINT":                         {cause: ErrInterrupted, code: ExitLocked, err: errors.New("locked"), want: ExitInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last Event
@@ -51,9 +46,10 @@ func TestExitCodes(t *testing.T) {
 			if test.timedOut {
 				r.TimedOut()
 			}
-			ctx := test.ctx
-			if ctx == nil {
-				ctx = t.Context()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if test.cause != nil {
+				cancel(test.cause)
 			}
 			result := r.Finish(ctx, test.code, test.err, nil)
 			if result.ExitCode != test.want {

@@ -21,9 +21,9 @@ const noVersion = "9223372036854775807"
 // overtaking.
 const contended = 30 * time.Second
 
-// Precondition is the body as it holds for one version of one object only, or, where
-// live is nil, only for an object that is not there. The uid never goes alone:
-// the server would call another uid an immutable field.
+// Precondition is the body as it holds for one version of one object only, or,
+// where live is nil, only for an object that does not exist. The uid is never sent
+// alone: the server would report another uid as an immutable field.
 func Precondition(body []byte, live *unstructured.Unstructured) ([]byte, error) {
 	var object, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {

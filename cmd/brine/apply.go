@@ -36,7 +36,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	enumFlag(cmd, &c.verify, "verify", "", "changed: send nothing for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
 	f := cmd.Flags()
 	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them")
-	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; those of the fields that the bundle does not set are removed from the object")
+	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields among them that the bundle does not set are removed")
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
