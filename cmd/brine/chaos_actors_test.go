@@ -132,7 +132,10 @@ func (tr *trial) makeTheirs(o *target, u *unstructured.Unstructured) (*deed, err
 	if err != nil {
 		return nil, err
 	}
-	return &deed{what: "creates " + o.String(), theirs: &target{resource: o.resource, content: made}, undo: func() error { return nil }}, nil
+	return &deed{what: "creates " + o.String(), theirs: &target{resource: o.resource, content: made}, undo: func() error {
+		// A destroy that is through with it does not adopt it, and keeps what contains it.
+		return ignoreNotFound(tr.client(o.resource, o.namespace()).Delete(context.Background(), o.name(), metav1.DeleteOptions{}))
+	}}, nil
 }
 
 // makeAnew deletes an object and creates it as nobody's: it has a new UID.

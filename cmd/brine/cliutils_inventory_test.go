@@ -151,7 +151,7 @@ func TestPruneRetrievalError(t *testing.T) {
 		t.Errorf("the inventory holds %v, want the pod that was deleted outside", got)
 	}
 	// What was deleted outside leaves the inventory.
-	s.apply(pod("two")).want(t, 0).prints(t, "gone from the cluster")
+	s.apply(pod("two")).want(t, 0).prints(t, "was in the inventory but does not exist")
 	if got, want := s.members(), []string{"Pod " + s.ns + "/two"}; !slices.Equal(got, want) {
 		t.Errorf("the inventory holds %v, want %v", got, want)
 	}

@@ -103,7 +103,7 @@ func TestPruneGuardDirectlyBeforeTheDelete(t *testing.T) {
 			}
 			s.create("v1/configmaps", configMap("old"))
 		})
-		s.apply(configMap("stays")).want(t, report.ExitFailed).prints(t, "replaced by another object").did(t, "ConfigMap", "old", plan.Skipped)
+		s.apply(configMap("stays")).want(t, report.ExitFailed).prints(t, "another client deleted and created it again").did(t, "ConfigMap", "old", plan.Skipped)
 		s.exists("v1/configmaps", "old")
 		s.kubeconfig = s.cluster.Kubeconfig
 		s.apply(configMap("stays")).want(t, 0).did(t, "ConfigMap", "old", plan.Detached)

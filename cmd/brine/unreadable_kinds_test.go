@@ -107,14 +107,14 @@ func TestUnservedKindIsUnknown(t *testing.T) {
 		s.eventually("the CRD is gone", func() bool {
 			return s.live("apiextensions.k8s.io/v1/customresourcedefinitions", "", crd) == nil && !s.discovered(s.ns+".example.com")
 		})
-		s.apply(configMap("stays")).want(t, 0).prints(t, "gone from the cluster")
+		s.apply(configMap("stays")).want(t, 0).prints(t, "was in the inventory but does not exist")
 		s.holds("ConfigMap stays")
 	})
 	t.Run("a kind that Kubernetes has no longer", func(t *testing.T) {
 		s := newFixture(t)
 		s.apply(documents(configMap("stays"))).want(t, 0)
 		s.merge("v1/configmaps", s.ns, "inv", `{"data":{"_restricted_policy_PodSecurityPolicy":""}}`)
-		s.apply(configMap("stays")).want(t, 0).prints(t, "PodSecurityPolicy.policy restricted", "gone from the cluster")
+		s.apply(configMap("stays")).want(t, 0).prints(t, "PodSecurityPolicy.policy restricted", "was in the inventory but does not exist")
 		s.holds("ConfigMap stays")
 	})
 	t.Run("no right to know", func(t *testing.T) {
