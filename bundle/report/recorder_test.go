@@ -88,13 +88,15 @@ func TestPayloadsShowNoSecret(t *testing.T) {
 			if about, ok := e.Payload.(ObjectPayload); ok {
 				shown += fmt.Sprintf("%+v", *about.Subject())
 			}
-			for _, end := range []any{e.Payload} {
-				if end, ok := end.(Finished); ok && end.Result != nil {
-					shown += fmt.Sprintf("%+v %+v", *end.Result, *end.Result.Objects[0])
-				}
-				if begin, ok := end.(Started); ok && begin.Result != nil {
-					shown += fmt.Sprintf("%+v %+v", *begin.Result, *begin.Result.Objects[0])
-				}
+			var whole *Result
+			switch p := e.Payload.(type) {
+			case Started:
+				whole = p.Result
+			case Finished:
+				whole = p.Result
+			}
+			if whole != nil {
+				shown += fmt.Sprintf("%+v %+v", *whole, *whole.Objects[0])
 			}
 		})
 		r.Secrets.Read(&unstructured.Unstructured{Object: map[string]any{

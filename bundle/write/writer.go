@@ -49,7 +49,7 @@ type Writer struct {
 	Deadline time.Time
 	// Namespace is the inventory's namespace where this run has made it, else nil.
 	Namespace *unstructured.Unstructured
-	// BeforeDelete is called before an object is deleted; nil is allowed.
+	// BeforeDelete is called before an object is deleted; not by a dry run.
 	BeforeDelete func(bundle.ID)
 	// Retrying is called when a refusal may come from a server that is behind.
 	Retrying func(s *plan.Step, err error)
