@@ -118,8 +118,8 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 			r.record.Warn(err.Error())
 		}
 	}
-	if number > last {
-		if err := r.inv.Trim(ctx, number-r.HistoryLimit); err != nil {
+	if number > last && number > r.HistoryLimit {
+		if err := r.inv.Trim(ctx, r.HistoryLimit, r.Revision); err != nil {
 			r.record.Warn(err.Error())
 		}
 	}

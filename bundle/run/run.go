@@ -50,8 +50,10 @@ type Options struct {
 	// Derived: the inventory's name comes from the bundle's file name.
 	Derived  bool
 	Detailed bool // exit with 2 when there are changes
-	// RevisionOptions are those that a revision, which is applied again, was
-	// applied with, as flags name them.
+	// Revision is the number of the revision that is applied again. The run keeps
+	// it, so that the same rollback can be repeated. RevisionOptions are those that
+	// it was applied with, as flags name them.
+	Revision        int
 	RevisionOptions map[string]string
 	// PlanOut is called with the plan of a dry run that finds nothing wrong.
 	PlanOut func(*plan.Saved) error

@@ -42,7 +42,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
 	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable")
-	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback; 0 keeps none")
+	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback, besides the last good ones; 0 saves none")
 	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
 	f.StringVar(&c.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
 	kubernetesVersion(f, &c.kubernetes)

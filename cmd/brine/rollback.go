@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -59,7 +60,7 @@ func (r *rollbackOptions) read(ctx context.Context, s streams, o *run.Options) (
 	if err != nil {
 		return nil, &coded{run.ExitCode(err), err}
 	}
-	o.RevisionOptions = content.Options
+	o.Revision, o.RevisionOptions = number, content.Options
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
 	return content.Bundle, nil
 }
@@ -72,10 +73,8 @@ func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int
 	if err != nil {
 		return 0, &coded{run.ExitCode(err), err}
 	}
-	for _, h := range history {
-		if h.Number < inv.Last().Number && h.Digest != inv.Last().Digest && h.Result == "applied" {
-			return h.Number, nil
-		}
+	if earlier, ok := inventory.Earlier(history, inv.Last()); ok {
+		return earlier.Number, nil
 	}
 	return 0, &coded{report.ExitBadBundle, fmt.Errorf("inventory %s/%s has no earlier revision that was applied without an error: choose one that brine history lists", inv.Namespace, inv.Name)}
 }

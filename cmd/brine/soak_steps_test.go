@@ -28,9 +28,6 @@ func (k *soaker) command(next soakBundle) *soakCommand {
 		maps.Copy(c.model, next)
 	case dice < 30 && len(k.revisions) > 1:
 		numbers := slices.Sorted(maps.Keys(k.revisions))
-		newest := numbers[len(numbers)-1]
-		// Those that this very step may trim are left alone: it runs twice.
-		numbers = slices.DeleteFunc(numbers, func(n int) bool { return n < newest-6 })
 		number := numbers[k.random.IntN(max(1, len(numbers)-1))]
 		c.name, c.args, c.text, c.model = "rollback", []string{"rollback", strconv.Itoa(number)}, "", k.revisions[number]
 	case dice < 42 && len(k.have) > 0:

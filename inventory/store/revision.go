@@ -44,30 +44,44 @@ func (inv *Inventory) Last() inventory.Revision {
 // the next.
 func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
 	last := inv.Last()
-	if limit <= 0 || (last.Digest == r.Digest && last.Result == r.Result) {
+	if limit <= 0 {
 		return last, nil
 	}
-	r.Number = last.Number + 1
-	if last.Digest == r.Digest {
-		r.Number = last.Number // the same bundle, which came to something else this time
+	if last.Number == 0 && inv.found { // the first one, or another tool dropped the annotation
+		history, err := inv.History(ctx)
+		if err != nil {
+			return last, err
+		}
+		if len(history) > 0 {
+			last = history[0]
+		}
 	}
+	if last.Digest == r.Digest && last.Result == r.Result {
+		return last, inv.setLast(last)
+	}
+	r.Number = last.Number + 1
 	packed, sum, err := c.Encode()
 	if err != nil {
 		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 	}
 	parts := slices.Collect(slices.Chunk(packed, revisionBytes))
 	r.Parts = len(parts)
-	for i, part := range parts {
+	for i, part := range slices.Backward(parts) { // the first part, which names the others, comes last
 		if err := inv.writePart(ctx, r, i, part, sum); err != nil {
 			return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 		}
 	}
+	return r, inv.setLast(r)
+}
+
+// setLast makes the next write of the inventory object name the last revision.
+func (inv *Inventory) setLast(r inventory.Revision) error {
 	info, err := json.Marshal(r)
 	if err != nil {
-		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
+		return fmt.Errorf("save revision %d: %w", r.Number, err)
 	}
 	inv.lastRevision = string(info)
-	return r, nil
+	return nil
 }
 
 func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int, part []byte, sum string) error {
@@ -103,16 +117,18 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 	return nil
 }
 
-// Trim deletes the revisions up to a number.
-func (inv *Inventory) Trim(ctx context.Context, upTo int) error {
-	if upTo <= 0 {
-		return nil
-	}
-	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+// Trim deletes the revisions that a limit does not keep, except one.
+func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
+	items, err := inv.revisions(ctx)
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
 	}
-	return inv.deleteRevisions(ctx, items, upTo)
+	history := historyOf(items)
+	kept := inventory.Kept(history, limit)
+	return inv.deleteRevisions(ctx, slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
+		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
+		return err != nil || kept[n] || n == except || len(history) == 0 || n > history[0].Number
+	}))
 }
 
 // Remains says whether there are auxiliary objects of an inventory that is not
@@ -135,15 +151,14 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list Secrets: %w", err)
 	}
-	return inv.deleteRevisions(ctx, items, 0)
+	return inv.deleteRevisions(ctx, slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
+		_, isRevision := item.Labels[inventory.RevisionLabel]
+		return !isRevision && item.Name != inventory.KeyName(inv.Name)
+	}))
 }
 
-func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata, upTo int) error {
+func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata) error {
 	for i := range items {
-		isKey := items[i].Name == inventory.KeyName(inv.Name) && upTo == 0
-		if n, err := strconv.Atoi(items[i].Labels[inventory.RevisionLabel]); !isKey && (err != nil || (upTo > 0 && n > upTo)) {
-			continue
-		}
 		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
 		if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
 			return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
@@ -152,12 +167,23 @@ func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.Partia
 	return nil
 }
 
-// History are the revisions that are kept, the newest first.
+// History are the revisions that are kept, the newest first. One that the
+// inventory object does not name yet was cut short.
 func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
-	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+	items, err := inv.revisions(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
 	}
+	last := inv.Last().Number
+	return slices.DeleteFunc(historyOf(items), func(r inventory.Revision) bool { return last > 0 && r.Number > last }), nil
+}
+
+// revisions are the Secrets with the parts of all revisions.
+func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	return inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+}
+
+func historyOf(items []metav1.PartialObjectMetadata) []inventory.Revision {
 	var history []inventory.Revision
 	for i := range items {
 		var r inventory.Revision
@@ -166,7 +192,7 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 		}
 	}
 	slices.SortFunc(history, func(a, b inventory.Revision) int { return b.Number - a.Number })
-	return history, nil
+	return history
 }
 
 // ErrNoRevision says that the history does not hold the revision.

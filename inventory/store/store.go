@@ -43,6 +43,7 @@ type Inventory struct {
 	unlabelled   []string                     // parts that lost their labels
 	taken        []string                     // names of parts that another object has
 	damage       []string                     // why members may be missing; see Open
+	found        bool                         // the inventory object was there when it was read
 	lastRevision string                       // to be written to the inventory object
 }
 
@@ -99,7 +100,7 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 	inv.overflow, inv.fingerprints, inv.broken, inv.damage = nil, nil, nil, nil
 	inv.held, inv.lost = map[string]part{}, map[string]part{}
 	inv.unnamed, inv.unlabelled, inv.taken = false, nil, nil
-	inv.object = object
+	inv.object, inv.found = object, object != nil
 	if err := inv.loadObject(); err != nil {
 		return err
 	}
