@@ -1,5 +1,5 @@
 // Package remedy has the flags and commands of brine that messages name, each
-// once. cmd/brine tests that they exist, and that no other package below it
+// once. cmd/brine/cli tests that they exist, and that no other package below it
 // names one.
 package remedy
 

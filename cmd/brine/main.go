@@ -3,20 +3,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"brine/bundle/report"
-	"brine/bundle/run"
+	"brine/cmd/brine/cli"
 )
 
 func main() {
@@ -45,48 +41,5 @@ func main() {
 			}
 		}
 	}()
-	streams := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	os.Exit(execute(ctx, streams, os.Args[1:]))
+	os.Exit(cli.Run(ctx, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
 }
-
-// execute runs one command line and returns the process's exit code.
-func execute(ctx context.Context, s streams, args []string) int {
-	var p profile
-	root := newRoot(s, &p)
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err := p.stop(); err != nil {
-		s.warn(err.Error())
-	}
-	if err == nil {
-		return report.ExitOK
-	}
-	code, reported := exitCodeOf(err)
-	if signalled := run.SignalExit(ctx); signalled != 0 && !reported {
-		code = signalled
-	}
-	var late *unprinted
-	switch {
-	case reported:
-	case errors.As(err, &late):
-		s.warn(err.Error())
-	default:
-		refuse(s, cmd, args, code, err)
-	}
-	return code
-}
-
-// calledAs is the command's name in help texts: kubectl runs the program
-// kubectl-brine as its command "kubectl brine".
-func calledAs(program string) string {
-	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
-	if name == "kubectl-brine" {
-		return "kubectl brine"
-	}
-	return "brine"
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }

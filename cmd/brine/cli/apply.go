@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/run"
+)
+
+// changeOptions are what the commands have in common that write objects: apply,
+// preview and rollback.
+type changeOptions struct {
+	runOptions
+	wait, verify, validation string
+	planOut, plan            string
+}
+
+func (c *changeOptions) flags(cmd *cobra.Command) {
+	c.runOptions.flags(cmd)
+	c.wait, c.verify, c.validation = "ready", "changed", "exit-early"
+	c.cluster.FieldValidation = metav1.FieldValidationStrict
+	c.options.Planning.Policy = plan.AdoptIfNoInventory
+	enumFlag(cmd, &c.wait, "wait", "", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied", "ready", "applied")
+	enumFlag(cmd, &c.cluster.FieldValidation, "field-validation", "", "Strict, Warn or Ignore: what the server does about unknown and duplicate fields",
+		metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
+	enumFlag(cmd, &c.options.Planning.Policy, "inventory-policy", "",
+		"existing objects that may become members: must-match (none), adopt-if-no-inventory (those of no inventory) or adopt-all (those of other inventories too)",
+		plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll)
+	enumFlag(cmd, &c.validation, "validation", "", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1", "exit-early", "skip-invalid")
+	enumFlag(cmd, &c.verify, "verify", "", "changed: send nothing for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
+	f := cmd.Flags()
+	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them")
+	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields among them that the bundle does not set are removed")
+	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
+	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
+	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
+	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
+	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable")
+	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback, besides the last good ones; 0 saves none")
+	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
+	f.StringVar(&c.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
+	kubernetesVersion(f, &c.kubernetes)
+	completeFlag(cmd, c.conn, "recreate", kinds)
+}
+
+// settle finds the inventory, named by default after the bundle's file, and
+// reads --plan.
+func (c *changeOptions) settle(file string) (run.Options, error) {
+	o := c.runOptions.settle()
+	o.SkipInvalid = c.validation == "skip-invalid"
+	o.WaitApplied = c.wait == "applied"
+	o.Planning.VerifyFull = c.verify == "full"
+	var err error
+	if o.Inventory, err = c.where(file); err != nil {
+		return o, err
+	}
+	return o, c.savedPlan(&o)
+}
+
+// applyOptions are those of apply and preview.
+type applyOptions struct {
+	changeOptions
+	input input
+}
+
+func newApply(s Streams) *cobra.Command {
+	a := &applyOptions{}
+	cmd := a.command(s, &cobra.Command{Use: "apply -f BUNDLE", Short: "Make the cluster match a bundle"})
+	a.dryRunFlag(cmd)
+	cmd.Flags().StringVar(&a.plan, "plan", "", "do exactly what this plan of --plan-out says; if the bundle or the cluster has changed since, do nothing (exit code 3)")
+	return cmd
+}
+
+func newPreview(s Streams) *cobra.Command {
+	a := &applyOptions{}
+	a.options.DryRun = report.Server
+	return a.command(s, &cobra.Command{Use: "preview -f BUNDLE", Short: "Show what apply would do, as the server itself answers; nothing is changed"})
+}
+
+func (a *applyOptions) command(s Streams, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	a.input.flags(cmd)
+	a.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd, s, a.task(s)) }
+	return cmd
+}
+
+func (a *applyOptions) task(s Streams) task {
+	if len(a.input.files) == 0 {
+		return task{options: a.runOptions.settle(), err: errNoBundle}
+	}
+	o, err := a.settle(a.input.files[0])
+	a.input.skipInvalid = o.SkipInvalid
+	return task{o, err, func(ctx context.Context, _ *run.Options) (*bundle.Bundle, error) {
+		b, err := a.input.read(ctx, s)
+		// A mistake until somebody says that it is none.
+		if err == nil && len(b.Objects)+len(b.Absent) == 0 && !o.Planning.AllowEmpty && !o.SkipInvalid {
+			err = errEmpty
+		}
+		return b, err
+	}}
+}
+
+var errEmpty = errors.New("the bundle is empty: nothing was rendered, or only comments. " +
+	"If this is intended, use --allow-empty, which removes all objects of the inventory")

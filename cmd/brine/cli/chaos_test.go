@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/report"
+)
+
+// The fault matrix: every command is disturbed at every request, in every way,
+// and in the end the cluster and the inventory must be what the bundle says.
+// Nothing that was not ours when it was acted on may have changed.
+//
+// BRINE_TEST_CHAOS is how many requests of each command and disturbance are
+// tried, or "all"; BRINE_TEST_SEED chooses them; after BRINE_TEST_CHAOS_FOR no
+// other is begun; BRINE_TEST_CHAOS_TABLE is a file for the table. scripts/chaos
+// sets them.
+
+// chaosCommand is a command that is disturbed, and what comes before it.
+type chaosCommand struct {
+	name  string
+	given []string // bundles that were applied before
+	args  []string // with {file} for the file of the bundle
+	text  string   // that bundle
+	want  string   // the bundle that the cluster matches in the end
+}
+
+func chaosCommands() []chaosCommand {
+	return []chaosCommand{
+		{name: "apply", args: []string{"apply", "-f", "{file}"}, text: platformBefore, want: platformBefore},
+		{name: "upgrade", given: []string{platformBefore}, args: []string{"apply", "-f", "{file}"}, text: platformAfter, want: platformAfter},
+		{name: "rollback", given: []string{platformBefore, platformAfter}, args: []string{"rollback", "1"}, want: platformBefore},
+		{name: "destroy", given: []string{platformBefore}, args: []string{"destroy"}},
+	}
+}
+
+// chaosSeed is BRINE_TEST_SEED, or the time.
+func chaosSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("BRINE_TEST_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano()) % 1e6
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
+}
+
+func TestChaos(t *testing.T) {
+	text := os.Getenv("BRINE_TEST_CHAOS")
+	if text == "" {
+		t.Skip("scripts/chaos, or scripts/test chaos, runs this")
+	}
+	all, samples := text == "all", 0
+	if !all {
+		var err error
+		if samples, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enough := time.Now().Add(24 * 365 * time.Hour)
+	if text := os.Getenv("BRINE_TEST_CHAOS_FOR"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough = time.Now().Add(d)
+	}
+	seed := chaosSeed(t)
+	t.Logf("BRINE_TEST_SEED=%d", seed)
+	commands, hows := chaosCommands(), slices.Concat(faults(), actors())
+	tally := &chaosTally{commands: commands, hows: hows, cells: map[[2]string][2]int{}}
+	t.Cleanup(func() { t.Logf("BRINE_TEST_SEED=%d\n%s", seed, tally.table()) })
+	for i := range commands {
+		command := &commands[i]
+		t.Run(command.name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := chaosTrial(t, command, &disturbance{}, rand.New(rand.NewPCG(seed, 0)))
+			undisturbed.disturbed(0).want(t, 0)
+			undisturbed.ends(t, "undisturbed")
+			requests := undisturbed.proxy.Requests()
+			// In another order each time, as there may not be time for all.
+			for _, j := range rand.New(rand.NewPCG(seed, uint64(i))).Perm(len(hows)) {
+				how := &hows[j]
+				t.Run(how.name, func(t *testing.T) {
+					total, requests := 0, requests
+					if how.pages > 0 { // there are more of them then
+						paged := chaosTrial(t, command, &disturbance{pages: how.pages}, rand.New(rand.NewPCG(seed, 0)))
+						paged.disturbed(0).want(t, 0)
+						requests = paged.proxy.Requests()
+					}
+					for _, r := range requests {
+						if how.fits == nil || how.fits(r) {
+							total++
+						}
+					}
+					h := fnv.New64a()
+					fmt.Fprintf(h, "%s/%s", command.name, how.name)
+					random := rand.New(rand.NewPCG(seed, h.Sum64()))
+					places := random.Perm(total)
+					if !all {
+						places = places[:min(samples, total)]
+					}
+					slices.Sort(places)
+					for _, place := range places {
+						if time.Now().After(enough) {
+							t.SkipNow()
+						}
+						hit := false
+						// Each place has its own numbers: it can be run alone.
+						random := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(place)))
+						ok := t.Run(strconv.Itoa(place+1), func(t *testing.T) {
+							tr := chaosTrial(t, command, how, random)
+							hit = tr.run(t, place+1, total)
+						})
+						if hit || !ok {
+							if err := tally.add(command.name, how.name, ok); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// Two runs at once on one inventory: one of them does the work, the other says
+// that it is locked out, and by whom.
+func TestChaosTwoAtOnce(t *testing.T) {
+	s := newFixture(t)
+	p := s.proxied()
+	inside, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPatch && strings.Contains(r.Path, "/configmaps/") {
+			once.Do(func() { close(inside); <-leave })
+		}
+		return clustertest.Action{}
+	})
+	first := make(chan outcome)
+	go func() { first <- s.apply(configMap("one")) }()
+	<-inside
+	direct := *s
+	direct.kubeconfig = s.cluster.Kubeconfig
+	locked := direct.apply(configMap("two"))
+	close(leave)
+	if locked.exit != report.ExitLocked {
+		t.Errorf("the second run exits %d, want %d:\n%s", locked.exit, report.ExitLocked, locked.stderr)
+	}
+	locked.prints(t, "locked by another run")
+	(<-first).want(t, 0)
+	s.exists("v1/configmaps", "one")
+	s.missing("v1/configmaps", "two")
+	direct.apply(configMap("two")).want(t, 0)
+	s.missing("v1/configmaps", "one")
+}
+
+// Interrupted in the middle, a run stops writing, leaves a true inventory,
+// prints its result and says so with its exit code.
+func TestChaosSignals(t *testing.T) {
+	for signal, exit := range map[os.Signal]int{os.Interrupt: report.ExitInterrupted, syscall.SIGTERM: report.ExitTerminated} {
+		t.Run(signal.String(), func(t *testing.T) {
+			s := newFixture(t)
+			p := s.proxied()
+			path := binary(t)
+			cmd := exec.Command(path, "apply", "-f", s.file(documents(deployment("stuck", 1, "1000000"), configMap("fine"))),
+				"--inventory", s.inventory, "--kubeconfig", p.Kubeconfig, "-o", "json")
+			var out bytes.Buffer
+			cmd.Stdout = &out
+			var once sync.Once
+			started := make(chan struct{})
+			p.Intercept(func(r clustertest.Request) clustertest.Action {
+				if r.Query.Has("watch") {
+					once.Do(func() { <-started; _ = cmd.Process.Signal(signal) })
+				}
+				return clustertest.Action{}
+			})
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			close(started)
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exit {
+				t.Errorf("exit code %d, want %d", code, exit)
+			}
+			var result report.Result
+			if err := json.Unmarshal(out.Bytes(), &result); err != nil || result.Interrupted == "" {
+				t.Fatalf("stdout is not a result that says it was interrupted (%v):\n%s", err, &out)
+			}
+			if names := s.orphans(); len(names) > 0 {
+				t.Errorf("not in the inventory: %v", names)
+			}
+			s.destroy().want(t, 0)
+		})
+	}
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"brine/bundle/cluster/clustertest"
+)
+
+// trial is one command, disturbed once.
+type trial struct {
+	*fixture
+	command *chaosCommand
+	how     *disturbance
+	proxy   *clustertest.Proxy
+	random  *rand.Rand
+	file    string
+	objects []*target // all that the two bundles hold
+
+	at   atomic.Int64 // requests that had come when it was disturbed
+	deed *deed
+	err  error // of the actor
+}
+
+// chaosTrial sets a fixture of its own.
+func chaosTrial(t *testing.T, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
+	t.Helper()
+	s := fixtureOn(t, clustertest.Shared(t))
+	objects := s.objectsOf(platformBefore, platformAfter)
+	for _, o := range objects {
+		if o.namespace() == "" {
+			s.goneAfter(o.resource, o.name())
+		}
+	}
+	for _, text := range command.given {
+		s.apply(text).want(t, 0)
+	}
+	return newTrial(s, objects, command, how, random)
+}
+
+// newTrial is of a fixture that is as the command should find it.
+func newTrial(s *fixture, objects []*target, command *chaosCommand, how *disturbance, random *rand.Rand) *trial {
+	s.Helper()
+	tr := &trial{fixture: s, objects: objects, command: command, how: how, random: random}
+	if command.text != "" {
+		tr.file = s.file(command.text)
+	}
+	options := clustertest.ProxyOptions{PageSize: how.pages}
+	if how.user {
+		options.User = s.ns + "-user"
+		s.grantAll(options.User)
+	}
+	tr.proxy = s.cluster.Proxy(s.TB, options)
+	return tr
+}
+
+func (tr *trial) args(kubeconfig string, flags ...string) []string {
+	args := slices.Clone(tr.command.args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{file}", tr.file)
+	}
+	if args[0] != "destroy" {
+		args = append(args, slices.Concat(tr.how.flags, flags)...)
+	}
+	return append(args, "--inventory", tr.inventory, "--namespace", tr.ns, "--timeout=3m", "--kubeconfig", kubeconfig, "-o", "json")
+}
+
+// next runs the command again, undisturbed.
+func (tr *trial) next(flags ...string) outcome {
+	return brine(tr.TB, tr.kubeconfig, tr.args(tr.kubeconfig, flags...)...)
+}
+
+// disturbed runs the command, which is disturbed at the n-th request that fits.
+func (tr *trial) disturbed(n int64) outcome {
+	tr.Helper()
+	var seen atomic.Int64
+	var cmd *exec.Cmd
+	started := make(chan struct{})
+	tr.proxy.Intercept(func(r clustertest.Request) clustertest.Action {
+		if tr.how.fits != nil && !tr.how.fits(r) || seen.Add(1) != n {
+			return clustertest.Action{}
+		}
+		tr.at.Store(int64(len(tr.proxy.Requests())))
+		action := tr.how.fault
+		switch {
+		case tr.how.kill && action.CutAfter:
+			action.After = func() { <-started; _ = cmd.Process.Kill() }
+		case tr.how.kill:
+			action.Before = func() { <-started; _ = cmd.Process.Kill() }
+		case tr.how.actor != nil && tr.random.IntN(2) == 0:
+			action.Before = tr.act
+		case tr.how.actor != nil:
+			action.After = tr.act
+		}
+		return action
+	})
+	defer tr.proxy.Intercept(nil)
+	if !tr.how.kill {
+		return brine(tr.TB, tr.proxy.Kubeconfig, tr.args(tr.proxy.Kubeconfig)...)
+	}
+	cmd = exec.Command(binary(tr.TB), tr.args(tr.proxy.Kubeconfig)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		tr.Fatal(err)
+	}
+	close(started)
+	_ = cmd.Wait()
+	return outcome{exit: cmd.ProcessState.ExitCode(), stderr: stderr.String()}
+}
+
+func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
+
+// run disturbs the command at one place, and looks at what came of it; false
+// if the command did not get there, or there was nothing to do for the actor.
+func (tr *trial) run(t *testing.T, place, total int) bool {
+	t.Helper()
+	did := tr.disturbed(int64(place))
+	if tr.at.Load() == 0 || tr.how.actor != nil && tr.deed == nil {
+		if tr.err != nil {
+			t.Logf("the actor did nothing: %v", tr.err)
+		}
+		return false
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s, disturbed at request %d of %d (%s); exit code %d:\nbrine %s\n%s\nrequests:\n%s", tr.what(), place, total, tr.requestAt(), did.exit,
+				strings.Join(tr.args(tr.proxy.Kubeconfig), " "), did.stderr, tr.writes())
+		}
+	})
+	if did.exit != 0 && !tr.how.kill && !slices.Contains(tr.how.exits, did.exit) {
+		t.Errorf("exit code %d", did.exit)
+	}
+	tr.unharmed(t, "after the disturbed run")
+	if tr.deed == nil || !tr.deed.lostInventory {
+		for _, name := range tr.orphans() {
+			t.Errorf("%s is ours but not in the inventory: it would never be pruned", name)
+		}
+	}
+	again := tr.next()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the next run; exit code %d:\n%s", again.exit, again.stderr)
+		}
+	})
+	if tr.deed == nil {
+		if again.want(t, 0); !t.Failed() {
+			tr.ends(t, "after the next run")
+		}
+		return true
+	}
+	tr.unharmed(t, "after the next run")
+	if again.exit == 0 {
+		tr.ends(t, "after the next run")
+		return true
+	}
+	if again.stderr == "" && again.stdout == "" {
+		t.Errorf("the next run ends with exit code %d and says nothing", again.exit)
+	}
+	if err := tr.deed.undoOnce(); err != nil {
+		t.Fatal(err)
+	}
+	tr.next("--force-conflicts", "--inventory-policy=adopt-all").want(t, 0)
+	tr.ends(t, "after its cause was removed")
+	return true
+}
+
+func (tr *trial) what() string {
+	if tr.deed == nil {
+		return tr.command.name + ": " + tr.how.name
+	}
+	return tr.command.name + ": " + tr.how.name + ": " + tr.deed.what
+}
+
+func (tr *trial) requestAt() string {
+	requests := tr.proxy.Requests()
+	if at := int(tr.at.Load()); at > 0 && at <= len(requests) {
+		return describe(requests[at-1 : at])[0]
+	}
+	return "?"
+}
+
+// writes are the requests that could change something, and the one at which
+// the command was disturbed.
+func (tr *trial) writes() string {
+	var b strings.Builder
+	for i, r := range tr.proxy.Requests() {
+		mark := " "
+		if i+1 == int(tr.at.Load()) {
+			mark = ">"
+		} else if !r.IsWrite() {
+			continue
+		}
+		fmt.Fprintf(&b, "%s %3d %s %s\n", mark, i+1, r.Method, r.Path)
+	}
+	return b.String()
+}

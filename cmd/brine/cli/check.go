@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"brine/bundle"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/bundle/validate"
+	"brine/cmd/brine/output"
+)
+
+func newCheck(s Streams) *cobra.Command {
+	var in input
+	var format, namespace, kubernetes string
+	cmd := &cobra.Command{
+		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in.partial = true
+			b, err := in.read(cmd.Context(), s)
+			if b == nil {
+				return &coded{report.ExitBadBundle, err}
+			}
+			c, checkErr := run.Check(b, namespace, kubernetes)
+			if checkErr != nil {
+				return &coded{report.ExitBadBundle, checkErr}
+			}
+			problems := together(problemsOf(err), slices.Concat(c.Problems, c.Faults))
+			if err := output.Check(s.Out, format, b, c.Graph, problems); err != nil {
+				return shown("print the check", err)
+			}
+			if len(problems) > 0 {
+				return &exit{report.ExitBadBundle}
+			}
+			return nil
+		},
+	}
+	in.flags(cmd)
+	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
+	kubernetesVersion(cmd.Flags(), &kubernetes)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
+	return cmd
+}
+
+// together are all problems by file and line. What reading found wrong with a
+// field is not reported again.
+func together(reading, checking []bundle.Problem) bundle.Problems {
+	all := bundle.Problems(slices.Clone(reading))
+	for _, c := range checking {
+		if !slices.ContainsFunc(reading, func(r bundle.Problem) bool {
+			return r.Source.File == c.Source.File && r.ID.GroupKind == c.ID.GroupKind && r.ID.Name == c.ID.Name &&
+				r.Path != "" && (inside(c.Path, r.Path) || inside(r.Path, c.Path))
+		}) {
+			all = append(all, c)
+		}
+	}
+	return all.Sorted()
+}
+
+// inside says whether a field is another one, or in it.
+func inside(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func problemsOf(err error) []bundle.Problem {
+	if problems, ok := errors.AsType[bundle.Problems](err); ok {
+		return problems
+	}
+	if err != nil {
+		return []bundle.Problem{{Message: err.Error()}}
+	}
+	return nil
+}
+
+func kubernetesVersion(f *pflag.FlagSet, version *string) {
+	known := validate.Versions()
+	f.StringVar(version, "kubernetes-version", "", fmt.Sprintf("version of Kubernetes to validate for where no server is asked: %s to %s (default the newest)", known[len(known)-1], known[0]))
+}

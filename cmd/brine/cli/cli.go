@@ -1,0 +1,57 @@
+// Package cli is brine's command line: a file for each command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle/report"
+	"brine/bundle/run"
+)
+
+// Run runs one command line and returns the process's exit code.
+func Run(ctx context.Context, s Streams, args []string) int {
+	var p profile
+	root := newRoot(s, &p)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err := p.stop(); err != nil {
+		s.warn(err.Error())
+	}
+	if err == nil {
+		return report.ExitOK
+	}
+	code, reported := exitCodeOf(err)
+	if signalled := run.SignalExit(ctx); signalled != 0 && !reported {
+		code = signalled
+	}
+	var late *unprinted
+	switch {
+	case reported:
+	case errors.As(err, &late):
+		s.warn(err.Error())
+	default:
+		refuse(s, cmd, args, code, err)
+	}
+	return code
+}
+
+// calledAs is the command's name in help texts: kubectl runs the program
+// kubectl-brine as its command "kubectl brine".
+func calledAs(program string) string {
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
+	if name == "kubectl-brine" {
+		return "kubectl brine"
+	}
+	return "brine"
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

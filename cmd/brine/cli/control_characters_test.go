@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/cmd/brine/output"
+)
+
+// evil is a text that moves the cursor, clears the screen, sets the terminal's
+// title, makes a link, turns the direction of text, and hides.
+const evil = "\x1b[2Jx\u009b1A\x1b]0;t\x07\x1b]8;;http://evil\x1b\\link\u202ertl\u2066\u200b\u2028\x7f\r"
+
+// harmless fails the test when a text could do anything to a terminal.
+func harmless(t *testing.T, what, text string) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Errorf("%s: it is not UTF-8", what)
+	}
+	for i, r := range text {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			t.Errorf("%s: %q is in %q", what, r, text[max(0, i-60):min(len(text), i+20)])
+			return
+		}
+	}
+}
+
+// Whatever the cluster, the bundle or the command line say, no command writes
+// what a terminal would obey.
+func TestNoOutputControlsTheTerminal(t *testing.T) {
+	s := newFixture(t)
+	var quoted bytes.Buffer
+	if err := output.JSON(&quoted, evil); err != nil {
+		t.Fatal(err)
+	}
+	asJSON := strings.TrimSpace(quoted.String())
+	settings := func(value string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: \"{ns}\", annotations: {note: " + asJSON + "}}\ndata: {a: " + value + "}\n"
+	}
+	role := func(verbs string) string {
+		return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: \"evil\\u202e\\u009b1A\", namespace: \"{ns}\"}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [%s]}]\n", verbs)
+	}
+	s.apply(documents(settings("old"), role("get")), "--jid", evil).want(t, 0)
+	go s.state("late", `{"terminated":{"exitCode":1,"reason":"Error","message":`+asJSON+`}}`)
+	s.create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
+		"message: "+asJSON+"\ninvolvedObject: {kind: Pod, name: late, namespace: \"{ns}\", apiVersion: v1}\nlastTimestamp: \"2030-01-01T00:00:00Z\"\n")
+	text := documents(settings("new"), role("list"), podWith("late", "nodeName: ghost"))
+	for _, format := range output.Formats {
+		report := filepath.Join(t.TempDir(), "report.html")
+		p := s.preview(text, "-o", format, "-v")
+		harmless(t, "preview -o "+format, p.stdout+p.stderr)
+		p = s.apply(text, "-o", format, "-v", "--timeout=3s", "--report", report)
+		harmless(t, "apply -o "+format, p.stdout+p.stderr)
+		if !strings.Contains(p.stdout, "late") {
+			t.Errorf("apply -o %s says nothing of the pod", format)
+		}
+		page, err := os.ReadFile(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		harmless(t, "--report", string(page))
+	}
+	// A history that somebody else has written.
+	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(s.Context(), "inv", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"note":`+asJSON+`}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir() + "/evil\u202e\x1b[2J"
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	named := folder + "/bundle\u009b.yaml"
+	wrong := documents(role("get"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\u009b\\u202e\"}\ndata: {a: !evil x, "+asJSON+": 1}\n")
+	if err := os.WriteFile(named, []byte(strings.ReplaceAll(wrong, "{ns}", s.ns)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"status", "--inventory", s.inventory, "-o", "text"}, {"status", "--inventory", s.inventory, "-o", "json"}, {"inventory", "repair", "--inventory", s.inventory, "-o", "text"},
+		{"history", "--inventory", s.inventory, "-o", "text"}, {"history", "--inventory", s.inventory, "-o", "json"},
+		{"status", "--inventory", s.ns + "/" + evil}, {"history", "--inventory", s.ns + "/none", "--inventory-id" + evil},
+		{"apply", "-f", named, "--inventory", s.inventory, "-o", "text"}, {"apply", "-f", named, "--inventory", s.inventory, "-o", "json"},
+		{"apply", "-f", named, "--inventory", s.inventory, "-o", "salt"}, {"apply", "-f", filepath.Join(folder, "none"), "-o", "text"},
+		{"destroy", "--inventory", s.inventory, "--dry-run=server", "-o", "text", "-v"},
+		{"rollback", evil, "--inventory", s.inventory, "-o", "text"},
+	} {
+		p := brine(t, s.kubeconfig, args...)
+		harmless(t, strings.Join(args[:1], " ")+" "+fmt.Sprint(args[1:]), p.stdout+p.stderr)
+		if p.stdout+p.stderr == "" {
+			t.Errorf("%v says nothing", args)
+		}
+	}
+	good := s.file(documents(settings("new"), role("get")))
+	for _, args := range [][]string{
+		{"check", "-f", named}, {"check", "-f", named, "-o", "json"}, {"check", "-f", good}, {"check", "-f", good, "-o", "dot"}, {"check", "-f", good, "-o", "json"},
+		{"rbac", "-f", good}, {"rbac", "-f", named}, {evil}, {"apply", "--" + evil}, {"apply", "-f", good, "--wait=" + evil}, {"apply", "-f", good, "--dry-run=client", "-o", "text"},
+	} {
+		text := offlineArgs(t, args)
+		harmless(t, fmt.Sprint(args), text)
+		if text == "" {
+			t.Errorf("%q says nothing", args)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/run"
+)
+
+func newDestroy(s Streams) *cobra.Command {
+	r := &runOptions{}
+	cmd := &cobra.Command{Use: "destroy --inventory NAMESPACE/NAME", Short: "Delete all objects of an inventory, and the inventory", Args: cobra.NoArgs}
+	r.flags(cmd)
+	r.dryRunFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o := r.settle()
+		o.Planning.Destroy = true
+		var err error
+		o.Inventory, err = r.where("")
+		return r.run(cmd, s, task{o, err, func(context.Context, *run.Options) (*bundle.Bundle, error) { return &bundle.Bundle{}, nil }})
+	}
+	return cmd
+}

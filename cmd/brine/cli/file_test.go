@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"brine/bundle/report"
+)
+
+// withoutCluster runs a command that needs no cluster; in is its standard input.
+func withoutCluster(ctx context.Context, t *testing.T, in io.Reader, args ...string) outcome {
+	t.Helper()
+	var out, err bytes.Buffer
+	s := outcome{exit: Run(ctx, Streams{In: in, Out: &out, Err: &err}, args)}
+	s.stdout, s.stderr = out.String(), err.String()
+	var result report.Result
+	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
+		s.result = &result
+	}
+	return s
+}
+
+const plainConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: value}\n"
+
+func writeTo(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReportIsPrivateAndComplete(t *testing.T) {
+	bundle := writeTo(t, filepath.Join(t.TempDir(), "a.yaml"), plainConfigMap)
+	write := func(path string) outcome {
+		return withoutCluster(t.Context(), t, nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
+	}
+	for _, before := range []string{"", "older"} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "report.html")
+		if before != "" {
+			writeTo(t, path, before)
+		}
+		write(path).want(t, 0)
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the report's mode is %v (%v), want 0600", info.Mode(), err)
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "</html>") {
+			t.Errorf("it is not whole: %v", err)
+		}
+		if files, _ := os.ReadDir(folder); len(files) != 1 {
+			t.Errorf("%d files are in the folder", len(files))
+		}
+	}
+	folder := t.TempDir()
+	target := writeTo(t, filepath.Join(folder, "target.html"), "mine")
+	for name, set := range map[string]func(string) error{
+		"link": func(path string) error { return os.Symlink(target, path) },
+		"FIFO": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		path := filepath.Join(folder, name+".html")
+		if err := set(path); err != nil {
+			t.Fatal(err)
+		}
+		write(path).want(t, report.ExitBadBundle).prints(t, "--report")
+		if err := writeFile(path, func(io.Writer) error { return nil }); err == nil {
+			t.Errorf("a %s that came meanwhile is written to", name)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "mine" {
+		t.Errorf("what the link leads to is now %q (%v)", text, err)
+	}
+}
+
+// A FIFO that nobody writes to, and a standard input that says nothing, end
+// with the first signal, and with --timeout.
+func TestReadingEndsWithASignal(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo.yaml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // who opens it is let go
+		if f, err := os.OpenFile(fifo, os.O_RDWR, 0); err == nil {
+			_ = f.Close()
+		}
+	}()
+	for _, file := range []string{fifo, "-"} {
+		for _, command := range []string{"apply", "preview", "check", "rbac"} {
+			silent, w := io.Pipe()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(report.ErrTerminated)
+			args := []string{command, "-f", file}
+			if command != "check" {
+				args = append(args, "--name=inv")
+			}
+			if command == "apply" || command == "preview" {
+				args = append(args, "-o=json", "--server=https://127.0.0.1:1")
+			}
+			got := withoutCluster(ctx, t, silent, args...).want(t, report.ExitTerminated)
+			if (command == "apply" || command == "preview") && (got.result == nil || got.result.Interrupted != "SIGTERM") {
+				t.Errorf("%s -f %s prints no result that says SIGTERM:\n%s", command, file, got.stdout)
+			}
+			_ = w.Close()
+		}
+	}
+	silent, w := io.Pipe()
+	defer w.Close()
+	withoutCluster(t.Context(), t, silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
+		want(t, report.ExitBadBundle).prints(t, "time ran out after 100ms")
+}
+
+func TestFoldersHoldRegularFiles(t *testing.T) {
+	folder := t.TempDir()
+	elsewhere := writeTo(t, filepath.Join(t.TempDir(), "elsewhere"), plainConfigMap)
+	if err := os.Symlink(elsewhere, filepath.Join(folder, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, 0)
+	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).prints(t, "fifo.yaml", "not a regular file")
+}
+
+func TestFileThatIsTooLarge(t *testing.T) {
+	path := writeTo(t, filepath.Join(t.TempDir(), "large.yaml"), plainConfigMap)
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Skip(err) // it takes no room, where files may have holes
+	}
+	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, report.ExitBadBundle).prints(t, "large.yaml", "larger than 256 MiB")
+}

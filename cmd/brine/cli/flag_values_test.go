@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"brine/bundle/report"
+)
+
+// Values of flags are judged before the first request: the kubeconfig names no
+// cluster, and that is not what is told.
+func TestValuesOfFlags(t *testing.T) {
+	file := bundleFile(t, configMap("a"))
+	folder := t.TempDir()
+	for _, test := range []struct{ command, flag, value, allowed string }{
+		{"apply", "timeout", "-5s", "cannot be negative"},
+		{"apply", "retry-timeout", "-1s", "cannot be negative"},
+		{"destroy", "lock-timeout", "-1m", "cannot be negative"},
+		{"preview", "heartbeat", "-1s", "cannot be negative"},
+		{"apply", "timeout", "5", "write it like 90s or 10m"},
+		{"apply", "parallel", "many", "invalid number"},
+		{"apply", "quiet", "2", "true or false"},
+		{"apply", "field-validation", "foo", "Strict, Warn or Ignore"},
+		{"apply", "input-format", "yaml", "auto, manifests, high or low"},
+		{"apply", "inventory-policy", "mine", "must-match, adopt-if-no-inventory or adopt-all"},
+		{"apply", "validation", "never", "exit-early or skip-invalid"},
+		{"apply", "verify", "", "changed or full"},
+		{"rollback", "wait", "never", "ready or applied"},
+		{"destroy", "cascade", "Orphan", "background, foreground or orphan"},
+		{"apply", "dry-run", "true", "none, client or server"},
+		{"apply", "output", "yaml", "text, json, events, html, salt, salt-cmd or salt-events"},
+		{"status", "output", "yaml", "text or json"},
+		{"history", "output", "yaml", "text or json"},
+		{"check", "output", "yaml", "text, json or dot"},
+		{"version", "output", "yaml", "text or json"},
+		{"apply", "history-limit", "-1", "0, which keeps none, or more"},
+		{"apply", "max-prune", "200%", "from 0% to 100%"},
+		{"apply", "max-prune", "abc", "a number of objects"},
+		{"apply", "max-prune", "-1", "a number of objects"},
+		{"destroy", "parallel", "-1", "at least 1"},
+		{"apply", "inventory", "Bad_/x", "cannot be a namespace"},
+		{"status", "inventory", "shop/Bad_", "cannot be the name of an inventory"},
+		{"destroy", "inventory", "a/b/c", "NAMESPACE/NAME"},
+		{"history", "inventory", "/b", "NAMESPACE/NAME"},
+		{"apply", "name", "Bad_", "cannot be the name of an inventory"},
+		{"apply", "namespace", "Bad_", "cannot be a namespace"},
+		{"rbac", "namespace", "Bad_", "cannot be a namespace"},
+		{"apply", "inventory-id", "a b", "alphanumeric"},
+		{"check", "kubernetes-version", "1.99", "use 1."},
+		{"apply", "report", filepath.Join(folder, "report.txt"), ".json or .html"},
+		{"apply", "report", filepath.Join(folder, "none", "report.html"), "cannot be written: " + filepath.Join(folder, "none")},
+		{"destroy", "report", "/dev/null/x.json", "cannot be written"},
+		{"preview", "plan-out", folder, "it is a folder"},
+	} {
+		args := []string{test.command}
+		if slices.Contains([]string{"apply", "preview", "check", "rbac"}, test.command) {
+			args = append(args, "-f", file)
+		}
+		shown := "--" + test.flag + "=" + test.value
+		variable := "BRINE_" + strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))
+		t.Run(test.command+" "+shown, func(t *testing.T) {
+			s := offline(t, append(args, "--"+test.flag+"="+test.value)...).want(t, report.ExitBadBundle)
+			if printed := s.stderr + s.stdout; !strings.Contains(printed, shown) || !strings.Contains(printed, test.allowed) {
+				t.Errorf("it says %q, want %s and %q", printed, shown, test.allowed)
+			}
+			t.Setenv(variable, test.value)
+			s = offline(t, args...).want(t, report.ExitBadBundle)
+			if printed := s.stderr + s.stdout; !strings.Contains(printed, variable) || !strings.Contains(printed, test.allowed) {
+				t.Errorf("from the environment it says %q, want %s and %q", printed, variable, test.allowed)
+			}
+		})
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("looking left something behind: %v, %v", left, err)
+	}
+
+	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, report.ExitBadBundle)
+	if len(s.result.Errors) != 2 {
+		t.Errorf("not all of it is told at once: %v", s.result.Errors)
+	}
+}
+
+// A format in the environment is for the commands that have it.
+func TestOutputFromTheEnvironment(t *testing.T) {
+	t.Setenv("BRINE_OUTPUT", "salt")
+	if s := offline(t, "version").want(t, 0); !strings.HasPrefix(s.stdout, "brine v") {
+		t.Errorf("version prints %q", s.stdout)
+	}
+	offline(t, "version", "-o", "salt").want(t, report.ExitBadBundle)
+	if s := offline(t, "apply", "--name=x").want(t, report.ExitBadBundle); !strings.Contains(s.stdout, `"result":false`) {
+		t.Errorf("apply prints %q", s.stdout)
+	}
+}
+
+func TestGoodValuesOfFlags(t *testing.T) {
+	file, folder := bundleFile(t, configMap("a")), t.TempDir()
+	old := filepath.Join(folder, "report.json")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--history-limit=0", "--parallel=1",
+		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+old).want(t, report.ExitUnreachable)
+	offline(t, "apply", "-f", file, "--max-prune=0", "--report="+filepath.Join(folder, "new.html"), "--dry-run=client").want(t, 0)
+}

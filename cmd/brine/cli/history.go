@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+func newHistory(s Streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to"}
+	return inspect(cmd, func(ctx context.Context, h *inspectOptions) error {
+		inv, err := h.load(ctx, s, cluster.Options{RetryFor: inspectRetry})
+		if err != nil {
+			return err
+		}
+		history, err := inv.History(ctx)
+		if err != nil {
+			return &coded{run.ExitCode(err), err}
+		}
+		return shown("print the history", printHistory(s, h.format, inv, history))
+	})
+}
+
+func printHistory(s Streams, format string, inv *store.Inventory, history []inventory.Revision) error {
+	if format == "json" {
+		if history == nil {
+			history = []inventory.Revision{}
+		}
+		return output.JSON(s.Out, map[string]any{
+			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
+			"inventory": report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
+		})
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
+	for _, r := range history {
+		digest := r.Digest[:min(len(r.Digest), 19)]
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), output.Line(r.Result), r.Objects, output.Line(r.Who), output.Line(r.JobID), output.Line(digest))
+	}
+	return w.Flush()
+}

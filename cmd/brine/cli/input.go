@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/read"
+)
+
+// input are the options of the commands that read a bundle.
+type input struct {
+	files       []string
+	recursive   bool
+	format      string
+	generate    bool
+	foreign     bool
+	skipInvalid bool
+	partial     bool
+}
+
+func (in *input) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	in.format = read.FormatAuto
+	f.StringSliceVarP(&in.files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
+	f.BoolVarP(&in.recursive, "recursive", "R", false, "read folders and all folders below them")
+	enumFlag(cmd, &in.format, "input-format", "", "auto, manifests, high (Salt's high data) or low (its low data)",
+		read.FormatAuto, read.FormatManifests, read.FormatHigh, read.FormatLow)
+	f.BoolVar(&in.generate, "allow-generate-name", false, "allow objects with generateName: each run creates new ones, which are not tracked")
+	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "ignore Salt states that are no Kubernetes objects")
+}
+
+func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
+	if len(in.files) == 0 {
+		return nil, errNoBundle
+	}
+	return read.Bundle(ctx, read.Options{
+		Files: in.files, Recursive: in.recursive, Stdin: s.In, InputFormat: in.format,
+		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
+	})
+}
+
+var errNoBundle = errors.New("no bundle: give files or folders with -f, or - for standard input")

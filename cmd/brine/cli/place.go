@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory/store"
+)
+
+// place are the options that say which inventory a command is about, and on
+// which cluster.
+type place struct {
+	inventory, name, id string
+	conn                *connection
+}
+
+// flags adds them; byDefault is the name without --name.
+func (p *place) flags(cmd *cobra.Command, byDefault string) {
+	f := cmd.Flags()
+	if byDefault == "" {
+		f.StringVar(&p.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
+		f.StringVar(&p.name, "name", "", "name of the inventory, in the kubeconfig's namespace")
+	} else {
+		f.StringVar(&p.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: --name in the kubeconfig's namespace)")
+		f.StringVar(&p.name, "name", "", "name of the inventory (default: "+byDefault+")")
+	}
+	p.conn = newConnection(cmd)
+	completeFlag(cmd, p.conn, "inventory", inventories)
+	completeFlag(cmd, p.conn, "name", p.inventoryNames)
+}
+
+func (p *place) idFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.id, "inventory-id", "", "the inventory must have this id (label cli-utils.sigs.k8s.io/inventory-id)")
+}
+
+// given says whether the flags name an inventory.
+func (p *place) given() bool { return p.inventory != "" || p.name != "" }
+
+var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// where is the inventory: --inventory, or --name or the bundle's file name in
+// the kubeconfig's namespace. file is empty where there is no bundle.
+func (p *place) where(file string) (report.Inventory, error) {
+	inv := report.Inventory{ID: p.id}
+	if p.inventory != "" && p.name != "" {
+		return inv, fmt.Errorf("--inventory=%s and --name=%s: give only one of them", p.inventory, p.name)
+	}
+	if p.inventory != "" {
+		namespace, name, ok := strings.Cut(p.inventory, "/")
+		if !ok {
+			namespace, name = p.conn.namespace(), p.inventory
+		}
+		inv.Namespace, inv.Name = namespace, name
+		return inv, nil
+	}
+	inv.Namespace, inv.Name = p.conn.namespace(), p.name
+	if inv.Name == "" && file != "" && file != "-" {
+		if path, err := filepath.Abs(file); err == nil {
+			file = path
+		}
+		base := filepath.Base(file)
+		inv.Name = strings.Trim(unnamable.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "-"), "-.")
+	}
+	if inv.Name == "" {
+		return inv, errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name")
+	}
+	return inv, nil
+}
+
+// reach finds the inventory, and a client that reports on stderr, once a reason,
+// that it retries: a server that does not answer would look like a hang.
+func (p *place) reach(s Streams, o cluster.Options) (report.Inventory, *cluster.Client, error) {
+	where, err := p.where("")
+	if err != nil {
+		return where, nil, &coded{report.ExitBadBundle, err}
+	}
+	client, err := p.conn.client(o)
+	if err != nil {
+		return where, nil, err
+	}
+	var reported sync.Map
+	client.OnRetry(func(_ context.Context, err error, _ int) {
+		if _, before := reported.LoadOrStore(err.Error(), true); !before {
+			s.warn("retrying: " + err.Error())
+		}
+	})
+	return where, client, nil
+}
+
+// load reads the inventory, which has to be there.
+func (p *place) load(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, error) {
+	where, client, err := p.reach(s, o)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := store.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
+	if err != nil {
+		return nil, &coded{run.ExitCode(err), err}
+	}
+	if !inv.Exists() {
+		return nil, &coded{report.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
+	}
+	return inv, nil
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/report"
+)
+
+// Without the right to watch, objects are asked for at a pace: by a LIST where
+// they are many, and with a few requests at once where they may not be listed.
+func TestPollingWithoutWatchRights(t *testing.T) {
+	for _, list := range []bool{true, false} {
+		t.Run(fmt.Sprintf("list=%v", list), func(t *testing.T) {
+			s := newFixture(t)
+			p := s.proxied()
+			var lists, gets, now, most atomic.Int64
+			var applying atomic.Bool
+			p.Intercept(func(r clustertest.Request) clustertest.Action {
+				applying.CompareAndSwap(false, r.Method == http.MethodPatch)
+				if r.Method != http.MethodGet || !strings.Contains(r.Path, "/deployments") {
+					return clustertest.Action{}
+				}
+				if strings.Contains(r.Path, "/deployments/") {
+					if !applying.Load() {
+						return clustertest.Action{} // they are looked at, before the plan is made
+					}
+					gets.Add(1)
+					n := now.Add(1)
+					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+					}
+					time.Sleep(20 * time.Millisecond)
+					now.Add(-1)
+					return clustertest.Action{}
+				}
+				if r.Query.Has("watch") || !list {
+					return clustertest.Action{Status: http.StatusForbidden, Message: "not for you"}
+				}
+				lists.Add(1)
+				return clustertest.Action{}
+			})
+			const count = 40
+			var texts []string
+			for i := range count {
+				texts = append(texts, deployment(fmt.Sprintf("late-%d", i), 1, "1000000"))
+			}
+			s.apply(documents(texts...), "--timeout=10s").want(t, report.ExitNotReady).prints(t, "missing right: watch deployments.apps")
+			t.Logf("%d LISTs, %d GETs, %d at once", lists.Load(), gets.Load(), most.Load())
+			if list && (lists.Load() < 2 || gets.Load() > count) {
+				t.Errorf("%d LISTs and %d GETs: they are not listed", lists.Load(), gets.Load())
+			}
+			if !list && (gets.Load() < count/2 || most.Load() > 4) {
+				t.Errorf("%d GETs, %d at once", gets.Load(), most.Load())
+			}
+		})
+	}
+}
+
+// What the server or etcd will never store is not sent again, and its size is
+// reported.
+func TestObjectThatIsTooLarge(t *testing.T) {
+	for name, size := range map[string]int{"for etcd": 2 << 20, "for the API server": 4 << 20} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			p := s.proxied()
+			large := strings.Replace(widget, "{size: 1}", "{filler: "+strings.Repeat("x", size)+"}", 1)
+			got := s.apply(documents(widgets, large), "--retry-timeout=10s").want(t, report.ExitFailed)
+			o := got.object(t, "Widget", "one")
+			if !strings.Contains(o.Error, "too large: it has ") || !strings.Contains(o.Error, "1572864") {
+				t.Errorf("the error is %q", o.Error)
+			}
+			sent := 0
+			for _, r := range p.Writes() {
+				if r.Method == http.MethodPatch && strings.Contains(r.Path, "/widgets/one") {
+					sent++
+				}
+			}
+			if sent != 1 {
+				t.Errorf("it was sent %d times", sent)
+			}
+		})
+	}
+}

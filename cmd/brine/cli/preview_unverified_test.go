@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"brine/bundle/plan"
+)
+
+// An object that nobody can verify is reported as such, with the reason, and is no error.
+func TestPreviewReportsUnverifiedObjects(t *testing.T) {
+	hook := func(s *fixture, name string) {
+		s.Helper()
+		s.goneAfter("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", name)
+		s.create("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: `+name+`}
+webhooks:
+- name: no.`+name+`.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  timeoutSeconds: 1
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {ns}}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+`)
+	}
+	t.Run("a webhook that cannot be reached", func(t *testing.T) {
+		s := newFixture(t)
+		hook(s, s.ns)
+		s.eventually("the webhook is asked", func() bool {
+			_, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("probe"), s.ns), metav1.CreateOptions{DryRun: []string{"All"}})
+			return err != nil
+		})
+		p := s.preview(documents(configMap("a"), deployment("web", 1, "1m"))).want(t, 0)
+		if n := p.result.Summary.Requests["patch"]; n > 4 {
+			t.Errorf("%d patches for two objects", n)
+		}
+		if o := p.did(t, "ConfigMap", "a", plan.Created); !strings.HasPrefix(o.Verified, "not verified: a webhook cannot be asked now") || !strings.Contains(o.Diff, "key: value") {
+			t.Errorf("verified by %q:\n%s", o.Verified, o.Diff)
+		}
+		if o := p.did(t, "Deployment", "web", plan.Created); o.Verified != "server" {
+			t.Errorf("verified by %q", o.Verified)
+		}
+	})
+	t.Run("a new APIService", func(t *testing.T) {
+		s := newFixture(t)
+		p := s.preview(documents(`apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.{ns}.example.com}
+spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 10, service: {namespace: {ns}, name: api}}
+`, "apiVersion: {ns}.example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: {ns}}\n")).want(t, 0)
+		if o := p.did(t, "Thing", "t", plan.Created); o.Verified != "not verified: APIService.apiregistration.k8s.io v1."+s.ns+".example.com, which serves it, is new" {
+			t.Errorf("verified by %q", o.Verified)
+		}
+	})
+	t.Run("no namespace", func(t *testing.T) {
+		s := newFixture(t)
+		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {ns}-nowhere}\n"
+		p := s.preview(text).want(t, 1).prints(t, "not found", "bundle.yaml:1")
+		same(t, p, s.apply(text).want(t, 1))
+	})
+	t.Run("a pod's account that is yet to be made", func(t *testing.T) {
+		s := newFixture(t)
+		text := documents("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: worker, namespace: {ns}}\n",
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: one, namespace: {ns}}\nspec: {serviceAccountName: worker, containers: [{name: c, image: pause}]}\n")
+		p := s.preview(text).want(t, 0)
+		if o := p.did(t, "Pod", "one", plan.Created); o.Verified != "server (surrogate service account)" || !strings.Contains(o.Diff, "serviceAccountName: worker") {
+			t.Errorf("verified by %q:\n%s", o.Verified, o.Diff)
+		}
+		same(t, p, s.apply(text).want(t, 0))
+	})
+	t.Run("another's fields are taken over: an update verifies that", func(t *testing.T) {
+		s := newFixture(t)
+		if _, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("a"), s.ns), metav1.CreateOptions{FieldManager: "old-tool"}); err != nil {
+			t.Fatal(err)
+		}
+		p := s.preview(configMap("a"), "--take-over-from=old-tool").want(t, 0)
+		if o := p.did(t, "ConfigMap", "a", plan.Configured); o.Verified != "server (as an update, with the fields taken over)" || !strings.Contains(o.Reason, "old-tool") {
+			t.Errorf("verified by %q, %q", o.Verified, o.Reason)
+		}
+		same(t, p, s.apply(configMap("a"), "--take-over-from=old-tool").want(t, 0))
+	})
+}
+
+// object is one object of a fixture.
+func object(t testing.TB, text, ns string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "{ns}", ns)), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

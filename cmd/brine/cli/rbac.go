@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/read"
+	"brine/bundle/report"
+	"brine/bundle/rights"
+	"brine/bundle/sls"
+	"brine/bundle/validate"
+	"brine/cmd/brine/output"
+)
+
+// rbacOptions are those of rbac.
+type rbacOptions struct {
+	input                       input
+	inventory, role, namespace  string
+	readOnly                    bool
+	serviceAccount, user, group string
+}
+
+func newRBAC(s Streams) *cobra.Command {
+	r := &rbacOptions{}
+	cmd := &cobra.Command{
+		Use: "rbac -f BUNDLE", Short: "Write the smallest roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
+		Long: `Writes the smallest Roles and ClusterRole with which a bundle can be previewed,
+applied, pruned and waited for, including the inventory, its lock and its history.
+No cluster is needed. Namespaces of the bundle are written too, because a Role needs
+its namespace. brine apply adopts them.
+
+The objects that an upgrade prunes are in the older bundle: grant the roles of both
+bundles, under two names (--role). For Roles and bindings of the bundle itself, the
+roles contain the verbs escalate and bind, restricted to these names.
+
+Before a Namespace is deleted, brine looks for unmanaged objects in it. This needs
+the right to list everything in the namespace. For a CRD it needs the right to list
+its resources. The roles carry the label brine.dev/rbac and are deleted with their
+namespace.
+
+In the namespace of the inventory, brine needs ConfigMaps, a Lease (the lock) and
+Secrets (the revisions). A missing right is an error that names it. Exceptions:
+without watch, objects are polled. Without get or list of pods, events, replicasets
+and pods/log, the diagnosis of an object that is not ready is shorter. Without patch
+or create of Secrets, a warning reports that no revision is kept. Rights on
+Namespaces are for an inventory whose namespace does not exist yet, and for saved
+plans (--plan-out).
+
+--read-only writes the rights of a preview without dry runs: a dry run needs the
+same rights as the write itself. Such a preview reads and compares, marks
+all changes as "not verified", and lists the rights that are missing to apply. It
+keeps a Namespace or CRD whose contents it cannot read.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
+	}
+	f := cmd.Flags()
+	r.input.flags(cmd)
+	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
+	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of objects that do not set one")
+	f.StringVar(&r.role, "role", "brine", "name of the roles")
+	f.BoolVar(&r.readOnly, "read-only", false, "only the rights to read: a preview then compares, without dry runs")
+	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
+	f.StringVar(&r.user, "user", "", "bind the roles to this user")
+	f.StringVar(&r.group, "group", "", "bind the roles to this group")
+	cmd.MarkFlagsMutuallyExclusive("service-account", "user", "group")
+	return cmd
+}
+
+func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
+	subject, err := r.subject()
+	if err != nil {
+		return &coded{report.ExitBadBundle, err}
+	}
+	b, err := r.input.read(cmd.Context(), s)
+	if err != nil {
+		return &coded{report.ExitBadBundle, err}
+	}
+	if err := read.Resolve(b, read.Resolver{Namespace: r.namespace}); err != nil {
+		return &coded{report.ExitBadBundle, err}
+	}
+	var read []bundle.ID
+	if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) {
+		read = append(read, id)
+		return nil, nil //nolint:nilnil // nothing is there to be read
+	}); err != nil {
+		return &coded{report.ExitBadBundle, err}
+	}
+	for _, gk := range rights.Unknown(b, validate.Knows) {
+		s.warn(gk.String() + ": the name of its resource is guessed, because neither the bundle nor Kubernetes defines the kind")
+	}
+	namespace := r.namespace
+	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
+		namespace = at
+	} else if r.inventory != "" {
+		return &coded{report.ExitBadBundle, errors.New("--inventory must be NAMESPACE/NAME")}
+	}
+	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
+	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
+	if err != nil {
+		return err
+	}
+	if output.Clean(string(text)) != string(text) {
+		return &coded{report.ExitBadBundle, errors.New("names in the bundle contain control characters, or characters that change the direction of text: no role was written")}
+	}
+	_, err = s.Out.Write(text)
+	return err
+}
+
+func (r *rbacOptions) subject() (*rbacv1.Subject, error) {
+	switch {
+	case r.serviceAccount != "":
+		return rights.ServiceAccount(r.serviceAccount)
+	case r.user != "":
+		return rights.User(r.user), nil
+	case r.group != "":
+		return rights.Group(r.group), nil
+	}
+	return nil, nil //nolint:nilnil // no binding is wanted
+}
+
+// fresh are the namespaces of the bundle that a Role is to be in.
+func fresh(b *bundle.Bundle, wanted []rights.Right) []string {
+	var names []string
+	for _, o := range b.Objects {
+		in := func(w rights.Right) bool { return w.Namespace == o.ID.Name }
+		if o.ID.GroupKind == bundle.NamespaceKind && slices.ContainsFunc(wanted, in) {
+			names = append(names, o.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"brine/bundle/report"
+)
+
+// A server that is away is asked again, and that is told while it lasts.
+func TestStatusAndHistoryReportRetries(t *testing.T) {
+	for _, command := range []string{"status", "history", "rollback", "apply"} {
+		var requests atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if requests.Add(1) <= 3 {
+				http.Error(w, "starting", http.StatusServiceUnavailable)
+				return
+			}
+			http.Error(w, "who are you", http.StatusUnauthorized)
+		}))
+		t.Cleanup(server.Close)
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: %q}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n", server.URL)
+		if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{command, "--inventory", "a/b"}
+		if command == "apply" {
+			args = append(args, "-f", bundleFile(t, configMap("a")))
+		}
+		s := brine(t, kubeconfig, args...).want(t, report.ExitUnreachable)
+		if strings.Count(s.stderr, "retrying: ") != 1 || s.result == nil || len(s.result.Errors) != 1 {
+			t.Errorf("%s: after %d requests stderr is %q, the document %s", command, requests.Load(), s.stderr, s.stdout)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// rollbackOptions are those of rollback.
+type rollbackOptions struct {
+	changeOptions
+	revision int // 0 is the last one that was another than the present
+}
+
+func newRollback(s Streams) *cobra.Command {
+	r := &rollbackOptions{}
+	cmd := &cobra.Command{
+		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
+	}
+	r.flags(cmd)
+	r.dryRunFlag(cmd)
+	cmd.ValidArgsFunction = fromCluster(r.conn, r.revisions)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			var err error
+			if r.revision, err = strconv.Atoi(args[0]); err != nil || r.revision < 1 {
+				return fmt.Errorf("rollback %s: the revision is not a number: brine history lists the revisions", args[0])
+			}
+		}
+		o, err := r.settle("")
+		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
+	}
+	return cmd
+}
+
+// read reads the revision as a bundle.
+func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (*bundle.Bundle, error) {
+	inv, err := r.load(ctx, s, r.cluster)
+	if err != nil {
+		return nil, err
+	}
+	number, err := r.number(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	content, err := inv.LoadRevision(ctx, number)
+	if errors.Is(err, store.ErrNoRevision) {
+		return nil, &coded{report.ExitBadBundle, err}
+	}
+	if err != nil {
+		return nil, &coded{run.ExitCode(err), err}
+	}
+	o.Revision, o.RevisionOptions = number, content.Options
+	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
+	return content.Bundle, nil
+}
+
+func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int, error) {
+	if r.revision != 0 {
+		return r.revision, nil
+	}
+	history, err := inv.History(ctx)
+	if err != nil {
+		return 0, &coded{run.ExitCode(err), err}
+	}
+	if earlier, ok := inventory.Earlier(history, inv.Last()); ok {
+		return earlier.Number, nil
+	}
+	return 0, &coded{report.ExitBadBundle, fmt.Errorf("inventory %s/%s has no earlier revision that was applied without an error: choose one that brine history lists", inv.Namespace, inv.Name)}
+}

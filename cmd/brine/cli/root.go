@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/cmd/brine/output"
+)
+
+// Streams are the process's; tests give their own.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// warn reports something beside the result.
+func (s Streams) warn(message string) { fmt.Fprintf(s.Err, "brine: %s\n", output.Clean(message)) }
+
+// exit ends the process with a code after everything was reported.
+type exit struct{ code int }
+
+func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// coded is an error that stands for an exit code.
+type coded struct {
+	code int
+	err  error
+}
+
+func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Unwrap() error { return c.err }
+
+// unprinted is the error of a command that did its work and could not show it.
+type unprinted struct {
+	what string
+	err  error
+}
+
+func (u *unprinted) Error() string { return u.what + ": " + u.err.Error() }
+func (u *unprinted) Unwrap() error { return u.err }
+
+// shown is nil, or what could not be printed.
+func shown(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unprinted{what, err}
+}
+
+// exitCodeOf is an error's exit code. reported: its message was printed.
+func exitCodeOf(err error) (code int, reported bool) {
+	var e *exit
+	var c *coded
+	var u *unprinted
+	switch {
+	case errors.As(err, &u):
+		return report.ExitFailed, false
+	case errors.As(err, &e):
+		return e.code, true
+	case errors.As(err, &c):
+		return c.code, false
+	}
+	return report.ExitBadBundle, false // cobra's own errors are of usage
+}
+
+func newRoot(s Streams, p *profile) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "brine",
+		Short: "Make a Kubernetes cluster match a bundle that Salt rendered",
+		Long: `brine takes a whole bundle of Kubernetes objects and makes a cluster match it:
+applied in dependency order by server-side apply, tracked in a cli-utils
+inventory, pruned, and waited for until it is ready.
+
+Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
+Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode);
+3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked by
+another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			problems := fromEnvironment(cmd.Flags())
+			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
+				return problems
+			}
+			return p.start()
+		},
+	}
+	root.PersistentFlags().StringVar(&p.dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
+	_ = root.PersistentFlags().MarkHidden("profile-dir")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return invalid("--"+wrong.GetFlag().Name, wrong)
+		}
+		return err
+	})
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetIn(s.In)
+	root.AddCommand(
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
+	)
+	addTopics(root)
+	return root
+}
+
+// fromEnvironment sets each flag that was not given from BRINE_…, if that is
+// set: a flag overrides the environment, which overrides the default.
+func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
+	var problems bundle.Problems
+	var given []string
+	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "BRINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		// Both name the inventory: a flag of either overrides the environment.
+		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
+			return
+		}
+		// BRINE_OUTPUT=salt is for all that can do it; brine version cannot.
+		if formats, ok := f.Value.(*enum[string]); ok && f.Name == "output" && slices.Contains(output.Formats, value) && !slices.Contains(formats.values, value) {
+			return
+		}
+		err := flags.Set(f.Name, value)
+		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			err = invalid(name, wrong)
+		}
+		if err == nil {
+			err = flags.SetAnnotation(f.Name, environment, []string{name})
+		}
+		if err != nil {
+			problems = append(problems, bundle.Problem{Message: err.Error()})
+		}
+	})
+	return problems
+}
+
+// connection is how a command reaches the cluster: kubectl's flags.
+type connection struct {
+	flags *genericclioptions.ConfigFlags
+}
+
+func newConnection(cmd *cobra.Command) *connection {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
+	c.flags.AddFlags(cmd.Flags())
+	completeFlag(cmd, c, "namespace", namespaces)
+	return c
+}
+
+// namespace is that of the kubeconfig's context, or of --namespace.
+func (c *connection) namespace() string {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil || namespace == "" {
+		return "default"
+	}
+	return namespace
+}
+
+func (c *connection) config() (*rest.Config, error) {
+	config, err := c.flags.ToRESTConfig()
+	if raw, rawErr := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && rawErr == nil && len(raw.Clusters) == 0 &&
+		(c.flags.APIServer == nil || *c.flags.APIServer == "") && strings.HasSuffix(config.Host, "localhost:8080") {
+		err = errors.New("no kubeconfig names a cluster: give --kubeconfig, or set KUBECONFIG")
+	}
+	if err != nil {
+		return nil, &coded{report.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
+	}
+	return config, nil
+}
+
+func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	o.UserAgent = "brine/" + version()
+	if c.flags.CacheDir != nil && *c.flags.CacheDir != "" {
+		o.CacheDir = filepath.Join(*c.flags.CacheDir, "http")
+	}
+	client, err := cluster.New(config, o)
+	if err != nil {
+		return nil, &coded{report.ExitUnreachable, err}
+	}
+	return client, nil
+}

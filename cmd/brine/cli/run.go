@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+)
+
+// runOptions are what the commands have in common that carry out a plan: apply,
+// preview, destroy and rollback.
+type runOptions struct {
+	place
+	format     string
+	reportFile string
+	cascade    string
+	quiet      bool
+	verbose    bool
+	// kubernetes is the version that --dry-run=client takes the server to have.
+	kubernetes string
+	cluster    cluster.Options
+	options    run.Options
+}
+
+func (r *runOptions) flags(cmd *cobra.Command) {
+	r.options.Command, r.options.Version, r.options.Who = cmd.Name(), version(), who()
+	r.place.flags(cmd, "the bundle's file name")
+	r.idFlag(cmd)
+	outputFlag(cmd, &r.format, strings.Join(output.Formats, ", "), output.Formats...)
+	r.cascade = "background"
+	enumFlag(cmd, &r.cascade, "cascade", "", "deletion of an object's dependents: background, foreground or orphan", "background", "foreground", "orphan")
+	f := cmd.Flags()
+	f.StringVar(&r.reportFile, "report", "", "also write the result to this file: .json or .html")
+	f.BoolVar(&r.options.Planning.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even if they contain objects outside this inventory, or if their contents cannot be read")
+	f.BoolVar(&r.options.Detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only warnings and failures")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "also print unchanged objects and every reason to wait")
+	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "limit of the whole run, with reading the bundle and waiting for the lock; 0 is none")
+	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long one request is retried after transient errors; 0 does not retry")
+	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, lockTimeoutUsage)
+	f.DurationVar(&r.options.Heartbeat, "heartbeat", 10*time.Second, "how often to report what the run waits for; 0 reports it only at the end")
+	f.IntVar(&r.cluster.Parallel, "parallel", 0, "concurrent writes; 0 adapts to the speed of the server")
+}
+
+const lockTimeoutUsage = "how long to wait for another run that holds the inventory's lock; a holder that does not renew it within a minute counts as dead"
+
+func (r *runOptions) dryRunFlag(cmd *cobra.Command) {
+	r.options.DryRun = report.None
+	enumFlag(cmd, &r.options.DryRun, "dry-run", "", "none, client (no cluster) or server (ask the server what would happen)", report.None, report.Client, report.Server)
+}
+
+// task is what a command makes of its options: how to run, and how to read the
+// bundle, which may add to the options.
+type task struct {
+	options run.Options
+	err     error // what is wrong with the options
+	read    func(context.Context, *run.Options) (*bundle.Bundle, error)
+}
+
+// settle sets what follows from flags that take words.
+func (r *runOptions) settle() run.Options {
+	r.cluster.RetryFor = max(r.cluster.RetryFor, time.Nanosecond) // zero is a minute to cluster.Options
+	o := r.options
+	o.Cascade = map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground,
+		"foreground": metav1.DeletePropagationForeground,
+		"orphan":     metav1.DeletePropagationOrphan,
+	}[r.cascade]
+	o.Derived = !r.given()
+	return o
+}
+
+// run carries out a task. Whatever happens, a document that was asked for is
+// printed.
+func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
+	printer, err := r.printer(s)
+	if err != nil {
+		return &coded{report.ExitBadBundle, err}
+	}
+	ctx, stopped := run.WithTimeout(cmd.Context(), r.options.Timeout)
+	defer stopped()
+	result := r.result(ctx, t, printer)
+	if err := printer.Close(); err != nil {
+		return shown("print the result", err)
+	}
+	if err := r.writeReport(result); err != nil {
+		return shown("write the report "+r.reportFile, err)
+	}
+	if result.ExitCode != report.ExitOK {
+		return &exit{result.ExitCode}
+	}
+	return nil
+}
+
+func (r *runOptions) result(ctx context.Context, t task, printer output.Printer) *report.Result {
+	b, client, err := r.prepare(ctx, &t)
+	if err != nil {
+		code := report.ExitBadBundle
+		if c, ok := errors.AsType[*coded](err); ok {
+			code = c.code
+		}
+		return run.Refuse(ctx, t.options, code, err, printer.Event)
+	}
+	if t.options.DryRun == report.Client {
+		return run.Offline(ctx, b, t.options, r.kubernetes, printer.Event)
+	}
+	return run.Run(ctx, client, b, t.options, printer.Event)
+}
+
+// prepare makes the client and reads the bundle.
+func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *cluster.Client, error) {
+	if t.err != nil {
+		return nil, nil, t.err
+	}
+	t.options.Namespace = r.conn.namespace()
+	var client *cluster.Client
+	var unreachable error // reported only if the bundle is good
+	if t.options.DryRun != report.Client {
+		if client, unreachable = r.conn.client(r.cluster); unreachable == nil {
+			client.StartDiscovery(ctx) // what the server serves, while the bundle is read
+		}
+	}
+	b, err := t.read(ctx, &t.options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, client, unreachable
+}
+
+func (r *runOptions) printer(s Streams) (output.Printer, error) {
+	o := output.Options{Format: r.format, Out: s.Out, Err: s.Err, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}
+	out, isFile := s.Out.(*os.File)
+	if err, ok := s.Err.(*os.File); ok && isFile {
+		o.Streams(out, err)
+	}
+	return output.New(o)
+}
+
+// writeReport writes --report, in the format that its name says.
+func (r *runOptions) writeReport(result *report.Result) error {
+	if r.reportFile == "" {
+		return nil
+	}
+	format, err := reportFormat(r.reportFile)
+	if err != nil {
+		return err
+	}
+	return writeFile(r.reportFile, func(w io.Writer) error {
+		printer, err := output.New(output.Options{Format: format, Out: w, Err: discard{}})
+		if err != nil {
+			return err
+		}
+		printer.Event(report.Event{Payload: report.Finished{Result: result}})
+		return printer.Close()
+	})
+}
+
+// who is for the history: the user that Salt or sudo ran as, at this host.
+func who() string {
+	name := os.Getenv("SUDO_USER")
+	if name == "" {
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}

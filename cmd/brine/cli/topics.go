@@ -1,0 +1,157 @@
+package cli
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/inventory"
+	"brine/scripts/salt"
+)
+
+//go:embed README.md
+var readme string
+
+// topic is a section that brine help NAME prints.
+type topic struct{ name, title, body string }
+
+// topics are the sections of the references that lie next to the code. The
+// section of a command is none: brine help COMMAND has the same flags.
+func topics() []topic {
+	var all []topic
+	for _, document := range []string{readme, bundle.Readme(), inventory.Readme()} {
+		_, sections, _ := strings.Cut(document, "\n## ")
+		for section := range strings.SplitSeq(sections, "\n## ") {
+			if title, body, _ := strings.Cut(section, "\n"); !strings.HasPrefix(title, "brine ") {
+				name := strings.ReplaceAll(strings.ToLower(title), " ", "-")
+				all = append(all, topic{name, title, body})
+			}
+		}
+	}
+	_, body, _ := strings.Cut(salt.Readme(), "\n")
+	return append(all, topic{"salt", "The Salt modules", body})
+}
+
+// short is the first sentence.
+func (t topic) short() string {
+	sentence, _, _ := strings.Cut(strings.TrimSpace(t.body), ".")
+	return inline(strings.ReplaceAll(sentence, "\n", " "))
+}
+
+func (t topic) text() string { return strings.ToUpper(t.title) + "\n\n" + plain(t.body) }
+
+// addTopics adds a command that only has a help text for each topic. A command
+// of the same name gets the text.
+func addTopics(root *cobra.Command) {
+	usual := root.HelpFunc()
+	for _, t := range topics() {
+		cmd, _, err := root.Find([]string{t.name})
+		if err != nil || cmd == root {
+			cmd = &cobra.Command{Use: t.name, Short: t.short()}
+			root.AddCommand(cmd)
+		}
+		cmd.SetHelpFunc(func(asked *cobra.Command, args []string) {
+			if asked != cmd { // a command below it
+				usual(asked, args)
+				return
+			}
+			fmt.Fprint(cmd.OutOrStdout(), t.text())
+			if cmd.HasSubCommands() {
+				fmt.Fprintf(cmd.OutOrStdout(), "\n%s", cmd.UsageString())
+			}
+		})
+	}
+}
+
+var (
+	links    = regexp.MustCompile(`\[([^\]]+)\]\([^)\s]+\)`)
+	emphasis = regexp.MustCompile(`\*\*?([^*\n]+)\*\*?`)
+	comments = regexp.MustCompile(`<!--.*?-->\n?`)
+)
+
+const textWidth = 90
+
+// plain is Markdown, as the references use it, for a terminal: tables become
+// lists, code is indented, and other markup is left out.
+func plain(markdown string) string {
+	var out strings.Builder
+	fenced, table := false, 0
+	for line := range strings.Lines(strings.TrimSpace(comments.ReplaceAllString(markdown, ""))) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, "|") {
+			table = 0
+		}
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			fenced = !fenced
+		case fenced && line != "":
+			out.WriteString("    " + line + "\n")
+		case fenced || strings.HasPrefix(line, "    "):
+			out.WriteString(line + "\n")
+		case strings.HasPrefix(line, "|"):
+			if table++; table > 2 { // after the heads and the line below
+				writeRow(&out, line)
+			}
+		default:
+			out.WriteString(inline(heading(line)) + "\n")
+		}
+	}
+	return strings.TrimSpace(out.String()) + "\n"
+}
+
+// heading is a heading in capitals, and any other line as it is.
+func heading(line string) string {
+	if rest := strings.TrimLeft(line, "#"); rest != line && strings.HasPrefix(rest, " ") {
+		return strings.ToUpper(rest[1:])
+	}
+	return line
+}
+
+func inline(text string) string {
+	text = links.ReplaceAllString(text, "$1")
+	if !strings.Contains(text, "`") {
+		return emphasis.ReplaceAllString(text, "$1")
+	}
+	var out strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 0 { // not code
+			part = emphasis.ReplaceAllString(part, "$1")
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// writeRow writes the first cell of a row, and below it the others.
+func writeRow(out *strings.Builder, line string) {
+	cells := strings.Split(strings.Trim(line, "|"), "|")
+	writeWrapped(out, "  ", cells[0])
+	for _, cell := range cells[1:] {
+		writeWrapped(out, "      ", cell)
+	}
+}
+
+func writeWrapped(out *strings.Builder, indent, text string) {
+	width := 0
+	for word := range strings.FieldsSeq(inline(text)) {
+		switch {
+		case width == 0:
+			out.WriteString(indent)
+		case width+1+len(word) > textWidth:
+			out.WriteString("\n" + indent)
+			width = 0
+		default:
+			out.WriteString(" ")
+			width++
+		}
+		out.WriteString(word)
+		width += len(word)
+	}
+	if width > 0 {
+		out.WriteString("\n")
+	}
+}

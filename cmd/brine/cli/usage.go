@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"brine/bundle"
+	"brine/bundle/validate"
+	"brine/inventory"
+)
+
+// wrongFlags is all that is wrong with the values of a command's flags, so that
+// nothing of it is found only when the lock is taken.
+func wrongFlags(cmd *cobra.Command) bundle.Problems {
+	var problems bundle.Problems
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if wrong := wrongValue(f); wrong != "" {
+			problems = append(problems, bundle.Problem{Message: given(f) + ": " + wrong})
+		}
+	})
+	return problems
+}
+
+// invalid is the error about a value that a flag, or its variable, cannot take.
+func invalid(name string, err *pflag.InvalidValueError) error {
+	why := err.Unwrap()
+	switch err.GetFlag().Value.Type() {
+	case "duration":
+		why = errors.New("invalid duration: write it like 90s or 10m")
+	case "int":
+		why = errors.New("invalid number")
+	case "bool":
+		why = errors.New("invalid value: use true or false")
+	}
+	return fmt.Errorf("%s=%s: %w", name, err.GetValue(), why)
+}
+
+// environment is the annotation of a flag that was set by a variable: its name.
+const environment = "brine/environment"
+
+// given is a flag as it was given: --timeout=-5s, BRINE_TIMEOUT=-5s.
+func given(f *pflag.Flag) string {
+	name := "--" + f.Name
+	if from := f.Annotations[environment]; len(from) > 0 {
+		name = from[0]
+	}
+	return name + "=" + f.Value.String()
+}
+
+// wrongValue is what is wrong with the value of a flag.
+func wrongValue(f *pflag.Flag) string {
+	value := f.Value.String()
+	switch f.Name {
+	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
+		if d, err := time.ParseDuration(value); err == nil && d < 0 {
+			return "a duration cannot be negative: use 0, or one like 90s or 10m"
+		}
+	case "parallel":
+		if n, err := strconv.Atoi(value); err == nil && n < 0 {
+			return "it must be at least 1, or 0 to adapt to the speed of the server"
+		}
+	case "history-limit":
+		if n, err := strconv.Atoi(value); err == nil && n < 0 {
+			return "it must be 0, which keeps none, or more"
+		}
+	case "max-prune":
+		return wrongMaxPrune(value)
+	case "inventory":
+		return wrongInventory(value)
+	case "name":
+		return wrongName(value)
+	case "namespace":
+		return wrongNamespace(value)
+	case "inventory-id":
+		return first(validation.IsValidLabelValue(value))
+	case "kubernetes-version":
+		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
+			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
+		}
+	case "report":
+		return wrongReport(value)
+	case "plan-out":
+		return unwritable(value)
+	}
+	return ""
+}
+
+func wrongMaxPrune(value string) string {
+	if value == "" {
+		return ""
+	}
+	number, share := strings.CutSuffix(value, "%")
+	most, err := strconv.Atoi(number)
+	if err != nil || most < 0 || share && most > 100 {
+		return "it must be a number of objects, or a share of the inventory from 0% to 100%"
+	}
+	return ""
+}
+
+func wrongInventory(value string) string {
+	if value == "" {
+		return ""
+	}
+	namespace, name, both := strings.Cut(value, "/")
+	if !both {
+		return wrongName(value)
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "it must be NAMESPACE/NAME"
+	}
+	return cmp.Or(wrongNamespace(namespace), wrongName(name))
+}
+
+// wrongName: an inventory is a ConfigMap.
+func wrongName(name string) string {
+	if len(name) > inventory.MaxName {
+		return fmt.Sprintf("the name of an inventory has at most %d characters, this one has %d", inventory.MaxName, len(name))
+	}
+	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, validation.IsDNS1123Subdomain(name)[0])
+}
+
+func wrongNamespace(name string) string {
+	if name == "" || len(validation.IsDNS1123Label(name)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q cannot be a namespace: %s", name, validation.IsDNS1123Label(name)[0])
+}
+
+func wrongReport(path string) string {
+	if path == "" {
+		return ""
+	}
+	if _, err := reportFormat(path); err != nil {
+		return err.Error()
+	}
+	return unwritable(path)
+}
+
+// reportFormat is the format that a report's name asks for.
+func reportFormat(path string) (string, error) {
+	format := strings.TrimPrefix(filepath.Ext(path), ".")
+	if format != "json" && format != "html" {
+		return "", errors.New("the file name must end in .json or .html")
+	}
+	return format, nil
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
