@@ -15,7 +15,7 @@ import (
 )
 
 // unharmed fails the test if what was not ours to change was changed.
-func (tr *trial) unharmed(t *testing.T, when string) {
+func (tr *trial) unharmed(t testing.TB, when string) {
 	t.Helper()
 	d := tr.deed
 	if d == nil || d.theirs == nil {
@@ -92,7 +92,7 @@ func isList(r clustertest.Request, plural, namespace string) bool {
 
 // ends fails the test unless the cluster is what the bundle says, beside what
 // the second actor has a say in.
-func (tr *trial) ends(t *testing.T, when string) {
+func (tr *trial) ends(t testing.TB, when string) {
 	t.Helper()
 	owned := tr.ours()
 	wanted := map[string]bool{}

@@ -14,12 +14,16 @@ type chaosTally struct {
 
 	mu    sync.Mutex
 	cells map[[2]string][2]int
+	lost  []string // the places that did not survive, each with its first error
 }
 
 // add counts, and writes the table: whoever interrupts hours of it has that.
-func (c *chaosTally) add(command, how string, survived bool) error {
+func (c *chaosTally) add(command, how string, place int, survived bool, complaint string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !survived {
+		c.lost = append(c.lost, fmt.Sprintf("%s/%s/%d: %s", command, how, place, complaint))
+	}
 	cell := c.cells[[2]string{command, how}]
 	cell[0]++
 	if survived {
@@ -59,5 +63,8 @@ func (c *chaosTally) table() string {
 		}
 	}
 	fmt.Fprintf(&b, "\n%d places tried, %d survived.\n", tried, survived)
+	for _, line := range c.lost {
+		fmt.Fprintf(&b, "\n- %s\n", line)
+	}
 	return b.String()
 }

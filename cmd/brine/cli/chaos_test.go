@@ -122,15 +122,18 @@ func TestChaos(t *testing.T) {
 						if time.Now().After(enough) {
 							t.SkipNow()
 						}
-						hit := false
+						hit, complaint := false, ""
 						// Each place has its own numbers: it can be run alone.
 						random := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(place)))
 						ok := t.Run(strconv.Itoa(place+1), func(t *testing.T) {
+							first := &firstError{T: t}
+							t.Cleanup(func() { complaint = first.text })
 							tr := chaosTrial(t, command, how, random)
-							hit = tr.run(t, place+1, total)
+							tr.TB = first
+							hit = tr.run(first, place+1, total)
 						})
 						if hit || !ok {
-							if err := tally.add(command.name, how.name, ok); err != nil {
+							if err := tally.add(command.name, how.name, place+1, ok, complaint); err != nil {
 								t.Error(err)
 							}
 						}

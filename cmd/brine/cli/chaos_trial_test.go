@@ -119,7 +119,7 @@ func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
 
 // run disturbs the command at one place, and looks at what came of it; false
 // if the command did not get there, or there was nothing to do for the actor.
-func (tr *trial) run(t *testing.T, place, total int) bool {
+func (tr *trial) run(t testing.TB, place, total int) bool {
 	t.Helper()
 	did := tr.disturbed(int64(place))
 	if tr.at.Load() == 0 || tr.how.actor != nil && tr.deed == nil {
@@ -200,4 +200,35 @@ func (tr *trial) writes() string {
 		fmt.Fprintf(&b, "%s %3d %s %s\n", mark, i+1, r.Method, r.Path)
 	}
 	return b.String()
+}
+
+// firstError is a test that remembers the first line of its first error, for the
+// table: of thousands of places, that says which failures have one cause.
+type firstError struct {
+	*testing.T
+	text string
+}
+
+func (f *firstError) Errorf(format string, args ...any) {
+	f.Helper()
+	f.note(fmt.Sprintf(format, args...))
+	f.T.Errorf(format, args...)
+}
+
+func (f *firstError) Fatalf(format string, args ...any) {
+	f.Helper()
+	f.note(fmt.Sprintf(format, args...))
+	f.T.Fatalf(format, args...)
+}
+
+func (f *firstError) Fatal(args ...any) {
+	f.Helper()
+	f.note(fmt.Sprint(args...))
+	f.T.Fatal(args...)
+}
+
+func (f *firstError) note(text string) {
+	if f.text == "" {
+		f.text = strings.Join(strings.Fields(text[:min(len(text), 300)]), " ")
+	}
 }
