@@ -18,6 +18,7 @@ type disturbance struct {
 	flags []string // of the commands that have them: apply and rollback
 	pages int      // the server's page size
 	user  bool     // brine runs as a user whose rights can be taken away
+	alone bool     // others on the cluster would notice it
 	exits []int    // that the disturbed run may end with, beside 0
 }
 

@@ -67,8 +67,8 @@ func TestChaos(t *testing.T) {
 	if text == "" {
 		t.Skip("scripts/chaos, or scripts/test chaos, runs this")
 	}
-	all, samples := text == "all", 0
-	if !all {
+	every, samples := text == "all", 0
+	if !every {
 		var err error
 		if samples, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
@@ -87,25 +87,42 @@ func TestChaos(t *testing.T) {
 	commands, hows := chaosCommands(), slices.Concat(faults(), actors())
 	tally := &chaosTally{commands: commands, hows: hows, cells: map[[2]string][2]int{}}
 	t.Cleanup(func() { t.Logf("BRINE_TEST_SEED=%d\n%s", seed, tally.table()) })
+	// A disturbance that others would notice has the cluster to itself, until
+	// everything of it is cleaned up.
+	var turns sync.RWMutex
+	turn := func(t *testing.T, alone bool) {
+		t.Helper()
+		if alone {
+			turns.Lock()
+			t.Cleanup(turns.Unlock)
+			return
+		}
+		turns.RLock()
+		t.Cleanup(turns.RUnlock)
+	}
 	for i := range commands {
 		command := &commands[i]
 		t.Run(command.name, func(t *testing.T) {
 			t.Parallel()
-			undisturbed := chaosTrial(t, command, &disturbance{}, rand.New(rand.NewPCG(seed, 0)))
-			undisturbed.disturbed(0).want(t, 0)
-			undisturbed.ends(t, "undisturbed")
-			requests := undisturbed.proxy.Requests()
+			requests := func(t *testing.T, how *disturbance) []clustertest.Request {
+				t.Helper()
+				turns.RLock()
+				defer turns.RUnlock()
+				tr := chaosTrial(t, command, how, rand.New(rand.NewPCG(seed, 0)))
+				tr.disturbed(0).want(t, 0)
+				tr.ends(t, "undisturbed")
+				return tr.proxy.Requests()
+			}
+			undisturbed := requests(t, &disturbance{})
 			// In another order each time, as there may not be time for all.
 			for _, j := range rand.New(rand.NewPCG(seed, uint64(i))).Perm(len(hows)) {
 				how := &hows[j]
 				t.Run(how.name, func(t *testing.T) {
-					total, requests := 0, requests
+					total, all := 0, undisturbed
 					if how.pages > 0 { // there are more of them then
-						paged := chaosTrial(t, command, &disturbance{pages: how.pages}, rand.New(rand.NewPCG(seed, 0)))
-						paged.disturbed(0).want(t, 0)
-						requests = paged.proxy.Requests()
+						all = requests(t, &disturbance{pages: how.pages})
 					}
-					for _, r := range requests {
+					for _, r := range all {
 						if how.fits == nil || how.fits(r) {
 							total++
 						}
@@ -114,7 +131,7 @@ func TestChaos(t *testing.T) {
 					fmt.Fprintf(h, "%s/%s", command.name, how.name)
 					random := rand.New(rand.NewPCG(seed, h.Sum64()))
 					places := random.Perm(total)
-					if !all {
+					if !every {
 						places = places[:min(samples, total)]
 					}
 					slices.Sort(places)
@@ -126,6 +143,7 @@ func TestChaos(t *testing.T) {
 						// Each place has its own numbers: it can be run alone.
 						random := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(place)))
 						ok := t.Run(strconv.Itoa(place+1), func(t *testing.T) {
+							turn(t, how.alone)
 							first := &firstError{T: t}
 							t.Cleanup(func() { complaint = first.text })
 							tr := chaosTrial(t, command, how, random)
