@@ -192,7 +192,7 @@ func (s *search) listEverywhere(ctx context.Context, r Resource, names []string)
 func (s *search) listIn(ctx context.Context, r Resource, namespace string) error {
 	items, err := s.client.ListMetadata(ctx, r, namespace, "")
 	if NotServed(err) {
-		err = s.client.absent(ctx, r)
+		items, err = s.listNow(ctx, r, namespace)
 	}
 	if err != nil {
 		s.addUnknown(namespaceID(namespace), r.GVR.GroupResource().String(), err)
@@ -200,6 +200,25 @@ func (s *search) listIn(ctx context.Context, r Resource, namespace string) error
 	}
 	s.add(r, items, namespace)
 	return nil
+}
+
+// listNow lists in a version that the CRD serves by now, as discovery's is not
+// served any more: none, if the kind is proven to be gone.
+func (s *search) listNow(ctx context.Context, r Resource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	err := s.client.absent(ctx, r)
+	if err == nil {
+		return nil, nil
+	}
+	crd, getErr := s.client.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: r.GVR.GroupResource().String()})
+	if getErr != nil || crd == nil {
+		return nil, err
+	}
+	for _, now := range Defined(crd) {
+		if now.GVR != r.GVR {
+			return s.client.ListMetadata(ctx, now, namespace, "")
+		}
+	}
+	return nil, err
 }
 
 // listResources lists those of a CRD, in a version that the CRD itself says is
