@@ -5,8 +5,6 @@ package diff
 
 import (
 	"maps"
-	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,32 +34,23 @@ type Diff struct {
 	Changes []Change
 }
 
-// Options say how to compare; the zero value is what previews use.
-type Options struct {
-	// Context is the number of unchanged lines around a change; 0 means 3.
-	Context int
-	// ShowStatus compares the status as well.
-	ShowStatus bool
-	// Redact takes values of Secrets out of the texts in objects that are none.
-	Redact func(string) string
-}
-
 // serverSet are the fields of metadata that the server keeps for itself.
 var serverSet = []string{
 	"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
 }
 
 // Objects compares two versions of one object as the server stores them. Either
-// may be nil: the object is created, or deleted. Neither is changed.
-func Objects(before, after *unstructured.Unstructured, o Options) Diff {
-	a, b := masked(content(before, o.ShowStatus), content(after, o.ShowStatus))
+// may be nil: the object is created, or deleted. Neither is changed. redact, unless
+// it is nil, takes values of Secrets out of the texts in objects that are none.
+func Objects(before, after *unstructured.Unstructured, redact func(string) string) Diff {
+	a, b := masked(content(before), content(after))
 	if equal(a, b) {
 		return Diff{}
 	}
-	if o.Redact != nil {
-		a, b = redacted(a, b, o.Redact)
+	if redact != nil {
+		a, b = redacted(a, b, redact)
 	}
-	d := Diff{Unified: unified(a, b, o.Context)}
+	d := Diff{Unified: unified(a, b)}
 	if a != nil && b != nil {
 		d.Changes = changes(nil, "", a, b)
 	}
@@ -86,73 +75,42 @@ func redacted(a, b any, text func(string) string) (any, any) {
 	})
 }
 
-// rewrite is v with every text rewritten. It copies only what changes.
+// rewrite is a copy of a JSON value, with every text rewritten.
 func rewrite(v any, text func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return text(v)
 	case map[string]any:
-		out := v
+		out := make(map[string]any, len(v))
 		for k, w := range v {
-			n := rewrite(w, text)
-			if same(n, w) {
-				continue
-			}
-			if same(out, v) {
-				out = maps.Clone(v)
-			}
-			out[k] = n
+			out[k] = rewrite(w, text)
 		}
 		return out
 	case []any:
-		out := v
+		out := make([]any, len(v))
 		for i, w := range v {
-			n := rewrite(w, text)
-			if same(n, w) {
-				continue
-			}
-			if same(out, v) {
-				out = slices.Clone(v)
-			}
-			out[i] = n
+			out[i] = rewrite(w, text)
 		}
 		return out
 	}
 	return v
 }
 
-// same says whether a value is the very same one, not a copy.
-func same(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
-	case []any:
-		b, ok := b.([]any)
-		return ok && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-	}
-	return a == b
-}
-
 // Equal says that there is nothing between the two that a user would call a
 // change. Status is ignored.
 func Equal(before, after *unstructured.Unstructured) bool {
-	return equal(content(before, false), content(after, false))
+	return equal(content(before), content(after))
 }
 
 // content is a copy of what is compared, nil for an object that is not there.
-func content(u *unstructured.Unstructured, status bool) any {
+func content(u *unstructured.Unstructured) any {
 	if u == nil || u.Object == nil {
 		return nil
 	}
-	c := make(map[string]any, len(u.Object))
-	maps.Copy(c, u.Object)
-	if !status {
-		delete(c, "status")
-	}
+	c := maps.Clone(u.Object)
+	delete(c, "status")
 	if meta, ok := c["metadata"].(map[string]any); ok {
-		m := make(map[string]any, len(meta))
-		maps.Copy(m, meta)
+		m := maps.Clone(meta)
 		for _, k := range serverSet {
 			delete(m, k)
 		}
@@ -213,26 +171,6 @@ func number(v any) (float64, bool) {
 		return v, true
 	}
 	return 0, false
-}
-
-// deepCopy copies a JSON value; unlike runtime.DeepCopyJSONValue it takes any
-// type, so that odd input cannot panic.
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for k, w := range v {
-			c[k] = deepCopy(w)
-		}
-		return c
-	case []any:
-		c := make([]any, len(v))
-		for i, w := range v {
-			c[i] = deepCopy(w)
-		}
-		return c
-	}
-	return v
 }
 
 // field appends a map's key to a path.

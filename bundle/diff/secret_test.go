@@ -52,7 +52,7 @@ func leak(t *testing.T, where, text string) {
 }
 
 func TestSecretsAreMaskedAndTheirChangesSeen(t *testing.T) {
-	d := Objects(object(t, secret), object(t, secretAfter), Options{Context: 20})
+	d := Objects(object(t, secret), object(t, secretAfter), nil)
 	j, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestSecretsAreMaskedAndTheirChangesSeen(t *testing.T) {
 			t.Errorf("no line %q in\n%s", line, d.Unified)
 		}
 	}
-	for _, one := range []Diff{Objects(object(t, secret), nil, Options{}), Objects(nil, object(t, secretAfter), Options{})} {
+	for _, one := range []Diff{Objects(object(t, secret), nil, nil), Objects(nil, object(t, secretAfter), nil)} {
 		leak(t, "a creation or deletion", one.Unified)
 	}
 	if !Equal(object(t, secret), object(t, secret)) || Equal(object(t, secret), object(t, secretAfter)) {
@@ -105,7 +105,7 @@ func TestMask(t *testing.T) {
 			if fmt.Sprint(u.Object) != before {
 				t.Error("the object itself was changed")
 			}
-			d := Objects(u, maskedAlone(u), Options{})
+			d := Objects(u, maskedAlone(u), nil)
 			leak(t, "a diff", d.Unified+fmt.Sprint(d.Changes))
 		})
 	}
@@ -129,12 +129,12 @@ func TestRedact(t *testing.T) {
 	to := strings.Replace(deployment, "[a, b, c]", "[KEPTVALUE, x=AFTERVALUE, c]", 1)
 	a, b := object(t, from), object(t, to)
 	before := fmt.Sprint(a.Object, b.Object)
-	d := Objects(a, b, Options{Redact: r.Text})
+	d := Objects(a, b, r.Text)
 	leak(t, "the diff", d.Unified+fmt.Sprint(d.Changes))
 	if got, want := fmt.Sprint(d.Changes), "[{spec.template.spec.containers[name=app].args[1] x=*** x=*** (changed)}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if made := Objects(nil, b, Options{Redact: r.Text}); strings.Contains(made.Unified, "(changed)") || !strings.Contains(made.Unified, "- '***'") {
+	if made := Objects(nil, b, r.Text); strings.Contains(made.Unified, "(changed)") || !strings.Contains(made.Unified, "- '***'") {
 		t.Errorf("created:\n%s", made.Unified)
 	}
 	if fmt.Sprint(a.Object, b.Object) != before {

@@ -11,10 +11,7 @@ import (
 )
 
 // unified is the diff of a and b as YAML; nil is an object that is not there.
-func unified(a, b any, context int) string {
-	if context == 0 {
-		context = udiff.DefaultContextLines
-	}
+func unified(a, b any) string {
 	from, to := "live", "applied"
 	if a == nil {
 		from = "/dev/null"
@@ -23,7 +20,7 @@ func unified(a, b any, context int) string {
 		to = "/dev/null"
 	}
 	x, y := render(a), render(b)
-	text, err := udiff.ToUnified(from, to, x, edits(x, y, 0), context)
+	text, err := udiff.ToUnified(from, to, x, edits(x, y, 0), udiff.DefaultContextLines)
 	if err != nil { // cannot be: the edits are udiff's own
 		return fmt.Sprintf("--- %s\n+++ %s\n# no diff: %v\n", from, to, err)
 	}

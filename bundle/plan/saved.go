@@ -111,7 +111,7 @@ func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact 
 	}
 	b.UID, b.ResourceVersion, b.Generation = string(s.Live.GetUID()), s.Live.GetResourceVersion(), s.Live.GetGeneration()
 	if stored != nil && action != Unchanged {
-		b.Changes = diff.Objects(s.Live, stored, diff.Options{Redact: redact}).Changes
+		b.Changes = diff.Objects(s.Live, stored, redact).Changes
 	}
 	return b
 }

@@ -31,7 +31,7 @@ func (p *previewer) learn(results []Result) {
 			case r.Stored == nil:
 				p.changedKinds[gk] = true
 			default:
-				for _, c := range diff.Objects(s.Live, r.Stored, diff.Options{}).Changes {
+				for _, c := range diff.Objects(s.Live, r.Stored, nil).Changes {
 					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
 						p.changedKinds[gk] = true
 					}

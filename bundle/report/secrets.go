@@ -152,5 +152,5 @@ func (s *Secrets) Result(r *Result) {
 
 // Diff is what changes between two versions of an object.
 func (s *Secrets) Diff(before, after *unstructured.Unstructured) diff.Diff {
-	return diff.Objects(before, after, diff.Options{Redact: s.Text})
+	return diff.Objects(before, after, s.Text)
 }

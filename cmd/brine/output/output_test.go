@@ -105,7 +105,7 @@ func rich(dryRun string) []report.Event {
 	ns.Ready = "ready"
 	r.acted(0.2, ns, plan.Unchanged, "")
 	r.at(0.2, report.Event{Payload: report.BecameReady{Object: ns}})
-	d := diff.Objects(secret(valueBefore), secret(valueAfter), diff.Options{})
+	d := diff.Objects(secret(valueBefore), secret(valueAfter), nil)
 	login.Diff, login.Changes, login.Verified = d.Unified, d.Changes, "server"
 	login.Ready = "ready"
 	r.acted(0.25, login, plan.Configured, "")
