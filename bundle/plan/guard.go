@@ -98,10 +98,10 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "contains objects outside this inventory: " +
-			some(holds.Unmanaged, 5) + "; delete them first, or use " + remedy.ForceNamespaces}
+			bundle.Some(holds.Unmanaged, 5) + "; delete them first, or use " + remedy.ForceNamespaces}
 	case g.Holds(id) && len(holds.Unknown) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
-			some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
+			bundle.Some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
 	}

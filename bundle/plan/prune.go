@@ -96,13 +96,6 @@ func (in *Input) served(candidates []bundle.ID) map[string]string {
 	return versions
 }
 
-func some(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
-}
-
 // tooMany refuses a plan that deletes more than MaxPrune allows.
 func (in *Input) tooMany(p *Plan) []bundle.Problem {
 	limit := in.Options.MaxPrune

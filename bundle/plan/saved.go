@@ -220,5 +220,5 @@ func fields(changes []diff.Change) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	return ": " + some(paths, 5)
+	return ": " + bundle.Some(paths, 5)
 }

@@ -52,7 +52,7 @@ func Taken(live, stored *unstructured.Unstructured) []string {
 		var fields []string
 		lost[manager].Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
 		slices.Sort(fields)
-		taken = append(taken, some(fields, shownFields)+" from "+manager)
+		taken = append(taken, bundle.Some(fields, shownFields)+" from "+manager)
 	}
 	return taken
 }

@@ -1,6 +1,7 @@
 package sls
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ type chunk struct {
 	place
 	module, fun string
 	id, name    string
-	args        []pair // a later one of the same name wins
+	args        arguments
 	requisites  []requisite
 	order       float64
 	nameOrder   int
@@ -33,22 +34,19 @@ func (c *chunk) present() bool  { return presentFuns[c.fun] }
 func (c *chunk) absent() bool   { return absentFuns[c.fun] }
 func (c *chunk) isObject() bool { return c.present() || c.absent() }
 
-func (c *chunk) arg(key string) *yaml.Node {
-	for _, a := range slices.Backward(c.args) {
-		if a.key == key {
-			return a.value
-		}
-	}
-	return nil
-}
+// arg is an argument; without one of that key its value is nil.
+func (c *chunk) arg(key string) pair { return c.args.last(key) }
 
-func (c *chunk) argPair(key string) (pair, bool) {
-	for _, a := range slices.Backward(c.args) {
+// arguments are those of a function. A later one of the same name wins.
+type arguments []pair
+
+func (all arguments) last(key string) pair {
+	for _, a := range slices.Backward(all) {
 		if a.key == key {
-			return a, true
+			return a
 		}
 	}
-	return pair{}, false
+	return pair{}
 }
 
 func (d *Rendering) problem(at place, format string, args ...any) {
@@ -115,25 +113,17 @@ func (d *Rendering) add(c *chunk) {
 func (d *Rendering) sort() {
 	top := 1.0
 	for _, c := range d.chunks {
-		if n, err := strconv.Atoi(text(c.arg("order"))); err == nil && n > 0 && float64(n) > top-1 {
+		if n, err := strconv.Atoi(text(c.arg("order").value)); err == nil && n > 0 && float64(n) > top-1 {
 			top = float64(n) + 100
 		}
 	}
 	for _, c := range d.chunks {
-		c.order = order(text(c.arg("order")), top)
-		if c.nameOrder > 0 && c.arg("order") != nil {
+		c.order = order(text(c.arg("order").value), top)
+		if c.nameOrder > 0 && c.arg("order").value != nil {
 			c.order += float64(c.nameOrder) / 10000
 		}
 	}
-	slices.SortStableFunc(d.chunks, func(a, b *chunk) int {
-		switch {
-		case a.order < b.order:
-			return -1
-		case a.order > b.order:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(d.chunks, func(a, b *chunk) int { return cmp.Compare(a.order, b.order) })
 }
 
 // order is a state's place by Salt's rules: a number, first, last, a negative

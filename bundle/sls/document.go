@@ -1,6 +1,7 @@
 package sls
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (d *Rendering) documents() {
 		}
 		d.conditions(c)
 		for _, key := range []string{"kubeconfig", "context"} {
-			if v := text(c.arg(key)); v != "" {
+			if v := text(c.arg(key).value); v != "" {
 				targets[key+" "+v]++
 			}
 		}
@@ -35,10 +36,7 @@ func (d *Rendering) documents() {
 		d.warn(place{line: 1}, "%d states name the %s: brine takes its own %s and %s for all of them", n, target, remedy.Kubeconfig, remedy.Context)
 	}
 	slices.SortFunc(d.Warnings, func(a, b Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return strings.Compare(a.Message, b.Message)
+		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
 	})
 	if len(d.Documents) == 0 && len(d.Problems) == 0 {
 		d.problem(place{line: d.chunks[0].line}, "none of the %d states is an object (object_present, manifest_present, object_absent, manifest_absent)%s",
@@ -62,25 +60,25 @@ func (d *Rendering) otherState(c *chunk) {
 
 func (d *Rendering) conditions(c *chunk) {
 	for _, key := range conditions {
-		a, ok := c.argPair(key)
-		if !ok || isNull(a.value) || key == "use" && d.resolved {
+		a := c.arg(key)
+		if isNull(a.value) || key == "use" && d.resolved {
 			continue
 		}
 		d.problem(place{a.line, c.state, c.sls}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
 	}
-	if a, ok := c.argPair("check_cmd"); ok && !isNull(a.value) {
+	if a := c.arg("check_cmd"); !isNull(a.value) {
 		d.warn(place{a.line, c.state, c.sls}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
 	}
 }
 
 // manifests are the manifest nodes of one chunk.
 func (d *Rendering) manifests(c *chunk) []*yaml.Node {
-	a, ok := c.argPair("manifest")
-	if !ok || isNull(a.value) {
+	a := c.arg("manifest")
+	if isNull(a.value) {
 		if c.absent() {
 			return d.named(c)
 		}
-		from := text(c.arg("source"))
+		from := text(c.arg("source").value)
 		if from == "" && strings.Contains(c.name, "/") {
 			from = c.name
 		}
@@ -108,11 +106,8 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 // named makes the manifest that object_absent's name, kind, apiVersion and
 // namespace stand for.
 func (d *Rendering) named(c *chunk) []*yaml.Node {
-	version := text(c.arg("apiVersion"))
-	if version == "" {
-		version = text(c.arg("api_version"))
-	}
-	kind, namespace := text(c.arg("kind")), text(c.arg("namespace"))
+	version := cmp.Or(text(c.arg("apiVersion").value), text(c.arg("api_version").value))
+	kind, namespace := text(c.arg("kind").value), text(c.arg("namespace").value)
 	if version == "" || kind == "" {
 		d.problem(c.place, "%s.%s needs apiVersion and kind in addition to the name, or a manifest", c.module, c.fun)
 		return nil

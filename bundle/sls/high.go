@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
+
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -14,7 +16,7 @@ type declaration struct {
 	place
 	module string
 	funs   []string
-	args   []pair
+	args   arguments
 }
 
 func (d *Rendering) high(root *yaml.Node) {
@@ -148,7 +150,7 @@ func exclude(declared []*declaration, excludes []*yaml.Node) []*declaration {
 func (d *Rendering) extend(declared []*declaration, by *declaration) []*declaration {
 	known := false
 	for _, decl := range declared {
-		if decl.state != by.state && text(declArg(decl, "name")) != by.state {
+		if decl.state != by.state && text(decl.args.last("name").value) != by.state {
 			continue
 		}
 		known = true
@@ -177,22 +179,13 @@ func (d *Rendering) extend(declared []*declaration, by *declaration) []*declarat
 	return declared
 }
 
-func declArg(decl *declaration, key string) *yaml.Node {
-	for _, a := range decl.args {
-		if a.key == key {
-			return a.value
-		}
-	}
-	return nil
-}
-
 // expand makes one chunk of a declaration, or one for each of its names.
 func (d *Rendering) expand(decl *declaration) {
 	if len(decl.funs) != 1 {
 		if decl.module == "require" || decl.module == "watch" {
 			return // Salt passes over these, too
 		}
-		d.problem(decl.place, "state module %s needs exactly one function, this has %d (%s)", decl.module, len(decl.funs), list(decl.funs))
+		d.problem(decl.place, "state module %s needs exactly one function, this has %d (%s)", decl.module, len(decl.funs), bundle.Some(decl.funs, 5))
 		return
 	}
 	base := chunk{place: decl.place, module: decl.module, fun: decl.funs[0], id: decl.state}
@@ -208,7 +201,7 @@ func (d *Rendering) expand(decl *declaration) {
 		}
 	}
 	if len(names) == 0 {
-		base.name = text(base.arg("name"))
+		base.name = text(base.arg("name").value)
 		d.add(&base)
 		return
 	}

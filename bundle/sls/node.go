@@ -1,7 +1,6 @@
 package sls
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -117,15 +116,6 @@ func text(n *yaml.Node) string {
 // reserved keys of a mapping of states are not state ids.
 func reserved(key string) bool {
 	return key == "include" || key == "extend" || key == "exclude" || strings.HasPrefix(key, "__")
-}
-
-// list joins names for a message, the first few of many.
-func list(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 // match is Python's fnmatch, which Salt matches requisites with.

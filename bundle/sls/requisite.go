@@ -148,19 +148,17 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 		if t == c {
 			continue
 		}
-		if r.kind == "onfail_in" {
-			t.of.onFail(t, c)
-			continue
-		}
-		if slices.Contains(inverse, r.kind) {
+		switch {
+		case r.kind == "onfail_in" && t.isObject():
+			t.of.problem(t.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", c.id)
+		case r.kind == "onfail_in":
+		case slices.Contains(inverse, r.kind):
 			all[t] = append(all[t], edge{c, r.kind + ": " + c.id})
-			continue
+		case r.module == "sls":
+			all[c] = append(all[c], edge{t, r.kind + ": sls " + r.target})
+		default:
+			all[c] = append(all[c], edge{t, r.kind + ": " + t.id})
 		}
-		reason := r.kind + ": " + t.id
-		if r.module == "sls" {
-			reason = r.kind + ": sls " + r.target
-		}
-		all[c] = append(all[c], edge{t, reason})
 	}
 	if len(found) > 0 || r.module == "sls" && slices.ContainsFunc(d.includes, func(name string) bool {
 		return match(r.target, strings.TrimLeft(name, ".")) // reported already: it is not part of this rendering
@@ -168,12 +166,6 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 		return
 	}
 	d.problem(place{r.line, c.state, c.sls}, "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
-}
-
-func (d *Rendering) onFail(target, by *chunk) {
-	if target.isObject() {
-		d.problem(target.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", by.id)
-	}
 }
 
 func (r requisite) matches(t *chunk) bool {

@@ -145,7 +145,7 @@ func (f *filling) answer(o *bundle.Object, at bundle.Path, s slot) (any, bool, e
 			return nil, false, err
 		}
 	}
-	digest, err := s.digest(f.inBundle, f.live)
+	digest, err := f.digest(s)
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %s: answer the slot in %s: %w", o.Source, bundle.Name(o.ID), at, err)
 	}
@@ -162,13 +162,13 @@ func (f *filling) answer(o *bundle.Object, at bundle.Path, s slot) (any, bool, e
 
 // digest is what the slot asks for; empty where the object, or the value in it,
 // is not to be had.
-func (s slot) digest(inBundle map[bundle.ID]*bundle.Object, live func(bundle.ID) (*unstructured.Unstructured, error)) (string, error) {
+func (f *filling) digest(s slot) (string, error) {
 	var content *unstructured.Unstructured
-	if o := inBundle[s.id]; o != nil {
+	if o := f.inBundle[s.id]; o != nil {
 		content = o.Content
-	} else if live != nil {
+	} else if f.live != nil {
 		var err error
-		if content, err = live(s.id); err != nil {
+		if content, err = f.live(s.id); err != nil {
 			return "", err
 		}
 	}

@@ -6,7 +6,11 @@
 // compile_high_data, requisite_in, order_chunks, check_requisite).
 package sls
 
-import "sigs.k8s.io/kustomize/kyaml/yaml"
+import (
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
+)
 
 // Shape is what a YAML or JSON document turns out to be.
 type Shape int
@@ -89,7 +93,7 @@ func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 	switch {
 	case len(minions) > 1:
 		d.problem(place{line: line(root)}, "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
-			len(minions), list(minions))
+			len(minions), bundle.Some(minions, 5))
 	case shape == Errors && !isEmpty(root) && !isMapping(root):
 		d.saltErrors(root)
 	case shape == Empty || isEmpty(root):
