@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -136,13 +137,8 @@ func (b *builder) pair(rule string) bool {
 // common: the strongest tier and the stronger want hold, all reasons are kept.
 func (b *builder) merge() []link {
 	slices.SortFunc(b.links, func(x, y link) int {
-		switch {
-		case x.From != y.From:
-			return x.From - y.From
-		case x.To != y.To:
-			return x.To - y.To
-		case x.tier != y.tier:
-			return int(x.tier - y.tier)
+		if by := cmp.Or(cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To), cmp.Compare(x.tier, y.tier)); by != 0 {
+			return by
 		}
 		return strings.Compare(x.Reason, y.Reason)
 	})

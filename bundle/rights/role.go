@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle/cluster"
@@ -31,9 +32,13 @@ func Roles(rights []Right, name string, subject *rbacv1.Subject, fresh []string)
 		if namespace == "" {
 			kind = "ClusterRole"
 		}
-		docs = append(docs, role(kind, namespace, name, byNamespace[namespace]))
+		// A ClusterRole and its binding have the same fields as a Role and its own.
+		docs = append(docs, rbacv1.Role{TypeMeta: typeOf(kind), ObjectMeta: metadata(namespace, name), Rules: rules(byNamespace[namespace])})
 		if subject != nil {
-			docs = append(docs, binding(kind, namespace, name, *subject))
+			docs = append(docs, rbacv1.RoleBinding{
+				TypeMeta: typeOf(kind + "Binding"), ObjectMeta: metadata(namespace, name),
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, Subjects: []rbacv1.Subject{*subject},
+			})
 		}
 	}
 	var out bytes.Buffer
@@ -48,37 +53,12 @@ func Roles(rights []Right, name string, subject *rbacv1.Subject, fresh []string)
 	return out.Bytes(), nil
 }
 
-type header struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
+func typeOf(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-type metadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace,omitempty"`
-	Labels    map[string]string `json:"labels"`
-}
-
-func newHeader(kind, namespace, name string) header {
-	return header{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Metadata: metadata{
-		Name: name, Namespace: namespace, Labels: map[string]string{cluster.RoleLabel: "role"},
-	}}
-}
-
-func role(kind, namespace, name string, rights []Right) any {
-	return struct {
-		header `json:",inline"`
-		Rules  []rbacv1.PolicyRule `json:"rules"`
-	}{newHeader(kind, namespace, name), rules(rights)}
-}
-
-func binding(kind, namespace, name string, subject rbacv1.Subject) any {
-	return struct {
-		header   `json:",inline"`
-		RoleRef  rbacv1.RoleRef   `json:"roleRef"`
-		Subjects []rbacv1.Subject `json:"subjects"`
-	}{newHeader(kind+"Binding", namespace, name), rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, []rbacv1.Subject{subject}}
+func metadata(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.RoleLabel: "role"}}
 }
 
 // rules puts together what has the same verbs: as few rules as can be read.
