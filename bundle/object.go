@@ -131,3 +131,12 @@ func Name(id ID) string {
 	}
 	return strings.TrimPrefix(kind+" "+name, " ")
 }
+
+// V1 is an object of version v1 with these fields. It takes them over.
+func V1(id ID, fields map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(id.GroupKind.WithVersion("v1"))
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	return u
+}

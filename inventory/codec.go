@@ -3,7 +3,6 @@ package inventory
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,11 +122,20 @@ func pack(v any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
+	compressed, err := compress(text)
+	return base64.StdEncoding.EncodeToString(compressed), err
+}
+
+func compress(plain []byte) ([]byte, error) {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return "", fmt.Errorf("compress: %w", err)
+		return nil, fmt.Errorf("compress: %w", err)
 	}
-	return base64.StdEncoding.EncodeToString(w.EncodeAll(text, nil)), errors.Join(w.Close())
+	compressed := w.EncodeAll(plain, nil)
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	return compressed, nil
 }
 
 // maxUnpacked bounds what a ConfigMap of at most 1 MiB may unpack to.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -81,13 +80,8 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the bundle: %w", err)
 	}
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return nil, "", fmt.Errorf("compress the bundle: %w", err)
-	}
-	packed = w.EncodeAll(text, nil)
-	if err := w.Close(); err != nil {
-		return nil, "", fmt.Errorf("compress the bundle: %w", err)
+	if packed, err = compress(text); err != nil {
+		return nil, "", err
 	}
 	return packed, checksum(packed), nil
 }

@@ -9,10 +9,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"brine/bundle"
 )
@@ -96,8 +96,8 @@ func (inv *Inventory) Selector() string { return PartOf + "=" + inv.ApplySetID()
 
 // SetOwner puts the ownership metadata of a member on an object.
 func (inv *Inventory) SetOwner(u *unstructured.Unstructured) {
-	u.SetAnnotations(with(u.GetAnnotations(), OwningInventory, inv.ID))
-	u.SetLabels(with(u.GetLabels(), PartOf, inv.ApplySetID()))
+	u.SetAnnotations(labels.Merge(u.GetAnnotations(), labels.Set{OwningInventory: inv.ID}))
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{PartOf: inv.ApplySetID()}))
 }
 
 // ClearOwner is the metadata of a merge patch that takes the inventory's
@@ -115,13 +115,4 @@ func (inv *Inventory) ClearOwner(live *unstructured.Unstructured) map[string]any
 	}
 	metadata["uid"] = live.GetUID()
 	return metadata
-}
-
-func with(m map[string]string, key, value string) map[string]string {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
 }

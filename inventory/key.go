@@ -52,13 +52,10 @@ func DecodeKey(namespace, name string, live *unstructured.Unstructured) (*Key, e
 
 // Encode is the Secret that keeps the key of the inventory with the ID.
 func (k *Key) Encode(inventoryID string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
+	u := bundle.V1(k.ID(), map[string]any{
 		"type": keyType, "immutable": true,
 		"data": map[string]any{keyField: base64.StdEncoding.EncodeToString(k.secret)},
-	}}
-	u.SetGroupVersionKind(bundle.SecretKind.WithVersion("v1"))
-	u.SetNamespace(k.namespace)
-	u.SetName(k.name)
+	})
 	u.SetLabels(map[string]string{AuxiliaryLabel: inventoryID})
 	return u
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
@@ -77,8 +78,7 @@ func ask(ctx context.Context, c *cluster.Client, r Right) (bool, error) {
 			attributes[key] = value
 		}
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resourceAttributes": attributes}}}
-	u.SetGroupVersionKind(reviews.GVK)
+	u := bundle.V1(bundle.ID{GroupKind: reviews.GVK.GroupKind()}, map[string]any{"spec": map[string]any{"resourceAttributes": attributes}})
 	answer, err := c.Create(ctx, reviews, u, cluster.Write{})
 	if err != nil {
 		return false, err

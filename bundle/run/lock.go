@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -48,12 +47,10 @@ func (r *run) release() {
 
 // makeNamespace makes the inventory's namespace.
 func (r *run) makeNamespace(ctx context.Context) error {
-	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(r.Inventory.Namespace)
+	id := r.ownNamespace()
+	namespace := bundle.V1(id, map[string]any{})
 	for _, o := range r.bundle.Objects {
-		if o.ID.GroupKind == bundle.NamespaceKind && o.ID.Name == r.Inventory.Namespace {
+		if o.ID == id {
 			namespace = o.Content.DeepCopy()
 			// There is no inventory where there is no namespace.
 			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).SetOwner(namespace)
@@ -63,7 +60,6 @@ func (r *run) makeNamespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
-	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
 	if body, err = write.Precondition(body, nil); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/inventory"
@@ -62,25 +63,14 @@ func (inv *Inventory) namespaces() []string {
 
 // setParent makes the inventory object what cli-utils and kubectl expect of it.
 func (inv *Inventory) setParent(u *unstructured.Unstructured) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[inventory.Label] = inv.ID
-	labels[parentID] = inv.ApplySetID()
-	u.SetLabels(labels)
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{inventory.Label: inv.ID, parentID: inv.ApplySetID()}))
 
 	kinds := inv.Kinds()
 	names := make([]string, len(kinds))
 	for i, gk := range kinds {
 		names[i] = gk.String()
 	}
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[tooling] = "brine/" + inv.version
-	annotations[containedKinds] = strings.Join(names, ",")
+	annotations := labels.Merge(u.GetAnnotations(), labels.Set{tooling: "brine/" + inv.version, containedKinds: strings.Join(names, ",")})
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
 	}

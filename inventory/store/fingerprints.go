@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
 	"brine/inventory"
 )
 
@@ -26,30 +25,21 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, fingerprints map[bun
 	inv.fingerprints = nil
 	for n, packed := range chunks {
 		name := inventory.FingerprintsName(inv.Name, n+1)
-		u := inv.auxiliary(name, inventory.FingerprintsLabel, fingerprintsKey, packed)
-		at := slices.IndexFunc(old, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+		current := ""
+		u, at := inv.auxiliary(old, name, inventory.FingerprintsLabel, fingerprintsKey, packed)
 		if at >= 0 {
-			current, _, _ := unstructured.NestedString(old[at].Object, "binaryData", fingerprintsKey)
-			if current == packed {
-				inv.fingerprints, old = append(inv.fingerprints, old[at]), slices.Delete(old, at, at+1)
-				continue
-			}
-			u = old[at].DeepCopy()
-			u.Object["binaryData"] = map[string]any{fingerprintsKey: packed}
-			u, err = inv.client.Update(ctx, cluster.ConfigMaps, u)
+			current, _, _ = unstructured.NestedString(old[at].Object, "binaryData", fingerprintsKey)
 			old = slices.Delete(old, at, at+1)
-		} else {
-			u, err = inv.client.Create(ctx, cluster.ConfigMaps, u, cluster.Write{})
 		}
-		if err != nil {
-			return inv.failed("fingerprints", err)
+		if current != packed {
+			if u, err = inv.put(ctx, u); err != nil {
+				return inv.failed("fingerprints", err)
+			}
 		}
 		inv.fingerprints = append(inv.fingerprints, u)
 	}
-	for _, u := range old {
-		if err := inv.remove(ctx, u); err != nil {
-			return inv.failed("fingerprints", err)
-		}
+	if err := inv.remove(ctx, old); err != nil {
+		return err
 	}
 	inv.Fingerprints = fingerprints
 	return nil

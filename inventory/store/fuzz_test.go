@@ -30,9 +30,13 @@ func FuzzMembers(f *testing.F) {
 		object := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: status}}}
 		object.SetLabels(map[string]string{inventory.Label: inv.ID})
 		object.SetAnnotations(map[string]string{overflowParts: parts, containedKinds: parts, moreNamespaces: parts, tooling: "brine/v1"})
+		made := func(name, label, key, packed string) *unstructured.Unstructured {
+			u, _ := inv.auxiliary(nil, name, label, key, packed)
+			return u
+		}
 		auxiliary := []unstructured.Unstructured{
-			*inv.auxiliary("inv-overflow-1", inventory.OverflowLabel, membersKey, packed), *inv.auxiliary("inv-overflow-2", inventory.OverflowLabel, membersKey, overflow), // not even base64
-			*inv.auxiliary("inv-fingerprints-1", inventory.FingerprintsLabel, fingerprintsKey, packed),
+			*made("inv-overflow-1", inventory.OverflowLabel, membersKey, packed), *made("inv-overflow-2", inventory.OverflowLabel, membersKey, overflow), // not even base64
+			*made("inv-fingerprints-1", inventory.FingerprintsLabel, fingerprintsKey, packed),
 		}
 		if err := inv.decode(object, auxiliary); err != nil {
 			return

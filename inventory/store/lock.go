@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,16 +125,9 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 
 // waiting says who holds the lock, and until when it can be waited for.
 func (l *Lock) waiting(now, until time.Time) string {
-	until = later(until, now.Add(min(l.duration, durationOf(l.lease))))
+	until = slices.MaxFunc([]time.Time{until, now.Add(min(l.duration, durationOf(l.lease)))}, time.Time.Compare)
 	return fmt.Sprintf("inventory lock %s is held by %s: waiting to see whether that run is still alive, until %s at the latest",
 		bundle.Name(l.id), heldBy(l.lease), until.Format(time.TimeOnly))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // locked says who holds the lock, and what to do about it.
@@ -189,10 +183,7 @@ func (l *Lock) take(ctx context.Context) error {
 	var lease *unstructured.Unstructured
 	var err error
 	if l.lease == nil {
-		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetGroupVersionKind(bundle.LeaseKind.WithVersion("v1"))
-		u.SetNamespace(l.id.Namespace)
-		u.SetName(l.id.Name)
+		u := bundle.V1(l.id, map[string]any{})
 		l.fill(u)
 		lease, err = l.client.Create(ctx, cluster.Leases, u, cluster.Write{})
 	} else {

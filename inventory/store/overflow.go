@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"brine/bundle/remedy"
 	"brine/inventory"
@@ -39,18 +40,8 @@ var ErrDamaged = errors.New("the inventory is damaged")
 
 // label writes to a ConfigMap which generation it is, and of which inventory.
 func (p part) label(u *unstructured.Unstructured, id string) {
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[overflowGeneration] = strconv.FormatInt(p.Generation, 10)
-	u.SetAnnotations(annotations)
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[inventory.AuxiliaryLabel], labels[inventory.OverflowLabel] = id, id
-	u.SetLabels(labels)
+	u.SetAnnotations(labels.Merge(u.GetAnnotations(), labels.Set{overflowGeneration: strconv.FormatInt(p.Generation, 10)}))
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{inventory.AuxiliaryLabel: id, inventory.OverflowLabel: id}))
 }
 
 func generationOf(u *unstructured.Unstructured) int64 {

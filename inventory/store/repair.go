@@ -61,10 +61,5 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 	if !complete {
 		return nil
 	}
-	for _, u := range gone {
-		if err := inv.remove(ctx, u); err != nil {
-			return inv.failed("delete ConfigMap "+u.GetName(), err)
-		}
-	}
-	return nil
+	return inv.remove(ctx, gone)
 }

@@ -89,14 +89,8 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 	if i == 0 {
 		data[revisionSum] = base64.StdEncoding.EncodeToString([]byte(sum))
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"type":      "brine.dev/revision",
-		"immutable": false,
-		"data":      data,
-	}}
-	u.SetGroupVersionKind(bundle.SecretKind.WithVersion("v1"))
-	u.SetNamespace(inv.Namespace)
-	u.SetName(inventory.RevisionName(inv.Name, r.Number, i))
+	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, r.Number, i), GroupKind: bundle.SecretKind}
+	u := bundle.V1(id, map[string]any{"type": "brine.dev/revision", "immutable": false, "data": data})
 	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, inventory.RevisionLabel: strconv.Itoa(r.Number)})
 	if i == 0 {
 		info, err := json.Marshal(r)
@@ -109,8 +103,7 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	// Server-u apply, because a part of a run that was cut short may be there.
-	id := bundle.ID{Namespace: inv.Namespace, Name: u.GetName(), GroupKind: bundle.SecretKind}
+	// Server-side apply, because a part of a run that was cut short may be there.
 	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
 		return fmt.Errorf("Secret %s/%s: %w", inv.Namespace, u.GetName(), err) //nolint:staticcheck // a kind
 	}

@@ -128,12 +128,7 @@ func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
 	if err := inv.writeObject(ctx, dirty[inv.Name]); err != nil {
 		return inv.failed("ConfigMap", err)
 	}
-	for _, u := range empty {
-		if err := inv.remove(ctx, u); err != nil {
-			return inv.failed("overflow ConfigMap "+u.GetName(), err)
-		}
-	}
-	return nil
+	return inv.remove(ctx, empty)
 }
 
 func (inv *Inventory) failed(what string, err error) error {
@@ -146,13 +141,10 @@ func (inv *Inventory) failed(what string, err error) error {
 // writeObject writes the inventory object if its members changed, or what it says of the
 // kinds and namespaces of all.
 func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object := bundle.V1(configMapID(inv.Namespace, inv.Name), map[string]any{})
 	if inv.object != nil {
 		object = inv.object.DeepCopy()
 	}
-	object.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
-	object.SetNamespace(inv.Namespace)
-	object.SetName(inv.Name)
 	inv.setParent(object)
 	if !dirty && inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations()) {
 		return nil
@@ -208,12 +200,7 @@ func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
 		return err
 	}
 	now := part{Generation: max(inv.held[name].Generation, inv.lost[name].Generation) + 1, Members: len(members)}
-	at := slices.IndexFunc(inv.overflow, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
-	u := inv.auxiliary(name, inventory.OverflowLabel, membersKey, packed)
-	if at >= 0 {
-		u = inv.overflow[at].DeepCopy()
-		u.Object["binaryData"] = map[string]any{membersKey: packed}
-	}
+	u, at := inv.auxiliary(inv.overflow, name, inventory.OverflowLabel, membersKey, packed)
 	now.label(u, inv.ID)
 	if u, err = inv.put(ctx, u); err != nil {
 		return err
@@ -227,19 +214,29 @@ func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {
 	return nil
 }
 
-// auxiliary is a new auxiliary ConfigMap.
-func (inv *Inventory) auxiliary(name, label, key, packed string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"binaryData": map[string]any{key: packed}}}
-	u.SetGroupVersionKind(bundle.ConfigMapKind.WithVersion("v1"))
-	u.SetNamespace(inv.Namespace)
-	u.SetName(name)
+// auxiliary is an auxiliary ConfigMap with new data: the one of the name, which is
+// known[at], or, where at is -1, a new one.
+func (inv *Inventory) auxiliary(known []*unstructured.Unstructured, name, label, key, packed string) (u *unstructured.Unstructured, at int) {
+	data := map[string]any{key: packed}
+	at = slices.IndexFunc(known, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+	if at >= 0 {
+		u = known[at].DeepCopy()
+		u.Object["binaryData"] = data
+		return u, at
+	}
+	u = bundle.V1(configMapID(inv.Namespace, name), map[string]any{"binaryData": data})
 	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, label: inv.ID})
-	return u
+	return u, at
 }
 
-func (inv *Inventory) remove(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := inv.client.Delete(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()})
-	return err
+// remove deletes auxiliary ConfigMaps.
+func (inv *Inventory) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()}); err != nil {
+			return inv.failed("delete ConfigMap "+u.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // Delete removes the inventory itself, when it has no members left: the history
@@ -251,10 +248,8 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 	if err := inv.DeleteHistory(ctx); err != nil {
 		return inv.failed("delete the history", err)
 	}
-	for _, u := range inv.fingerprints {
-		if err := inv.remove(ctx, u); err != nil {
-			return inv.failed("delete ConfigMap "+u.GetName(), err)
-		}
+	if err := inv.remove(ctx, inv.fingerprints); err != nil {
+		return err
 	}
 	if inv.object != nil {
 		// Bound to the version that was read: whoever wrote it since added members.
@@ -263,10 +258,8 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 			return inv.failed("delete ConfigMap", err)
 		}
 	}
-	for _, u := range inv.overflow {
-		if err := inv.remove(ctx, u); err != nil {
-			return inv.failed("delete ConfigMap "+u.GetName(), err)
-		}
+	if err := inv.remove(ctx, inv.overflow); err != nil {
+		return err
 	}
 	inv.object, inv.overflow, inv.fingerprints = nil, nil, nil
 	return nil
