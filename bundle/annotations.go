@@ -39,6 +39,10 @@ const (
 	DigestOf = Prefix + "digest-of"
 	Digest   = Prefix + "digest"
 
+	// IgnoreFields are JSON pointers, separated by commas, to fields that are sent
+	// when the object is created, and left to others afterwards.
+	IgnoreFields = Prefix + "ignore-fields"
+
 	// Prefix is that of brine's own annotations.
 	Prefix = "brine.dev/"
 )

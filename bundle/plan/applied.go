@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
 	"brine/bundle"
@@ -32,7 +33,10 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Desired: DesiredHash(body)}
+	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Ignored: in.ignored[o.ID]}
+	if s.Desired, err = s.desiredHash(content.Object); err != nil {
+		return nil, err
+	}
 	if redact.Holds(o.Content) {
 		s.key, s.hashless = in.Inventory.Key, in.Inventory.Key == nil
 	}
@@ -116,12 +120,29 @@ func (in *Input) mayRecreate(gk schema.GroupKind) bool {
 }
 
 // Changed says whether the stored object differs from the live one, or we own
-// other fields of it than before.
-func Changed(live, stored *unstructured.Unstructured) bool {
+// other fields of it than before, besides those that are left to others.
+func (s *Step) Changed(live, stored *unstructured.Unstructured) bool {
 	if !diff.Equal(live, stored) {
 		return true
 	}
-	before, _ := liveHash(live)
-	after, _ := liveHash(stored)
+	before, _ := s.liveHash(live)
+	after, _ := s.liveHash(stored)
 	return before != after
+}
+
+// Send is body as it is sent to an object that is live: without the fields that
+// are left to others.
+func (s *Step) Send(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+	if len(s.Ignored) == 0 || live == nil {
+		return body, nil
+	}
+	wanted := map[string]any{}
+	if err := utiljson.Unmarshal(body, &wanted); err != nil {
+		return nil, fmt.Errorf("decode what is to be applied: %w", err)
+	}
+	text, err := json.Marshal(s.Ignored.Sent(wanted, live))
+	if err != nil {
+		return nil, fmt.Errorf("encode what is to be applied: %w", err)
+	}
+	return text, nil
 }

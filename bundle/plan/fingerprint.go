@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"brine/bundle"
+	"brine/bundle/fields"
 	"brine/inventory"
 )
 
@@ -20,6 +20,19 @@ import (
 func DesiredHash(body []byte) string {
 	sum := sha256.Sum256(body)
 	return short(sum[:])
+}
+
+// desiredHash is the hash of an object without the fields that are left to
+// others: body is already encoded where there are none.
+func (s *Step) desiredHash(content map[string]any) (string, error) {
+	if len(s.Ignored) == 0 {
+		return DesiredHash(s.Body), nil
+	}
+	text, err := json.Marshal(s.Ignored.Without(content))
+	if err != nil {
+		return "", fmt.Errorf("encode: %w", err)
+	}
+	return DesiredHash(text), nil
 }
 
 // short is enough of a hash for a cache that nobody attacks: 128 bits.
@@ -31,7 +44,7 @@ func short(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum[
 // where what is sent depends on more than the bundle. The hashes of what a Secret
 // holds are keyed.
 func (s *Step) Fingerprint(live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
-	hash, ok := liveHash(live)
+	hash, ok := s.liveHash(live)
 	if !ok || s.hashless {
 		return inventory.Fingerprint{}, false
 	}
@@ -47,18 +60,29 @@ func (s *Step) Fingerprint(live *unstructured.Unstructured) (inventory.Fingerpri
 // defaulting and normalisation cannot fool it; a field that another manager
 // took, or a value that anybody changed, changes the hash. So does a manager
 // that came to share a field: the server may call that a conflict, if the
-// bundle writes a value otherwise than it is stored (cpu: 1000m).
-func liveHash(live *unstructured.Unstructured) (string, bool) {
-	ours, others := managed(live)
-	fields, ok := ours["fieldsV1"].(map[string]any)
+// bundle writes a value otherwise than it is stored (cpu: 1000m). Fields that are
+// left to others do not count.
+func (s *Step) liveHash(live *unstructured.Unstructured) (string, bool) {
+	ours, others := fields.Managed(live)
+	owned, ok := ours["fieldsV1"].(map[string]any)
 	if !ok {
 		return "", false
 	}
+	content := any(live.Object)
+	if len(s.Ignored) > 0 {
+		wanted := s.Object.Content.Object
+		for i, other := range others {
+			others[i], _ = s.Ignored.Trim(other, live.Object, wanted)
+		}
+		if owned, content = s.Ignored.Trim(owned, live.Object, wanted); len(owned) == 0 {
+			content = nil // no owner of all, but of nothing
+		}
+	}
 	text := fmt.Appendf(nil, "%v\n", ours["apiVersion"])
-	text = appendFields(text, fields, live.Object)
+	text = appendFields(text, owned, content)
 	var shared []string
 	for _, other := range others {
-		if both := sharedFields(fields, other); both != "" {
+		if both := sharedFields(owned, other); both != "" {
 			shared = append(shared, both)
 		}
 	}
@@ -68,22 +92,6 @@ func liveHash(live *unstructured.Unstructured) (string, bool) {
 	}
 	sum := sha256.Sum256(text)
 	return short(sum[:]), true
-}
-
-// managed are our entry in managedFields and the fields of the others', read
-// without the copy that unstructured.NestedSlice makes.
-func managed(live *unstructured.Unstructured) (ours map[string]any, others []map[string]any) {
-	metadata, _ := live.Object["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		if entry["manager"] == bundle.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
-			ours = entry
-		} else if fields, ok := entry["fieldsV1"].(map[string]any); ok {
-			others = append(others, fields)
-		}
-	}
-	return ours, others
 }
 
 // sharedFields are the fields that two entries of managedFields share.

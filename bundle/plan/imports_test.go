@@ -13,7 +13,7 @@ import (
 // whose loader of kubectl's files brine does not call. No line of brine's here
 // can call either.
 func TestImports(t *testing.T) {
-	ours := []string{"brine/bundle", "brine/bundle/diff", "brine/bundle/order", "brine/bundle/redact", "brine/bundle/remedy", "brine/inventory", "brine/bundle/plan"}
+	ours := []string{"brine/bundle", "brine/bundle/diff", "brine/bundle/fields", "brine/bundle/order", "brine/bundle/redact", "brine/bundle/remedy", "brine/inventory", "brine/bundle/plan"}
 	theirs := []string{
 		"k8s.io/apimachinery", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/kustomize/kyaml", "sigs.k8s.io/cli-utils/pkg/object",
 		"github.com/klauspost/compress", "github.com/aymanbagabas/go-udiff", "golang.org/x/sync",

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/fields"
 	"brine/bundle/order"
 	"brine/bundle/remedy"
 	"brine/inventory"
@@ -31,6 +32,8 @@ type Options struct {
 	VerifyFull bool
 	// TakeOverFrom are the field managers whose fields brine takes over.
 	TakeOverFrom []string
+	// IgnoreFields are rules about fields that are left to others.
+	IgnoreFields []fields.Rule
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -49,6 +52,8 @@ type Input struct {
 	// not changed, and are reported elsewhere.
 	Invalid map[bundle.ID]bool
 	Options Options
+
+	ignored map[bundle.ID]fields.Pointers
 }
 
 // Need is an edge of the plan: Step has to be applied or ready (or, between
@@ -82,6 +87,8 @@ type Step struct {
 	// has none that may be kept.
 	key      *inventory.Key
 	hashless bool
+	// Ignored are the fields that are left to others once the object exists.
+	Ignored fields.Pointers
 	// Recreate: may be deleted and created anew.
 	Recreate bool
 	// Blocked says why an object of the bundle cannot be applied (policy).
@@ -121,6 +128,10 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	var problems []bundle.Problem
 	if problem := Emptied(len(in.Graph.Objects), in.Absent, in.Inventory, in.Options); problem != nil {
 		return nil, []bundle.Problem{*problem}
+	}
+	in.ignored = fields.Of(in.Graph.Objects, in.Options.IgnoreFields)
+	if note := fields.Summary(fields.Left(in.Graph.Objects, in.Options.IgnoreFields)); note != "" {
+		p.Warnings = append(p.Warnings, note)
 	}
 	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
 	priority := in.Graph.CriticalPath()

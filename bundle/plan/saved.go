@@ -172,12 +172,12 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 	case s.UID != now.UID:
 		return "was deleted and recreated since the plan was made"
 	case s.Action != now.Action:
-		return fmt.Sprintf("the plan says %s, and now it would be %s%s", s.Action, now.Action, fields(now.Changes))
+		return fmt.Sprintf("the plan says %s, and now it would be %s%s", s.Action, now.Action, paths(now.Changes))
 	case s.Kind == "Secret" && s.Group == "" && s.Action != Unchanged && s.ResourceVersion != now.ResourceVersion:
 		return fmt.Sprintf("has changed since the plan was made: version %s then, %s now", s.ResourceVersion, now.ResourceVersion)
 	}
 	if differ := differing(s.Changes, now.Changes); len(differ) > 0 {
-		return "would change in another way than the plan says" + fields(differ)
+		return "would change in another way than the plan says" + paths(differ)
 	}
 	return ""
 }
@@ -210,7 +210,7 @@ func differing(a, b []diff.Change) []diff.Change {
 	return differ
 }
 
-func fields(changes []diff.Change) string {
+func paths(changes []diff.Change) string {
 	var paths []string
 	for _, c := range changes {
 		if !slices.Contains(paths, c.Path) {

@@ -144,7 +144,7 @@ func (p *previewer) accepted(s *plan.Step, body write.Body, o write.Outcome) Res
 	if s.Live == nil {
 		return r
 	}
-	if s.Action == plan.Configured && !plan.Changed(s.Live, o.Stored) {
+	if s.Action == plan.Configured && !s.Changed(s.Live, o.Stored) {
 		r.Action = plan.Unchanged
 	}
 	if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {

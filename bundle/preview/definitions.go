@@ -60,7 +60,11 @@ func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
 // of conflicts, and of fields that change hands.
 func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) Result {
 	sent := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body.JSON, &sent.Object); err != nil {
+	text, err := s.Send(body.JSON, s.Live)
+	if err != nil {
+		return Result{Action: plan.Failed, Err: err}
+	}
+	if err := json.Unmarshal(text, &sent.Object); err != nil {
 		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
 	}
 	stored, problems, _ := p.CRDs.Check(ctx, s.Object, sent, s.Live, true)
@@ -87,7 +91,7 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 		case len(cluster.FieldConflicts(o.Err)) > 0:
 			return Result{Action: plan.Failed, Verified: byServer, Err: write.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
-			changed = changed || plan.Changed(s.Live, o.Stored)
+			changed = changed || s.Changed(s.Live, o.Stored)
 			if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {
 				r.Reason = "takes " + strings.Join(lost, "; ")
 			}

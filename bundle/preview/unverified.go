@@ -51,6 +51,10 @@ func names(text, name string) bool {
 func (p *previewer) guess(s *plan.Step, body []byte, why string) Result {
 	r := Result{Action: s.Action, Reason: s.Reason, Verified: Unverified + why}
 	sent := &unstructured.Unstructured{}
+	body, err := s.Send(body, s.Live)
+	if err != nil {
+		return Result{Action: plan.Failed, Err: err}
+	}
 	if err := json.Unmarshal(body, &sent.Object); err != nil {
 		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
 	}

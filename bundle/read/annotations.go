@@ -13,7 +13,7 @@ import (
 
 // allowed are the values of the annotations that have a fixed set of them. The
 // others are checked by the package that uses them: order (references), ready
-// (CEL, durations) and FillDigests.
+// (CEL, durations), fields (pointers) and FillDigests.
 var allowed = map[string][]string{
 	bundle.LifecycleDeletion: {"detach"},
 	bundle.LifecycleMutation: {"ignore"},
@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 }
 
 // known are brine's own annotations that users write.
-var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
+var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
 
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations

@@ -57,7 +57,11 @@ func (r *run) conform(ctx context.Context, p *plan.Plan) (skipped bool, err erro
 			continue // the server knows better
 		}
 		group.Go(func() error {
-			_, found[i], _ = crds.Check(ctx, s.Object, s.Object.Content, s.Live, true)
+			content := s.Object.Content
+			if s.Live != nil {
+				content = &unstructured.Unstructured{Object: s.Ignored.Sent(content.Object, s.Live)}
+			}
+			_, found[i], _ = crds.Check(ctx, s.Object, content, s.Live, true)
 			return nil
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"brine/bundle"
+	"brine/bundle/fields"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/preview"
@@ -40,7 +41,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	c.Graph, c.Problems = g, append(c.Problems, wrong...)
 	for _, o := range b.Objects {
 		_, wrong := ready.Compile(o)
-		c.Problems = append(c.Problems, wrong...)
+		c.Problems = append(append(c.Problems, wrong...), fields.Check(o)...)
 	}
 	crds, faults := validate.Compile(b.Objects)
 	found, warnings, err := validate.Offline(b.Objects, validate.Options{KubernetesVersion: kubernetesVersion, CRDs: crds})
@@ -48,6 +49,9 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 		return nil, err
 	}
 	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
+	for _, left := range fields.Left(b.Objects, nil) {
+		warnings = append(warnings, left.Problem())
+	}
 	b.WarnOnce(warnings)
 	var s report.Secrets
 	s.Bundle(b.Objects)

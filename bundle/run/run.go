@@ -17,6 +17,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/fields"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/preview"
@@ -275,7 +276,7 @@ func (r *run) order() (target, error) {
 	t := target{graph: g, rules: map[bundle.ID]*ready.Rules{}}
 	for _, o := range r.bundle.Objects {
 		rules, wrong := ready.Compile(o)
-		problems = append(problems, wrong...)
+		problems = append(append(problems, wrong...), fields.Check(o)...)
 		if rules != nil {
 			t.rules[o.ID] = rules
 		}

@@ -79,6 +79,15 @@ type target struct {
 	place    surrogate.Place
 }
 
+// sent is the body as it is sent to an object that is live: a copy in another
+// place is always a new one.
+func (t *target) sent(live *unstructured.Unstructured) ([]byte, error) {
+	if t.elsewhere() {
+		return t.body, nil
+	}
+	return t.step.Send(t.body, live)
+}
+
 // elsewhere says whether a dry run cannot take place where the object belongs.
 func (t *target) elsewhere() bool {
 	return t.place.Namespace != t.step.ID.Namespace || t.place.Name != t.step.ID.Name
@@ -118,7 +127,7 @@ func (w *Writer) create(ctx context.Context, t *target) Outcome {
 // certain that no server does.
 func (w *Writer) send(ctx context.Context, t *target, body []byte) (stored *unstructured.Unstructured, warnings []string, err error) {
 	if w.Mode == DryRun {
-		return w.try(ctx, t)
+		return w.try(ctx, t, body)
 	}
 	options := cluster.Write{Exact: true, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
 	request := func() (err error) {
@@ -135,9 +144,9 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte) (stored *unst
 
 // try dry-runs an apply in its place, and returns the object as it would be where
 // it belongs.
-func (w *Writer) try(ctx context.Context, t *target) (*unstructured.Unstructured, []string, error) {
-	id, body, sent := t.step.ID, t.body, &unstructured.Unstructured{}
-	if err := json.Unmarshal(t.body, &sent.Object); err != nil {
+func (w *Writer) try(ctx context.Context, t *target, body []byte) (*unstructured.Unstructured, []string, error) {
+	id, sent := t.step.ID, &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &sent.Object); err != nil {
 		return nil, nil, fmt.Errorf("decode what is to be applied: %w", err)
 	}
 	if t.elsewhere() || id.GroupKind == bundle.PodKind {

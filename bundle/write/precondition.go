@@ -97,14 +97,15 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 		}
 		live = current
 	}
-	body := t.body
+	body, err := t.sent(live)
+	if err != nil {
+		return result, err
+	}
 	if w.Mode == Persist {
-		var err error
-		if body, err = Precondition(t.body, live); err != nil {
+		if body, err = Precondition(body, live); err != nil {
 			return result, err
 		}
 	}
-	var err error
 	result.stored, result.warnings, err = w.send(ctx, t, body)
 	return result, err
 }
@@ -143,7 +144,7 @@ func actionOf(s *plan.Step, w written, inventoryID string) (plan.Action, *unstru
 	switch {
 	case before == nil, s.Live == nil && s.Action == plan.Created && plan.Owned(before, inventoryID):
 		return plan.Created, nil // also where the answer to our own creation was lost
-	case w.stored != nil && !plan.Changed(before, w.stored):
+	case w.stored != nil && !s.Changed(before, w.stored):
 		return plan.Unchanged, before
 	}
 	return plan.Configured, before

@@ -48,8 +48,12 @@ func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Uns
 func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, moved *unstructured.Unstructured) (written, error) {
 	result.reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
 	result.update = true
+	body, err := t.sent(moved)
+	if err != nil {
+		return result, err
+	}
 	sent := &unstructured.Unstructured{}
-	if err := json.Unmarshal(t.body, &sent.Object); err != nil {
+	if err := json.Unmarshal(body, &sent.Object); err != nil {
 		return result, fmt.Errorf("decode what is to be applied: %w", err)
 	}
 	gv := t.step.GVK.GroupVersion()
