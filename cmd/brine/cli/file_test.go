@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,19 +11,6 @@ import (
 
 	"brine/bundle/report"
 )
-
-// withoutCluster runs a command that needs no cluster; in is its standard input.
-func withoutCluster(ctx context.Context, t *testing.T, in io.Reader, args ...string) outcome {
-	t.Helper()
-	var out, err bytes.Buffer
-	s := outcome{exit: Run(ctx, Streams{In: in, Out: &out, Err: &err}, args)}
-	s.stdout, s.stderr = out.String(), err.String()
-	var result report.Result
-	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
-		s.result = &result
-	}
-	return s
-}
 
 const plainConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: value}\n"
 
@@ -40,7 +25,7 @@ func writeTo(t *testing.T, path, text string) string {
 func TestReportIsPrivateAndComplete(t *testing.T) {
 	bundle := writeTo(t, filepath.Join(t.TempDir(), "a.yaml"), plainConfigMap)
 	write := func(path string) outcome {
-		return withoutCluster(t.Context(), t, nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
+		return runLine(t.Context(), nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
 	}
 	for _, before := range []string{"", "older"} {
 		folder := t.TempDir()
@@ -71,9 +56,6 @@ func TestReportIsPrivateAndComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(path).want(t, report.ExitBadBundle).prints(t, "--report")
-		if err := writeFile(path, func(io.Writer) error { return nil }); err == nil {
-			t.Errorf("a %s that came meanwhile is written to", name)
-		}
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "mine" {
 		t.Errorf("what the link leads to is now %q (%v)", text, err)
@@ -104,7 +86,7 @@ func TestReadingEndsWithASignal(t *testing.T) {
 			if command == "apply" || command == "preview" {
 				args = append(args, "-o=json", "--server=https://127.0.0.1:1")
 			}
-			got := withoutCluster(ctx, t, silent, args...).want(t, report.ExitTerminated)
+			got := runLine(ctx, silent, args...).want(t, report.ExitTerminated)
 			if (command == "apply" || command == "preview") && (got.result == nil || got.result.Interrupted != "SIGTERM") {
 				t.Errorf("%s -f %s prints no result that says SIGTERM:\n%s", command, file, got.stdout)
 			}
@@ -113,27 +95,6 @@ func TestReadingEndsWithASignal(t *testing.T) {
 	}
 	silent, w := io.Pipe()
 	defer w.Close()
-	withoutCluster(t.Context(), t, silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
+	runLine(t.Context(), silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
 		want(t, report.ExitBadBundle).prints(t, "time ran out after 100ms")
-}
-
-func TestFoldersHoldRegularFiles(t *testing.T) {
-	folder := t.TempDir()
-	elsewhere := writeTo(t, filepath.Join(t.TempDir(), "elsewhere"), plainConfigMap)
-	if err := os.Symlink(elsewhere, filepath.Join(folder, "link.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, 0)
-	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", folder).want(t, report.ExitBadBundle).prints(t, "fifo.yaml", "not a regular file")
-}
-
-func TestFileThatIsTooLarge(t *testing.T) {
-	path := writeTo(t, filepath.Join(t.TempDir(), "large.yaml"), plainConfigMap)
-	if err := os.Truncate(path, 1<<40); err != nil {
-		t.Skip(err) // it takes no room, where files may have holes
-	}
-	withoutCluster(t.Context(), t, nil, "check", "-f", path).want(t, report.ExitBadBundle).prints(t, "large.yaml", "larger than 256 MiB")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,11 @@ import (
 	"brine/bundle/report"
 )
 
-func TestMain(m *testing.M) {
+func TestMain(m *testing.M) { runTests(m) }
+
+// runTests runs the tests of a package, and exits: what TestMain of each
+// package with end-to-end tests calls.
+func runTests(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	cache, err := os.MkdirTemp("", "brine-test-cache-*") // and not in the home of whoever tests
 	if err == nil {
@@ -60,14 +65,24 @@ func brine(t testing.TB, kubeconfig string, args ...string) outcome {
 	return brineWith(t.Context(), t, kubeconfig, args...)
 }
 
+// brineWith is brine with a context, which a test ends as a signal does.
 func brineWith(ctx context.Context, t testing.TB, kubeconfig string, args ...string) outcome {
 	t.Helper()
 	args = append(slices.Clone(args), "--kubeconfig", kubeconfig)
 	if !slices.ContainsFunc(args, func(a string) bool { return a == "-o" || strings.HasPrefix(a, "--output") }) {
 		args = append(args, "-o", "json")
 	}
+	return runLine(ctx, nil, args...)
+}
+
+// runLine runs a command line as it is, with a standard input. The result is
+// parsed where there is one.
+func runLine(ctx context.Context, in io.Reader, args ...string) outcome {
+	if in == nil {
+		in = strings.NewReader("")
+	}
 	var out, err bytes.Buffer
-	code := Run(ctx, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, args)
+	code := Run(ctx, Streams{In: in, Out: &out, Err: &err}, args)
 	s := outcome{exit: code, stdout: out.String(), stderr: err.String()}
 	var result report.Result
 	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
@@ -97,6 +112,7 @@ func (s outcome) prints(t testing.TB, words ...string) outcome {
 	return s
 }
 
+// clip is the beginning of a long text.
 func clip(text string) string { return text[:min(len(text), 8000)] }
 
 // object is the result of one object, named "Kind name", whatever its
@@ -182,23 +198,26 @@ func (s *fixture) file(text string) string {
 	return path
 }
 
-// apply, preview and destroy run on the fixture's inventory, for a minute at
-// most unless the flags say another time.
+// apply runs brine apply on the fixture's inventory, for a minute at most unless
+// the flags say another time.
 func (s *fixture) apply(text string, flags ...string) outcome {
 	s.Helper()
 	return s.run("apply", append([]string{"-f", s.file(text)}, flags...))
 }
 
+// preview runs brine preview, as apply does.
 func (s *fixture) preview(text string, flags ...string) outcome {
 	s.Helper()
 	return s.run("preview", append([]string{"-f", s.file(text)}, flags...))
 }
 
+// destroy runs brine destroy, as apply does.
 func (s *fixture) destroy(flags ...string) outcome {
 	s.Helper()
 	return s.run("destroy", flags)
 }
 
+// run runs a command on the fixture's inventory.
 func (s *fixture) run(command string, flags []string) outcome {
 	s.Helper()
 	args := append([]string{command, "--inventory", s.inventory, "--timeout=60s", "--namespace", s.ns}, flags...)
@@ -255,8 +274,7 @@ func (s *fixture) live(resource, namespace, name string) *unstructured.Unstructu
 	return u
 }
 
-// exists and missing fail the test when the object of the fixture's namespace
-// is not there, or is.
+// exists fails the test unless these objects of the fixture's namespace exist.
 func (s *fixture) exists(resource string, names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -266,6 +284,7 @@ func (s *fixture) exists(resource string, names ...string) {
 	}
 }
 
+// missing fails the test if one of these objects of the fixture's namespace exists.
 func (s *fixture) missing(resource string, names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -300,7 +319,7 @@ func (s *fixture) create(resource, text string) *unstructured.Unstructured {
 	return created
 }
 
-// gone deletes a cluster-scoped object when the test is over.
+// goneAfter deletes a cluster-scoped object when the test is over.
 func (s *fixture) goneAfter(resource, name string) {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

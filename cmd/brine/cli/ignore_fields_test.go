@@ -148,7 +148,7 @@ func TestIgnoredFieldOfOtherRuns(t *testing.T) {
 			run(text).want(t, 3).prints(t, "bundle.yaml:7: ", "/metadata/name cannot be ignored: it identifies the object")
 		}
 		s.missing("v1/configmaps", "web")
-		withoutCluster(t.Context(), t, nil, "check", "-f", s.file(text)).want(t, 3).prints(t, "cannot be ignored")
+		runLine(t.Context(), nil, "check", "-f", s.file(text)).want(t, 3).prints(t, "cannot be ignored")
 	})
 }
 
@@ -216,6 +216,6 @@ func TestAutoscaledReplicasStay(t *testing.T) {
 	if out := s.preview(without).want(t, 0); strings.Contains(out.stdout, "brine leaves") {
 		t.Errorf("the bundle writes none:\n%s", out.stdout)
 	}
-	withoutCluster(t.Context(), t, nil, "check", "-o", "text", "-f", s.file(documents(deployment("web", 1, "1m"), hpa))).want(t, 0).
+	runLine(t.Context(), nil, "check", "-o", "text", "-f", s.file(documents(deployment("web", 1, "1m"), hpa))).want(t, 0).
 		prints(t, "bundle.yaml:7: Deployment.apps "+s.ns+"/web: spec.replicas: HorizontalPodAutoscaler.autoscaling "+s.ns+"/web writes this field")
 }

@@ -31,7 +31,7 @@ type kapply struct {
 func newKapply(t *testing.T, s *fixture, id string) *kapply {
 	t.Helper()
 	var printed bytes.Buffer
-	build := exec.Command("../../../scripts/peers/build", "kapply")
+	build := exec.Command(filepath.Join(root(t), "scripts", "peers", "build"), "kapply")
 	build.Stderr = &printed
 	out, err := build.Output()
 	if err != nil {
@@ -145,7 +145,7 @@ func TestKubectlFindsAllMembers(t *testing.T) {
 	t.Cleanup(func() { brine(t, s.kubeconfig, "destroy", "--inventory", s.inventory) })
 
 	kinds := "configmaps,namespaces,clusterroles,deployments,customresourcedefinitions,widgets." + s.ns + ".example.com"
-	cmd := exec.Command("../../../scripts/cluster", "kubectl", "--kubeconfig", s.kubeconfig, "get", kinds, "-A",
+	cmd := exec.Command(filepath.Join(root(t), "scripts", "cluster"), "kubectl", "--kubeconfig", s.kubeconfig, "get", kinds, "-A",
 		"-l", inventory.PartOf+"="+inventory.ApplySetID(s.ns, "inv"), "-o", "name")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

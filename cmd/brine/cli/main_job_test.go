@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -21,10 +22,7 @@ import (
 // where there is none.
 func realBundle(t testing.TB, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "shared", "bundles", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(root(t), "..", "shared", "bundles", name)
 	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("BRINE_TEST_REQUIRED") != "" {
 			t.Fatalf("the real bundles are required: %v", err)
@@ -32,6 +30,23 @@ func realBundle(t testing.TB, name string) string {
 		t.Skipf("SKIPPED: no real bundles: %v", err)
 	}
 	return path
+}
+
+// root is the repository's folder.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			err = errors.New("there is no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatal(err)
+	return ""
 }
 
 // shuffled writes the documents of all files of a folder into one, in random

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,16 +19,10 @@ func offline(t *testing.T, args ...string) outcome {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
-	var out, err bytes.Buffer
-	code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &err}, args)
-	s := outcome{exit: code, stdout: out.String(), stderr: err.String()}
-	var result report.Result
-	if json.Unmarshal(out.Bytes(), &result) == nil && result.Kind == "Result" {
-		s.result = &result
-	}
-	return s
+	return runLine(t.Context(), nil, args...)
 }
 
+// bundleFile writes a bundle, with {ns} replaced by shop.
 func bundleFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bundle.yaml")

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle/plan"
 )
@@ -34,7 +32,7 @@ webhooks:
 		s := newFixture(t)
 		hook(s, s.ns)
 		s.eventually("the webhook is asked", func() bool {
-			_, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("probe"), s.ns), metav1.CreateOptions{DryRun: []string{"All"}})
+			_, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), s.parsed(configMap("probe")), metav1.CreateOptions{DryRun: []string{"All"}})
 			return err != nil
 		})
 		p := s.preview(documents(configMap("a"), deployment("web", 1, "1m"))).want(t, 0)
@@ -77,7 +75,7 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 	})
 	t.Run("another's fields are taken over: an update verifies that", func(t *testing.T) {
 		s := newFixture(t)
-		if _, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), object(t, configMap("a"), s.ns), metav1.CreateOptions{FieldManager: "old-tool"}); err != nil {
+		if _, err := s.resources("v1/configmaps").Namespace(s.ns).Create(s.Context(), s.parsed(configMap("a")), metav1.CreateOptions{FieldManager: "old-tool"}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.preview(configMap("a"), "--take-over-from=old-tool").want(t, 0)
@@ -86,14 +84,4 @@ spec: {group: {ns}.example.com, version: v1, groupPriorityMinimum: 100, versionP
 		}
 		same(t, p, s.apply(configMap("a"), "--take-over-from=old-tool").want(t, 0))
 	})
-}
-
-// object is one object of a fixture.
-func object(t testing.TB, text, ns string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "{ns}", ns)), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
 }

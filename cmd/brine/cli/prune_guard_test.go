@@ -242,7 +242,7 @@ func TestPruneGuardOfNamespacesAndCRDs(t *testing.T) {
 			s.create("apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
 			s.eventually("widgets are served", func() bool {
 				_, err := s.resources(s.ns+".example.com/v1/widgets").Namespace(s.ns+"-held").Create(context.Background(),
-					object(t, strings.Replace(widget, `namespace: "{ns}"`, "namespace: {ns}-held", 1), s.ns), metav1.CreateOptions{})
+					s.parsed(strings.Replace(widget, `namespace: "{ns}"`, "namespace: {ns}-held", 1)), metav1.CreateOptions{})
 				return err == nil
 			})
 			s.eventually("widgets are discovered", func() bool { return s.discovered(s.ns + ".example.com") })

@@ -45,11 +45,7 @@ func grant(t *testing.T, c *clustertest.Cluster, text string) {
 // rbacOf is what brine rbac writes.
 func rbacOf(t *testing.T, args ...string) string {
 	t.Helper()
-	var out, err strings.Builder
-	if code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &err}, append([]string{"rbac"}, args...)); code != 0 {
-		t.Fatalf("exit code %d: %s", code, err.String())
-	}
-	return out.String()
+	return runLine(t.Context(), nil, append([]string{"rbac"}, args...)...).want(t, 0).stdout
 }
 
 func TestRightsOfARealBundle(t *testing.T) {

@@ -38,11 +38,12 @@ func deployment(name string, replicas int, cpu string, metadata ...string) strin
 // documents are one bundle.
 func documents(texts ...string) string { return strings.Join(texts, "---\n") }
 
+// pod is a Pod of a single container.
 func pod(name string, metadata ...string) string {
 	return podWith(name, "", metadata...)
 }
 
-// podWith has more fields in its spec, in flow style.
+// podWith is a Pod with more fields in its spec, in flow style.
 func podWith(name, spec string, metadata ...string) string {
 	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
 	for _, m := range metadata {
@@ -55,15 +56,17 @@ func podWith(name, spec string, metadata ...string) string {
 	return text + "  containers: [{name: c, image: registry.k8s.io/pause:3.10, ports: [{containerPort: 80}]}]\n"
 }
 
+// annotations is the line of metadata with these annotations, in flow style.
 func annotations(pairs ...string) string {
 	return "annotations: {" + strings.Join(pairs, ", ") + "}"
 }
 
+// dependsOn is the line of metadata with the annotation depends-on.
 func dependsOn(ref string) string {
 	return annotations(`config.kubernetes.io/depends-on: "` + ref + `"`)
 }
 
-// widgets is a CRD of a group of the fixture's own, and a resource of it.
+// widgets is a CRD of a group of the fixture's own.
 const widgets = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.{ns}.example.com}
@@ -78,12 +81,14 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
+// widget is a resource of that CRD.
 const widget = `apiVersion: "{ns}.example.com/v1"
 kind: Widget
 metadata: {name: one, namespace: "{ns}"}
 spec: {size: 1}
 `
 
+// replicas is what a Deployment's spec asks for.
 func replicas(t testing.TB, u *unstructured.Unstructured) int64 {
 	t.Helper()
 	n, _, err := unstructured.NestedInt64(u.Object, "spec", "replicas")

@@ -12,15 +12,15 @@ import (
 
 // brine help TOPIC prints the section of a reference, for a terminal.
 func TestHelpTopics(t *testing.T) {
-	list := offline(t, "--help").want(t, 0).stdout
+	list := line(t, "brine", "--help")
 	markup := regexp.MustCompile("```|\\*\\*|<!--|\\]\\(|^\\||^#")
 	for _, topic := range topics() {
 		t.Run(topic.name, func(t *testing.T) {
-			help := offline(t, "help", topic.name).want(t, 0)
-			if !strings.HasPrefix(help.stdout, strings.ToUpper(topic.title)+"\n\n") || help.stderr != "" {
-				t.Errorf("it prints %.80q, and on stderr %q", help.stdout, help.stderr)
+			help := line(t, "brine", "help", topic.name)
+			if !strings.HasPrefix(help, strings.ToUpper(topic.title)+"\n\n") {
+				t.Errorf("it prints %.80q", help)
 			}
-			for line := range strings.Lines(help.stdout) {
+			for line := range strings.Lines(help) {
 				if len([]rune(line)) > 101 {
 					t.Errorf("this line is longer than 100 characters: %s", line)
 				}
@@ -29,7 +29,7 @@ func TestHelpTopics(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(topic.body) {
-				if !strings.ContainsAny(line, "`[]*|#<") && !strings.Contains(help.stdout, line) {
+				if !strings.ContainsAny(line, "`[]*|#<") && !strings.Contains(help, line) {
 					t.Errorf("a line of the document is missing: %s", line)
 				}
 			}
@@ -86,11 +86,11 @@ func TestHelpHasTheSectionsOfTheDocuments(t *testing.T) {
 
 // What is about a command below one that is a topic, too, stays its own help.
 func TestHelpOfACommandThatIsATopic(t *testing.T) {
-	of := offline(t, "help", "inventory").want(t, 0).stdout
+	of := line(t, "brine", "help", "inventory")
 	if !strings.Contains(of, "kapply") || !strings.Contains(of, "repair ") {
 		t.Errorf("it says neither what an inventory is nor its commands: %s", of)
 	}
-	if below := offline(t, "inventory", "repair", "--help").want(t, 0).stdout; !strings.Contains(below, "--all-kinds") || strings.Contains(below, "ApplySet") {
+	if below := line(t, "brine", "inventory", "repair", "--help"); !strings.Contains(below, "--all-kinds") || strings.Contains(below, "ApplySet") {
 		t.Errorf("brine inventory repair --help prints %s", below)
 	}
 }

@@ -18,7 +18,7 @@ func line(t *testing.T, program string, args ...string) string {
 	os.Args[0] = program
 	defer func() { os.Args[0] = name }()
 	var out, stderr bytes.Buffer
-	if code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &stderr}, args); code != 0 {
+	if code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &stderr}, args); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("brine %v: exit code %d: %s", args, code, &stderr)
 	}
 	return out.String()
