@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/diff"
@@ -85,9 +86,7 @@ type SavedStep struct {
 }
 
 func (s *SavedStep) id() bundle.ID {
-	id := bundle.ID{Namespace: s.Namespace, Name: s.Name}
-	id.GroupKind.Group, id.GroupKind.Kind = s.Group, s.Kind
-	return id
+	return bundle.ID{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace, Name: s.Name}
 }
 
 // SaveInventory is the inventory as a saved plan holds it.

@@ -6,6 +6,8 @@ package report
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
@@ -20,16 +22,36 @@ type Event struct {
 	Payload
 }
 
-// Payload is one of the types below, in about the order they come in.
-type Payload interface {
-	Type() string // its name in -o events
+// Type is the name of the event's payload in -o events.
+func (e Event) Type() string { return e.name() }
+
+// Object is the object that the event is about, in its state as of now; nil where
+// it is about none.
+func (e Event) Object() *ObjectResult {
+	if about, ok := e.Payload.(objectPayload); ok {
+		return about.object()
+	}
+	return nil
 }
 
-// ObjectPayload is a Payload about one object, in its state as of now.
-type ObjectPayload interface {
+// WithObject is the same event about another version of its object.
+func (e Event) WithObject(o *ObjectResult) Event {
+	if about, ok := e.Payload.(objectPayload); ok {
+		e.Payload = about.with(o)
+	}
+	return e
+}
+
+// Payload is one of the types below, in about the order they come in.
+type Payload interface {
+	name() string // in -o events
+}
+
+// objectPayload is a Payload about one object.
+type objectPayload interface {
 	Payload
-	Subject() *ObjectResult
-	With(*ObjectResult) Payload // the same about another version of the object
+	object() *ObjectResult
+	with(*ObjectResult) Payload // the same about another version of the object
 }
 
 type (
@@ -73,80 +95,33 @@ type (
 	Finished struct{ Result *Result }
 )
 
-// Type is the payload's name in -o events.
-func (Started) Type() string { return "started" }
+func (Started) name() string     { return "started" }
+func (Acting) name() string      { return "acting" }
+func (Retrying) name() string    { return "retrying" }
+func (Acted) name() string       { return "acted" }
+func (Waiting) name() string     { return "waiting" }
+func (BecameReady) name() string { return "ready" }
+func (NotReady) name() string    { return "not-ready" }
+func (Diagnosed) name() string   { return "diagnosed" }
+func (Heartbeat) name() string   { return "heartbeat" }
+func (Warning) name() string     { return "warning" }
+func (Finished) name() string    { return "finished" }
 
-// Type is the payload's name in -o events.
-func (Acting) Type() string { return "acting" }
+func (p Acting) object() *ObjectResult      { return p.Object }
+func (p Retrying) object() *ObjectResult    { return p.Object }
+func (p Acted) object() *ObjectResult       { return p.Object }
+func (p Waiting) object() *ObjectResult     { return p.Object }
+func (p BecameReady) object() *ObjectResult { return p.Object }
+func (p NotReady) object() *ObjectResult    { return p.Object }
+func (p Diagnosed) object() *ObjectResult   { return p.Object }
 
-// Type is the payload's name in -o events.
-func (Retrying) Type() string { return "retrying" }
-
-// Type is the payload's name in -o events.
-func (Acted) Type() string { return "acted" }
-
-// Type is the payload's name in -o events.
-func (Waiting) Type() string { return "waiting" }
-
-// Type is the payload's name in -o events.
-func (BecameReady) Type() string { return "ready" }
-
-// Type is the payload's name in -o events.
-func (NotReady) Type() string { return "not-ready" }
-
-// Type is the payload's name in -o events.
-func (Diagnosed) Type() string { return "diagnosed" }
-
-// Type is the payload's name in -o events.
-func (Heartbeat) Type() string { return "heartbeat" }
-
-// Type is the payload's name in -o events.
-func (Warning) Type() string { return "warning" }
-
-// Type is the payload's name in -o events.
-func (Finished) Type() string { return "finished" }
-
-// Subject is the object.
-func (p Acting) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p Acting) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p Retrying) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p Retrying) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p Acted) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p Acted) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p Waiting) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p Waiting) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p BecameReady) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p BecameReady) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p NotReady) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p NotReady) With(o *ObjectResult) Payload { p.Object = o; return p }
-
-// Subject is the object.
-func (p Diagnosed) Subject() *ObjectResult { return p.Object }
-
-// With is the payload about another version of the object.
-func (p Diagnosed) With(o *ObjectResult) Payload { p.Object = o; return p }
+func (p Acting) with(o *ObjectResult) Payload      { p.Object = o; return p }
+func (p Retrying) with(o *ObjectResult) Payload    { p.Object = o; return p }
+func (p Acted) with(o *ObjectResult) Payload       { p.Object = o; return p }
+func (p Waiting) with(o *ObjectResult) Payload     { p.Object = o; return p }
+func (p BecameReady) with(o *ObjectResult) Payload { p.Object = o; return p }
+func (p NotReady) with(o *ObjectResult) Payload    { p.Object = o; return p }
+func (p Diagnosed) with(o *ObjectResult) Payload   { p.Object = o; return p }
 
 // Pending is an object that is waited for.
 type Pending struct {
@@ -164,6 +139,11 @@ type Need struct {
 	Name      string `json:"name"`
 	Want      string `json:"want"`
 	Reason    string `json:"reason"`
+}
+
+// ID names the object that is needed.
+func (n Need) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: n.Group, Kind: n.Kind}, Namespace: n.Namespace, Name: n.Name}
 }
 
 // ObjectResult is one object in a Result.
@@ -200,9 +180,7 @@ type ObjectResult struct {
 
 // ID names the object.
 func (o *ObjectResult) ID() bundle.ID {
-	id := bundle.ID{Namespace: o.Namespace, Name: o.Name}
-	id.GroupKind.Group, id.GroupKind.Kind = o.Group, o.Kind
-	return id
+	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
 }
 
 // About is a message about the object: with its name, and where it is in the

@@ -106,9 +106,9 @@ func (s *Secrets) About(name, text string) string {
 // payload masks values in all texts of an event.
 func (s *Secrets) payload(p Payload) Payload {
 	name := ""
-	if about, ok := p.(ObjectPayload); ok && about.Subject() != nil {
-		s.object(about.Subject())
-		name = bundle.Name(about.Subject().ID())
+	if o := (Event{Payload: p}).Object(); o != nil {
+		s.object(o)
+		name = bundle.Name(o.ID())
 	}
 	switch p := p.(type) {
 	case Retrying:

@@ -2,9 +2,9 @@ package output
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +27,8 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problem
 	case "text", "":
 		checkText(out, b, g, problems)
 	case "json":
-		if err := checkJSON(out, b, g, problems); err != nil {
-			return fmt.Errorf("write the check as JSON: %w", err)
+		if err := JSON(out, checkJSON(b, g, problems)); err != nil {
+			return err
 		}
 	case "dot":
 		checkDot(out, g)
@@ -76,14 +76,13 @@ func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 		fmt.Fprintf(w, "error: %s\n", Line(p.Error()))
 	}
 	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
-		count(len(g.Sorted), "object"), count(edges, "dependency"), explicit, len(g.Dropped),
-		count(len(warnings), "warning"), count(len(problems), "error"))
+		bundle.Count(len(g.Sorted), "object"), bundle.Count(edges, "dependency"), explicit, len(g.Dropped),
+		bundle.Count(len(warnings), "warning"), bundle.Count(len(problems), "error"))
 }
 
 // checkWarnings are the bundle's and those of the order.
 func checkWarnings(b *bundle.Bundle, g *order.Graph) []bundle.Problem {
-	all := append([]bundle.Problem{}, b.Warnings...)
-	return append(all, g.Notices...)
+	return slices.Concat(b.Warnings, g.Notices)
 }
 
 func checkPlace(id bundle.ID, s bundle.Source, between string) string {
@@ -151,7 +150,7 @@ type checkProblem struct {
 	Message string        `json:"message"`
 }
 
-func checkJSON(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) error {
+func checkJSON(b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) checkDocument {
 	doc := checkDocument{
 		APIVersion: "brine.dev/v1",
 		Kind:       "Check",
@@ -173,10 +172,7 @@ func checkJSON(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 			checkIDOf(g.Objects[e.From].ID), checkIDOf(g.Objects[e.To].ID), e.Want.String(), e.Reason,
 		})
 	}
-	enc := json.NewEncoder(plainJSON{w})
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	return doc
 }
 
 func checkNeeds(g *order.Graph, i int) []checkNeed {

@@ -72,11 +72,9 @@ func Line(s string) string {
 	return b.String()
 }
 
-// cleanEvent is an event whose texts can be shown. What is clean is not copied.
+// cleanEvent is a copy of an event whose texts can be shown.
 func cleanEvent(e report.Event) report.Event {
-	if about, ok := e.Payload.(report.ObjectPayload); ok {
-		e.Payload = about.With(cleanObject(about.Subject()))
-	}
+	e = e.WithObject(cleanObject(e.Object()))
 	switch p := e.Payload.(type) {
 	case report.Retrying:
 		p.Error = Clean(p.Error)
@@ -119,21 +117,14 @@ func cleanResult(r *report.Result) *report.Result {
 	c := *r
 	c.Inventory = report.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
 	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
-	for i, o := range r.Objects {
-		if clean := cleanObject(o); clean != o {
-			if &c.Objects[0] == &r.Objects[0] {
-				c.Objects = slices.Clone(r.Objects)
-			}
-			c.Objects[i] = clean
-		}
+	c.Objects = slices.Clone(r.Objects)
+	for i, o := range c.Objects {
+		c.Objects[i] = cleanObject(o)
 	}
 	return &c
 }
 
 func cleanAll(texts []string) []string {
-	if !slices.ContainsFunc(texts, func(s string) bool { return !isClean(s) }) {
-		return texts
-	}
 	texts = slices.Clone(texts)
 	for i := range texts {
 		texts[i] = Clean(texts[i])
@@ -146,45 +137,22 @@ func cleanObject(o *report.ObjectResult) *report.ObjectResult {
 		return nil
 	}
 	c := *o
-	lines := []*string{&c.Group, &c.Version, &c.Kind, &c.Namespace, &c.Name, &c.Source.File, &c.Source.State, &c.Source.SLS}
-	texts := []*string{&c.Reason, &c.Error, &c.Verified, &c.Diff}
-	dirty := false
-	for _, s := range lines {
-		old := *s
-		*s = Line(old)
-		dirty = dirty || *s != old
+	for _, s := range []*string{&c.Group, &c.Version, &c.Kind, &c.Namespace, &c.Name, &c.Source.File, &c.Source.State, &c.Source.SLS} {
+		*s = Line(*s)
 	}
-	for _, s := range texts {
-		old := *s
-		*s = Clean(old)
-		dirty = dirty || *s != old
+	for _, s := range []*string{&c.Reason, &c.Error, &c.Verified, &c.Diff} {
+		*s = Clean(*s)
 	}
-	if c.Why = cleanAll(o.Why); len(c.Why) > 0 && &c.Why[0] != &o.Why[0] {
-		dirty = true
-	}
-	for i := range o.Needs {
-		n := o.Needs[i]
+	c.Why, c.Needs, c.Changes = cleanAll(o.Why), slices.Clone(o.Needs), slices.Clone(o.Changes)
+	for i := range c.Needs {
+		n := &c.Needs[i]
 		for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
 			*s = Line(*s)
 		}
-		if n != o.Needs[i] {
-			if !dirty || &c.Needs[0] == &o.Needs[0] {
-				c.Needs = slices.Clone(o.Needs)
-			}
-			c.Needs[i], dirty = n, true
-		}
 	}
-	for i, change := range o.Changes {
-		path, before, after := Line(change.Path), cleanValue(change.Old), cleanValue(change.New)
-		if path != change.Path || !sameText(before, change.Old) || !sameText(after, change.New) {
-			if &c.Changes[0] == &o.Changes[0] {
-				c.Changes = slices.Clone(o.Changes)
-			}
-			c.Changes[i].Path, c.Changes[i].Old, c.Changes[i].New, dirty = path, before, after, true
-		}
-	}
-	if !dirty {
-		return o
+	for i := range c.Changes {
+		change := &c.Changes[i]
+		change.Path, change.Old, change.New = Line(change.Path), cleanValue(change.Old), cleanValue(change.New)
 	}
 	return &c
 }
@@ -208,14 +176,6 @@ func cleanValue(v any) any {
 		return out
 	}
 	return v
-}
-
-func sameText(a, b any) bool {
-	switch a.(type) {
-	case map[string]any, []any:
-		return false // a copy
-	}
-	return a == b
 }
 
 // JSON writes one document, indented.

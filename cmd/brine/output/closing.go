@@ -51,7 +51,7 @@ func (t *text) refusal(r *report.Result) string {
 // counts is the summary in a few lines.
 func (t *text) counts(r *report.Result) string {
 	var b strings.Builder
-	head := count(len(r.Objects), "object")
+	head := bundle.Count(len(r.Objects), "object")
 	if r.Inventory.Name != "" {
 		head = "inventory " + inventory(r.Inventory) + ": " + head
 	}
@@ -111,7 +111,7 @@ func requests(s report.Summary) string {
 			parts = append(parts, fmt.Sprintf("%s %d", v, s.Requests[v]))
 		}
 	}
-	text := count(total, "request")
+	text := bundle.Count(total, "request")
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
@@ -142,7 +142,7 @@ func (t *text) problems(r *report.Result) string {
 	})
 	t.section(&b, "Failed", len(failed), func() {
 		for _, o := range failed {
-			b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Error, o.Reason, "no reason is known"), "    "))
+			b.WriteString("  " + t.named(o) + "\n" + indent(cmp.Or(o.Error, o.Reason, "no reason is known"), "    "))
 			chain(&b, o.Why)
 		}
 	})
@@ -190,7 +190,7 @@ func (t *text) named(o *report.ObjectResult) string {
 
 // unready prints why an object is not ready, down to the cause, and where to look.
 func (t *text) unready(b *strings.Builder, o *report.ObjectResult) {
-	b.WriteString("  " + t.named(o) + "\n" + indent(first(o.Reason, o.Error, "no reason is known"), "    "))
+	b.WriteString("  " + t.named(o) + "\n" + indent(cmp.Or(o.Reason, o.Error, "no reason is known"), "    "))
 	chain(b, o.Why)
 	look := "kubectl describe " + strings.ToLower(o.Kind)
 	if o.Group != "" {
@@ -214,7 +214,7 @@ func (t *text) skipped(b *strings.Builder, objects []*report.ObjectResult) {
 	var reasons []string
 	by := map[string][]*report.ObjectResult{}
 	for _, o := range objects {
-		why := Line(first(o.Reason, o.Error, "no reason is known"))
+		why := Line(cmp.Or(o.Reason, o.Error, "no reason is known"))
 		if by[why] == nil {
 			reasons = append(reasons, why)
 		}
@@ -238,7 +238,7 @@ func unattached(errors []string, objects []*report.ObjectResult) []string {
 	var out []string
 	for _, e := range errors {
 		reported := slices.ContainsFunc(objects, func(o *report.ObjectResult) bool {
-			own := first(o.Error, o.Reason)
+			own := cmp.Or(o.Error, o.Reason)
 			return own != "" && (e == own || strings.Contains(e, own) && strings.Contains(e, bundle.Name(o.ID())))
 		})
 		if !reported {
@@ -261,7 +261,7 @@ func outcome(r *report.Result) (string, string) {
 	add(s.Skipped, "skipped")
 	add(s.NotReady, "not ready")
 	if n := len(r.Errors); n > 0 && s.Failed == 0 {
-		parts = append(parts, count(n, "error"))
+		parts = append(parts, bundle.Count(n, "error"))
 	}
 	detail := strings.Join(parts, ", ")
 	if detail == "" {

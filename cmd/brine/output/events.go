@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"encoding/json"
 	"sync"
 	"time"
@@ -95,8 +96,7 @@ func lineOf(e report.Event) eventLine {
 		Type: e.Type(), Time: e.Time.UTC().Format(time.RFC3339Nano), ElapsedSeconds: e.Elapsed.Seconds(),
 		Total: e.Total, Done: e.Done,
 	}
-	if about, ok := e.Payload.(report.ObjectPayload); ok && about.Subject() != nil {
-		o := about.Subject()
+	if o := e.Object(); o != nil {
 		l.Object = &eventObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 		if o.Source.File != "" {
 			l.Object.Source = &o.Source
@@ -113,11 +113,11 @@ func lineOf(e report.Event) eventLine {
 			l.Result = complete(p.Result)
 		}
 	case report.Retrying:
-		l.Error, l.Attempt = first(p.Error, l.Error), p.Attempt
+		l.Error, l.Attempt = cmp.Or(p.Error, l.Error), p.Attempt
 	case report.Waiting:
-		l.Reason = first(p.Reason, l.Reason)
+		l.Reason = cmp.Or(p.Reason, l.Reason)
 	case report.NotReady:
-		l.Reason, l.Why = first(p.Reason, l.Reason), p.Object.Why
+		l.Reason, l.Why = cmp.Or(p.Reason, l.Reason), p.Object.Why
 	case report.Diagnosed:
 		l.Why = p.Object.Why
 	case report.Warning:

@@ -60,15 +60,15 @@ func (s *liveState) update(e report.Event) {
 		for _, pending := range p.Pending {
 			s.late(pending, e)
 		}
-	case report.ObjectPayload:
-		if o := p.Subject(); o != nil {
-			s.object(o.ID(), p, e)
+	default:
+		if o := e.Object(); o != nil {
+			s.object(o.ID(), e)
 		}
 	}
 }
 
-func (s *liveState) object(id bundle.ID, what report.ObjectPayload, e report.Event) {
-	switch what := what.(type) {
+func (s *liveState) object(id bundle.ID, e report.Event) {
+	switch what := e.Payload.(type) {
 	case report.Acting:
 		s.inFlight[id] = pending{since: e.Elapsed}
 	case report.Retrying:
@@ -85,7 +85,7 @@ func (s *liveState) object(id bundle.ID, what report.ObjectPayload, e report.Eve
 		if !ok {
 			p.since = e.Elapsed
 		}
-		s.waiting[id] = pending{p.since, Line(first(what.Reason, what.Object.Reason))}
+		s.waiting[id] = pending{p.since, Line(cmp.Or(what.Reason, what.Object.Reason))}
 	case report.BecameReady, report.NotReady:
 		delete(s.waiting, id)
 	}
@@ -108,8 +108,7 @@ func (s *liveState) late(p report.Pending, e report.Event) {
 
 func (s *liveState) needs(o *report.ObjectResult) {
 	for _, n := range o.Needs {
-		id := bundle.ID{Namespace: n.Namespace, Name: n.Name}
-		id.GroupKind.Group, id.GroupKind.Kind = n.Group, n.Kind
+		id := n.ID()
 		// An object's needs are merged: twice the same can only be its last.
 		if known := s.dependents[id]; n.Kind != "" && (len(known) == 0 || known[len(known)-1] != o.ID()) {
 			s.dependents[id] = append(known, o.ID())

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -102,9 +103,7 @@ func newLayout(objects []*report.ObjectResult) *layout {
 	g := &layout{needs: make([][]int, len(objects)), neededBy: make([][]int, len(objects)), why: make([][]string, len(objects)), depth: make([]int, len(objects))}
 	for i, o := range objects {
 		for _, n := range o.Needs {
-			id := bundle.ID{Namespace: n.Namespace, Name: n.Name}
-			id.GroupKind.Group, id.GroupKind.Kind = n.Group, n.Kind
-			on, ok := at[id]
+			on, ok := at[n.ID()]
 			if !ok || on == i || slices.Contains(g.needs[i], on) {
 				continue
 			}
@@ -113,13 +112,13 @@ func newLayout(objects []*report.ObjectResult) *layout {
 			g.why[i] = append(g.why[i], n.Reason)
 		}
 	}
-	state := make([]int, len(objects)) // 1: being looked at; a cycle ends there
+	begun := make([]bool, len(objects)) // a cycle ends there
 	var measure func(i int) int
 	measure = func(i int) int {
-		if state[i] != 0 {
+		if begun[i] {
 			return g.depth[i]
 		}
-		state[i] = 1
+		begun[i] = true
 		for _, on := range g.needs[i] {
 			g.depth[i] = max(g.depth[i], measure(on)+1)
 		}
@@ -165,15 +164,7 @@ func (g *layout) columns() [][]int {
 				middle[i] = sum / float64(len(neighbours[i]))
 			}
 		}
-		slices.SortStableFunc(column, func(a, b int) int {
-			switch {
-			case middle[a] < middle[b]:
-				return -1
-			case middle[a] > middle[b]:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(column, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
 		number(column)
 	}
 	for range 4 {

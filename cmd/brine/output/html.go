@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -99,7 +100,7 @@ var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.
 
 func newPage(r *report.Result, now string) (*page, error) {
 	p := &page{Time: now, Result: r, Requests: requests(r.Summary), Graph: draw(r.Objects)}
-	what := "Result of " + first(r.Command, "apply")
+	what := "Result of " + cmp.Or(r.Command, "apply")
 	if isPreview(r) {
 		what = "Preview"
 	}
@@ -135,13 +136,11 @@ func newPage(r *report.Result, now string) (*page, error) {
 			return nil, err
 		}
 		for _, n := range o.Needs {
-			id := bundle.ID{Namespace: n.Namespace, Name: n.Name}
-			id.GroupKind.Group, id.GroupKind.Kind = n.Group, n.Kind
-			on, ok := at[id]
+			on, ok := at[n.ID()]
 			if !ok {
 				on = -1
 			}
-			po.Links = append(po.Links, link{Index: on, Name: bundle.Name(id), Note: n.Want + ": " + n.Reason})
+			po.Links = append(po.Links, link{Index: on, Name: bundle.Name(n.ID()), Note: n.Want + ": " + n.Reason})
 			neededBy[on] = append(neededBy[on], link{Index: i, Name: bundle.Name(o.ID()), Note: n.Reason})
 		}
 		p.Objects = append(p.Objects, po)
@@ -171,10 +170,7 @@ func verifier(v string) string {
 }
 
 func newPageObject(i int, o *report.ObjectResult) (pageObject, error) {
-	p := pageObject{ObjectResult: o, Index: i, Title: bundle.Name(o.ID()), FullKind: o.Kind, SourceText: o.Source.String(), Label: o.Name}
-	if o.Group != "" {
-		p.FullKind += "." + o.Group
-	}
+	p := pageObject{ObjectResult: o, Index: i, Title: bundle.Name(o.ID()), FullKind: o.ID().GroupKind.String(), SourceText: o.Source.String(), Label: o.Name}
 	if o.Namespace != "" {
 		p.Label = o.Namespace + "/" + o.Name
 	}

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"encoding/json"
 	"errors"
 	"sync"
 
@@ -38,10 +37,7 @@ func (p *jsonPrinter) Event(e report.Event) {
 		return
 	}
 	p.over = true
-	enc := json.NewEncoder(plainJSON{p.out})
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(complete(end.Result)); err != nil && p.out.err == nil {
+	if err := JSON(p.out, complete(end.Result)); err != nil && p.out.err == nil {
 		p.out.err = err
 	}
 }

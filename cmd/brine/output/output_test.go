@@ -56,9 +56,9 @@ func (r *run) at(seconds float64, e report.Event) {
 			e.Done++
 		}
 	}
-	if about, ok := e.Payload.(report.ObjectPayload); ok {
-		o := *about.Subject()
-		e.Payload = about.With(&o)
+	if about := e.Object(); about != nil {
+		o := *about
+		e = e.WithObject(&o)
 	}
 	r.events = append(r.events, e)
 }

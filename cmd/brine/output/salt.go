@@ -78,7 +78,7 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 	}
 	ret := saltNothing(name, comment, cleanAll(warnings))
 	if format == SaltEvents {
-		return saltJSON(eventLine{Type: report.Finished{}.Type(), Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
+		return saltJSON(eventLine{Type: report.Event{Payload: report.Finished{}}.Type(), Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
 	}
 	return saltJSON(ret)
 }
@@ -253,7 +253,7 @@ func saltComment(r *report.Result) string {
 	}
 	for i, o := range failed {
 		if i == most {
-			lines = append(lines, fmt.Sprintf("and %s more", count(len(failed)-i, "object")))
+			lines = append(lines, fmt.Sprintf("and %s more", bundle.Count(len(failed)-i, "object")))
 			break
 		}
 		lines = append(lines, bundle.Name(o.ID())+": "+saltObjectComment(r, o))
@@ -383,7 +383,7 @@ func (p *saltPrinter) Close() error {
 		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
 		case SaltEvents:
-			p.out.print(string(saltJSON(eventLine{Type: report.Finished{}.Type(), Return: ret})))
+			p.out.print(string(saltJSON(eventLine{Type: report.Event{Payload: report.Finished{}}.Type(), Return: ret})))
 		default:
 			p.out.print(string(saltJSON(ret)))
 		}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -65,16 +66,16 @@ func (t *text) Event(e report.Event) {
 		t.heartbeat(e, p.Pending)
 	case report.Finished:
 		t.finished(p.Result)
-	case report.ObjectPayload:
-		if p.Subject() != nil {
-			t.object(e, p)
+	default:
+		if e.Object() != nil {
+			t.object(e)
 		}
 	}
 }
 
 // object shows an event about an object.
-func (t *text) object(e report.Event, p report.ObjectPayload) {
-	switch p := p.(type) {
+func (t *text) object(e report.Event) {
+	switch p := e.Payload.(type) {
 	case report.Retrying:
 		t.retrying(e, p)
 	case report.Acted:
@@ -133,7 +134,7 @@ func (t *text) started(e report.Event, header *report.Result) {
 	if t.preview() && what != "preview" {
 		what += " (dry run)"
 	}
-	what += fmt.Sprintf(" of %s", count(e.Total, "object"))
+	what += fmt.Sprintf(" of %s", bundle.Count(e.Total, "object"))
 	if t.header.Inventory.Name != "" {
 		what += ", inventory " + inventory(t.header.Inventory)
 	}
@@ -168,7 +169,7 @@ func (t *text) actedOn(e report.Event, o *report.ObjectResult) {
 	}
 	why := o.Reason
 	if o.Action == plan.Failed {
-		why = first(o.Error, o.Reason)
+		why = cmp.Or(o.Error, o.Reason)
 	}
 	t.line(t.out, e.Elapsed, string(o.Action), bundle.Name(id), why, o.Source.String())
 	if t.o.Diff && o.Diff != "" && !t.brief && o.Action != plan.Failed {
@@ -184,7 +185,7 @@ func (t *text) waiting(e report.Event, p report.Waiting) {
 		since = e.Elapsed
 		t.waited[id] = since
 	}
-	why := Line(first(p.Reason, p.Object.Reason))
+	why := Line(cmp.Or(p.Reason, p.Object.Reason))
 	late := t.o.Heartbeat > 0 && e.Elapsed-since >= t.o.Heartbeat
 	if t.silent() || t.live != nil || t.reported[id] == why || (!late && !t.o.Verbose) {
 		return
@@ -220,7 +221,7 @@ func (t *text) notReady(e report.Event, p report.NotReady) {
 	if p.Object.Ready == report.StateFailed {
 		verb = "failed"
 	}
-	t.line(t.out, e.Elapsed, verb, bundle.Name(id), Line(first(p.Reason, p.Object.Reason)), p.Object.Source.String())
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), Line(cmp.Or(p.Reason, p.Object.Reason)), p.Object.Source.String())
 }
 
 func (t *text) forget(id bundle.ID) {
@@ -280,15 +281,3 @@ func (t *text) finished(r *report.Result) {
 	}
 	t.out.print(t.closing(r))
 }
-
-// first is the first that is not empty.
-func first(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-func count(n int, what string) string { return bundle.Count(n, what) }
