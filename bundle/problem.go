@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,17 @@ func (ps Problems) Sorted() Problems {
 			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(ps)
+}
+
+// ProblemsOf are the problems that an error is made of.
+func ProblemsOf(err error) []Problem {
+	if problems, ok := errors.AsType[Problems](err); ok {
+		return problems
+	}
+	if err != nil {
+		return []Problem{{Message: err.Error()}}
+	}
+	return nil
 }
 
 // Warn adds a warning, once.

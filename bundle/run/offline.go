@@ -34,8 +34,8 @@ type Checked struct {
 // that name none. Warnings are added to the bundle's.
 func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
 	c := &Checked{}
-	c.Problems = append(c.Problems, problemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
-	c.Problems = append(c.Problems, problemsOf(sls.FillSlots(b, nil))...)
+	c.Problems = append(c.Problems, bundle.ProblemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
+	c.Problems = append(c.Problems, bundle.ProblemsOf(sls.FillSlots(b, nil))...)
 	c.Problems = append(c.Problems, read.FillDigests(b)...)
 	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
 	c.Graph, c.Problems = g, append(c.Problems, wrong...)
@@ -61,16 +61,6 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 		}
 	}
 	return c, nil
-}
-
-func problemsOf(err error) []bundle.Problem {
-	if err == nil {
-		return nil
-	}
-	if problems, ok := err.(bundle.Problems); ok { //nolint:errorlint // as bundle returns it
-		return problems
-	}
-	return []bundle.Problem{{Message: err.Error()}}
 }
 
 // Offline is Run for --dry-run=client: what apply would do on a cluster that has

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func newCheck(s Streams) *cobra.Command {
 			if checkErr != nil {
 				return &coded{report.ExitBadBundle, checkErr}
 			}
-			problems := together(problemsOf(err), slices.Concat(c.Problems, c.Faults))
+			problems := together(bundle.ProblemsOf(err), slices.Concat(c.Problems, c.Faults))
 			if err := output.Check(s.Out, format, b, c.Graph, problems); err != nil {
 				return shown("print the check", err)
 			}
@@ -67,16 +66,6 @@ func together(reading, checking []bundle.Problem) bundle.Problems {
 func inside(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-func problemsOf(err error) []bundle.Problem {
-	if problems, ok := errors.AsType[bundle.Problems](err); ok {
-		return problems
-	}
-	if err != nil {
-		return []bundle.Problem{{Message: err.Error()}}
-	}
-	return nil
 }
 
 func kubernetesVersion(f *pflag.FlagSet, version *string) {

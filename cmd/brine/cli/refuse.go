@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"brine/bundle"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
@@ -20,10 +21,10 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {
 	case slices.Contains([]string{output.Salt, output.SaltCmd, output.SaltEvents}, format):
-		_, _ = s.Out.Write(output.SaltError(format, "brine", code, report.Lines(err), nil))
+		_, _ = s.Out.Write(output.SaltError(format, code, report.Lines(err)))
 		return
 	case cmd.Name() == "check" && format == "json":
-		_ = output.Check(s.Out, format, nil, nil, problemsOf(err))
+		_ = output.Check(s.Out, format, nil, nil, bundle.ProblemsOf(err))
 		format = "text"
 	case !slices.Contains(output.Formats, format):
 		format = "text"

@@ -158,7 +158,7 @@ func (r *runOptions) writeReport(result *report.Result) error {
 		return err
 	}
 	return writeFile(r.reportFile, func(w io.Writer) error {
-		printer, err := output.New(output.Options{Format: format, Out: w, Err: discard{}})
+		printer, err := output.New(output.Options{Format: format, Out: w, Err: io.Discard})
 		if err != nil {
 			return err
 		}

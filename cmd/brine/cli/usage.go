@@ -60,6 +60,9 @@ func given(f *pflag.Flag) string {
 // wrongValue is what is wrong with the value of a flag.
 func wrongValue(f *pflag.Flag) string {
 	value := f.Value.String()
+	if value == "" {
+		return ""
+	}
 	switch f.Name {
 	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
@@ -82,7 +85,7 @@ func wrongValue(f *pflag.Flag) string {
 	case "namespace":
 		return wrongNamespace(value)
 	case "inventory-id":
-		return first(validation.IsValidLabelValue(value))
+		return strings.Join(validation.IsValidLabelValue(value), "; ")
 	case "kubernetes-version":
 		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
 			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
@@ -96,9 +99,6 @@ func wrongValue(f *pflag.Flag) string {
 }
 
 func wrongMaxPrune(value string) string {
-	if value == "" {
-		return ""
-	}
 	number, share := strings.CutSuffix(value, "%")
 	most, err := strconv.Atoi(number)
 	if err != nil || most < 0 || share && most > 100 {
@@ -108,9 +108,6 @@ func wrongMaxPrune(value string) string {
 }
 
 func wrongInventory(value string) string {
-	if value == "" {
-		return ""
-	}
 	namespace, name, both := strings.Cut(value, "/")
 	if !both {
 		return wrongName(value)
@@ -126,23 +123,20 @@ func wrongName(name string) string {
 	if len(name) > inventory.MaxName {
 		return fmt.Sprintf("the name of an inventory has at most %d characters, this one has %d", inventory.MaxName, len(name))
 	}
-	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
-		return ""
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, wrong[0])
 	}
-	return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, validation.IsDNS1123Subdomain(name)[0])
+	return ""
 }
 
 func wrongNamespace(name string) string {
-	if name == "" || len(validation.IsDNS1123Label(name)) == 0 {
-		return ""
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return fmt.Sprintf("%q cannot be a namespace: %s", name, wrong[0])
 	}
-	return fmt.Sprintf("%q cannot be a namespace: %s", name, validation.IsDNS1123Label(name)[0])
+	return ""
 }
 
 func wrongReport(path string) string {
-	if path == "" {
-		return ""
-	}
 	if _, err := reportFormat(path); err != nil {
 		return err.Error()
 	}
@@ -156,11 +150,4 @@ func reportFormat(path string) (string, error) {
 		return "", errors.New("the file name must end in .json or .html")
 	}
 	return format, nil
-}
-
-func first(all []string) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return all[0]
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
@@ -20,9 +22,7 @@ func (t *text) closing(r *report.Result) string {
 	if !t.o.Quiet {
 		b.WriteString("\n" + t.counts(r))
 	}
-	if bad != "" {
-		b.WriteString(bad)
-	}
+	b.WriteString(bad)
 	if !t.o.Quiet || bad != "" || r.ExitCode != 0 {
 		text, color := outcome(r)
 		b.WriteString("\n" + t.out.paint.in(color, text) + "\n")
@@ -75,14 +75,7 @@ func (t *text) counts(r *report.Result) string {
 // done to nothing is not listed.
 func (t *text) tally(s report.Summary, form func(int, plan.Action) string) string {
 	var parts []string
-	for _, a := range []struct {
-		action plan.Action
-		n      int
-	}{
-		{plan.Created, s.Created}, {plan.Configured, s.Configured}, {plan.Recreated, s.Recreated},
-		{plan.Pruned, s.Pruned}, {plan.Detached, s.Detached}, {plan.Unchanged, s.Unchanged},
-		{plan.Skipped, s.Skipped}, {plan.Failed, s.Failed},
-	} {
+	for _, a := range counted(s) {
 		if a.n == 0 {
 			continue
 		}
@@ -92,10 +85,21 @@ func (t *text) tally(s report.Summary, form func(int, plan.Action) string) strin
 		}
 		parts = append(parts, t.out.paint.in(color, form(a.n, a.action)))
 	}
-	if len(parts) == 0 {
-		return "nothing to do"
+	return cmp.Or(strings.Join(parts, ", "), "nothing to do")
+}
+
+// counting is how often an action was done.
+type counting struct {
+	action plan.Action
+	n      int
+}
+
+func counted(s report.Summary) []counting {
+	return []counting{
+		{plan.Created, s.Created}, {plan.Configured, s.Configured}, {plan.Recreated, s.Recreated},
+		{plan.Pruned, s.Pruned}, {plan.Detached, s.Detached}, {plan.Unchanged, s.Unchanged},
+		{plan.Skipped, s.Skipped}, {plan.Failed, s.Failed},
 	}
-	return strings.Join(parts, ", ")
 }
 
 // requests is "43 requests (patch 20, list 12, watch 11) in 31.40 s".
@@ -192,11 +196,7 @@ func (t *text) named(o *report.ObjectResult) string {
 func (t *text) unready(b *strings.Builder, o *report.ObjectResult) {
 	b.WriteString("  " + t.named(o) + "\n" + indent(cmp.Or(o.Reason, o.Error, "no reason is known"), "    "))
 	chain(b, o.Why)
-	look := "kubectl describe " + strings.ToLower(o.Kind)
-	if o.Group != "" {
-		look += "." + o.Group
-	}
-	look += " " + o.Name
+	look := "kubectl describe " + schema.GroupKind{Group: o.Group, Kind: strings.ToLower(o.Kind)}.String() + " " + o.Name
 	if o.Namespace != "" {
 		look += " --namespace " + o.Namespace
 	}

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,16 +28,13 @@ const (
 // in a dry run that would change something), changes, comment, warnings and
 // sub_state_run, one entry an object. started is when the run began. The keys
 // are those that salt/state.py and salt/utils/decorators/state.py ask for.
-func SaltState(r *report.Result, name string, started time.Time) map[string]any {
-	if name == "" {
-		name = r.Inventory.Name
-	}
+func SaltState(r *report.Result, started time.Time) map[string]any {
 	subs := make([]any, 0, len(r.Objects))
 	for _, o := range r.Objects {
 		subs = append(subs, saltSub(r, o, started))
 	}
 	return map[string]any{
-		"name":          name,
+		"name":          r.Inventory.Name,
 		"result":        saltResult(r),
 		"changes":       saltChanges(r),
 		"comment":       saltComment(r),
@@ -64,19 +62,16 @@ func SaltCommand(r *report.Result) map[string]any {
 
 // SaltError is the one JSON object, a line, for a run that never began: bad
 // input, bad usage, a cluster that does not answer.
-func SaltError(format, name string, exitCode int, errs, warnings []string) []byte {
+func SaltError(format string, exitCode int, errs []string) []byte {
 	comment := strings.Join(errs, "\n")
 	if comment == "" {
 		comment = "brine failed and gave no reason"
 	}
 	comment = Clean(fmt.Sprintf("Nothing was changed (exit code %d):\n%s", exitCode, comment))
 	if format == SaltCmd {
-		for _, w := range warnings {
-			comment += "\nWarning: " + w
-		}
 		return saltJSON(map[string]any{"changed": false, "comment": comment})
 	}
-	ret := saltNothing(name, comment, cleanAll(warnings))
+	ret := saltNothing(comment)
 	if format == SaltEvents {
 		return saltJSON(eventLine{Type: report.Event{Payload: report.Finished{}}.Type(), Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
 	}
@@ -84,10 +79,10 @@ func SaltError(format, name string, exitCode int, errs, warnings []string) []byt
 }
 
 // saltNothing is the return of a state that failed and knows of no changes.
-func saltNothing(name, comment string, warnings []string) map[string]any {
+func saltNothing(comment string) map[string]any {
 	return map[string]any{
-		"name": name, "result": false, "changes": map[string]any{}, "comment": comment,
-		"warnings": orEmpty(warnings), "sub_state_run": []any{},
+		"name": "brine", "result": false, "changes": map[string]any{}, "comment": comment,
+		"warnings": []string{}, "sub_state_run": []any{},
 	}
 }
 
@@ -291,24 +286,13 @@ func saltHeadline(r *report.Result) string {
 }
 
 func saltCounts(r *report.Result) string {
-	s := r.Summary
 	var parts []string
-	for _, c := range []struct {
-		n    int
-		what string
-	}{
-		{s.Created, "created"}, {s.Configured, "configured"}, {s.Recreated, "recreated"}, {s.Pruned, "pruned"},
-		{s.Detached, "detached"}, {s.Unchanged, "unchanged"}, {s.Skipped, "skipped"}, {s.Failed, "failed"},
-		{s.Ready, "ready"}, {s.NotReady, "not ready"},
-	} {
+	for _, c := range append(counted(r.Summary), counting{"ready", r.Summary.Ready}, counting{"not ready", r.Summary.NotReady}) {
 		if c.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.action))
 		}
 	}
-	if len(parts) == 0 {
-		return "no objects"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "no objects")
 }
 
 // saltPrinter writes one JSON object to Out when the run is over (of
@@ -359,10 +343,10 @@ func (p *saltPrinter) Event(e report.Event) {
 		p.out.print(string(saltJSON(SaltCommand(r))))
 	case SaltEvents:
 		l := lineOf(report.Event{Time: e.Time, Elapsed: e.Elapsed, Total: e.Total, Done: e.Done, Payload: end})
-		l.Result, l.Inventory, l.Return = nil, &r.Inventory, SaltState(r, "", p.started)
+		l.Result, l.Inventory, l.Return = nil, &r.Inventory, SaltState(r, p.started)
 		p.out.print(string(saltJSON(l)))
 	default:
-		p.out.print(string(saltJSON(SaltState(r, "", p.started))))
+		p.out.print(string(saltJSON(SaltState(r, p.started))))
 	}
 }
 
@@ -379,7 +363,7 @@ func (p *saltPrinter) Close() error {
 		p.over = true
 		lost := errors.New("the run ended without a result")
 		comment := lost.Error() + ": objects may have changed. Run it again to continue"
-		switch ret := saltNothing("brine", comment, nil); p.format {
+		switch ret := saltNothing(comment); p.format {
 		case SaltCmd:
 			p.out.print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
 		case SaltEvents:

@@ -242,7 +242,7 @@ func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
 		}
 	}
 	var line struct{ Return map[string]any }
-	if err := json.Unmarshal(SaltError(SaltEvents, "shop", 3, []string{"bad"}, nil), &line); err != nil || line.Return["result"] != false {
+	if err := json.Unmarshal(SaltError(SaltEvents, 3, []string{"bad"}), &line); err != nil || line.Return["result"] != false {
 		t.Errorf("%v %v", err, line)
 	}
 }
@@ -250,15 +250,15 @@ func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
 // A run that never began has no events: bad input, bad usage, no cluster.
 func TestSaltErrorIsOneJSONObject(t *testing.T) {
 	errs := []string{`a.yaml:3: ConfigMap "x": a tab`, "a.yaml:9: no name"}
-	ret := unified(t, string(SaltError(Salt, "shop", 3, errs, []string{"odd"})))
+	ret := unified(t, string(SaltError(Salt, 3, errs)))
 	if ret["result"] != false || !strings.Contains(ret["comment"].(string), "a.yaml:9: no name") || len(ret["changes"].(map[string]any)) != 0 {
 		t.Errorf("%v", ret)
 	}
-	result, changes, comment := stateful(t, string(SaltError(SaltCmd, "shop", 3, errs, []string{"odd"})), 3, false)
-	if result != false || len(changes) != 0 || !strings.Contains(comment, "a tab") || !strings.Contains(comment, "Warning: odd") {
+	result, changes, comment := stateful(t, string(SaltError(SaltCmd, 3, errs)), 3, false)
+	if result != false || len(changes) != 0 || !strings.Contains(comment, "a tab") {
 		t.Errorf("%v %v %v", result, changes, comment)
 	}
-	unified(t, string(SaltError(Salt, "", 5, nil, nil)))
+	unified(t, string(SaltError(Salt, 5, nil)))
 }
 
 // A run that begins and is cut off before its result still answers.
@@ -299,8 +299,8 @@ func TestSaltChangesHaveOldAndNewByField(t *testing.T) {
 
 // sub_state_run has each object's id, time and own result.
 func TestSaltSubStateRun(t *testing.T) {
-	state := SaltState(saltRuns()["time-out"], "platform", base)
-	if state["name"] != "platform" {
+	state := SaltState(saltRuns()["time-out"], base)
+	if state["name"] != "shop" {
 		t.Errorf("name %v", state["name"])
 	}
 	subs := state["sub_state_run"].([]any)
