@@ -33,6 +33,9 @@ const (
 	// Timeout is how long to wait for the object, a Go duration ("90s", "10m");
 	// "0" is as long as the run may take.
 	Timeout = Prefix + "timeout"
+	// Run with the value RunAlways makes a Job run in each apply.
+	Run       = Prefix + "run"
+	RunAlways = "always"
 	// DigestOf names ConfigMaps and Secrets of this bundle on a workload, and
 	// Digest is where their digest goes in its pod template: pods are replaced
 	// when what they read changes. It takes the place of Salt's __slot__.

@@ -13,11 +13,21 @@ const (
 )
 
 // Fingerprint says what a member was when it was last applied; package plan
-// makes and compares them. It is a cache: losing it costs requests, no more.
+// makes and compares them. It is a cache: losing it costs requests, and Jobs that
+// their TTL removed run again.
 type Fingerprint struct {
 	Desired string `json:"a"` // hash of the body that was applied
 	UID     string `json:"u"` // the live object's
 	Live    string `json:"o"` // hash of the live values of the fields we own, and of our managedFields entry
+	// Completed is the hash of the spec for which a Job was seen complete; empty
+	// for all others.
+	Completed string `json:"c,omitempty"`
+}
+
+// Applied is the part that says what was applied.
+func (f Fingerprint) Applied() Fingerprint {
+	f.Completed = ""
+	return f
 }
 
 type fingerprintRecord struct {

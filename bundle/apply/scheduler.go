@@ -48,6 +48,8 @@ type Outcome struct {
 	// Refused: the server refused it for good, so that nothing was written;
 	// Uncertain: an attempt before that may have been stored all the same.
 	Refused, Uncertain bool
+	// SeenComplete: a Job is complete, and its TTL removes it.
+	SeenComplete bool
 	// Latest is the object as last seen on the cluster; nil once it is Done.
 	Latest *unstructured.Unstructured
 	// Fingerprint is of what is stored, where HasFingerprint.

@@ -5,16 +5,26 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 	"brine/bundle/report"
 )
 
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is waited for all the same.
 func (e *scheduler) settleUnchanged(n *node) {
+	if n.Completed {
+		n.applied = true
+		e.Record.Emit(report.Acted{Object: n.Result})
+		e.meet(n, order.Applied)
+		e.settle(n)
+		return
+	}
 	n.applied, n.stored, n.Latest = true, n.Live, n.Live
 	if r, err := e.Client.Resource(n.GVK); err == nil {
 		n.resource = r
@@ -26,7 +36,8 @@ func (e *scheduler) settleUnchanged(n *node) {
 
 // becameReady settles a ready object; a CRD whose resources wait for it only
 // after its versions are served.
-func (e *scheduler) becameReady(n *node) {
+func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured) {
+	n.SeenComplete = ready.Completed(live)
 	if n.ID.GroupKind == bundle.CRDKind && n.Result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
 		if n.probing {
 			return

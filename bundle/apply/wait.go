@@ -21,7 +21,7 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	}
 	status := ready.Of(live, n.rules, e.Hints)
 	if status.State == ready.Ready {
-		e.becameReady(n)
+		e.becameReady(n, live)
 		return
 	}
 	e.wait(n, status)
@@ -109,7 +109,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	if gone {
 		status := ready.Deleted(live, n.rules)
 		if status.State == ready.Ready {
-			e.becameReady(n)
+			e.becameReady(n, live)
 			return
 		}
 		e.settleNotReady(n, report.StateFailed, status.Reason)
@@ -120,7 +120,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	}
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
-		e.becameReady(n)
+		e.becameReady(n, live)
 	case ready.Failed:
 		if n.state == waiting {
 			e.set(n, failing)

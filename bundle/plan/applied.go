@@ -42,7 +42,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	s.hashless = s.hashless || mutation.HasAnnotation(o.Content)
 	_, s.Member = in.Inventory.Members[o.ID]
-	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(o.ID.GroupKind)
+	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || o.Content.GetAnnotations()[bundle.Run] == bundle.RunAlways || in.mayRecreate(o.ID.GroupKind)
 	if in.terminating(s.Live) {
 		s.Terminating, s.Live = s.Live, nil
 	}
@@ -53,11 +53,15 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		// All that is in it would go with it.
 		s.Recreate = s.Recreate && in.Options.ForceNamespaces
 	}
+	in.runs(s)
 	why := ""
 	if s.Live != nil {
 		why = Refusal(s.Live, in.Inventory.ID, in.Options.Policy)
 	}
 	switch {
+	case s.Completed:
+		s.Action, s.Reason = Unchanged, "completed"
+		return s, nil
 	case s.Live == nil:
 		s.Action = Created
 		if err := in.Unknown[o.ID]; err != nil {
@@ -72,12 +76,16 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return s, nil
 	}
 	s.Action = Configured
+	if s.Always {
+		s.Reason = bundle.Run + ": " + bundle.RunAlways
+		return s, nil
+	}
 	if mutation.HasAnnotation(o.Content) || Manages(s.Live, in.Options.TakeOverFrom) {
 		return s, nil // what is sent depends on more than the bundle
 	}
 	if !in.Options.VerifyFull {
 		known, ok := in.Inventory.Fingerprints[o.ID]
-		if now, fine := s.Fingerprint(s.Live); ok && fine && now == known {
+		if now, fine := s.Fingerprint(s.Live); ok && fine && now == known.Applied() {
 			s.Action = Unchanged
 		}
 	}

@@ -91,6 +91,13 @@ type Step struct {
 	Ignored fields.Pointers
 	// Recreate: may be deleted and created anew.
 	Recreate bool
+	// Always: a Job that runs in each apply: a standing one is deleted and created
+	// anew.
+	Always bool
+	// Completed: a Job that has run to its end for this spec, and was removed by its
+	// TTL. spec is the hash of the spec.
+	Completed bool
+	spec      string
 	// Blocked says why an object of the bundle cannot be applied (policy).
 	Blocked string
 	// Kept: a skipped deletion that leaves the run incomplete.

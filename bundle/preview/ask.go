@@ -27,6 +27,8 @@ func (p *previewer) ask(ctx context.Context, s *plan.Step) Result {
 		return p.removed(s, p.writer.Delete(ctx, s))
 	case s.Action == plan.Detached:
 		return p.removed(s, p.writer.Detach(ctx, s))
+	case s.Completed:
+		return Result{Action: plan.Unchanged, Reason: s.Reason, Verified: byInventory}
 	case s.Action == plan.Unchanged && s.Reason != "":
 		return Result{Action: plan.Unchanged, Reason: s.Reason, Stored: s.Live, Verified: byLeftAlone}
 	case s.Action == plan.Unchanged:

@@ -34,6 +34,7 @@ const (
 	byUpdate      = "server (as an update, with the fields taken over)"
 	byOtherName   = "server (surrogate name)"
 	byFingerprint = "server (unchanged since the last apply)"
+	byInventory   = "inventory (completed)"
 	byLeftAlone   = "server (not sent: mutation ignore)"
 	ByCRD         = "bundle CRD"
 	Unverified    = "not verified: "

@@ -19,10 +19,11 @@ var allowed = map[string][]string{
 	bundle.LifecycleMutation: {"ignore"},
 	bundle.OnImmutable:       {"recreate"},
 	bundle.OnRemove:          {"keep"},
+	bundle.Run:               {bundle.RunAlways},
 }
 
 // known are brine's own annotations that users write.
-var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Timeout}
+var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Run, bundle.Timeout}
 
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations
@@ -34,6 +35,9 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			path := "metadata.annotations[" + key + "]"
 			if values, ok := allowed[key]; ok && !slices.Contains(values, annotations[key]) {
 				problems = append(problems, o.Problem(path, fmt.Sprintf("invalid value %q: use %s, or remove the annotation", annotations[key], strings.Join(values, " or "))))
+			}
+			if key == bundle.Run && o.ID.GroupKind != bundle.JobKind {
+				problems = append(problems, o.Problem(path, "only a Job can have this annotation"))
 			}
 			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(known, key) {
 				odd = append(odd, o.Problem(path, unknownAnnotation(key)))

@@ -59,6 +59,13 @@ func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
 	return s, true
 }
 
+// Completed says whether a live object is a Job that has run to its end, and that
+// its TTL removes.
+func Completed(live *unstructured.Unstructured) bool {
+	s, ok := finished(object{live.Object})
+	return hasTTL(live) && ok && s.State == Ready
+}
+
 func hasTTL(u *unstructured.Unstructured) bool {
 	_, ok := object{u.Object}.number("spec", "ttlSecondsAfterFinished")
 	return ok && u.GroupVersionKind().GroupKind() == bundle.JobKind

@@ -83,5 +83,8 @@ func (r *run) persistBeginning(ctx context.Context, p *plan.Plan) error {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error { return r.inv.Add(ctx, p.Add) })
 	both.Go(func() error { return r.inv.SaveKey(ctx) })
+	if left, found := p.Forgotten(r.inv.Fingerprints); found {
+		both.Go(func() error { return r.inv.SaveFingerprints(ctx, left) })
+	}
 	return both.Wait()
 }

@@ -74,12 +74,15 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 			gone = append(gone, o.ID)
 		default:
 			statuses[o.ID] = statusOf(o.Result)
+			f, known := o.Fingerprint, o.HasFingerprint
 			if o.Action == plan.Unchanged {
-				if known, ok := r.inv.Fingerprints[o.ID]; ok {
-					fingerprints[o.ID] = known
-				}
-			} else if o.HasFingerprint {
-				fingerprints[o.ID] = o.Fingerprint
+				f, known = r.inv.Fingerprints[o.ID]
+			}
+			if o.SeenComplete {
+				f, known = o.Complete(f), true
+			}
+			if known {
+				fingerprints[o.ID] = f
 			}
 		}
 	}

@@ -118,6 +118,9 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 		r.record.Warn(w)
 	}
 	for _, id := range p.Forget {
+		if r.inv.Fingerprints[id].Completed != "" {
+			continue // its TTL removed it
+		}
 		r.record.Warn(bundle.Name(id) + " was in the inventory but does not exist: removed from the inventory")
 	}
 	return t, p, nil

@@ -47,6 +47,8 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		switch {
 		case view.Unknown[id] != nil:
 			o.Ready, o.Reason = report.StateNotReady, "cannot be read: "+view.Unknown[id].Error()
+		case live == nil && inv.Fingerprints[id].Completed != "":
+			o.Ready, o.Reason = report.StateReady, "completed"
 		case live == nil:
 			o.Ready, o.Reason = report.StateGone, "not on the cluster"
 			result.ExitCode = report.ExitNotReady

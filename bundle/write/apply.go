@@ -38,9 +38,14 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	if live == nil && w.Namespace != nil && s.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: w.Namespace.GetName()}) {
 		live = w.Namespace
 	}
-	put, err := w.put(ctx, t, live)
-	recreated := false
-	if cluster.Immutable(err) && put.live != nil {
+	put, err := written{live: live}, error(nil)
+	recreated := s.Always && live != nil && !t.elsewhere()
+	if recreated {
+		put, err = w.recreate(ctx, t, live, errors.New(bundle.Run+": "+bundle.RunAlways))
+	} else {
+		put, err = w.put(ctx, t, live)
+	}
+	if cluster.Immutable(err) && put.live != nil && !recreated {
 		if !s.Recreate {
 			err = needsRecreate(s, err)
 		} else {

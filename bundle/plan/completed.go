@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"brine/bundle"
+	"brine/inventory"
+)
+
+// runs plans whether a Job runs. One that ran to its end for the very spec, as the
+// inventory remembers, and was removed by its TTL is done. One with the annotation
+// run: always runs in each apply.
+func (in *Input) runs(s *Step) {
+	if s.ID.GroupKind != bundle.JobKind {
+		return
+	}
+	s.Always = s.Object.Content.GetAnnotations()[bundle.Run] == bundle.RunAlways
+	if s.hashless {
+		return // what is sent depends on more than the bundle
+	}
+	spec, err := json.Marshal(s.Object.Content.Object["spec"])
+	if err != nil {
+		return
+	}
+	if s.spec = DesiredHash(spec); s.key != nil {
+		s.spec = s.key.Short(s.spec)
+	}
+	s.Completed = s.Live == nil && !s.Always && in.Unknown[s.ID] == nil && in.remembers(s)
+}
+
+// remembers says whether a Job was seen complete for its spec, in the namespace as
+// it is: one that was deleted and made anew has nothing of what the Job did.
+func (in *Input) remembers(s *Step) bool {
+	if known := in.Inventory.Fingerprints[s.ID].Completed; known == "" || known != s.spec {
+		return false
+	}
+	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: s.ID.Namespace}
+	live := in.Live[id]
+	if live == nil {
+		_, member := in.Inventory.Members[id]
+		return !member && !slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == id })
+	}
+	known, ok := in.Inventory.Fingerprints[id]
+	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))
+}
+
+// Complete is the fingerprint of a Job that was seen complete in this run.
+func (s *Step) Complete(f inventory.Fingerprint) inventory.Fingerprint {
+	f.Completed = s.spec
+	return f
+}
+
+// Forgotten are the fingerprints without the completed Jobs that the plan runs
+// again, and whether there are any. They have to be written before: a run that is
+// killed would otherwise leave the memory of an earlier spec.
+func (p *Plan) Forgotten(fingerprints map[bundle.ID]inventory.Fingerprint) (map[bundle.ID]inventory.Fingerprint, bool) {
+	left, found := maps.Clone(fingerprints), false
+	for _, s := range p.Steps {
+		f := left[s.ID]
+		if s.Deletes() || f.Completed == "" || s.Completed || s.Live != nil && !s.Always && f.Completed == s.spec {
+			continue
+		}
+		f.Completed, found = "", true
+		left[s.ID] = f
+	}
+	return left, found
+}
