@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/diff"
+	"brine/bundle/fields"
 	"brine/bundle/remedy"
 	"brine/inventory"
 )
@@ -34,6 +35,28 @@ type Saved struct {
 	// Options are those that decide what is done, as flags name them.
 	Options map[string]string `json:"options"`
 	Steps   []SavedStep       `json:"steps"`
+}
+
+// IgnoreFields are the rules about fields of others that a plan was made with.
+func (b *Saved) IgnoreFields() ([]fields.Rule, error) {
+	text := b.Options["ignore-fields"]
+	if text == "" {
+		return nil, nil
+	}
+	var rules []fields.Rule
+	if err := json.Unmarshal([]byte(text), &rules); err != nil {
+		return nil, fmt.Errorf("read the rules of the plan about fields that are left to others: %w", err)
+	}
+	return rules, nil
+}
+
+// RulesText is what the option holds; "" for no rules.
+func RulesText(rules []fields.Rule) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(rules) //nolint:errchkjson // they hold text only
+	return string(text)
 }
 
 // SavedCluster identifies a cluster. What the user could not read is empty.

@@ -51,6 +51,7 @@ func (r *run) deciding() map[string]string {
 		"recreate":         joined(r.Planning.Recreate),
 		"take-over-from":   joined(r.Planning.TakeOverFrom),
 		"cascade":          string(r.Cascade),
+		"ignore-fields":    plan.RulesText(r.Planning.IgnoreFields),
 	}
 }
 

@@ -175,6 +175,26 @@ class Arguments(Case):
         self.assertNotIn("BRINE_BINARY", call["env"])
         self.assertIn("--timeout=5s", call["argv"])
 
+    def test_rules_go_through_a_file(self):
+        rules = [{"kind": "Deployment", "fields": ["/spec/replicas"]}]
+        copy = os.path.join(self.home, "rules")
+        find = "next((a.split('=')[1] for a in sys.argv if a.startswith('--ignore-fields=')), os.environ.get('BRINE_IGNORE_FIELDS'))"
+        self.play([event("finished", **{"return": RETURN})], then="import os, shutil\nshutil.copy({}, {!r})".format(find, copy))
+        for given in ({"ignore_fields": rules}, {}):
+            self.brine.__pillar__ = {"brine": {} if given else {"ignore_fields": rules}}
+            self.assertIs(self.brine.applied("platform", bundle="x", **given)["result"], True)
+            with open(copy) as file:
+                self.assertEqual(json.load(file), rules)
+            os.remove(copy)
+        gone = self.called()["env"]["BRINE_IGNORE_FIELDS"]
+        self.assertFalse(os.path.exists(gone), gone)
+        self.assertEqual(self.brine.__pillar__, {"brine": {"ignore_fields": rules}})
+        self.play([event("finished", **{"return": RETURN})])
+        self.brine.applied("platform", bundle="x", ignore_fields="/etc/brine/rules.yaml")
+        self.assertIn("--ignore-fields=/etc/brine/rules.yaml", self.called()["argv"])
+        self.brine.applied("platform", bundle="x", ignore_fields=[])
+        self.assertFalse([a for a in self.called()["argv"] if "ignore" in a])
+
     def test_inventory_default_from_pillar(self):
         self.brine.__pillar__ = {"brine": {"inventory": "kube-system/all"}}
         self.brine.absent("Remove it all")

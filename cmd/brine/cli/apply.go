@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
+	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -19,6 +22,7 @@ type changeOptions struct {
 	runOptions
 	wait, verify, validation string
 	planOut, plan            string
+	ignoreFields             string
 }
 
 func (c *changeOptions) flags(cmd *cobra.Command) {
@@ -37,6 +41,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them")
 	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields among them that the bundle does not set are removed")
+	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
@@ -60,7 +65,26 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 	if o.Inventory, err = c.where(file); err != nil {
 		return o, err
 	}
-	return o, c.savedPlan(&o)
+	if err := c.savedPlan(&o); err != nil {
+		return o, err
+	}
+	return o, c.rules(&o)
+}
+
+// rules reads --ignore-fields; without it, those of a saved plan hold.
+func (c *changeOptions) rules(o *run.Options) (err error) {
+	if c.ignoreFields == "" {
+		if o.SavedPlan != nil {
+			o.Planning.IgnoreFields, err = o.SavedPlan.IgnoreFields()
+		}
+		return err
+	}
+	text, err := os.ReadFile(c.ignoreFields)
+	if err != nil {
+		return fmt.Errorf("read the rules of --ignore-fields: %w", err)
+	}
+	o.Planning.IgnoreFields, err = fields.ReadRules(c.ignoreFields, text)
+	return err
 }
 
 // applyOptions are those of apply and preview.

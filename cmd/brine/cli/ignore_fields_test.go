@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -218,4 +220,59 @@ func TestAutoscaledReplicasStay(t *testing.T) {
 	}
 	runLine(t.Context(), nil, "check", "-o", "text", "-f", s.file(documents(deployment("web", 1, "1m"), hpa))).want(t, 0).
 		prints(t, "bundle.yaml:7: Deployment.apps "+s.ns+"/web: spec.replicas: HorizontalPodAutoscaler.autoscaling "+s.ns+"/web writes this field")
+}
+
+// --ignore-fields names fields by rules: for apply, preview and rollback, and in
+// saved plans.
+func TestIgnoreFieldsByRules(t *testing.T) {
+	file := func(t *testing.T, text string) string {
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Run("of runs and saved plans", func(t *testing.T) {
+		s := newFixture(t)
+		live := func() int64 { return replicas(t, s.live("apps/v1/deployments", s.ns, "web")) }
+		rules := "--ignore-fields=" + file(t, "- {group: apps, kind: Deploy*, name: w*b, fields: [/spec/replicas]}\n")
+		both := func(n int, cpu string) string {
+			return documents(deployment("web", n, cpu), deployment("other", n, cpu))
+		}
+		s.apply(both(1, "1m"), rules).want(t, 0)
+		s.scale("web", 2)
+		s.apply(both(1, "1m"), rules).want(t, 0).did(t, "Deployment", "web", plan.Unchanged)
+		s.apply(both(1, "2m"), rules).want(t, 0).did(t, "Deployment", "web", plan.Configured)
+		if live() != 2 {
+			t.Errorf("it has %d replicas", live())
+		}
+		path := filepath.Join(t.TempDir(), "plan.json")
+		s.preview(both(1, "3m"), rules, "--plan-out="+path).want(t, 0)
+		wider := file(t, "- {kind: Deployment, fields: [/spec/replicas]}\n")
+		s.apply(both(1, "3m"), "--plan="+path, "--ignore-fields="+wider).want(t, 3).prints(t, "--ignore-fields: the plan was made with")
+		s.apply(both(1, "3m"), "--plan="+path).want(t, 0).did(t, "Deployment", "web", plan.Configured)
+		if live() != 2 {
+			t.Errorf("it has %d replicas", live())
+		}
+		s.run("rollback", []string{rules}).want(t, 0).did(t, "Deployment", "web", plan.Configured)
+		if live() != 2 {
+			t.Errorf("it has %d replicas", live())
+		}
+		s.scale("other", 2)
+		s.apply(both(1, "4m"), rules).want(t, 1).did(t, "Deployment", "other", plan.Failed) // no rule is about it
+	})
+	t.Run("that are wrong", func(t *testing.T) {
+		s := newFixture(t)
+		bad := file(t, "- kind: Deployment\n  fields: [/spec/replicas, /metadata/name]\n- field: [/a]\n")
+		for _, command := range []string{"apply", "preview", "rollback"} {
+			flags := []string{"--ignore-fields=" + bad}
+			if command != "rollback" {
+				flags = append(flags, "-f", s.file(configMap("web")))
+			}
+			s.run(command, flags).want(t, 3).prints(t, bad+":2: /metadata/name cannot be ignored", bad+`:3: unknown key "field": did you mean fields?`, bad+":3: the rule has no fields")
+		}
+		s.apply(configMap("web"), "--ignore-fields="+file(t, "a: [")).want(t, 3).prints(t, "rules.yaml:1: it is not YAML")
+		s.apply(configMap("web"), "--ignore-fields=/no/such/file").want(t, 3).prints(t, "read the rules of --ignore-fields: open /no/such/file")
+		s.missing("v1/configmaps", "web", "inv")
+	})
 }

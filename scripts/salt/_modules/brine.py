@@ -31,6 +31,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -90,6 +91,9 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
         Of the whole run: seconds, or like ``10m``.
     prune
         False keeps what is no longer in the bundle.
+    ignore_fields
+        Rules about fields that are left to others, as in the file of
+        ``--ignore-fields``, or the path of such a file on this machine.
     saltenv, pillar, defaults
         For rendering; defaults are variables for the templates.
     events
@@ -298,6 +302,7 @@ def _prepare(command, name, kwargs):
     argv.append(("--inventory=" if "/" in inventory else "--name=") + inventory)
     if command in ("apply", "destroy", "rollback") and "dry_run" not in flags:
         flags["dry_run"] = "server" if test else "none"
+    files = [_rules(values) for values in (flags, defaults)]
     argv += _flags(flags)
 
     env = dict(os.environ)
@@ -306,7 +311,22 @@ def _prepare(command, name, kwargs):
             env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
     if jid:
         env["BRINE_JID"] = str(jid)
-    return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None}
+    return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None, "files": files}
+
+
+def _rules(values):
+    """Rules of ignore_fields that are no file go into one, which lasts as long as what is returned."""
+    rules = values.get("ignore_fields")
+    if rules is None or isinstance(rules, str):
+        return None
+    if not rules:
+        del values["ignore_fields"]
+        return None
+    file = tempfile.NamedTemporaryFile("w", prefix="brine-ignore-fields-", suffix=".yaml")
+    json.dump(rules, file, indent=1)
+    file.flush()
+    values["ignore_fields"] = file.name
+    return file
 
 
 def _job():
