@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,6 +64,19 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 	return false, nil
 }
 
+// AnyOrAbsent is Any for a kind that discovery may not know yet. Its error is the
+// reason why it is not known, and not proven either, whether there are objects.
+func (c *Client) AnyOrAbsent(ctx context.Context, gk schema.GroupKind) (r Resource, served bool, err error) {
+	if r, err = c.Any(gk); err == nil {
+		return r, true, nil
+	}
+	if served, err = c.ServedOrAbsent(ctx, gk); err != nil || !served {
+		return r, false, err
+	}
+	r, err = c.Any(gk)
+	return r, err == nil, err
+}
+
 // absent proves the same of a resource whose name is known: nil if there is no
 // such resource any more.
 func (c *Client) absent(ctx context.Context, r Resource) error {
@@ -118,11 +130,4 @@ func (c *Client) missing(ctx context.Context, r Resource, err error) (bool, erro
 		}
 	}
 	return true, nil
-}
-
-// failedGroups are the groups that could not be discovered, with the reason.
-func (c *Client) failedGroups() map[schema.GroupVersion]error {
-	c.kinds.mu.RLock()
-	defer c.kinds.mu.RUnlock()
-	return maps.Clone(c.kinds.failed)
 }

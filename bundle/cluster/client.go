@@ -63,7 +63,7 @@ type Client struct {
 
 // New makes a client for config; it sends nothing yet.
 func New(config *rest.Config, o Options) (*Client, error) {
-	return newClient(config, o, &Counter{})
+	return newClient(config, o, &Counter{byVerb: map[string]int{}})
 }
 
 func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error) {
@@ -101,9 +101,9 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
 	}
 	plain := rest.CopyConfig(config)
-	plain.APIPath, plain.GroupVersion = "/", nil
+	plain.APIPath, plain.GroupVersion = "/", &metav1.SchemeGroupVersion // any does
 	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	if c.raw, err = rest.UnversionedRESTClientForConfigAndClient(withAnyVersion(plain), shared); err != nil {
+	if c.raw, err = rest.UnversionedRESTClientForConfigAndClient(plain, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
 	return c, nil
@@ -152,9 +152,4 @@ func (c *Client) Forces() bool { return c.options.ForceConflicts }
 // Lenient says whether the server is to let unknown fields pass, and drop them.
 func (c *Client) Lenient() bool {
 	return c.options.FieldValidation != metav1.FieldValidationStrict
-}
-
-func withAnyVersion(config *rest.Config) *rest.Config {
-	config.GroupVersion = &metav1.SchemeGroupVersion
-	return config
 }

@@ -131,7 +131,8 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		return
 	}
 	names := slices.Sorted(maps.Keys(s.namespaces))
-	for gv, err := range s.client.failedGroups() {
+	resources, failed := s.client.Listable()
+	for gv, err := range failed {
 		if s.isDeleted(bundle.APIServiceKind, gv.Version+"."+gv.Group) {
 			continue // it is deleted first, and checked again then
 		}
@@ -145,14 +146,8 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 			return ctx.Err()
 		})
 	}
-	for _, r := range s.client.Namespaced() {
-		if disposable[r.GVK.GroupKind()] {
-			continue
-		}
-		if !r.Can("list") {
-			for _, name := range names {
-				s.addUnknown(namespaceID(name), r.GVR.GroupResource().String(), errNotListed)
-			}
+	for _, r := range resources {
+		if !r.Namespaced || !r.Can("delete") || disposable[r.GVK.GroupKind()] {
 			continue
 		}
 		if len(names) > fewNamespaces {
@@ -164,8 +159,6 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		}
 	}
 }
-
-var errNotListed = errors.New("the server does not list them")
 
 func (s *search) isDeleted(kind schema.GroupKind, name string) bool {
 	return slices.ContainsFunc(s.Deleted, func(u *unstructured.Unstructured) bool {

@@ -57,7 +57,9 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "discovery knows it", func() bool {
-		return client.Discover(t.Context()) == nil && slices.ContainsFunc(client.Namespaced(), func(r cluster.Resource) bool { return r.GVR == parts("v1") })
+		err := client.Discover(t.Context())
+		served, _ := client.Listable()
+		return err == nil && slices.ContainsFunc(served, func(r cluster.Resource) bool { return r.GVR == parts("v1") })
 	})
 	contents := func() bundle.Contents {
 		t.Helper()

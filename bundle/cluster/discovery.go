@@ -163,21 +163,16 @@ func (c *Client) Versions(gk schema.GroupKind) []string {
 	c.kinds.mu.RLock()
 	defer c.kinds.mu.RUnlock()
 	var versions []string
+	preferred := c.kinds.preferred[gk].Version
 	for gvk := range c.kinds.byKind {
-		if gvk.GroupKind() == gk {
+		if gvk.GroupKind() == gk && gvk.Version != preferred {
 			versions = append(versions, gvk.Version)
 		}
 	}
-	preferred := c.kinds.preferred[gk].Version
-	slices.SortFunc(versions, func(a, b string) int {
-		if (a == preferred) != (b == preferred) {
-			if a == preferred {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a, b)
-	})
+	slices.Sort(versions)
+	if preferred != "" {
+		versions = slices.Insert(versions, 0, preferred)
+	}
 	return versions
 }
 
@@ -220,21 +215,6 @@ func (c *Client) Prefer(gvk schema.GroupVersionKind) {
 	if _, ok := c.kinds.byKind[gvk]; ok {
 		c.kinds.preferred[gvk.GroupKind()] = gvk
 	}
-}
-
-// Namespaced are all resources that live in namespaces and can be listed and
-// deleted, in the server's preferred versions.
-func (c *Client) Namespaced() []Resource {
-	c.kinds.mu.RLock()
-	defer c.kinds.mu.RUnlock()
-	var all []Resource
-	for _, gvk := range c.kinds.preferred {
-		if r := c.kinds.byKind[gvk]; r.Namespaced && r.Can("list") && r.Can("delete") {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.GVR.String(), b.GVR.String()) })
-	return all
 }
 
 // Listable are all resources that can be listed, in the server's preferred

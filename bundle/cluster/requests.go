@@ -23,19 +23,12 @@ type Counter struct {
 func (c *Counter) Counts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counts := maps.Clone(c.byVerb)
-	if counts == nil {
-		counts = map[string]int{}
-	}
-	return counts
+	return maps.Clone(c.byVerb)
 }
 
 func (c *Counter) add(verb string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byVerb == nil {
-		c.byVerb = map[string]int{}
-	}
 	c.byVerb[verb]++
 }
 

@@ -35,7 +35,7 @@ func FillDigests(b *bundle.Bundle) []bundle.Problem {
 			continue
 		}
 		objects, messages := digested(o, of, byID, b.Partial)
-		template := podTemplate(o.Content.Object)
+		template, at := templateAt(o.Content.Object)
 		if template == nil {
 			messages = append(messages, fmt.Sprintf("%s has no pod template to put a digest into", o.GVK.Kind))
 		}
@@ -46,7 +46,6 @@ func FillDigests(b *bundle.Bundle) []bundle.Problem {
 			} else {
 				filled = true
 				if slices.ContainsFunc(objects, func(o *bundle.Object) bool { return o.ID.GroupKind == bundle.SecretKind }) {
-					_, at := templateAt(o.Content.Object)
 					b.AddSecretDigest(o, append(strings.Split(at, "."), "metadata", "annotations", bundle.Digest), digest)
 				}
 			}
@@ -89,14 +88,8 @@ func digested(o *bundle.Object, of string, byID map[bundle.ID]*bundle.Object, pa
 	return slices.Compact(objects), messages
 }
 
-// podTemplate is the pod template of a workload, also of a CronJob and of
-// custom resources that keep it where Deployments do; nil where there is none.
-func podTemplate(content map[string]any) map[string]any {
-	template, _ := templateAt(content)
-	return template
-}
-
-// templateAt is the pod template, and its path.
+// templateAt is the pod template of a workload, also of a CronJob and of custom
+// resources that keep it where Deployments do, and its path; nil where there is none.
 func templateAt(content map[string]any) (template map[string]any, path string) {
 	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}} {
 		v, found, err := unstructured.NestedFieldNoCopy(content, path...)

@@ -42,7 +42,7 @@ func digests(t *testing.T, text string) (string, []bundle.Problem) {
 	before := b.Digest
 	problems := FillDigests(b)
 	w := b.Objects[len(b.Objects)-1]
-	template := podTemplate(w.Content.Object)
+	template, _ := templateAt(w.Content.Object)
 	got, _, _ := unstructured.NestedString(template, "metadata", "annotations", bundle.Digest)
 	if (got != "") != (b.Digest != before) {
 		t.Error("the bundle's digest has to follow what is filled in")

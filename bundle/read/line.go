@@ -49,9 +49,7 @@ func (d *document) find(row, col int) *yaml.Node {
 // that fit the longest is taken.
 func follow(n *yaml.Node, path string, line int) int {
 	for depth := 0; path != "" && depth < maxDepth; depth++ {
-		for n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
+		n = resolved(n)
 		key, rest := "", ""
 		if inner, after, ok := bracket(path); ok {
 			if n.Kind == yaml.SequenceNode {
@@ -125,9 +123,7 @@ func field(n *yaml.Node, key string) (at, value *yaml.Node) {
 }
 
 func fieldIn(n *yaml.Node, key string, depth int) (at, value *yaml.Node) {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = resolved(n)
 	if depth > 10 || n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
 		return nil, nil
 	}
@@ -154,13 +150,18 @@ func fieldIn(n *yaml.Node, key string, depth int) (at, value *yaml.Node) {
 	return nil, nil
 }
 
+// resolved is the node that an alias stands for.
+func resolved(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
 // child is the value of a key, aliases followed; nil when there is none.
 func child(n *yaml.Node, key string) *yaml.Node {
 	_, v := field(n, key)
-	for v != nil && v.Kind == yaml.AliasNode {
-		v = v.Alias
-	}
-	return v
+	return resolved(v)
 }
 
 // text is the value of a key that holds text, or "".
@@ -176,9 +177,7 @@ func text(n *yaml.Node, key string) string {
 func locate(root *yaml.Node, p bundle.Path) (at, value *yaml.Node) {
 	at, value = root, root
 	for _, s := range p {
-		for value.Kind == yaml.AliasNode {
-			value = value.Alias
-		}
+		value = resolved(value)
 		if s.Index >= 0 {
 			if value.Kind != yaml.SequenceNode || s.Index >= len(value.Content) {
 				return at, nil
@@ -193,8 +192,5 @@ func locate(root *yaml.Node, p bundle.Path) (at, value *yaml.Node) {
 		}
 		at, value = k, v
 	}
-	for value.Kind == yaml.AliasNode {
-		value = value.Alias
-	}
-	return at, value
+	return at, resolved(value)
 }

@@ -69,22 +69,15 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("read %s: %w", strings.Join(o.Files, ", "), context.Cause(ctx))
 	}
 
-	b := &bundle.Bundle{}
-	dropped := 0
-	var salt []*states
+	all := reading{problems: problems}
 	for _, r := range results {
-		salt = append(salt, r.salt...)
-		b.Objects = append(b.Objects, r.objects...)
-		b.Absent = append(b.Absent, r.absent...)
-		b.Warnings = append(b.Warnings, r.warnings...)
-		problems = append(problems, r.problems...)
-		b.Invalid = append(b.Invalid, r.invalid...)
-		dropped += r.dropped
+		all.add(r)
 	}
-	wrong, odd := link(salt)
-	problems, b.Warnings = append(problems, wrong...), append(b.Warnings, odd...)
-	if dropped > 0 {
-		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(dropped, "object"))})
+	wrong, odd := link(all.salt)
+	problems = append(all.problems, wrong...)
+	b := &bundle.Bundle{Objects: all.objects, Absent: all.absent, Warnings: append(all.warnings, odd...), Invalid: all.invalid}
+	if all.dropped > 0 {
+		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(all.dropped, "object"))})
 	}
 	if len(problems) > 0 { // a problem may quote a value that a Secret of the bundle has
 		var r redact.Redactor
@@ -128,6 +121,17 @@ type reading struct {
 	dropped  int // objects that carried server-set metadata
 	budget
 	expanding []*yaml.Node // aliases that the object being read came through
+}
+
+// add adds what came of another document, or of a part of this one.
+func (r *reading) add(other reading) {
+	r.objects = append(r.objects, other.objects...)
+	r.absent = append(r.absent, other.absent...)
+	r.problems = append(r.problems, other.problems...)
+	r.warnings = append(r.warnings, other.warnings...)
+	r.invalid = append(r.invalid, other.invalid...)
+	r.salt = append(r.salt, other.salt...)
+	r.dropped += other.dropped
 }
 
 func readDocument(d *document, o Options) reading {

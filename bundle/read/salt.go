@@ -33,12 +33,7 @@ func (r *reading) rendered(d *document, root *yaml.Node, o Options) {
 	text, _ := sls.Text(root)
 	o.InputFormat = FormatManifests
 	for _, inner := range split(d.file+" (the text in it)", []byte(text)) {
-		one := readDocument(inner, o)
-		r.objects = append(r.objects, one.objects...)
-		r.problems = append(r.problems, one.problems...)
-		r.warnings = append(r.warnings, one.warnings...)
-		r.invalid = append(r.invalid, one.invalid...)
-		r.dropped += one.dropped
+		r.add(readDocument(inner, o))
 	}
 }
 
@@ -108,26 +103,20 @@ func (s *states) place(p sls.Problem) bundle.Problem {
 
 // state reads one state's manifest; its problems name the state.
 func (r *reading) state(d *document, doc sls.Document, o Options) []*bundle.Object {
-	objects, problems, warnings, invalid := len(r.objects), len(r.problems), len(r.warnings), len(r.invalid)
-	r.object(d, doc.Node, o, listDefaults{})
-	read := append([]*bundle.Object(nil), r.objects[objects:]...)
-	r.objects = r.objects[:objects]
-	for _, obj := range read {
+	one := reading{budget: r.budget}
+	one.object(d, doc.Node, o, listDefaults{})
+	for _, obj := range one.objects {
 		obj.Source.State, obj.Source.SLS = doc.State, doc.SLS
 	}
-	for i := range r.problems[problems:] {
-		p := &r.problems[problems+i]
-		p.Source.State, p.Source.SLS = doc.State, doc.SLS
+	for _, problems := range [][]bundle.Problem{one.problems, one.invalid, one.warnings} {
+		for i := range problems {
+			problems[i].Source.State, problems[i].Source.SLS = doc.State, doc.SLS
+		}
 	}
-	for i := range r.invalid[invalid:] {
-		p := &r.invalid[invalid+i]
-		p.Source.State, p.Source.SLS = doc.State, doc.SLS
-	}
-	for i := range r.warnings[warnings:] {
-		w := &r.warnings[warnings+i]
-		w.Source.State, w.Source.SLS = doc.State, doc.SLS
-	}
-	return read
+	objects := one.objects
+	one.objects, r.budget = nil, one.budget
+	r.add(one)
+	return objects
 }
 
 // afterAbsent warns of the one order that cannot be kept.

@@ -33,7 +33,7 @@ func mentionsSecret(n *yaml.Node, seen map[*yaml.Node]bool) bool {
 		return mentionsSecret(n.Alias, seen)
 	}
 	for i, inner := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && value(n.Content[i-1]) == "kind" && strings.HasPrefix(value(inner), "Secret") {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && resolved(n.Content[i-1]).Value == "kind" && strings.HasPrefix(resolved(inner).Value, "Secret") {
 			return true
 		}
 		if inner.Kind != yaml.ScalarNode && mentionsSecret(inner, seen) {

@@ -68,14 +68,6 @@ func (c *converter) problem(n *yaml.Node, format string, args ...any) {
 	}
 }
 
-// value is a scalar's text, through an alias, too.
-func value(n *yaml.Node) string {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n.Value
-}
-
 func clip(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"
@@ -197,10 +189,7 @@ func (c *converter) merge(m map[string]any, n *yaml.Node) {
 // key is a mapping's key as JSON has it. Whole numbers are taken as they are
 // spelled (a ConfigMap of ports), as long as everybody reads the same.
 func (c *converter) key(n *yaml.Node) (string, bool) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind != yaml.ScalarNode {
+	if n = resolved(n); n.Kind != yaml.ScalarNode {
 		if n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0 {
 			c.problem(n, "{{ is left-over Jinja (YAML reads it as a mapping for a key): render the file before it gets here, or put the value in quotes")
 		} else {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"brine/bundle"
 )
 
@@ -208,7 +211,8 @@ func (c *chain) service(ctx context.Context, namespace, name string) {
 	if ready > 0 {
 		return
 	}
-	query := plainSelector(o)
+	selector, _, _ := unstructured.NestedStringMap(o.content, "spec", "selector")
+	query := labels.SelectorFromSet(selector).String()
 	if query == "" {
 		c.add("%s has no selector, so its endpoints are made by hand", called)
 		return
@@ -219,17 +223,4 @@ func (c *chain) service(ctx context.Context, namespace, name string) {
 		return
 	}
 	c.pods(ctx, pods, false)
-}
-
-// plainSelector is a Service's, which is a plain mapping.
-func plainSelector(o object) string {
-	selector, _ := o.field("spec", "selector").(map[string]any)
-	var terms []string
-	for key, value := range selector {
-		if s, ok := value.(string); ok {
-			terms = append(terms, key+"="+s)
-		}
-	}
-	slices.Sort(terms)
-	return strings.Join(terms, ",")
 }

@@ -72,11 +72,9 @@ func (o object) count(fallback int64, path ...string) int64 {
 // with is a copy of o in which one field of section (spec or status) differs.
 func (o object) with(section, key string, value any) object {
 	content := maps.Clone(o.content)
-	inner, _ := content[section].(map[string]any)
-	inner = maps.Clone(inner)
-	if inner == nil {
-		inner = map[string]any{}
-	}
+	old, _ := content[section].(map[string]any)
+	inner := map[string]any{}
+	maps.Copy(inner, old)
 	inner[key] = value
 	content[section] = inner
 	return object{content}

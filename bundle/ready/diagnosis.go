@@ -32,9 +32,7 @@ type Diagnosis struct {
 	reader Reader
 	now    func() time.Time
 
-	mu    sync.Mutex
-	lists map[listKey]*listing
-	gets  map[getKey]*getting
+	known sync.Map // lookup -> what reads it, once
 }
 
 const (
@@ -49,7 +47,7 @@ const (
 
 // NewDiagnosis makes a Diagnosis that has not read anything yet.
 func NewDiagnosis(r Reader) *Diagnosis {
-	return &Diagnosis{reader: r, now: time.Now, lists: map[listKey]*listing{}, gets: map[getKey]*getting{}}
+	return &Diagnosis{reader: r, now: time.Now}
 }
 
 // Explain gives of each live object the chain down to the cause, outermost first:

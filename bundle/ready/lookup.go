@@ -8,7 +8,6 @@ import (
 	"brine/bundle"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -23,54 +22,36 @@ var (
 	endpointSliceGVK = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
 )
 
-type listKey struct {
-	gvk                      schema.GroupVersionKind
-	namespace, labels, field string
+// lookup is one thing to read: an object, or a list of objects of a namespace.
+type lookup struct {
+	gvk                             schema.GroupVersionKind
+	namespace, name, labels, fields string
 }
 
-// listing is a list that is read once, by whoever needs it first.
-type listing struct {
-	once  sync.Once
-	items []object
-	err   error
+// read reads through the Diagnosis' memory: each lookup once, by whoever needs it
+// first.
+func (d *Diagnosis) read(l lookup, read func() ([]object, error)) ([]object, error) {
+	known, _ := d.known.LoadOrStore(l, sync.OnceValues(read))
+	return known.(func() ([]object, error))() //nolint:forcetypeassert // nothing else is stored there
 }
 
-type getKey struct {
-	gvk             schema.GroupVersionKind
-	namespace, name string
-}
-
-type getting struct {
-	once   sync.Once
-	object object
-	found  bool
-	err    error
-}
-
-// list reads through the Diagnosis' memory; what cannot be read becomes a line.
-func (c *chain) list(ctx context.Context, gvk schema.GroupVersionKind, namespace, labels, field string) []object {
+// list reads objects; what cannot be read becomes a line.
+func (c *chain) list(ctx context.Context, gvk schema.GroupVersionKind, namespace, labels, fields string) []object {
 	if c.d.reader.List == nil {
 		return nil
 	}
-	key := listKey{gvk, namespace, labels, field}
-	c.d.mu.Lock()
-	l := c.d.lists[key]
-	if l == nil {
-		l = &listing{}
-		c.d.lists[key] = l
-	}
-	c.d.mu.Unlock()
-	l.once.Do(func() {
-		var items []unstructured.Unstructured
-		items, l.err = c.d.reader.List(ctx, gvk, namespace, labels, field)
+	found, err := c.d.read(lookup{gvk: gvk, namespace: namespace, labels: labels, fields: fields}, func() ([]object, error) {
+		items, err := c.d.reader.List(ctx, gvk, namespace, labels, fields)
+		objects := make([]object, len(items))
 		for i := range items {
-			l.items = append(l.items, object{items[i].Object})
+			objects[i] = object{items[i].Object}
 		}
+		return objects, err
 	})
-	if l.err != nil {
-		c.add("cannot list %ss in namespace %s: %s", gvk.Kind, namespace, l.err)
+	if err != nil {
+		c.add("cannot list %ss in namespace %s: %s", gvk.Kind, namespace, err)
 	}
-	return l.items
+	return found
 }
 
 // get reads one object; known is false where that was not possible.
@@ -78,29 +59,24 @@ func (c *chain) get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 	if c.d.reader.Get == nil || !c.detailed || name == "" {
 		return object{}, false, false
 	}
-	key := getKey{gvk, namespace, name}
-	c.d.mu.Lock()
-	g := c.d.gets[key]
-	if g == nil {
-		g = &getting{}
-		c.d.gets[key] = g
-	}
-	c.d.mu.Unlock()
-	g.once.Do(func() {
+	all, err := c.d.read(lookup{gvk: gvk, namespace: namespace, name: name}, func() ([]object, error) {
 		u, err := c.d.reader.Get(ctx, gvk, namespace, name)
 		if apierrors.IsNotFound(err) {
 			u, err = nil, nil
 		}
-		g.err = err
-		if u != nil {
-			g.object, g.found = object{u.Object}, true
+		if u == nil {
+			return nil, err
 		}
+		return []object{{u.Object}}, err
 	})
-	if g.err != nil {
-		c.add("cannot read %s: %s", title(gvk.Kind, namespace, name), g.err)
+	if err != nil {
+		c.add("cannot read %s: %s", title(gvk.Kind, namespace, name), err)
 		return object{}, false, false
 	}
-	return g.object, g.found, true
+	if len(all) == 0 {
+		return object{}, false, true
+	}
+	return all[0], true, true
 }
 
 func title(kind, namespace, name string) string {

@@ -1,6 +1,8 @@
 package ready
 
 import (
+	"maps"
+
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
@@ -33,7 +35,7 @@ func deployment(o object) Status {
 }
 
 func replicaSet(o object) Status {
-	content := o.with("spec", "", nil).content // a copy whose kind can be set
+	content := maps.Clone(o.content)
 	content["apiVersion"], content["kind"] = "apps/v1", "ReplicaSet"
 	return compute(object{content}, "ReplicaFailure=True")
 }

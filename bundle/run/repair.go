@@ -157,22 +157,13 @@ func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resourc
 	}
 	var resources []cluster.Resource
 	for _, gk := range kinds {
-		r, err := f.client.Any(gk)
-		if err != nil {
-			served, unproven := f.client.ServedOrAbsent(ctx, gk)
-			switch {
-			case unproven != nil:
-				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: unproven.Error()})
-				continue
-			case !served:
-				continue // there are none
-			}
-			if r, err = f.client.Any(gk); err != nil {
-				f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: err.Error()})
-				continue
-			}
+		r, served, err := f.client.AnyOrAbsent(ctx, gk)
+		switch {
+		case err != nil:
+			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: err.Error()})
+		case served: // else there are none
+			resources = append(resources, r)
 		}
-		resources = append(resources, r)
 	}
 	return resources
 }

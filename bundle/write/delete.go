@@ -30,7 +30,7 @@ var errChanging = errors.New("other clients changed it again and again")
 // a Namespace or CRD holds by then: a plan may be minutes old. A dry run follows
 // the plan at once, and does not ask the guard again.
 func (w *Writer) Delete(ctx context.Context, s *plan.Step) Outcome {
-	resource, there, err := w.resourceToDelete(ctx, s.ID)
+	resource, there, err := w.Client.AnyOrAbsent(ctx, s.ID.GroupKind)
 	switch {
 	case err != nil:
 		return failed(fmt.Errorf("delete: %w", err))
@@ -82,21 +82,6 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 		live = fresh
 	}
 	return failed(fmt.Errorf("delete: %w", errChanging))
-}
-
-// resourceToDelete is how the kind of a member is served now; false if there are
-// no objects of it any more.
-func (w *Writer) resourceToDelete(ctx context.Context, id bundle.ID) (cluster.Resource, bool, error) {
-	resource, err := w.Client.Any(id.GroupKind)
-	if err == nil {
-		return resource, true, nil
-	}
-	served, err := w.Client.ServedOrAbsent(ctx, id.GroupKind)
-	if err != nil || !served {
-		return resource, false, err
-	}
-	resource, err = w.Client.Any(id.GroupKind)
-	return resource, err == nil, err
 }
 
 // decide asks the guard about an object as it is now.
@@ -161,7 +146,7 @@ func (w *Writer) Detach(ctx context.Context, s *plan.Step) Outcome {
 	if s.Shared {
 		return done // the metadata is the other's
 	}
-	resource, there, err := w.resourceToDelete(ctx, s.ID)
+	resource, there, err := w.Client.AnyOrAbsent(ctx, s.ID.GroupKind)
 	switch {
 	case err != nil:
 		return failed(fmt.Errorf("detach: %w", err))
@@ -226,10 +211,5 @@ func (d *deletions) all() []*unstructured.Unstructured {
 
 // claim says whether a PersistentVolumeClaim is of a deleted StatefulSet.
 func (d *deletions) claim(claim *metav1.PartialObjectMetadata) bool {
-	for _, u := range d.all() {
-		if cluster.Claims(u, claim) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.all(), func(u *unstructured.Unstructured) bool { return cluster.Claims(u, claim) })
 }
