@@ -14,8 +14,6 @@ import (
 	"brine/bundle/cluster/clustertest"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
-
 // statuses counts the server's answers.
 type statuses struct {
 	next http.RoundTripper

@@ -19,8 +19,6 @@ import (
 	"brine/bundle/cluster/clustertest"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
-
 // real is a namespace of a running cluster.
 type real struct {
 	t         *testing.T

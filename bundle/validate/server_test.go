@@ -26,8 +26,6 @@ import (
 	"brine/bundle/read"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
-
 // server applies as brine does.
 type server struct {
 	client    dynamic.Interface

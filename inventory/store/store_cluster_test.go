@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -21,12 +19,6 @@ import (
 	"brine/inventory"
 	"brine/inventory/store"
 )
-
-func TestMain(m *testing.M) {
-	klog.SetOutput(io.Discard)
-	klog.LogToStderr(false)
-	clustertest.Main(m)
-}
 
 func client(t *testing.T, config *rest.Config) *cluster.Client {
 	t.Helper()

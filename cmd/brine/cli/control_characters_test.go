@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/cmd/brine/clitest"
 	"brine/cmd/brine/output"
 )
 
@@ -37,7 +38,7 @@ func harmless(t *testing.T, what, text string) {
 // Whatever the cluster, the bundle or the command line say, no command writes
 // what a terminal would obey.
 func TestNoOutputControlsTheTerminal(t *testing.T) {
-	s := newFixture(t)
+	s := clitest.New(t)
 	var quoted bytes.Buffer
 	if err := output.JSON(&quoted, evil); err != nil {
 		t.Fatal(err)
@@ -49,18 +50,18 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 	role := func(verbs string) string {
 		return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: \"evil\\u202e\\u009b1A\", namespace: \"{ns}\"}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [%s]}]\n", verbs)
 	}
-	s.apply(documents(settings("old"), role("get")), "--jid", evil).want(t, 0)
-	go s.state("late", `{"terminated":{"exitCode":1,"reason":"Error","message":`+asJSON+`}}`)
-	s.create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
+	s.Apply(clitest.Documents(settings("old"), role("get")), "--jid", evil).Want(t, 0)
+	go s.SetContainerState("late", `{"terminated":{"exitCode":1,"reason":"Error","message":`+asJSON+`}}`)
+	s.Create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
 		"message: "+asJSON+"\ninvolvedObject: {kind: Pod, name: late, namespace: \"{ns}\", apiVersion: v1}\nlastTimestamp: \"2030-01-01T00:00:00Z\"\n")
-	text := documents(settings("new"), role("list"), podWith("late", "nodeName: ghost"))
+	text := clitest.Documents(settings("new"), role("list"), clitest.PodWith("late", "nodeName: ghost"))
 	for _, format := range output.Formats {
 		report := filepath.Join(t.TempDir(), "report.html")
-		p := s.preview(text, "-o", format, "-v")
-		harmless(t, "preview -o "+format, p.stdout+p.stderr)
-		p = s.apply(text, "-o", format, "-v", "--timeout=3s", "--report", report)
-		harmless(t, "apply -o "+format, p.stdout+p.stderr)
-		if !strings.Contains(p.stdout, "late") {
+		p := s.Preview(text, "-o", format, "-v")
+		harmless(t, "preview -o "+format, p.Stdout+p.Stderr)
+		p = s.Apply(text, "-o", format, "-v", "--timeout=3s", "--report", report)
+		harmless(t, "apply -o "+format, p.Stdout+p.Stderr)
+		if !strings.Contains(p.Stdout, "late") {
 			t.Errorf("apply -o %s says nothing of the pod", format)
 		}
 		page, err := os.ReadFile(report)
@@ -70,7 +71,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		harmless(t, "--report", string(page))
 	}
 	// A history that somebody else has written.
-	if _, err := s.resources("v1/configmaps").Namespace(s.ns).Patch(s.Context(), "inv", types.MergePatchType,
+	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Patch(s.Context(), "inv", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"note":`+asJSON+`}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -79,26 +80,26 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := folder + "/bundle\u009b.yaml"
-	wrong := documents(role("get"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\u009b\\u202e\"}\ndata: {a: !evil x, "+asJSON+": 1}\n")
-	if err := os.WriteFile(named, []byte(strings.ReplaceAll(wrong, "{ns}", s.ns)), 0o600); err != nil {
+	wrong := clitest.Documents(role("get"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\u009b\\u202e\"}\ndata: {a: !evil x, "+asJSON+": 1}\n")
+	if err := os.WriteFile(named, []byte(strings.ReplaceAll(wrong, "{ns}", s.NS)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"status", "--inventory", s.inventory, "-o", "text"}, {"status", "--inventory", s.inventory, "-o", "json"}, {"inventory", "repair", "--inventory", s.inventory, "-o", "text"},
-		{"history", "--inventory", s.inventory, "-o", "text"}, {"history", "--inventory", s.inventory, "-o", "json"},
-		{"status", "--inventory", s.ns + "/" + evil}, {"history", "--inventory", s.ns + "/none", "--inventory-id" + evil},
-		{"apply", "-f", named, "--inventory", s.inventory, "-o", "text"}, {"apply", "-f", named, "--inventory", s.inventory, "-o", "json"},
-		{"apply", "-f", named, "--inventory", s.inventory, "-o", "salt"}, {"apply", "-f", filepath.Join(folder, "none"), "-o", "text"},
-		{"destroy", "--inventory", s.inventory, "--dry-run=server", "-o", "text", "-v"},
-		{"rollback", evil, "--inventory", s.inventory, "-o", "text"},
+		{"status", "--inventory", s.Inventory, "-o", "text"}, {"status", "--inventory", s.Inventory, "-o", "json"}, {"inventory", "repair", "--inventory", s.Inventory, "-o", "text"},
+		{"history", "--inventory", s.Inventory, "-o", "text"}, {"history", "--inventory", s.Inventory, "-o", "json"},
+		{"status", "--inventory", s.NS + "/" + evil}, {"history", "--inventory", s.NS + "/none", "--inventory-id" + evil},
+		{"apply", "-f", named, "--inventory", s.Inventory, "-o", "text"}, {"apply", "-f", named, "--inventory", s.Inventory, "-o", "json"},
+		{"apply", "-f", named, "--inventory", s.Inventory, "-o", "salt"}, {"apply", "-f", filepath.Join(folder, "none"), "-o", "text"},
+		{"destroy", "--inventory", s.Inventory, "--dry-run=server", "-o", "text", "-v"},
+		{"rollback", evil, "--inventory", s.Inventory, "-o", "text"},
 	} {
-		p := brine(t, s.kubeconfig, args...)
-		harmless(t, strings.Join(args[:1], " ")+" "+fmt.Sprint(args[1:]), p.stdout+p.stderr)
-		if p.stdout+p.stderr == "" {
+		p := clitest.Run(t, s.Kubeconfig, args...)
+		harmless(t, strings.Join(args[:1], " ")+" "+fmt.Sprint(args[1:]), p.Stdout+p.Stderr)
+		if p.Stdout+p.Stderr == "" {
 			t.Errorf("%v says nothing", args)
 		}
 	}
-	good := s.file(documents(settings("new"), role("get")))
+	good := s.File(clitest.Documents(settings("new"), role("get")))
 	for _, args := range [][]string{
 		{"check", "-f", named}, {"check", "-f", named, "-o", "json"}, {"check", "-f", good}, {"check", "-f", good, "-o", "dot"}, {"check", "-f", good, "-o", "json"},
 		{"rbac", "-f", good}, {"rbac", "-f", named}, {evil}, {"apply", "--" + evil}, {"apply", "-f", good, "--wait=" + evil}, {"apply", "-f", good, "--dry-run=client", "-o", "text"},

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/clitest"
 )
 
 const plainConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: value}\n"
@@ -24,8 +25,8 @@ func writeTo(t *testing.T, path, text string) string {
 
 func TestReportIsPrivateAndComplete(t *testing.T) {
 	bundle := writeTo(t, filepath.Join(t.TempDir(), "a.yaml"), plainConfigMap)
-	write := func(path string) outcome {
-		return runLine(t.Context(), nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
+	write := func(path string) clitest.Outcome {
+		return clitest.Command(t.Context(), nil, "apply", "-f", bundle, "--name=inv", "--dry-run=client", "--report", path, "-o", "json")
 	}
 	for _, before := range []string{"", "older"} {
 		folder := t.TempDir()
@@ -33,7 +34,7 @@ func TestReportIsPrivateAndComplete(t *testing.T) {
 		if before != "" {
 			writeTo(t, path, before)
 		}
-		write(path).want(t, 0)
+		write(path).Want(t, 0)
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the report's mode is %v (%v), want 0600", info.Mode(), err)
@@ -55,7 +56,7 @@ func TestReportIsPrivateAndComplete(t *testing.T) {
 		if err := set(path); err != nil {
 			t.Fatal(err)
 		}
-		write(path).want(t, report.ExitBadBundle).prints(t, "--report")
+		write(path).Want(t, report.ExitBadBundle).Prints(t, "--report")
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "mine" {
 		t.Errorf("what the link leads to is now %q (%v)", text, err)
@@ -86,15 +87,15 @@ func TestReadingEndsWithASignal(t *testing.T) {
 			if command == "apply" || command == "preview" {
 				args = append(args, "-o=json", "--server=https://127.0.0.1:1")
 			}
-			got := runLine(ctx, silent, args...).want(t, report.ExitTerminated)
-			if (command == "apply" || command == "preview") && (got.result == nil || got.result.Interrupted != "SIGTERM") {
-				t.Errorf("%s -f %s prints no result that says SIGTERM:\n%s", command, file, got.stdout)
+			got := clitest.Command(ctx, silent, args...).Want(t, report.ExitTerminated)
+			if (command == "apply" || command == "preview") && (got.Result == nil || got.Result.Interrupted != "SIGTERM") {
+				t.Errorf("%s -f %s prints no result that says SIGTERM:\n%s", command, file, got.Stdout)
 			}
 			_ = w.Close()
 		}
 	}
 	silent, w := io.Pipe()
 	defer w.Close()
-	runLine(t.Context(), silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
-		want(t, report.ExitBadBundle).prints(t, "time ran out after 100ms")
+	clitest.Command(t.Context(), silent, "apply", "-f", "-", "--name=inv", "--timeout=100ms", "--dry-run=client", "-o=json").
+		Want(t, report.ExitBadBundle).Prints(t, "time ran out after 100ms")
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"os"
@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/clitest"
 )
 
 // Values of flags are judged before the first request: the kubeconfig names no
 // cluster, and that is not what is told.
 func TestValuesOfFlags(t *testing.T) {
-	file := bundleFile(t, configMap("a"))
+	file := clitest.BundleFile(t, clitest.ConfigMap("a"))
 	folder := t.TempDir()
 	for _, test := range []struct{ command, flag, value, allowed string }{
 		{"apply", "timeout", "-5s", "cannot be negative"},
@@ -62,13 +63,13 @@ func TestValuesOfFlags(t *testing.T) {
 		shown := "--" + test.flag + "=" + test.value
 		variable := "BRINE_" + strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))
 		t.Run(test.command+" "+shown, func(t *testing.T) {
-			s := offline(t, append(args, "--"+test.flag+"="+test.value)...).want(t, report.ExitBadBundle)
-			if printed := s.stderr + s.stdout; !strings.Contains(printed, shown) || !strings.Contains(printed, test.allowed) {
+			s := clitest.Offline(t, append(args, "--"+test.flag+"="+test.value)...).Want(t, report.ExitBadBundle)
+			if printed := s.Stderr + s.Stdout; !strings.Contains(printed, shown) || !strings.Contains(printed, test.allowed) {
 				t.Errorf("it says %q, want %s and %q", printed, shown, test.allowed)
 			}
 			t.Setenv(variable, test.value)
-			s = offline(t, args...).want(t, report.ExitBadBundle)
-			if printed := s.stderr + s.stdout; !strings.Contains(printed, variable) || !strings.Contains(printed, test.allowed) {
+			s = clitest.Offline(t, args...).Want(t, report.ExitBadBundle)
+			if printed := s.Stderr + s.Stdout; !strings.Contains(printed, variable) || !strings.Contains(printed, test.allowed) {
 				t.Errorf("from the environment it says %q, want %s and %q", printed, variable, test.allowed)
 			}
 		})
@@ -77,31 +78,31 @@ func TestValuesOfFlags(t *testing.T) {
 		t.Errorf("looking left something behind: %v, %v", left, err)
 	}
 
-	s := offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").want(t, report.ExitBadBundle)
-	if len(s.result.Errors) != 2 {
-		t.Errorf("not all of it is told at once: %v", s.result.Errors)
+	s := clitest.Offline(t, "apply", "-f", file, "--parallel=-1", "--timeout=-1s", "-o", "json").Want(t, report.ExitBadBundle)
+	if len(s.Result.Errors) != 2 {
+		t.Errorf("not all of it is told at once: %v", s.Result.Errors)
 	}
 }
 
 // A format in the environment is for the commands that have it.
 func TestOutputFromTheEnvironment(t *testing.T) {
 	t.Setenv("BRINE_OUTPUT", "salt")
-	if s := offline(t, "version").want(t, 0); !strings.HasPrefix(s.stdout, "brine v") {
-		t.Errorf("version prints %q", s.stdout)
+	if s := clitest.Offline(t, "version").Want(t, 0); !strings.HasPrefix(s.Stdout, "brine v") {
+		t.Errorf("version prints %q", s.Stdout)
 	}
-	offline(t, "version", "-o", "salt").want(t, report.ExitBadBundle)
-	if s := offline(t, "apply", "--name=x").want(t, report.ExitBadBundle); !strings.Contains(s.stdout, `"result":false`) {
-		t.Errorf("apply prints %q", s.stdout)
+	clitest.Offline(t, "version", "-o", "salt").Want(t, report.ExitBadBundle)
+	if s := clitest.Offline(t, "apply", "--name=x").Want(t, report.ExitBadBundle); !strings.Contains(s.Stdout, `"result":false`) {
+		t.Errorf("apply prints %q", s.Stdout)
 	}
 }
 
 func TestGoodValuesOfFlags(t *testing.T) {
-	file, folder := bundleFile(t, configMap("a")), t.TempDir()
+	file, folder := clitest.BundleFile(t, clitest.ConfigMap("a")), t.TempDir()
 	old := filepath.Join(folder, "report.json")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--history-limit=0", "--parallel=1",
-		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+old).want(t, report.ExitUnreachable)
-	offline(t, "apply", "-f", file, "--max-prune=0", "--report="+filepath.Join(folder, "new.html"), "--dry-run=client").want(t, 0)
+	clitest.Offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--history-limit=0", "--parallel=1",
+		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+old).Want(t, report.ExitUnreachable)
+	clitest.Offline(t, "apply", "-f", file, "--max-prune=0", "--report="+filepath.Join(folder, "new.html"), "--dry-run=client").Want(t, 0)
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/cli"
+	"brine/cmd/brine/clitest"
 )
 
 // Whoever asked for a document gets one, however wrong the command line is.
@@ -30,41 +32,41 @@ func TestRefusalsAreDocuments(t *testing.T) {
 		if strings.Contains(line, "--kubeconfig") {
 			code = report.ExitUnreachable
 		}
-		s := offline(t, append(strings.Fields(line), "-o", "json")...).want(t, code)
-		if s.result == nil || len(s.result.Errors) != 1 || !strings.Contains(s.result.Errors[0], why) || s.result.ExitCode != code {
-			t.Errorf("%s: the document is %s", line, s.stdout)
+		s := clitest.Offline(t, append(strings.Fields(line), "-o", "json")...).Want(t, code)
+		if s.Result == nil || len(s.Result.Errors) != 1 || !strings.Contains(s.Result.Errors[0], why) || s.Result.ExitCode != code {
+			t.Errorf("%s: the document is %s", line, s.Stdout)
 		}
-		if !strings.Contains(s.stderr, why) || strings.Count(s.stderr, "brine: ") != 1 {
-			t.Errorf("%s: stderr is %q, want %q once", line, s.stderr, why)
+		if !strings.Contains(s.Stderr, why) || strings.Count(s.Stderr, "brine: ") != 1 {
+			t.Errorf("%s: stderr is %q, want %q once", line, s.Stderr, why)
 		}
 		if command, _, _ := strings.Cut(line, " "); command != "status" && command != "history" { // which have no events
-			s = offline(t, append(strings.Fields(line), "-o", "events")...).want(t, code)
+			s = clitest.Offline(t, append(strings.Fields(line), "-o", "events")...).Want(t, code)
 			var last struct {
 				Type   string
 				Result *report.Result
 			}
-			if err := json.Unmarshal([]byte(s.stdout), &last); err != nil || last.Type != "finished" || !strings.Contains(strings.Join(last.Result.Errors, ""), why) {
-				t.Errorf("%s: the events are %s", line, s.stdout)
+			if err := json.Unmarshal([]byte(s.Stdout), &last); err != nil || last.Type != "finished" || !strings.Contains(strings.Join(last.Result.Errors, ""), why) {
+				t.Errorf("%s: the events are %s", line, s.Stdout)
 			}
-			if !strings.Contains(s.stderr, why) || strings.Count(s.stderr, "brine: ") != 1 {
-				t.Errorf("%s: stderr is %q", line, s.stderr)
+			if !strings.Contains(s.Stderr, why) || strings.Count(s.Stderr, "brine: ") != 1 {
+				t.Errorf("%s: stderr is %q", line, s.Stderr)
 			}
 		}
-		s = offline(t, strings.Fields(line)...).want(t, code)
-		if s.stdout != "" || s.stderr == "" || strings.Contains(s.stderr, "object") || strings.Count(s.stderr, "brine: ") != 1 || !strings.Contains(s.stderr, why) {
-			t.Errorf("%s: text is %q, and on stderr %q", line, s.stdout, s.stderr)
+		s = clitest.Offline(t, strings.Fields(line)...).Want(t, code)
+		if s.Stdout != "" || s.Stderr == "" || strings.Contains(s.Stderr, "object") || strings.Count(s.Stderr, "brine: ") != 1 || !strings.Contains(s.Stderr, why) {
+			t.Errorf("%s: text is %q, and on stderr %q", line, s.Stdout, s.Stderr)
 		}
 	}
-	s := offline(t, "check", "--bogus", "-o", "json").want(t, report.ExitBadBundle)
+	s := clitest.Offline(t, "check", "--bogus", "-o", "json").Want(t, report.ExitBadBundle)
 	var check struct {
 		Kind   string
 		Errors []struct{ Message string }
 	}
-	if err := json.Unmarshal([]byte(s.stdout), &check); err != nil || check.Kind != "Check" || len(check.Errors) != 1 {
-		t.Errorf("check: %v, %s", err, s.stdout)
+	if err := json.Unmarshal([]byte(s.Stdout), &check); err != nil || check.Kind != "Check" || len(check.Errors) != 1 {
+		t.Errorf("check: %v, %s", err, s.Stdout)
 	}
-	if page := offline(t, "apply", "--bogus", "-o", "html").want(t, report.ExitBadBundle).stdout; !strings.Contains(page, "unknown flag") {
-		t.Errorf("html: %s", clip(page))
+	if page := clitest.Offline(t, "apply", "--bogus", "-o", "html").Want(t, report.ExitBadBundle).Stdout; !strings.Contains(page, "unknown flag") {
+		t.Errorf("html: %s", clitest.Clip(page))
 	}
 }
 
@@ -73,7 +75,7 @@ func TestEmptyBundleIsRefused(t *testing.T) {
 	for _, text := range []string{"", "\n", "#!jinja\n# nothing\n---\n", "{}", `{"local": {}}`, `{"local": []}`, `{"local": ["Rendering SLS 'base:x' failed"]}`, "null"} {
 		for _, command := range []string{"apply", "preview"} {
 			var out, errs bytes.Buffer
-			code := Run(context.Background(), Streams{In: strings.NewReader(text), Out: &out, Err: &errs},
+			code := cli.Run(context.Background(), cli.Streams{In: strings.NewReader(text), Out: &out, Err: &errs},
 				[]string{command, "-f", "-", "--name", "x", "-o", "salt-cmd", "--kubeconfig", "/no/such/file"})
 			var told struct {
 				Changed bool
@@ -94,7 +96,7 @@ func TestUsageErrorsAreOneJSONObjectForSalt(t *testing.T) {
 		"destroy -o salt", "apply -o salt-cmd", "preview -o salt -f /no/such/file --name x", "apply -o salt-cmd -f - --name x --dry-run=never",
 	} {
 		var out, errs bytes.Buffer
-		code := Run(context.Background(), Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, strings.Fields(line))
+		code := cli.Run(context.Background(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, strings.Fields(line))
 		var told map[string]any
 		if err := json.Unmarshal(out.Bytes(), &told); err != nil {
 			t.Errorf("%s: %v in %q", line, err, out.String())

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/clitest"
 )
 
 // A server that is away is asked again, and that is told while it lasts.
@@ -32,11 +33,11 @@ func TestStatusAndHistoryReportRetries(t *testing.T) {
 		}
 		args := []string{command, "--inventory", "a/b"}
 		if command == "apply" {
-			args = append(args, "-f", bundleFile(t, configMap("a")))
+			args = append(args, "-f", clitest.BundleFile(t, clitest.ConfigMap("a")))
 		}
-		s := brine(t, kubeconfig, args...).want(t, report.ExitUnreachable)
-		if strings.Count(s.stderr, "retrying: ") != 1 || s.result == nil || len(s.result.Errors) != 1 {
-			t.Errorf("%s: after %d requests stderr is %q, the document %s", command, requests.Load(), s.stderr, s.stdout)
+		s := clitest.Run(t, kubeconfig, args...).Want(t, report.ExitUnreachable)
+		if strings.Count(s.Stderr, "retrying: ") != 1 || s.Result == nil || len(s.Result.Errors) != 1 {
+			t.Errorf("%s: after %d requests stderr is %q, the document %s", command, requests.Load(), s.Stderr, s.Stdout)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"compress/gzip"
@@ -17,13 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/cluster/clustertest"
+	"brine/cmd/brine/cli"
+	"brine/cmd/brine/clitest"
 	"brine/cmd/brine/output"
 )
 
 // No value of a Secret, nor anything that it could be guessed from, is in
 // anything that a run writes.
 func TestNoSecretInAnyOutput(t *testing.T) {
-	s := newFixture(t)
+	s := clitest.New(t)
 	values := []string{"hunter2-old", "hunter3-new", "kubectl-put-me-here", "pruned-pass", "fixed-before", "fixed-after", "not base64 at all", "created-pass", "copied-into-annotation"}
 	secret := func(name, body string, metadata ...string) string {
 		text := "apiVersion: v1\nkind: Secret\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
@@ -32,27 +34,27 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		}
 		return text + body
 	}
-	first := documents(secret("changed", "stringData: {password: hunter2-old}\n"), secret("pruned", "stringData: {password: pruned-pass}\n"),
+	first := clitest.Documents(secret("changed", "stringData: {password: hunter2-old}\n"), secret("pruned", "stringData: {password: pruned-pass}\n"),
 		secret("fixed", "stringData: {password: fixed-before}\nimmutable: true\n"),
 		secret("annotated", "stringData: {password: copied-into-annotation}\n", `annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"copied-into-annotation"}}'}`))
-	then := documents(secret("changed", "stringData: {password: hunter3-new}\n"), secret("fixed", "stringData: {password: fixed-after}\nimmutable: true\n"),
+	then := clitest.Documents(secret("changed", "stringData: {password: hunter3-new}\n"), secret("fixed", "stringData: {password: fixed-after}\nimmutable: true\n"),
 		secret("created", "stringData: {password: created-pass}\n"),
 		secret("annotated", "stringData: {password: hunter3-new}\n", `annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"hunter3-new"}}'}`))
-	wrong := documents(then, secret("wrong", "data: {password: not base64 at all}\n"))
+	wrong := clitest.Documents(then, secret("wrong", "data: {password: not base64 at all}\n"))
 
 	search := leaks(values)
 	run := func(name, command, text string, exit int, flags ...string) {
 		for _, format := range output.Formats {
 			report := filepath.Join(t.TempDir(), "report.html")
-			p := s.run(command, append([]string{"-f", s.file(text), "-o", format, "-v", "--report", report, "--recreate=Secret"}, flags...))
+			p := s.Run(command, append([]string{"-f", s.File(text), "-o", format, "-v", "--report", report, "--recreate=Secret"}, flags...))
 			what := name + " -o " + format
-			if p.exit != exit && !strings.HasPrefix(format, "salt") {
-				t.Errorf("%s: exit code %d, want %d", what, p.exit, exit)
+			if p.Exit != exit && !strings.HasPrefix(format, "salt") {
+				t.Errorf("%s: exit code %d, want %d", what, p.Exit, exit)
 			}
-			if !strings.Contains(p.stdout+p.stderr, "changed") {
+			if !strings.Contains(p.Stdout+p.Stderr, "changed") {
 				t.Errorf("%s says nothing of the Secret", what)
 			}
-			search(t, what, p.stdout+p.stderr)
+			search(t, what, p.Stdout+p.Stderr)
 			page, err := os.ReadFile(report)
 			if err != nil {
 				t.Fatal(err)
@@ -60,8 +62,8 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 			search(t, what+" --report", string(page))
 		}
 	}
-	s.apply(first).want(t, 0)
-	if _, err := s.resources("v1/secrets").Namespace(s.ns).Patch(s.Context(), "changed", types.MergePatchType,
+	s.Apply(first).Want(t, 0)
+	if _, err := s.Resources("v1/secrets").Namespace(s.NS).Patch(s.Context(), "changed", types.MergePatchType,
 		[]byte(`{"stringData":{"other":"kubectl-put-me-here"}}`), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	run("dry run without a server", "apply", wrong, 1, "--dry-run=client")
 	run("bad apply", "apply", wrong, 1)
 	run("apply", "apply", then, 0)
-	for _, command := range [][]string{{"check", "-f", s.file(wrong)}, {"check", "-f", s.file(wrong), "-o", "json"}, {"rbac", "-f", s.file(wrong)}} {
+	for _, command := range [][]string{{"check", "-f", s.File(wrong)}, {"check", "-f", s.File(wrong), "-o", "json"}, {"rbac", "-f", s.File(wrong)}} {
 		p := offlineArgs(t, command)
 		search(t, strings.Join(command[:1], " "), p)
 	}
@@ -122,11 +124,11 @@ func leaks(values []string) func(t *testing.T, what, text string) {
 // What the cluster says of other objects may hold values of Secrets, too: of the
 // bundle, and of those that are on the cluster only.
 func TestNoSecretInWhatTheClusterSays(t *testing.T) {
-	s := newFixture(t)
+	s := clitest.New(t)
 	values := []string{"hunter2-of-the-bundle", "of-the-cluster-only-1", "first-line-of-a-key", "second-line-of-a-key"}
 	search := leaks(values)
 	printed := "login with " + values[0] + " and " + values[1] + ", " + base64.StdEncoding.EncodeToString([]byte(values[0])) + ", " + values[2] + "\\n" + values[3] + ", failed"
-	p := s.proxied()
+	p := s.Proxied()
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
 		if strings.HasSuffix(r.Path, "/log") {
 			return clustertest.Action{Status: http.StatusOK, Message: "logged: " + printed}
@@ -138,38 +140,38 @@ func TestNoSecretInWhatTheClusterSays(t *testing.T) {
 	settings := func(host string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: \"{ns}\"}\ndata: {url: \"postgres://app:" + values[0] + "@" + host + "/shop\"}\n"
 	}
-	s.apply(documents(secret, settings("old"))).want(t, 0)
-	if _, err := s.resources("v1/secrets").Namespace(s.ns).Patch(s.Context(), "login", types.MergePatchType,
+	s.Apply(clitest.Documents(secret, settings("old"))).Want(t, 0)
+	if _, err := s.Resources("v1/secrets").Namespace(s.NS).Patch(s.Context(), "login", types.MergePatchType,
 		[]byte(`{"stringData":{"other":"`+values[1]+`"}}`), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
 		t.Fatal(err)
 	}
 	// A webhook that is not there, whose address holds the password, and a pod
 	// that crashes: its state, an event, and its log.
-	text := documents(secret, settings("new"), podWith("late", "nodeName: ghost"))
-	go s.state("late", `{"terminated":{"exitCode":1,"reason":"Error","message":"state: `+printed+`"}}`)
-	s.create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
+	text := clitest.Documents(secret, settings("new"), clitest.PodWith("late", "nodeName: ghost"))
+	go s.SetContainerState("late", `{"terminated":{"exitCode":1,"reason":"Error","message":"state: `+printed+`"}}`)
+	s.Create("v1/events", "apiVersion: v1\nkind: Event\nmetadata: {name: late.1, namespace: \"{ns}\"}\ntype: Warning\nreason: Failed\ncount: 1\n"+
 		"message: \"event: "+printed+"\"\ninvolvedObject: {kind: Pod, name: late, namespace: \"{ns}\", apiVersion: v1}\nlastTimestamp: \"2030-01-01T00:00:00Z\"\n")
 	heard := ""
 	for _, format := range output.Formats {
 		report, file := filepath.Join(t.TempDir(), "report.html"), filepath.Join(t.TempDir(), "plan.json")
-		shown := s.preview(documents(secret, settings("preview")), "-o", format, "-v", "--plan-out", file)
-		search(t, "preview -o "+format, shown.stdout+shown.stderr)
+		shown := s.Preview(clitest.Documents(secret, settings("preview")), "-o", format, "-v", "--plan-out", file)
+		search(t, "preview -o "+format, shown.Stdout+shown.Stderr)
 		if bound, err := os.ReadFile(file); err != nil || !strings.Contains(string(bound), "***") {
 			t.Errorf("no plan, or it shows nothing: %v", err)
 		} else {
 			search(t, "the plan", string(bound))
 		}
-		p := s.apply(text, "-o", format, "-v", "--report", report, "--timeout=3s")
-		search(t, "apply -o "+format, p.stdout+p.stderr)
+		p := s.Apply(text, "-o", format, "-v", "--report", report, "--timeout=3s")
+		search(t, "apply -o "+format, p.Stdout+p.Stderr)
 		page, err := os.ReadFile(report)
 		if err != nil {
 			t.Fatal(err)
 		}
 		search(t, "--report", string(page))
-		heard += p.stdout + p.stderr
+		heard += p.Stdout + p.Stderr
 	}
-	st := brine(t, s.kubeconfig, "status", "--inventory", s.inventory, "-o", "text")
-	search(t, "status", st.stdout+st.stderr)
+	st := clitest.Run(t, s.Kubeconfig, "status", "--inventory", s.Inventory, "-o", "text")
+	search(t, "status", st.Stdout+st.Stderr)
 	for _, words := range []string{"login with *** and ***", "state: ", "event: ", "logged: "} {
 		if !strings.Contains(heard, words) {
 			t.Errorf("no output says %q", words)
@@ -180,6 +182,6 @@ func TestNoSecretInWhatTheClusterSays(t *testing.T) {
 func offlineArgs(t *testing.T, args []string) string {
 	t.Helper()
 	var out, err strings.Builder
-	Run(t.Context(), Streams{In: strings.NewReader(""), Out: &out, Err: &err}, args)
+	cli.Run(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err}, args)
 	return out.String() + err.String()
 }

@@ -64,7 +64,7 @@ func TestHelpOfTheKubectlPlugin(t *testing.T) {
 		"brine":                                      "\n  brine apply -f BUNDLE [flags]",
 	} {
 		if help := line(t, program, "apply", "--help"); !strings.Contains(help, want) {
-			t.Errorf("the help of %s has no %q:\n%s", program, want, clip(help))
+			t.Errorf("the help of %s has no %q:\n%s", program, want, help)
 		}
 	}
 	if help := line(t, "kubectl-brine", "--help"); strings.Contains(help, "  brine [command]") || !strings.Contains(help, `Use "kubectl brine [command] --help"`) {

@@ -1,0 +1,117 @@
+package rights_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+	"brine/cmd/brine/clitest"
+)
+
+func TestRightsOfARealBundle(t *testing.T) {
+	files := clitest.RealBundle(t, "metalk8s-new")
+	c := clustertest.New(t)
+	as := func(who, command string, flags ...string) clitest.Outcome {
+		return clitest.Run(t, c.Kubeconfig, append([]string{command, "--inventory", "kube-system/metalk8s", "--as", "system:serviceaccount:kube-system:" + who}, flags...)...)
+	}
+	clitest.Grant(t, c, clitest.RBAC(t, "-f", files, "--inventory", "kube-system/metalk8s", "--role", "deployer", "--service-account", "kube-system/deployer"))
+	clitest.Grant(t, c, clitest.RBAC(t, "-f", files, "--inventory", "kube-system/metalk8s", "--role", "reader", "--service-account", "kube-system/reader", "--read-only"))
+
+	// Who may read only gets a preview, and is told what is missing.
+	first := as("reader", "preview", "-f", files).Want(t, 0)
+	if s := first.Result.Summary; s.Failed != 0 || s.Created+s.Configured+s.Unchanged != 101 {
+		t.Errorf("summary %+v", s)
+	}
+	if !slices.Contains(first.Result.MissingRights, "create deployments.apps in namespace metalk8s-auth") {
+		t.Errorf("missing rights: %q", first.Result.MissingRights)
+	}
+	if o := first.Object(t, "Deployment", "dex"); o.Verified != "not verified: no right to patch deployments.apps in namespace metalk8s-auth" || !strings.Contains(o.Diff, "image:") {
+		t.Errorf("verified by %q:\n%s", o.Verified, o.Diff)
+	}
+
+	preview := as("deployer", "preview", "-f", files).Want(t, 0).AllVerified(t)
+	clitest.SameActions(t, preview, as("deployer", "apply", "-f", files).Want(t, 0))
+
+	again := as("reader", "preview", "-f", files, "--detailed-exitcode").Want(t, 0)
+	for name, action := range again.Actions(t) {
+		if action != plan.Unchanged {
+			t.Errorf("%s: %s", name, action)
+		}
+	}
+	if len(again.Result.MissingRights) != 0 {
+		t.Errorf("nothing is to be written, but rights are missing: %q", again.Result.MissingRights)
+	}
+
+	var fewer []string
+	for _, name := range []string{"namespaces.yaml", "monitoring-crds.yaml", "storage.yaml", "dex-chart.yaml", "cert-manager-chart.yaml", "logging-loki-chart.yaml", "logging-fluent-bit-chart.yaml"} {
+		fewer = append(fewer, "-f", filepath.Join(files, name))
+	}
+	prune := as("deployer", "preview", fewer...).Want(t, 0).AllVerified(t)
+	if prune.Result.Summary.Pruned == 0 {
+		t.Error("nothing is pruned")
+	}
+	clitest.SameActions(t, prune, as("deployer", "apply", fewer...).Want(t, 0))
+	as("deployer", "destroy").Want(t, 0)
+}
+
+func TestMissingRightsAreReportedAtOnce(t *testing.T) {
+	s := clitest.New(t)
+	clitest.Grant(t, s.Cluster, clitest.RBAC(t, "-f", s.File(clitest.Documents(clitest.ConfigMap("a"), "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: {ns}}\n")),
+		"--inventory", s.Inventory, "--role", "r-"+s.NS, "--service-account", s.NS+"/some"))
+	text := clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"), "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: {ns}}\nspec: {schedule: \"* * * * *\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}}}\n")
+	p := s.Preview(text, "--as", "system:serviceaccount:"+s.NS+":some").Want(t, 6)
+	for _, right := range []string{"get deployments.apps", "patch deployments.apps", "create deployments.apps", "get cronjobs.batch", "patch cronjobs.batch"} {
+		if !slices.Contains(p.Result.MissingRights, right+" in namespace "+s.NS) || !slices.Contains(p.Result.Errors, "missing right: "+right+" in namespace "+s.NS) {
+			t.Errorf("%q is not among the missing rights: %q\n%q", right, p.Result.MissingRights, p.Result.Errors)
+		}
+	}
+	if slices.ContainsFunc(p.Result.MissingRights, func(r string) bool { return strings.Contains(r, "configmaps") }) {
+		t.Errorf("a right is missing that is there: %q", p.Result.MissingRights)
+	}
+}
+
+func TestRolesAreTheSmallest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bundle.yaml")
+	if err := os.WriteFile(path, []byte(clitest.Documents("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: shop}\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := clitest.RBAC(t, "-f", path, "--inventory", "shop/inv", "--read-only"), `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  labels:
+    brine.dev/rbac: role
+  name: brine
+  namespace: shop
+rules:
+- apiGroups:
+  - ""
+  resources:
+  - configmaps
+  - secrets
+  - services
+  verbs:
+  - get
+  - list
+- apiGroups:
+  - rbac.authorization.k8s.io
+  resources:
+  - roles
+  verbs:
+  - get
+  - list
+`; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	full := clitest.RBAC(t, "-f", path, "--inventory", "shop/inv", "--user", "jane")
+	for _, words := range []string{"resourceNames:\n  - r\n  resources:\n  - roles\n  verbs:\n  - escalate\n", "kind: ClusterRoleBinding", "kind: User\n  name: jane", "- leases\n"} {
+		if !strings.Contains(full, words) {
+			t.Errorf("%q is not in\n%s", words, full)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package run_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/cmd/brine/clitest"
+	"brine/inventory"
+)
+
+// A bundle that has lost all its objects, and still names some as absent, is no
+// less of a mistake than an empty one.
+func TestOnlyAbsentEntriesPruneNothing(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	absent := `x: {k8s: [object_absent, {kind: ConfigMap}, {apiVersion: v1}, {name: a}, {namespace: "{ns}"}]}` + "\n"
+	p := s.Proxied()
+	s.Apply(absent, "--input-format=high").Want(t, report.ExitBadBundle).Prints(t, "--allow-empty", "1 object of inventory")
+	s.Preview(absent, "--input-format=high").Want(t, report.ExitBadBundle).Prints(t, "--allow-empty")
+	if w := p.Writes(); len(w) > 0 {
+		t.Errorf("it wrote %v", clitest.Describe(w))
+	}
+	s.Exists("v1/configmaps", "a", "b")
+	s.Apply(absent, "--input-format=high", "--allow-empty").Want(t, 0).Did(t, "ConfigMap", "b", plan.Pruned)
+	s.Missing("v1/configmaps", "a", "b")
+	// Members that are all named are meant.
+	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
+	s.Apply(absent, "--input-format=high").Want(t, 0).Did(t, "ConfigMap", "a", plan.Pruned)
+}
+
+func TestObjectsNeverAppliedAreNotPruned(t *testing.T) {
+	s := clitest.New(t)
+	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	s.Apply(clitest.Documents(bad, clitest.ConfigMap("a"))).Want(t, 1)
+	// Now somebody else makes it.
+	s.Create("v1/services", strings.Replace(bad, "99999", "80", 1))
+	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
+	s.Exists("v1/services", "web")
+	if got := s.Members(); len(got) != 1 {
+		t.Errorf("the inventory holds %v", got)
+	}
+}
+
+func TestMembersOwnedByOthersStay(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Patch(t.Context(), "b", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+inventory.OwningInventory+`":"somebody-else"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(clitest.ConfigMap("a")).Want(t, 0).Did(t, "ConfigMap", "b", plan.Detached)
+	if got := s.Live("v1/configmaps", s.NS, "b").GetAnnotations()[inventory.OwningInventory]; got != "somebody-else" {
+		t.Errorf("its owner became %q", got)
+	}
+}
+
+// The claims that a StatefulSet's controller made go with the namespace that
+// goes, without its controller's two rounds of five seconds; those in a
+// namespace that stays are left alone.
+func TestClaimsAreDeletedWithTheirNamespaceOnly(t *testing.T) {
+	s := clitest.New(t)
+	set := func(namespace string) string {
+		return `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: ` + namespace + `}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: "registry.k8s.io/pause:3.10"}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: "{ns}-none", resources: {requests: {storage: 1Mi}}}
+`
+	}
+	s.GoneAfter("v1/namespaces", s.NS+"-going")
+	s.Apply(clitest.Documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-going}\n", set("{ns}-going"), set("{ns}")), "--wait=applied").Want(t, 0)
+	for _, namespace := range []string{s.NS, s.NS + "-going"} {
+		for s.Live("v1/persistentvolumeclaims", namespace, "data-db-0") == nil {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	p := s.Proxied()
+	s.Destroy().Want(t, 0)
+	var deleted []string
+	for _, r := range p.Requests() {
+		if r.Method == http.MethodDelete && (strings.HasSuffix(r.Path, "/namespaces/"+s.NS+"-going") || strings.Contains(r.Path, "persistentvolumeclaims")) {
+			deleted = append(deleted, r.Path)
+		}
+	}
+	if want := []string{"/api/v1/namespaces/" + s.NS + "-going", "/api/v1/namespaces/" + s.NS + "-going/persistentvolumeclaims/data-db-0"}; !slices.Equal(deleted, want) {
+		t.Errorf("it deleted %v, want %v", deleted, want)
+	}
+	if s.Live("v1/persistentvolumeclaims", s.NS, "data-db-0") == nil {
+		t.Error("a claim went whose namespace stays")
+	}
+}

@@ -1,0 +1,161 @@
+package write_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+	"brine/cmd/brine/clitest"
+)
+
+// immutable is a ConfigMap that can only be recreated.
+func immutable(data string) string {
+	return clitest.ConfigMapOf("web", data, "annotations: {brine.dev/on-immutable: recreate}") + "immutable: true\n"
+}
+
+// refuseNew refuses new ConfigMaps of the fixture whose data has the key "bad".
+// Updates are let through.
+func refuseNew(s *clitest.Fixture) {
+	s.Helper()
+	policy := `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: "{ns}"}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}
+  validations: [{expression: "!has(object.data.bad) || object.metadata.name != 'web'", message: "nothing bad is let in"}]
+`
+	binding := `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: "{ns}"}
+spec:
+  policyName: "{ns}"
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "{ns}"}}}
+`
+	const group = "admissionregistration.k8s.io/v1/"
+	s.GoneAfter(group+"validatingadmissionpolicies", s.NS)
+	s.GoneAfter(group+"validatingadmissionpolicybindings", s.NS)
+	s.Create(group+"validatingadmissionpolicies", policy)
+	s.Create(group+"validatingadmissionpolicybindings", binding)
+	s.Eventually("the policy refuses", func() bool {
+		u := s.Parsed(clitest.ConfigMapOf("web", "{bad: x}"))
+		_, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "nothing bad")
+	})
+}
+
+func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(immutable("{good: a}")).Want(t, 0)
+	uid := s.Live("v1/configmaps", s.NS, "web").GetUID()
+	refuseNew(s)
+	s.Preview(immutable("{bad: b}")).Want(t, 1).Prints(t, "nothing bad is let in").Did(t, "ConfigMap", "web", plan.Failed)
+	p := s.Proxied()
+	s.Apply(immutable("{bad: b}")).Want(t, 1).Prints(t, "nothing bad is let in", "it is kept as it is").Did(t, "ConfigMap", "web", plan.Failed)
+	if live := s.Live("v1/configmaps", s.NS, "web"); live == nil || live.GetUID() != uid {
+		t.Error("the object was deleted for one that is refused")
+	}
+	if slices.ContainsFunc(p.Writes(), func(r clustertest.Request) bool {
+		return r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/web")
+	}) {
+		t.Error("a deletion was sent")
+	}
+	s.Apply(immutable("{good: b}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Recreated)
+}
+
+func TestRecreatePutsTheOldOneBack(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(immutable("{good: a}")).Want(t, 0)
+	old := s.Live("v1/configmaps", s.NS, "web")
+	p := s.Proxied()
+	var deleted atomic.Bool
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch {
+		case !r.IsWrite() || !strings.HasSuffix(r.Path, "/configmaps/web"):
+		case r.Method == http.MethodDelete:
+			deleted.Store(true)
+		case r.Method == http.MethodPatch && deleted.CompareAndSwap(true, false):
+			return clustertest.Action{Status: http.StatusForbidden, Message: "not any more"}
+		}
+		return clustertest.Action{}
+	})
+	s.Apply(immutable("{good: b}")).Want(t, 1).Prints(t, "not any more", "the old one was restored").Did(t, "ConfigMap", "web", plan.Failed)
+	live := s.Live("v1/configmaps", s.NS, "web")
+	if data := dataOf(t, live); data["good"] != "a" || live.GetUID() == old.GetUID() {
+		t.Errorf("it holds %v", data)
+	}
+	if fmt.Sprint(live.GetAnnotations(), live.GetLabels()) != fmt.Sprint(old.GetAnnotations(), old.GetLabels()) {
+		t.Errorf("it was put back with %v %v", live.GetAnnotations(), live.GetLabels())
+	}
+	if len(s.Members()) != 1 {
+		t.Errorf("the inventory holds %v", s.Members())
+	}
+	p.Intercept(nil)
+	s.Apply(immutable("{good: b}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Recreated)
+	s.Apply(immutable("{good: b}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Unchanged)
+}
+
+func TestRecreateFindsTheNameTaken(t *testing.T) {
+	for name, act := range map[string]func(s *clitest.Fixture, second *clitest.Fixture){
+		"adopted": func(s *clitest.Fixture, second *clitest.Fixture) {
+			second.Apply(clitest.ConfigMapOf("web", "{good: a}")+"immutable: true\n", "--inventory-policy=adopt-all").Want(s, 0)
+		},
+		"kept": func(s *clitest.Fixture, _ *clitest.Fixture) {
+			s.PatchAs("somebody", "v1/configmaps", "web", `{"metadata":{"annotations":{"cli-utils.sigs.k8s.io/on-remove":"keep"}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			s.Apply(immutable("{good: a}")).Want(t, 0)
+			uid := s.Live("v1/configmaps", s.NS, "web").GetUID()
+			second := s.Other("second")
+			before(s.Proxied(), http.MethodDelete, "/configmaps/web", func() { act(s, second) })
+			s.Apply(immutable("{good: b}")).Want(t, 1).Did(t, "ConfigMap", "web", plan.Failed)
+			if live := s.Live("v1/configmaps", s.NS, "web"); live == nil || live.GetUID() != uid {
+				t.Error("it was deleted all the same")
+			}
+		})
+	}
+}
+
+// A Job is not created as it is read, and a quota counts the old object too.
+func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
+	s := clitest.New(t)
+	annotations := "  annotations: {brine.dev/on-immutable: recreate}\n"
+	text := func(image string) string {
+		return "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: once\n  namespace: {ns}\n" + annotations +
+			"spec:\n  suspend: true\n  template: {spec: {restartPolicy: Never, containers: [{name: c, image: " + image + "}]}}\n"
+	}
+	s.Apply(text("example.com/a"), "--wait=applied").Want(t, 0)
+	s.Create("v1/resourcequotas", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: one, namespace: \"{ns}\"}\nspec: {hard: {count/jobs.batch: 1}}\n")
+	s.Eventually("the quota counts", func() bool {
+		used, _ := s.Live("v1/resourcequotas", s.NS, "one").Object["status"].(map[string]any)["used"].(map[string]any)
+		return fmt.Sprint(used["count/jobs.batch"]) == "1"
+	})
+	p := s.Proxied()
+	var deleted atomic.Bool
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch {
+		case !r.IsWrite() || !strings.HasSuffix(r.Path, "/jobs/once"):
+		case r.Method == http.MethodDelete:
+			deleted.Store(true)
+		case r.Method == http.MethodPatch && deleted.CompareAndSwap(true, false):
+			return clustertest.Action{Status: http.StatusForbidden, Message: "not any more"}
+		}
+		return clustertest.Action{}
+	})
+	s.Apply(text("example.com/b"), "--wait=applied").Want(t, 1).Prints(t, "the old one was restored", "exceeded quota")
+	job := s.Live("batch/v1/jobs", s.NS, "once")
+	if job == nil || !strings.Contains(fmt.Sprint(job.Object["spec"]), "example.com/a") {
+		t.Fatalf("the Job is %v", job)
+	}
+	p.Intercept(nil)
+	s.Apply(text("example.com/b"), "--wait=applied").Want(t, 0).Did(t, "Job", "once", plan.Recreated)
+}
