@@ -28,6 +28,8 @@ func ownerOf(s *clitest.Fixture, name string) string {
 	return live.GetAnnotations()[inventory.OwningInventory]
 }
 
+// A guard that is asked for the plan is asked again at the act: what somebody
+// else does in between counts.
 func TestPruneGuardDirectlyBeforeTheDelete(t *testing.T) {
 	old := "/configmaps/old"
 	start := func(t *testing.T) *clitest.Fixture {

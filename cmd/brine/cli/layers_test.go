@@ -10,7 +10,7 @@ import (
 )
 
 // The table of packages in scripts/README.md is complete, and every package
-// imports only packages below it.
+// imports only packages below it. Only tests import what is for tests.
 func TestPackagesImportDownwards(t *testing.T) {
 	text, err := os.ReadFile("../../../scripts/README.md")
 	if err != nil {
@@ -33,6 +33,9 @@ func TestPackagesImportDownwards(t *testing.T) {
 			t.Errorf("%s is not in the table of packages", words[0])
 		}
 		for _, path := range words[1:] {
+			if strings.HasSuffix(path, "test") && !strings.HasSuffix(words[0], "test") {
+				t.Errorf("%s imports %s, which only tests may import", words[0], path)
+			}
 			if below := slices.Index(order, path); at >= 0 && below >= 0 && below < at {
 				t.Errorf("%s imports %s, which stands above it", words[0], path)
 			}

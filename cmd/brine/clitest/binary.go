@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// builtIn is the folder of that binary, for TestMain to remove.
+// builtIn is the folder of the built binary, for Main to remove.
 var builtIn string
 
 var built = sync.OnceValues(func() (string, error) {

@@ -21,7 +21,7 @@ func Run(t testing.TB, kubeconfig string, args ...string) Outcome {
 	return RunContext(t.Context(), t, kubeconfig, args...)
 }
 
-// RunContext is brine with a context, which a test ends as a signal does.
+// RunContext is Run with a context, which a test ends as a signal does.
 func RunContext(ctx context.Context, t testing.TB, kubeconfig string, args ...string) Outcome {
 	t.Helper()
 	args = append(slices.Clone(args), "--kubeconfig", kubeconfig)

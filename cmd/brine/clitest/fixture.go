@@ -1,3 +1,6 @@
+// Package clitest runs brine's command line in tests, in process and against a
+// real API server: the end-to-end tests of every package are external tests
+// (package write_test) that import it. No other code may.
 package clitest
 
 import (
@@ -18,11 +21,16 @@ import (
 // inventory in it.
 type Fixture struct {
 	testing.TB
-	Cluster    *clustertest.Cluster
-	Kubeconfig string // the cluster's, or a proxy's
-	NS         string // also good as a prefix of cluster-scoped names
-	Inventory  string // NAMESPACE/NAME
-	API        dynamic.Interface
+	// Cluster is where the namespace is.
+	Cluster *clustertest.Cluster
+	// Kubeconfig is the cluster's, or a proxy's.
+	Kubeconfig string
+	// NS is the namespace, also good as a prefix of cluster-scoped names.
+	NS string
+	// Inventory is NAMESPACE/NAME.
+	Inventory string
+	// API reads and writes past brine.
+	API dynamic.Interface
 }
 
 // New sets a fixture on the shared cluster; the test runs beside others.
@@ -40,6 +48,7 @@ func NewAlone(t *testing.T) *Fixture {
 	return On(t, clustertest.New(t))
 }
 
+// On sets a fixture on a cluster; the test does not run beside others by itself.
 func On(t *testing.T, c *clustertest.Cluster) *Fixture {
 	t.Helper()
 	s := &Fixture{TB: t, Cluster: c, Kubeconfig: c.Kubeconfig, NS: c.Namespace(t), API: c.Dynamic(t)}
@@ -71,13 +80,13 @@ func (s *Fixture) Apply(text string, flags ...string) Outcome {
 	return s.Run("apply", append([]string{"-f", s.File(text)}, flags...))
 }
 
-// Preview runs brine preview, as apply does.
+// Preview runs brine preview, as Apply does.
 func (s *Fixture) Preview(text string, flags ...string) Outcome {
 	s.Helper()
 	return s.Run("preview", append([]string{"-f", s.File(text)}, flags...))
 }
 
-// Destroy runs brine destroy, as apply does.
+// Destroy runs brine destroy, as Apply does.
 func (s *Fixture) Destroy(flags ...string) Outcome {
 	s.Helper()
 	return s.Run("destroy", flags)
@@ -137,6 +146,7 @@ func (s *Fixture) Holds(want ...string) {
 	}
 }
 
+// Rollback runs brine rollback, as Apply does.
 func (s *Fixture) Rollback(flags ...string) Outcome {
 	s.Helper()
 	return s.Run("rollback", flags)

@@ -129,6 +129,7 @@ func (s *Fixture) GoneAfter(resource, name string) {
 	})
 }
 
+// PatchConfigMap patches a ConfigMap of the fixture's namespace.
 func (s *Fixture) PatchConfigMap(name, body string) {
 	s.Helper()
 	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Patch(s.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
@@ -136,15 +137,13 @@ func (s *Fixture) PatchConfigMap(name, body string) {
 	}
 }
 
+// DeleteConfigMap deletes a ConfigMap of the fixture's namespace.
 func (s *Fixture) DeleteConfigMap(name string) {
 	s.Helper()
 	if err := s.Resources("v1/configmaps").Namespace(s.NS).Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
-
-// A guard that is asked for the plan is asked again at the act: what somebody
-// else does in between counts.
 
 // Merge patches an object past brine, as a second actor on its own goroutine may.
 func (s *Fixture) Merge(resource, namespace, name, patch string) {

@@ -7,6 +7,7 @@ import (
 	"brine/bundle/cluster/clustertest"
 )
 
+// Describe is a line for each request: its method and path.
 func Describe(requests []clustertest.Request) []string {
 	var lines []string
 	for _, r := range requests {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// ConfigMapOf is a ConfigMap with this data, in flow style.
 func ConfigMapOf(name, data string, metadata ...string) string {
 	return strings.Replace(ConfigMap(name, metadata...), "data: {key: value}", "data: "+data, 1)
 }
@@ -26,10 +27,12 @@ func Role(kind, name string) string {
 	return text + "rules: []\n"
 }
 
+// ServiceAccount is one of the fixture's namespace.
 func ServiceAccount(name string) string {
 	return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + ", namespace: '{ns}'}\n"
 }
 
+// PumpCRD is a CRD with a default and a rule.
 const PumpCRD = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: pumps.{ns}.example.com}
@@ -54,10 +57,12 @@ spec:
             - {rule: "!has(self.limit) || self.rate <= self.limit", message: rate is over the limit}
 `
 
+// Pump is a resource of that CRD.
 func Pump(name, spec string) string {
 	return "apiVersion: {ns}.example.com/v1\nkind: Pump\nmetadata:\n  name: " + name + "\n  namespace: {ns}\nspec:\n" + spec
 }
 
+// Job is one of a single container, with more fields in its spec.
 func Job(name, spec string) string {
 	return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", namespace: \"{ns}\"}\nspec:\n  " + spec + `
   template:
@@ -67,6 +72,7 @@ func Job(name, spec string) string {
 `
 }
 
+// Packed is a text as a revision stores it.
 func Packed(t *testing.T, text string) string {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
