@@ -79,7 +79,7 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 			left++
 		}
 	}
-	b.cyclic(bundle.Problem{Message: fmt.Sprintf(
+	b.report(bundle.Problem{Message: fmt.Sprintf(
 		"%d more dependencies are in cycles with the ones above: remove those first", left)})
 }
 
@@ -98,7 +98,7 @@ func (b *builder) reportCycle(links []link, cycle []int) {
 	}
 	msg.WriteString("; remove one of these dependencies")
 	o := b.objs[start]
-	b.cyclic(bundle.Problem{Source: o.Source, ID: o.ID, Message: msg.String()})
+	b.report(bundle.Problem{Source: o.Source, ID: o.ID, Message: msg.String()})
 }
 
 func (b *builder) place(i int) string {
@@ -109,7 +109,9 @@ func (b *builder) place(i int) string {
 	return fmt.Sprintf("%s at %s", bundle.Name(o.ID), o.Source)
 }
 
-func (b *builder) cyclic(p bundle.Problem) {
+// report records a problem with explicit dependencies. Of live objects, which
+// cannot be edited now, it is a notice.
+func (b *builder) report(p bundle.Problem) {
 	if b.opts.Live {
 		p.Message += " (ignored while deleting)"
 		b.notices = append(b.notices, p)

@@ -123,19 +123,12 @@ func (b *builder) missing(on bundle.ID) string {
 type kindName struct{ kind, name string }
 
 // problem records a problem with the explicit dependencies of an object: from is
-// the annotation, "" for a requisite. For live objects, which cannot be edited
-// now, it is a notice.
+// the annotation, "" for a requisite.
 func (b *builder) problem(i int, from, msg string) {
 	o := b.objs[i]
 	if from != "" {
 		from = "metadata.annotations[" + from + "]"
 	}
-	p := o.Problem(from, msg)
-	if b.opts.Live {
-		p.Message += " (ignored while deleting)"
-		b.notices = append(b.notices, p)
-		return
-	}
-	b.problems = append(b.problems, p)
-	b.invalid[i] = true
+	b.report(o.Problem(from, msg))
+	b.invalidate(i)
 }

@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,21 +58,12 @@ func Taken(live, stored *unstructured.Unstructured) []string {
 // subresource".
 func ownedSets(u *unstructured.Unstructured) map[string]*fieldpath.Set {
 	sets := map[string]*fieldpath.Set{}
-	entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
-	for _, e := range entries {
-		entry, ok := e.(map[string]any)
-		if !ok {
-			continue
-		}
-		text, err := json.Marshal(entry["fieldsV1"])
-		if err != nil {
-			continue
-		}
+	for _, entry := range u.GetManagedFields() {
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(text)); err != nil {
+		if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
 			continue
 		}
-		owner := fmt.Sprintf("%v\x00%v\x00%v", entry["manager"], entry["operation"], entry["subresource"])
+		owner := strings.Join([]string{entry.Manager, string(entry.Operation), entry.Subresource}, "\x00")
 		if known, ok := sets[owner]; ok {
 			set = set.Union(known)
 		}

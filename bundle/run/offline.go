@@ -66,7 +66,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 // Offline is Run for --dry-run=client: what apply would do on a cluster that has
 // nothing yet, as far as it can be known without asking one.
 func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, bundle: b, record: report.New(o.header(), emit)}
+	r := &run{Options: o, bundle: b, record: report.New(o.Header, emit)}
 	err := r.offline(ctx, kubernetesVersion)
 	return r.record.Finish(ctx, ExitCode(err), err, map[string]int{})
 }

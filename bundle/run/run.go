@@ -32,9 +32,7 @@ import (
 
 // Options are what a user says about a run.
 type Options struct {
-	Command     string // apply, preview, destroy: for the Result
-	Inventory   report.Inventory
-	DryRun      report.DryRun
+	report.Header
 	Planning    plan.Options
 	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
 	PruneAnyway bool          // --prune-anyway: prune although something is not ready
@@ -49,8 +47,7 @@ type Options struct {
 	HistoryLimit int
 	Who, JobID   string // for the history
 	// Derived: the inventory's name comes from the bundle's file name.
-	Derived  bool
-	Detailed bool // exit with 2 when there are changes
+	Derived bool
 	// Revision is the number of the revision that is applied again. The run keeps
 	// it, so that the same rollback can be repeated. RevisionOptions are those that
 	// it was applied with, as flags name them.
@@ -60,10 +57,6 @@ type Options struct {
 	PlanOut func(*plan.Saved) error
 	// SavedPlan is the plan to carry out, and no other.
 	SavedPlan *plan.Saved
-}
-
-func (o Options) header() report.Header {
-	return report.Header{Command: o.Command, Inventory: o.Inventory, DryRun: o.DryRun, Detailed: o.Detailed}
 }
 
 // run is what does not change while a run goes on, and what it has on the cluster.
@@ -95,7 +88,7 @@ type target struct {
 // Run makes the cluster match the bundle and returns the result, which holds
 // every error. Events go to emit, one at a time; the last holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, client: c, bundle: b, record: report.New(o.header(), emit), after: newShutdown(ctx)}
+	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit), after: newShutdown(ctx)}
 	defer r.after.stop()
 	c.OnRetry(r.record.Retrying)
 	c.OnSecret(r.record.Secrets.Read)

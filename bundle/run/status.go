@@ -73,5 +73,5 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 
 // Refuse is the result of a run that could not begin.
 func Refuse(ctx context.Context, o Options, code int, err error, emit func(report.Event)) *report.Result {
-	return report.New(o.header(), emit).Finish(ctx, code, err, map[string]int{})
+	return report.New(o.Header, emit).Finish(ctx, code, err, map[string]int{})
 }

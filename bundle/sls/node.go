@@ -1,7 +1,7 @@
 package sls
 
 import (
-	"regexp"
+	"path"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -118,38 +118,14 @@ func reserved(key string) bool {
 	return key == "include" || key == "extend" || key == "exclude" || strings.HasPrefix(key, "__")
 }
 
-// match is Python's fnmatch, which Salt matches requisites with.
+// match is Python's fnmatch, which Salt matches requisites with. Unlike Go's, it
+// knows no separators and no escapes.
 func match(pattern, s string) bool {
 	if pattern == s {
 		return true
 	}
-	if !strings.ContainsAny(pattern, "*?[") {
-		return false
-	}
-	var re strings.Builder
-	re.WriteString(`(?s)\A`)
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; c {
-		case '*':
-			re.WriteString(`.*`)
-		case '?':
-			re.WriteString(`.`)
-		case '[':
-			end := strings.IndexByte(pattern[i+1:], ']')
-			if end < 1 {
-				re.WriteString(`\[`)
-				continue
-			}
-			class := pattern[i+1 : i+1+end]
-			if class[0] == '!' {
-				class = "^" + class[1:]
-			}
-			re.WriteString("[" + strings.ReplaceAll(class, `\`, `\\`) + "]")
-			i += end + 1
-		default:
-			re.WriteString(regexp.QuoteMeta(string(c)))
-		}
-	}
-	compiled, err := regexp.Compile(re.String() + `\z`)
-	return err == nil && compiled.MatchString(s)
+	const slash = "\x00"
+	pattern = strings.NewReplacer("/", slash, `\`, `\\`, "[!", "[^").Replace(pattern)
+	ok, err := path.Match(pattern, strings.ReplaceAll(s, "/", slash))
+	return ok && err == nil
 }

@@ -34,7 +34,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 		s.warn(err.Error())
 		return
 	}
-	o := run.Options{Command: cmd.Name(), DryRun: report.None}
+	o := run.Options{Header: report.Header{Command: cmd.Name(), DryRun: report.None}}
 	if o.Command == "preview" {
 		o.DryRun = report.Server
 	}
