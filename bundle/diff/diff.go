@@ -57,6 +57,19 @@ func Objects(before, after *unstructured.Unstructured, redact func(string) strin
 	return d
 }
 
+// Shown is an object as Objects shows it.
+func Shown(u *unstructured.Unstructured, redact func(string) string) map[string]any {
+	v, _ := masked(content(u), nil)
+	if redact != nil {
+		v = rewrite(v, redact)
+	}
+	object, _ := v.(map[string]any)
+	return object
+}
+
+// YAML is an object as Objects renders it.
+func YAML(object map[string]any) string { return render(object) }
+
 // redacted redacts the texts in a and b, two versions of one value, so that texts
 // that differ do so afterwards.
 func redacted(a, b any, text func(string) string) (any, any) {

@@ -226,6 +226,12 @@ const (
 	Server DryRun = "server" // the server answers, and stores nothing
 )
 
+// Compared names two bundles that are compared: "revision 3", "bundle shop.yaml".
+type Compared struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 // Result is what a run came to: the document of -o json, in apiVersion
 // brine.dev/v1. Fields are added to it, never renamed.
 type Result struct {
@@ -245,4 +251,6 @@ type Result struct {
 	ExitCode    int    `json:"exitCode"`
 	Interrupted string `json:"interrupted,omitempty"`
 	Revision    int    `json:"revision,omitempty"`
+	// Compared are the two bundles of brine diff.
+	Compared *Compared `json:"compared,omitempty"`
 }

@@ -26,6 +26,11 @@ func LoadKey(ctx context.Context, c *cluster.Client, namespace, name string) (*i
 	return inventory.DecodeKey(namespace, name, live)
 }
 
+// ReadKey is LoadKey for this inventory.
+func (inv *Inventory) ReadKey(ctx context.Context) (*inventory.Key, error) {
+	return LoadKey(ctx, inv.client, inv.Namespace, inv.Name)
+}
+
 // SaveKey writes a fresh key. If another run has written one meanwhile, that is
 // ErrConflict.
 func (inv *Inventory) SaveKey(ctx context.Context) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 func newHistory(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to"}
+	cmd.AddCommand(newHistoryShow(s))
 	return inspect(cmd, func(ctx context.Context, h *inspectOptions) error {
 		inv, err := h.load(ctx, s, cluster.Options{RetryFor: inspectRetry})
 		if err != nil {
@@ -29,6 +31,41 @@ func newHistory(s Streams) *cobra.Command {
 		}
 		return shown("print the history", printHistory(s, h.format, inv, history))
 	})
+}
+
+func newHistoryShow(s Streams) *cobra.Command {
+	o := &inspectOptions{}
+	cmd := &cobra.Command{
+		Use: "show REVISION --inventory NAMESPACE/NAME", Short: "Show the objects of a revision, with masked Secrets", Args: cobra.ExactArgs(1),
+	}
+	o.flags(cmd, "")
+	outputFlag(cmd, &o.format, "text (YAML), json or html", "text", "json", "html")
+	cmd.ValidArgsFunction = fromCluster(o.conn, o.revisions)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		number, err := revisionNumber("history show", args[0])
+		if err != nil {
+			return err
+		}
+		inv, err := o.load(cmd.Context(), s, cluster.Options{RetryFor: inspectRetry})
+		if err != nil {
+			return err
+		}
+		history, err := inv.History(cmd.Context())
+		if err != nil {
+			return &coded{run.ExitCode(err), err}
+		}
+		content, err := loadRevision(cmd.Context(), inv, number)
+		if err != nil {
+			return err
+		}
+		info := inventory.Revision{Number: number}
+		if at := slices.IndexFunc(history, func(r inventory.Revision) bool { return r.Number == number }); at >= 0 {
+			info = history[at]
+		}
+		shows := run.Show(cmd.Context(), content, info, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
+		return shown("print the revision", output.Revision(s.Out, o.format, shows))
+	}
+	return cmd
 }
 
 func printHistory(s Streams, format string, inv *store.Inventory, history []inventory.Revision) error {

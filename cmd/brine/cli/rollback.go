@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +31,8 @@ func newRollback(s Streams) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			var err error
-			if r.revision, err = strconv.Atoi(args[0]); err != nil || r.revision < 1 {
-				return fmt.Errorf("rollback %s: the revision is not a number: brine history lists the revisions", args[0])
+			if r.revision, err = revisionNumber("rollback", args[0]); err != nil {
+				return err
 			}
 		}
 		o, err := r.settle("")
@@ -53,12 +51,9 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	if err != nil {
 		return nil, err
 	}
-	content, err := inv.LoadRevision(ctx, number)
-	if errors.Is(err, store.ErrNoRevision) {
-		return nil, &coded{report.ExitBadBundle, err}
-	}
+	content, err := loadRevision(ctx, inv, number)
 	if err != nil {
-		return nil, &coded{run.ExitCode(err), err}
+		return nil, err
 	}
 	o.Revision, o.RevisionOptions = number, content.Options
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)

@@ -110,7 +110,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 	root.SetErr(s.Err)
 	root.SetIn(s.In)
 	root.AddCommand(
-		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
 	)
 	addTopics(root)
 	return root

@@ -140,7 +140,11 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 }
 
 func (r *runOptions) printer(s Streams) (output.Printer, error) {
-	o := output.Options{Format: r.format, Out: s.Out, Err: s.Err, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}
+	return newPrinter(s, output.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
+}
+
+func newPrinter(s Streams, o output.Options) (output.Printer, error) {
+	o.Out, o.Err = s.Out, s.Err
 	out, isFile := s.Out.(*os.File)
 	if err, ok := s.Err.(*os.File); ok && isFile {
 		o.Streams(out, err)

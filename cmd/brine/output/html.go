@@ -109,6 +109,9 @@ func newPage(r *report.Result, now string) (*page, error) {
 		p.Title += " of " + inventory(r.Inventory)
 	}
 	p.Outcome, _ = outcome(r)
+	if r.Compared != nil {
+		p.Title, p.Outcome = comparedTitle(r), "The objects on the cluster were not read."
+	}
 	p.Bad = r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges
 	for _, a := range readingOrder {
 		n := 0
@@ -119,7 +122,9 @@ func newPage(r *report.Result, now string) (*page, error) {
 		}
 		if n > 0 {
 			label := string(a)
-			if isPreview(r) {
+			if r.Compared != nil {
+				label = changed[a]
+			} else if isPreview(r) {
 				label, _ = strings.CutPrefix(toDo(n, a), fmt.Sprintf("%d ", n))
 			}
 			p.Tiles = append(p.Tiles, tile{Action: string(a), Label: label, Count: n})

@@ -275,6 +275,12 @@ func (t *text) finished(r *report.Result) {
 		t.err.print(t.refusal(r))
 		return
 	}
+	if r.Compared != nil {
+		if !t.brief {
+			t.out.print(t.compared(r))
+		}
+		return
+	}
 	if isPreview(r) && !t.brief {
 		t.out.print(t.previewed(r))
 		return

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// diffOptions are those of diff.
+type diffOptions struct {
+	inspectOptions
+	in       input
+	detailed bool
+	verbose  bool
+}
+
+func newDiff(s Streams) *cobra.Command {
+	d := &diffOptions{}
+	cmd := &cobra.Command{
+		Use:   "diff [REVISION [REVISION]] [-f BUNDLE] --inventory NAMESPACE/NAME",
+		Short: "Show what changes between two revisions, or from a revision to a bundle",
+		Long: `Shows what changes between two revisions of an inventory, or from a revision to a
+bundle. The objects on the cluster are not read: brine preview compares with them.
+
+    brine diff 3 5             from revision 3 to revision 5
+    brine diff 3               from revision 3 to the last one
+    brine diff 3 -f BUNDLE     from revision 3 to the bundle
+    brine diff -f BUNDLE       from the last revision to the bundle
+
+Values of Secrets are masked.`,
+		Args: cobra.MaximumNArgs(2),
+	}
+	d.flags(cmd, "")
+	d.in.flags(cmd)
+	outputFlag(cmd, &d.format, "text, json or html", "text", "json", "html")
+	cmd.Flags().BoolVar(&d.detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
+	cmd.Flags().BoolVarP(&d.verbose, "verbose", "v", false, "show long objects that were added or removed whole")
+	cmd.ValidArgsFunction = fromCluster(d.conn, d.revisions)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 && len(d.in.files) > 0 || len(args) == 0 && len(d.in.files) == 0 {
+			return errors.New("diff: give two revisions, one revision and -f BUNDLE, or one of both")
+		}
+		return d.run(cmd, s, args)
+	}
+	return cmd
+}
+
+func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
+	ctx := cmd.Context()
+	inv, err := d.load(ctx, s, cluster.Options{RetryFor: inspectRetry})
+	if err != nil {
+		return err
+	}
+	from, err := d.side(ctx, inv, args, 0)
+	if err != nil {
+		return err
+	}
+	to := run.Side{Name: "bundle " + strings.Join(d.in.files, ", ")}
+	if len(d.in.files) == 0 {
+		revision, err := d.side(ctx, inv, args, 1)
+		if err != nil {
+			return err
+		}
+		to = revision.Side
+	} else {
+		namespace := cmp.Or(from.content.Namespace, d.conn.namespace())
+		if cmd.Flags().Changed("namespace") {
+			namespace = d.conn.namespace()
+		}
+		if to.Bundle, err = d.in.read(ctx, s); err != nil {
+			return &coded{report.ExitBadBundle, err}
+		}
+		if err := run.Comparable(ctx, inv, to.Bundle, from.content, namespace); err != nil {
+			return &coded{run.ExitCode(err), err}
+		}
+	}
+	where := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
+	result := run.Compare(ctx, from.Side, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
+	if err := shown("print the changes", d.print(s, result)); err != nil {
+		return err
+	}
+	if result.ExitCode != report.ExitOK {
+		return &exit{result.ExitCode}
+	}
+	return nil
+}
+
+// revisionSide is a revision that is compared.
+type revisionSide struct {
+	run.Side
+	content *inventory.Content
+}
+
+// side is the revision that the nth argument names, or the last one.
+func (d *diffOptions) side(ctx context.Context, inv *store.Inventory, args []string, n int) (revisionSide, error) {
+	number := inv.Last().Number
+	if n < len(args) {
+		var err error
+		if number, err = revisionNumber("diff", args[n]); err != nil {
+			return revisionSide{}, err
+		}
+	}
+	if number == 0 {
+		return revisionSide{}, &coded{report.ExitBadBundle, fmt.Errorf("inventory %s/%s has no revision", inv.Namespace, inv.Name)}
+	}
+	content, err := loadRevision(ctx, inv, number)
+	if err != nil {
+		return revisionSide{}, err
+	}
+	return revisionSide{run.Side{Name: fmt.Sprintf("revision %d", number), Bundle: content.Bundle}, content}, nil
+}
+
+func (d *diffOptions) print(s Streams, result *report.Result) error {
+	printer, err := newPrinter(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose})
+	if err != nil {
+		return err
+	}
+	printer.Event(report.Event{Payload: report.Finished{Result: result}})
+	return printer.Close()
+}
+
+// revisionNumber is an argument that names a revision.
+func revisionNumber(command, arg string) (int, error) {
+	number, err := strconv.Atoi(arg)
+	if err != nil || number < 1 {
+		return 0, fmt.Errorf("%s %s: the revision is not a number: brine history lists the revisions", command, arg)
+	}
+	return number, nil
+}
+
+// loadRevision reads a revision, with the exit code of the error.
+func loadRevision(ctx context.Context, inv *store.Inventory, number int) (*inventory.Content, error) {
+	content, err := inv.LoadRevision(ctx, number)
+	switch {
+	case errors.Is(err, store.ErrNoRevision):
+		return nil, &coded{report.ExitBadBundle, err}
+	case err != nil:
+		return nil, &coded{run.ExitCode(err), err}
+	}
+	return content, nil
+}
