@@ -8,10 +8,10 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2), each named
-// after its file there: what waits for what.
+// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2:
+// dependency_filter, depends_on, namespace_filter, crd).
 
-func TestDependencyFilter(t *testing.T) {
+func TestPruneKeepsWhatAKeptObjectDependsOn(t *testing.T) {
 	s := clitest.New(t)
 	dependent := clitest.Pod("a", clitest.DependsOn("/namespaces/{ns}/Pod/b"))
 	s.Apply(clitest.Documents(dependent, clitest.Pod("b"))).Want(t, 0)
@@ -44,7 +44,7 @@ func TestDependsOnAcrossNamespaces(t *testing.T) {
 	}
 }
 
-func TestLocalNamespaces(t *testing.T) {
+func TestNamespaceInUseIsNotPruned(t *testing.T) {
 	s := clitest.New(t)
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-local\"}\n"
 	inside := strings.ReplaceAll(clitest.ConfigMap("inside"), "namespace: {ns}\n", "namespace: {ns}-local\n")
@@ -64,7 +64,7 @@ func TestLocalNamespaces(t *testing.T) {
 	}
 }
 
-func TestCRDAndResourceTogether(t *testing.T) {
+func TestResourceIsAppliedAfterItsCRDAndDeletedBeforeIt(t *testing.T) {
 	s := clitest.New(t)
 	// The resource stands first, and is deleted first.
 	result := s.Apply(clitest.Documents(clitest.Widget, clitest.Widgets)).Want(t, 0)

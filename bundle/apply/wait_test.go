@@ -15,8 +15,8 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2), each named
-// after its file there: what becomes ready late, or never, or is only looked at.
+// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2:
+// destroy_reconciliation_failure, reconcile_failed_timeout, serverside_apply).
 
 func TestDestroyHeldByFinalizer(t *testing.T) {
 	s := clitest.New(t)
@@ -34,7 +34,7 @@ func TestDestroyHeldByFinalizer(t *testing.T) {
 	s.Missing("v1/configmaps", "held", "inv")
 }
 
-func TestReconcileFailed(t *testing.T) {
+func TestUnschedulablePodIsReportedAndNotReady(t *testing.T) {
 	s := clitest.New(t)
 	// kstatus calls it failed after 15 seconds. brine tells at once what is wrong,
 	// and waits: a node may still come. The run ends with the same exit code.
@@ -45,7 +45,7 @@ func TestReconcileFailed(t *testing.T) {
 	result.Prints(t, "Unschedulable").Did(t, "ConfigMap", "other", plan.Created)
 }
 
-func TestReconcileTimeout(t *testing.T) {
+func TestObjectThatIsLateIsNotReadyAndAMember(t *testing.T) {
 	s := clitest.New(t)
 	// kwok's pods pull any image: one held by a scheduling gate is as late.
 	result := s.Apply(clitest.PodWith("late", "schedulingGates: [{name: example.com/wait}]"), "--timeout=3s").Want(t, 4)

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestPlanOfAnotherCluster(t *testing.T) {
+func TestSavedPlanOfAnotherClusterIsRefused(t *testing.T) {
 	one := &SavedCluster{UID: "1", CA: "sha256:a"}
 	for name, test := range map[string]struct {
 		was, now *SavedCluster

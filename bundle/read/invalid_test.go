@@ -9,7 +9,7 @@ import (
 	"brine/bundle"
 )
 
-func TestSkipInvalid(t *testing.T) {
+func TestSkipInvalidAppliesTheValidObjects(t *testing.T) {
 	const text = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: good}

@@ -159,7 +159,7 @@ func writesTo(p *clustertest.Proxy, o printed) []string {
 
 // Every field that the bundle sets is looked at: whoever changes one, brine
 // sees it and puts it back; with nothing changed it sends no request for any.
-func TestFingerprintEachField(t *testing.T) {
+func TestFingerprintsFindAChangeOfEachField(t *testing.T) {
 	s := clitest.New(t)
 	unhold(s)
 	p := s.Proxied()
@@ -216,7 +216,7 @@ func at(value any, pointer string) any {
 }
 
 // What else can happen to a live object, and whether it has to be asked for.
-func TestFingerprintEverythingElse(t *testing.T) {
+func TestFingerprintsAndOtherChangesOfAnObject(t *testing.T) {
 	object := printedObjects[0]
 	marks := `"config.k8s.io/owning-inventory":null`
 	ssa := func(s *clitest.Fixture, manager, body string, force bool) {
@@ -324,7 +324,7 @@ func memberPatches(p *clustertest.Proxy) []string {
 // A mutating webhook changes what the bundle sets, every time it is applied.
 // What it makes of an object is what brine saw stored: unchanged as long as it
 // stays that.
-func TestFingerprintMutatingAdmission(t *testing.T) {
+func TestFingerprintsOfObjectsThatAWebhookMutates(t *testing.T) {
 	s := clitest.New(t)
 	policy := s.NS + ".example.com"
 	policies := "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
@@ -431,7 +431,7 @@ func meddle(s *clitest.Fixture, random *rand.Rand) string {
 
 // Whatever happened to the live objects, the fingerprints say of each just what
 // the server says that is asked about all of them.
-func TestFingerprintAgreesWithServer(t *testing.T) {
+func TestFingerprintsAgreeWithTheServer(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
 		rounds = 3

@@ -12,7 +12,7 @@ import (
 
 // Marks that say nothing are found before anything is written, by check and
 // where there is no cluster as well.
-func TestInvalidAnnotations(t *testing.T) {
+func TestInvalidAnnotationsRefuseABundle(t *testing.T) {
 	text := clitest.Documents(clitest.ConfigMap("a", "annotations: {cli-utils.sigs.k8s.io/on-remove: kep}"),
 		clitest.ConfigMap("b", `annotations: {client.lifecycle.config.k8s.io/deletion: detatch, brine.dev/timout: "5m"}`), clitest.ConfigMap("c", "annotations: {brine.dev/on-immutable: recreat}"))
 	says := []string{

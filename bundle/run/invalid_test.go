@@ -11,8 +11,8 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2), each named
-// after its file there: objects that are invalid or refused.
+// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2:
+// skip_invalid, exit_early, continue_on_error).
 
 // invalidBundle has every kind of invalid object that cli-utils' test has, and
 // more.
@@ -31,7 +31,7 @@ func invalidBundle() string {
 	)
 }
 
-func TestSkipInvalid(t *testing.T) {
+func TestSkipInvalidAppliesTheValidObjects(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("earlier")).Want(t, 0)
 	result := s.Apply(invalidBundle(), "--validation=skip-invalid").Want(t, 1)
@@ -61,7 +61,7 @@ func TestSkipInvalid(t *testing.T) {
 	s.Missing("apps/v1/deployments", "web")
 }
 
-func TestExitEarly(t *testing.T) {
+func TestInvalidBundleIsRefusedBeforeAnyWrite(t *testing.T) {
 	s := clitest.New(t)
 	p := s.Proxied()
 	for _, flags := range [][]string{nil, {"--validation=exit-early"}} {
@@ -73,7 +73,7 @@ func TestExitEarly(t *testing.T) {
 	s.Missing("v1/pods", "one")
 }
 
-func TestContinueOnError(t *testing.T) {
+func TestOtherObjectsAreAppliedAfterAFailure(t *testing.T) {
 	s := clitest.New(t)
 	// Two versions, neither of them stored: the server refuses.
 	invalid := strings.Replace(clitest.Widgets, "storage: true", "storage: false", 1)

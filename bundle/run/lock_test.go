@@ -20,7 +20,7 @@ import (
 
 // A run that finds, when it takes the lock, that another one had it since it
 // read the cluster, reads again: the last to take the lock decides what is there.
-func TestAnotherRunBetweenReadingAndLocking(t *testing.T) {
+func TestRunStartsAgainAfterAnotherRunBetweenReadingAndLocking(t *testing.T) {
 	for name, before := range map[string]string{"a new inventory": "", "one that is there": clitest.ConfigMap("a")} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)
@@ -135,7 +135,7 @@ func TestBrokenLockIsFree(t *testing.T) {
 
 // A server that does not answer for a while, as in an election of etcd, ends
 // no run. Nobody else takes the lock, so all goes on.
-func TestStalledServer(t *testing.T) {
+func TestServerThatStallsEndsNoRun(t *testing.T) {
 	for _, seconds := range []int{5, 20, 60, 120} {
 		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
 			if seconds > 20 && os.Getenv(clitest.StressEnv) != "1" {

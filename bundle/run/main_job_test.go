@@ -78,9 +78,9 @@ func memberWrites(p *clustertest.Proxy) []string {
 	return writes
 }
 
-// TestMainJobRealBundles is the main job: two releases of a real platform, to
+// TestRealReleasesUpgradeAndDowngradeInOneRun is the main job: two releases of a real platform, to
 // and fro, each in one run, whatever the order of the documents.
-func TestMainJobRealBundles(t *testing.T) {
+func TestRealReleasesUpgradeAndDowngradeInOneRun(t *testing.T) {
 	release, before := clitest.RealBundle(t, "metalk8s-new"), clitest.RealBundle(t, "metalk8s-old")
 	c := clustertest.New(t)
 	p := c.Proxy(t, clustertest.ProxyOptions{})
@@ -155,7 +155,7 @@ func TestMainJobRealBundles(t *testing.T) {
 }
 
 // Shuffled from the start, the release gets ready in one run just as well.
-func TestMainJobShuffled(t *testing.T) {
+func TestOrderOfDocumentsDoesNotMatter(t *testing.T) {
 	release := clitest.RealBundle(t, "metalk8s-new")
 	c := clustertest.New(t)
 	for seed := range uint64(2) {
@@ -170,7 +170,7 @@ func TestMainJobShuffled(t *testing.T) {
 // APIServices without a backend never become available: they are named with
 // their reason, the rest is ready, other bundles are not disturbed, and no
 // namespace hangs when all is deleted.
-func TestMainJobUnreadyAPIServices(t *testing.T) {
+func TestUnreadyAPIServicesBlockNothingElse(t *testing.T) {
 	release, unready := clitest.RealBundle(t, "metalk8s-new"), clitest.RealBundle(t, "unready")
 	c := clustertest.New(t)
 	got := clitest.Run(t, c.Kubeconfig, "apply", "-f", filepath.Join(release, "namespaces.yaml"), "-f", unready, "--name", "unready", "--timeout=15s").Want(t, report.ExitNotReady)
@@ -197,7 +197,7 @@ func TestMainJobUnreadyAPIServices(t *testing.T) {
 }
 
 // A namespace that holds what is not ours stays, and so does the inventory.
-func TestMainJobUnmanagedObjectsKeepTheirNamespace(t *testing.T) {
+func TestUnmanagedObjectsKeepTheirNamespace(t *testing.T) {
 	s := clitest.New(t)
 	name := s.NS + "-extra"
 	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-extra}\n---\n" + strings.ReplaceAll(clitest.ConfigMap("ours"), "{ns}", "{ns}-extra")
@@ -219,7 +219,7 @@ func TestMainJobUnmanagedObjectsKeepTheirNamespace(t *testing.T) {
 
 // Bad input is exit code 3, tells all its problems with file and line, and
 // sends no request that writes.
-func TestMainJobBadInput(t *testing.T) {
+func TestBadInputIsRefusedWithItsLines(t *testing.T) {
 	good := clitest.ConfigMap("fine")
 	cases := map[string]struct {
 		text string
@@ -268,7 +268,7 @@ func TestMainJobBadInput(t *testing.T) {
 
 // The first apply costs one PATCH an object and few other requests; a second
 // one asks for no single object at all. These numbers are exact.
-func TestMainJobRequestCounts(t *testing.T) {
+func TestRequestCounts(t *testing.T) {
 	s := clitest.New(t)
 	var texts []string
 	for i := range 60 {
@@ -339,7 +339,7 @@ func TestMainJobRequestCounts(t *testing.T) {
 
 // A conflict names the other manager and the fields; --force-conflicts takes
 // them.
-func TestMainJobConflict(t *testing.T) {
+func TestConflictNamesTheManagerAndTheFields(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("shared")).Want(t, 0)
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared"},"data":{"key":"theirs"}}`)
@@ -356,7 +356,7 @@ func TestMainJobConflict(t *testing.T) {
 }
 
 // An object whose field cannot change is recreated only where that is allowed.
-func TestMainJobImmutable(t *testing.T) {
+func TestImmutableObjectIsRecreatedOnlyIfAllowed(t *testing.T) {
 	s := clitest.New(t)
 	job := func(command string, metadata ...string) string {
 		return "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: once\n  namespace: {ns}\n  " + strings.Join(metadata, "\n  ") +
@@ -375,7 +375,7 @@ func TestMainJobImmutable(t *testing.T) {
 
 // What depends on a failed object is skipped and says on whom; the rest goes
 // on; nothing is pruned.
-func TestMainJobFailureSkipsDependents(t *testing.T) {
+func TestFailureSkipsDependents(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("old")).Want(t, 0)
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: '{ns}'}\nspec: {ports: [{port: 99999999}]}\n"
@@ -400,7 +400,7 @@ func unstructuredString(s *clitest.Fixture, name string, path ...string) (string
 }
 
 // What is still being deleted is waited for, and made anew.
-func TestMainJobAfterDeletion(t *testing.T) {
+func TestTerminatingObjectIsCreatedAgain(t *testing.T) {
 	s := clitest.New(t)
 	name := s.NS + "-again"
 	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}-again}\n---\n" + strings.ReplaceAll(clitest.ConfigMap("in-it"), "{ns}", "{ns}-again")
@@ -416,7 +416,7 @@ func TestMainJobAfterDeletion(t *testing.T) {
 }
 
 // Destroying what is not there is done.
-func TestMainJobDestroyNothing(t *testing.T) {
+func TestDestroyWithoutAnInventoryIsDone(t *testing.T) {
 	s := clitest.New(t)
 	s.Destroy().Want(t, 0).Prints(t, "there is no inventory")
 }

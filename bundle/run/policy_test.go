@@ -11,10 +11,11 @@ import (
 	"brine/inventory"
 )
 
-// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2), each named
-// after its file there: who owns an object, and what the inventory holds.
+// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2:
+// inventory_policy, deletion_prevention, current_uid_filter, prune_retrieve_error,
+// empty_set).
 
-func TestInventoryPolicyMustMatch(t *testing.T) {
+func TestMustMatchTakesNoObjectOfOthers(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.Deployment("web", 2, "1m")).Want(t, 0)
 	s.Other("second").Apply(clitest.Deployment("web", 3, "1m"), "--inventory-policy=must-match").Want(t, 1).
@@ -30,7 +31,7 @@ func TestInventoryPolicyMustMatch(t *testing.T) {
 	}
 }
 
-func TestInventoryPolicyAdoptIfNoInventory(t *testing.T) {
+func TestUnownedObjectIsAdoptedByDefault(t *testing.T) {
 	s := clitest.New(t)
 	s.Create("apps/v1/deployments", clitest.Deployment("web", 2, "1m"))
 	result := s.Apply(clitest.Deployment("web", 3, "1m"), "--force-conflicts").Want(t, 0)
@@ -44,7 +45,7 @@ func TestInventoryPolicyAdoptIfNoInventory(t *testing.T) {
 	s.Other("second").Apply(clitest.Deployment("web", 4, "1m")).Want(t, 1).Did(t, "Deployment", "web", plan.Failed)
 }
 
-func TestInventoryPolicyAdoptAll(t *testing.T) {
+func TestAdoptAllTakesObjectsOfOtherInventories(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.Deployment("web", 2, "1m")).Want(t, 0)
 	second := s.Other("second")
@@ -57,7 +58,7 @@ func TestInventoryPolicyAdoptAll(t *testing.T) {
 	s.Exists("apps/v1/deployments", "web")
 }
 
-func TestDeletionPrevention(t *testing.T) {
+func TestObjectsWithKeepAnnotationsAreDetached(t *testing.T) {
 	s := clitest.New(t)
 	kept := clitest.Documents(
 		clitest.Pod("by-lifecycle", clitest.Annotations("client.lifecycle.config.k8s.io/deletion: detach")),
@@ -88,7 +89,7 @@ func TestDeletionPrevention(t *testing.T) {
 	}
 }
 
-func TestCurrentUID(t *testing.T) {
+func TestObjectThatMovedToAnotherGroupIsNotPruned(t *testing.T) {
 	s := clitest.New(t)
 	// cli-utils does it with Ingress, which has had one group only for a while;
 	// Events are still served under two, and are the same objects.
@@ -129,7 +130,7 @@ eventTime: "2024-01-01T00:00:00.000000Z"
 	s.Missing("v1/events", "twice")
 }
 
-func TestPruneRetrievalError(t *testing.T) {
+func TestMemberDeletedByOthersLeavesTheInventory(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.Pod("one")).Want(t, 0)
 	zero := int64(0)
@@ -150,7 +151,7 @@ func TestPruneRetrievalError(t *testing.T) {
 	s.Missing("v1/configmaps", "inv")
 }
 
-func TestEmptySet(t *testing.T) {
+func TestEmptyBundleMakesAnInventory(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply("# nothing\n", "--allow-empty").Want(t, 0)
 	if s.Live("v1/configmaps", s.NS, "inv") == nil {

@@ -15,7 +15,7 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-func TestSavedPlan(t *testing.T) {
+func TestSavedPlanIsRefusedAfterDrift(t *testing.T) {
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: {ns}}\nstringData: {password: first-hidden}\n"
 	first := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("gone"), clitest.Deployment("web", 1, "1m"), secret)
 	then := clitest.Documents(strings.Replace(clitest.ConfigMap("a"), "key: value", "key: new", 1), clitest.ConfigMap("b"),
@@ -91,7 +91,7 @@ func TestSavedPlan(t *testing.T) {
 
 // A plan is for one cluster. A first apply differs in nothing else from one to
 // the next.
-func TestPlanOfAnotherCluster(t *testing.T) {
+func TestSavedPlanOfAnotherClusterIsRefused(t *testing.T) {
 	s, other := clitest.New(t), clustertest.New(t)
 	file := filepath.Join(t.TempDir(), "plan.json")
 	text := clitest.Documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-a\"}\n", strings.ReplaceAll(clitest.ConfigMap("a"), "namespace: {ns}\n", "namespace: {ns}-a\n"))

@@ -10,10 +10,10 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2), each named
-// after its file there: apply-time mutation.
+// Scenarios of cli-utils' end-to-end suite (its test/e2e, v0.37.2:
+// mutation).
 
-func TestApplyTimeMutation(t *testing.T) {
+func TestApplyTimeMutationSetsAFieldFromALiveObject(t *testing.T) {
 	s := clitest.New(t)
 	text := clitest.Documents(
 		`apiVersion: v1

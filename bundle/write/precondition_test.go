@@ -167,7 +167,7 @@ func dataOf(t testing.TB, u *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-func TestCreatedByAnotherInventoryMeanwhile(t *testing.T) {
+func TestObjectThatAnotherInventoryCreatedMeanwhileIsLeftAlone(t *testing.T) {
 	s := clitest.New(t)
 	second := s.Other("second")
 	p := s.Proxied()
@@ -187,7 +187,7 @@ func TestCreatedByAnotherInventoryMeanwhile(t *testing.T) {
 	second.Apply(clitest.ConfigMapOf("web", "{theirs: x}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Unchanged)
 }
 
-func TestCreatedByNobodyMeanwhile(t *testing.T) {
+func TestUnownedObjectCreatedMeanwhileFollowsThePolicy(t *testing.T) {
 	for policy, exit := range map[string]int{"adopt-if-no-inventory": 0, "must-match": 1} {
 		t.Run(policy, func(t *testing.T) {
 			s := clitest.New(t)
@@ -211,7 +211,7 @@ func TestCreatedByNobodyMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAdoptedByAnotherInventoryMeanwhile(t *testing.T) {
+func TestObjectThatAnotherInventoryAdoptedMeanwhileIsLeftAlone(t *testing.T) {
 	for name, flags := range map[string][]string{"apply": nil, "take over": {"--take-over-from=somebody"}, "force": {"--force-conflicts"}} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)
@@ -235,7 +235,7 @@ func TestAdoptedByAnotherInventoryMeanwhile(t *testing.T) {
 	}
 }
 
-func TestReplacedMeanwhile(t *testing.T) {
+func TestObjectReplacedMeanwhileFollowsThePolicy(t *testing.T) {
 	for policy, exit := range map[string]int{"adopt-if-no-inventory": 0, "must-match": 1} {
 		t.Run(policy, func(t *testing.T) {
 			s := clitest.New(t)
@@ -252,7 +252,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestDeletedMeanwhile(t *testing.T) {
+func TestObjectDeletedMeanwhileIsCreatedAgain(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMapOf("web", "{a: \"1\"}")).Want(t, 0)
 	before(s.Proxied(), http.MethodPatch, "/configmaps/web", func() { deleteObject(s, "v1/configmaps", "web") })
@@ -260,7 +260,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	s.Exists("v1/configmaps", "web")
 }
 
-func TestWrittenMeanwhile(t *testing.T) {
+func TestFieldsThatOthersWroteMeanwhileStay(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMapOf("web", "{a: \"1\"}")).Want(t, 0)
 	p := s.Proxied()
@@ -271,7 +271,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-func TestOwnWriteAfterALostAnswer(t *testing.T) {
+func TestOwnWriteIsRecognizedAfterALostAnswer(t *testing.T) {
 	s := clitest.New(t)
 	p := s.Proxied()
 	lost(p, http.MethodPatch, "/configmaps/web")
@@ -282,7 +282,7 @@ func TestOwnWriteAfterALostAnswer(t *testing.T) {
 	s.Apply(clitest.ConfigMapOf("web", "{a: \"2\"}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Unchanged)
 }
 
-func TestInventoryNamespaceMadeByAnotherMeanwhile(t *testing.T) {
+func TestInventoryNamespaceOfAnotherInventoryIsLeftAlone(t *testing.T) {
 	s := clitest.New(t)
 	home := s.NS + "-home"
 	s.GoneAfter("v1/namespaces", home)

@@ -19,7 +19,7 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-func TestTakeOverFrom(t *testing.T) {
+func TestTakeOverLeavesNoFieldToTheOtherManager(t *testing.T) {
 	for manager, operation := range map[string]string{"OpenAPI-Generator": "update", "kubectl-client-side-apply": "update", "kubectl": "apply", "Swagger-Codegen": "update"} {
 		t.Run(manager, func(t *testing.T) {
 			s := clitest.New(t)

@@ -15,7 +15,7 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-func TestInventoryIDMismatch(t *testing.T) {
+func TestInventoryWithAnotherIDIsNotWritten(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("a"), "--inventory-id=first-"+s.NS).Want(t, 0)
 	p := s.Proxied()
@@ -26,7 +26,7 @@ func TestInventoryIDMismatch(t *testing.T) {
 	s.Missing("v1/configmaps", "b")
 }
 
-func TestRBACNames(t *testing.T) {
+func TestRBACNamesWithColonsAndUnderscoresAreMembers(t *testing.T) {
 	s := clitest.New(t)
 	var names []string
 	for _, name := range []string{"a:b", "a_b", "a__b", "a:_b", "a_:b", ":a", "_a", "a:", "a_", "__", "::", "system:a_b:c__d", "a-b.c"} {
@@ -134,7 +134,7 @@ func TestUnreadableKeyStopsTheRun(t *testing.T) {
 	}
 }
 
-func TestTwoInventoriesWithOneID(t *testing.T) {
+func TestTwoInventoriesWithOneIDKeepTheirOwnMembers(t *testing.T) {
 	s := clitest.New(t)
 	id := "--inventory-id=one-" + s.NS
 	s.Apply(clitest.ConfigMap("a"), id).Want(t, 0)
@@ -150,7 +150,7 @@ func TestTwoInventoriesWithOneID(t *testing.T) {
 	s.Missing("v1/configmaps", "a", "inv")
 }
 
-func TestDuplicatedObjects(t *testing.T) {
+func TestEqualDuplicatesAreAppliedOnceAndOthersRefused(t *testing.T) {
 	s := clitest.New(t)
 	result := s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("a"))).Want(t, 0)
 	result.Prints(t, "it is applied once")
@@ -164,7 +164,7 @@ func TestDuplicatedObjects(t *testing.T) {
 	}
 }
 
-func TestInventoryDeletedMidRun(t *testing.T) {
+func TestInventoryDeletedDuringARunIsWrittenAgain(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
 	p := s.Proxied()

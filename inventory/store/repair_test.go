@@ -44,7 +44,7 @@ func runRepair(s *clitest.Fixture, flags ...string) (clitest.Outcome, *run.Repai
 
 // A part of the inventory that is missing, old or damaged stops every run, and
 // a repair finds its members.
-func TestMissingOverflow(t *testing.T) {
+func TestDamagedInventoryStopsRunsUntilRepaired(t *testing.T) {
 	long := longNames(4)
 	text := clitest.Documents(clitest.ConfigMap("a"), configMaps(long...))
 	for name, damage := range map[string]struct {
@@ -113,7 +113,7 @@ func TestMissingOverflow(t *testing.T) {
 
 // A repair takes no object that only looks like a member, and says what it could
 // not search; the inventory stays damaged then.
-func TestRepairSearches(t *testing.T) {
+func TestRepairTakesOnlyRealMembers(t *testing.T) {
 	s := clitest.New(t)
 	long := longNames(2)
 	text := clitest.Documents(configMaps(long...), clitest.Deployment("web", 1, "1m"), clitest.ServiceAccount("who"), clitest.Widgets, clitest.Widget)
@@ -172,7 +172,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: repairer}]
 }
 
 // A kind whose CRD is gone has no objects: that does not keep an inventory damaged.
-func TestRepairOfAnUnservedKind(t *testing.T) {
+func TestRepairOfAKindWithoutItsCRD(t *testing.T) {
 	s := clitest.New(t)
 	long := longNames(2)
 	s.Apply(clitest.Documents(configMaps(long...), clitest.Widgets, clitest.Widget)).Want(t, 0)
@@ -214,7 +214,7 @@ func repairNothing(s *clitest.Fixture, t *testing.T) {
 }
 
 // An inventory of an older version does not name its parts.
-func TestOverflowOfAnOlderVersion(t *testing.T) {
+func TestOverflowOfAnOlderVersionIsRead(t *testing.T) {
 	s := clitest.New(t)
 	long := longNames(3)
 	s.Apply(clitest.Documents(clitest.ConfigMap("a"), configMaps(long...))).Want(t, 0)
