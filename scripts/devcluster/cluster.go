@@ -22,12 +22,14 @@ const (
 
 // cluster is what a directory says about its cluster; cluster.json holds it.
 type cluster struct {
-	Dir    string            `json:"-"`
-	Nodes  int               `json:"nodes"`
-	Audit  bool              `json:"audit"`
-	Fixed  bool              `json:"fixedPort"` // the port was asked for
-	Ports  ports             `json:"ports"`
-	Tokens map[string]string `json:"tokens"`
+	Dir   string `json:"-"`
+	Nodes int    `json:"nodes"`
+	Audit bool   `json:"audit"`
+	Fixed bool   `json:"fixedPort"` // the port was asked for
+	// Kubernetes is the program of another version of Kubernetes; "" is this one.
+	Kubernetes string            `json:"kubernetes,omitempty"`
+	Ports      ports             `json:"ports"`
+	Tokens     map[string]string `json:"tokens"`
 }
 
 // ports holds every port there is: the controller manager and the scheduler

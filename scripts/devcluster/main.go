@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-const usage = `Usage: cluster COMMAND [--dir D] [--port P] [--nodes N] [--audit]
+const usage = `Usage: cluster COMMAND [--dir D] [--port P] [--nodes N] [--audit] [--kubernetes V]
 
   up       start the cluster, or find it running; print the kubeconfig's path
   reset    the same, but with nothing in it
@@ -64,6 +64,9 @@ type options struct {
 	port  *int
 	nodes *int
 	audit *bool
+	// kubernetes is a program that is kube-apiserver, kube-controller-manager and
+	// kube-scheduler; "" is this one.
+	kubernetes *string
 }
 
 func parse(name string, args []string) (options, error) {
@@ -72,6 +75,7 @@ func parse(name string, args []string) (options, error) {
 	port := fs.Int("port", 0, "kube-apiserver's port; 0 is a free one")
 	nodes := fs.Int("nodes", defaultNodes, "how many nodes")
 	audit := fs.Bool("audit", false, "write every request to DIR/audit.log")
+	kubernetes := fs.String("kubernetes", "", "the program of another Kubernetes version; scripts/cluster takes the version, and builds it")
 	if err := fs.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -95,6 +99,8 @@ func parse(name string, args []string) (options, error) {
 			o.nodes = nodes
 		case "audit":
 			o.audit = audit
+		case "kubernetes":
+			o.kubernetes = kubernetes
 		}
 	})
 	return o, nil

@@ -119,20 +119,22 @@ func awaitEnd(handle int) error {
 	}
 }
 
-// start runs a program of this binary in a session of its own, so that it
-// outlives the terminal and the script that asked for it. The channel is closed
-// when it ends.
+// start runs a program in a session of its own, so that it outlives the terminal
+// and the script that asked for it. The channel is closed when it ends.
 func start(c *cluster, name string, args []string) (ended <-chan struct{}, err error) {
-	self, err := os.Executable()
+	binary, err := os.Executable()
 	if err != nil {
 		return nil, err
+	}
+	if c.Kubernetes != "" && strings.HasPrefix(name, "kube-") {
+		binary = c.Kubernetes
 	}
 	log, err := os.Create(c.log(name))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(self, append([]string{name}, args...)...)
+	cmd := exec.Command(binary, append([]string{name}, args...)...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), marker+"="+c.Dir)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/version"
 )
 
 // provisioner is what stages.yaml plays.
@@ -75,8 +74,9 @@ func (c *cluster) seed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	version := c.version()
 	for i := range c.Nodes {
-		_, err := client.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{})
+		_, err := client.CoreV1().Nodes().Create(ctx, node(i, version), metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create node: %w", err)
 		}
@@ -89,7 +89,11 @@ func (c *cluster) seed(ctx context.Context) error {
 	}
 	policy, binding := shortGracePeriod()
 	admission := client.AdmissionregistrationV1()
-	if _, err := admission.MutatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = admission.MutatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // a version that does not serve them
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create admission policy: %w", err)
 	}
 	if _, err := admission.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -136,7 +140,7 @@ func shortGracePeriod() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.Muta
 	}
 }
 
-func node(i int) *corev1.Node {
+func node(i int, version string) *corev1.Node {
 	name := fmt.Sprintf("node-%d", i)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("32"),
@@ -159,7 +163,7 @@ func node(i int) *corev1.Node {
 			Capacity:    capacity,
 			Allocatable: capacity,
 			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: version.Get().GitVersion,
+				KubeletVersion: version,
 				Architecture:   runtime.GOARCH,
 			},
 		},

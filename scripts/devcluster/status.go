@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"k8s.io/component-base/version"
 )
 
 var errNotUp = errors.New("not up")
@@ -32,7 +30,7 @@ func status(dir string, out io.Writer) error {
 	defer w.Flush()
 	fmt.Fprintf(w, "kubeconfig\t%s\n", c.path("kubeconfig"))
 	fmt.Fprintf(w, "server\t%s\n", c.server())
-	fmt.Fprintf(w, "version\t%s\n", version.Get().GitVersion)
+	fmt.Fprintf(w, "version\t%s\n", c.version())
 	fmt.Fprintf(w, "nodes\t%d\n", c.Nodes)
 	if c.Audit {
 		fmt.Fprintf(w, "audit log\t%s\n", c.path("audit.log"))
@@ -49,6 +47,19 @@ func status(dir string, out io.Writer) error {
 		return fmt.Errorf("%w: %w", errNotUp, err)
 	}
 	return nil
+}
+
+// version is the API server's; of one that does not answer, nothing is known.
+func (c *cluster) version() string {
+	client, err := c.client()
+	if err != nil {
+		return "unknown"
+	}
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return "unknown"
+	}
+	return info.GitVersion
 }
 
 func (c *cluster) port(program string) int {

@@ -71,13 +71,16 @@ func (c *cluster) adopt(o options) (changed bool) {
 	if o.audit != nil {
 		c.Audit = *o.audit
 	}
+	if o.kubernetes != nil {
+		c.Kubernetes = *o.kubernetes
+	}
 	if o.port != nil && *o.port != 0 {
 		c.Ports.APIServer, c.Fixed = *o.port, true
 	}
 	if o.port != nil && *o.port == 0 && c.Fixed {
 		c.Ports.APIServer, c.Fixed = 0, false
 	}
-	return c.Nodes != before.Nodes || c.Audit != before.Audit || c.Ports != before.Ports
+	return c.Nodes != before.Nodes || c.Audit != before.Audit || c.Ports != before.Ports || c.Kubernetes != before.Kubernetes
 }
 
 // clear removes what the cluster came to hold.

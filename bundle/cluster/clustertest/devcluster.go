@@ -34,6 +34,9 @@ func startDevcluster(args ...string) (*devcluster, error) {
 	if d.owner, err = own(d.base); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(d.base))
 	}
+	if version := os.Getenv("BRINE_TEST_KUBERNETES"); version != "" {
+		args = append(args, "--kubernetes", version)
+	}
 	if d.kubeconfig, err = d.run("up", args...); err != nil {
 		return nil, errors.Join(err, d.down())
 	}
