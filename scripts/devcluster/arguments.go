@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,15 +26,33 @@ const (
 	clientBurst = 1000
 )
 
-// programOrder is the order to start in, and to show.
-var programOrder = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+// programs are those that run, in the order to start in, and to show.
+func (c *cluster) programs() []string {
+	return append(append([]string{"etcd"}, c.servers()...), "kube-controller-manager", "kube-scheduler", "kwok")
+}
 
-func arguments(c *cluster, program string) []string {
+// servers are the API servers, kube-apiserver-1 to N behind a balancer if there
+// are several of them.
+func (c *cluster) servers() []string {
+	if len(c.Ports.Servers) == 0 {
+		return []string{"kube-apiserver"}
+	}
+	var names []string
+	for i := range c.Ports.Servers {
+		names = append(names, fmt.Sprintf("kube-apiserver-%d", i+1))
+	}
+	return append(names, "balancer")
+}
+
+// program is what a process of that name runs.
+func program(name string) string { return strings.TrimRight(name, "-0123456789") }
+
+func arguments(c *cluster, name string) []string {
 	limits := []string{
 		fmt.Sprintf("--kube-api-qps=%d", clientQPS),
 		fmt.Sprintf("--kube-api-burst=%d", clientBurst),
 	}
-	switch program {
+	switch program(name) {
 	case "etcd":
 		return []string{
 			"--data-dir=" + c.path("etcd"),
@@ -44,7 +63,16 @@ func arguments(c *cluster, program string) []string {
 			"--log-level=warn",
 		}
 	case "kube-apiserver":
-		return apiserverArguments(c)
+		return apiserverArguments(c, c.port(name))
+	case "balancer":
+		var servers []string
+		for _, port := range c.Ports.Servers {
+			servers = append(servers, fmt.Sprintf("127.0.0.1:%d", port))
+		}
+		return []string{
+			fmt.Sprintf("--listen=127.0.0.1:%d", c.Ports.APIServer), "--servers=" + strings.Join(servers, ","), "--by=" + cmp.Or(c.Balance, byConnection),
+			"--cert=" + c.path("apiserver.crt"), "--key=" + c.path("apiserver.key"), "--ca=" + c.path("ca.crt"),
+		}
 	case "kube-controller-manager":
 		return append(limits,
 			"--kubeconfig="+c.path("kube-controller-manager.conf"),
@@ -78,15 +106,15 @@ func arguments(c *cluster, program string) []string {
 			"--tls-private-key-file=" + c.path("apiserver.key"),
 		}
 	}
-	panic("no arguments for " + program)
+	panic("no arguments for " + name)
 }
 
-func apiserverArguments(c *cluster) []string {
+func apiserverArguments(c *cluster, port int) []string {
 	args := []string{
 		"--etcd-servers=" + c.etcd(),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", c.Ports.APIServer),
+		fmt.Sprintf("--secure-port=%d", port),
 		"--tls-cert-file=" + c.path("apiserver.crt"),
 		"--tls-private-key-file=" + c.path("apiserver.key"),
 		"--client-ca-file=" + c.path("ca.crt"),

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,9 +28,11 @@ type cluster struct {
 	Audit bool   `json:"audit"`
 	Fixed bool   `json:"fixedPort"` // the port was asked for
 	// Kubernetes is the program of another version of Kubernetes; "" is this one.
-	Kubernetes string            `json:"kubernetes,omitempty"`
-	Ports      ports             `json:"ports"`
-	Tokens     map[string]string `json:"tokens"`
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Balance is how the balancer before several API servers does its work.
+	Balance string            `json:"balance,omitempty"`
+	Ports   ports             `json:"ports"`
+	Tokens  map[string]string `json:"tokens"`
 }
 
 // ports holds every port there is: the controller manager and the scheduler
@@ -38,12 +41,28 @@ type ports struct {
 	APIServer int `json:"apiserver"`
 	Etcd      int `json:"etcd"`
 	Kwok      int `json:"kwok"`
+	// Servers are those of several API servers; APIServer is the balancer's then.
+	Servers []int `json:"servers,omitempty"`
+}
+
+func (p *ports) equal(q *ports) bool {
+	return p.APIServer == q.APIServer && p.Etcd == q.Etcd && p.Kwok == q.Kwok && slices.Equal(p.Servers, q.Servers)
 }
 
 func (c *cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 func (c *cluster) log(name string) string  { return c.path(name + ".log") }
 func (c *cluster) server() string          { return fmt.Sprintf("https://127.0.0.1:%d", c.Ports.APIServer) }
-func (c *cluster) etcd() string            { return fmt.Sprintf("http://127.0.0.1:%d", c.Ports.Etcd) }
+
+// direct is the address of the first API server, past the balancer: Kubernetes'
+// own controllers talk to the server on their node.
+func (c *cluster) direct() string {
+	if len(c.Ports.Servers) == 0 {
+		return c.server()
+	}
+	return fmt.Sprintf("https://127.0.0.1:%d", c.Ports.Servers[0])
+}
+
+func (c *cluster) etcd() string { return fmt.Sprintf("http://127.0.0.1:%d", c.Ports.Etcd) }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)

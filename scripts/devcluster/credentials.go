@@ -41,7 +41,11 @@ func writeKubeconfigs(c *cluster) error {
 	}
 	for file, u := range users {
 		config := api.NewConfig()
-		config.Clusters["brine"] = &api.Cluster{Server: c.server(), CertificateAuthorityData: ca}
+		server := c.direct()
+		if file == "kubeconfig" {
+			server = c.server()
+		}
+		config.Clusters["brine"] = &api.Cluster{Server: server, CertificateAuthorityData: ca}
 		config.AuthInfos[u.name] = &api.AuthInfo{Token: c.Tokens[file]}
 		config.Contexts["brine"] = &api.Context{Cluster: "brine", AuthInfo: u.name}
 		config.CurrentContext = "brine"

@@ -23,7 +23,7 @@ const marker = "BRINE_DEVCLUSTER_DIR"
 // process is a running program of one cluster.
 type process struct {
 	pid  int
-	name string // its program, as in programs
+	name string // one of the cluster's programs
 }
 
 // processes finds the programs that run for the cluster in dir.
@@ -36,7 +36,7 @@ func processes(dir string) ([]process, error) {
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err == nil && belongs(pid, dir) {
-			found = append(found, process{pid, programOf(pid)})
+			found = append(found, process{pid, nameOf(pid)})
 		}
 	}
 	return found, nil
@@ -48,11 +48,14 @@ func belongs(pid int, dir string) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+marker+"="+dir+"\x00"))
 }
 
-func programOf(pid int) string {
-	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	for _, arg := range strings.Split(string(args), "\x00") {
-		if _, ok := programs[arg]; ok {
-			return arg
+// nameMarker is another one, that names the process.
+const nameMarker = "BRINE_DEVCLUSTER_NAME"
+
+func nameOf(pid int) string {
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	for _, variable := range strings.Split(string(env), "\x00") {
+		if name, ok := strings.CutPrefix(variable, nameMarker+"="); ok {
+			return name
 		}
 	}
 	return "unknown"
@@ -72,7 +75,7 @@ func killAll(dir string) error {
 		}
 		var handles []int
 		for _, p := range found {
-			if fd, ok := kill(p.pid, dir); ok {
+			if fd, ok := send(p.pid, dir, unix.SIGKILL); ok {
 				handles = append(handles, fd)
 			}
 		}
@@ -85,14 +88,14 @@ func killAll(dir string) error {
 	}
 }
 
-// kill looks again once it has a handle on the process: from there on the pid
+// send looks again once it has a handle on the process: from there on the pid
 // cannot come to mean another one.
-func kill(pid int, dir string) (handle int, ok bool) {
+func send(pid int, dir string, signal unix.Signal) (handle int, ok bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return 0, false
 	}
-	if !belongs(pid, dir) || unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != nil {
+	if !belongs(pid, dir) || unix.PidfdSendSignal(fd, signal, nil, 0) != nil {
 		unix.Close(fd)
 		return 0, false
 	}
@@ -134,9 +137,9 @@ func start(c *cluster, name string, args []string) (ended <-chan struct{}, err e
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(binary, append([]string{name}, args...)...)
+	cmd := exec.Command(binary, append([]string{program(name)}, args...)...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), marker+"="+c.Dir)
+	cmd.Env = append(os.Environ(), marker+"="+c.Dir, nameMarker+"="+name)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -31,6 +31,7 @@ var programs = map[string]func(){
 	"kube-scheduler":          func() { runCobra(scheduler.NewSchedulerCommand()) },
 	"kwok":                    runKwok,
 	"kubectl":                 runKubectl,
+	"balancer":                runBalancer,
 }
 
 func runCobra(cmd *cobra.Command) {

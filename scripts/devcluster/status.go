@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -35,7 +36,7 @@ func status(dir string, out io.Writer) error {
 	if c.Audit {
 		fmt.Fprintf(w, "audit log\t%s\n", c.path("audit.log"))
 	}
-	for _, name := range programOrder {
+	for _, name := range c.programs() {
 		fmt.Fprintln(w, describe(name, c.port(name), found))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -62,12 +63,21 @@ func (c *cluster) version() string {
 	return info.GitVersion
 }
 
-func (c *cluster) port(program string) int {
-	return map[string]int{
-		"etcd":           c.Ports.Etcd,
-		"kube-apiserver": c.Ports.APIServer,
-		"kwok":           c.Ports.Kwok,
-	}[program]
+func (c *cluster) port(name string) int {
+	switch program(name) {
+	case "etcd":
+		return c.Ports.Etcd
+	case "kwok":
+		return c.Ports.Kwok
+	case "balancer":
+		return c.Ports.APIServer
+	case "kube-apiserver":
+		if i := slices.Index(c.servers(), name); len(c.Ports.Servers) > 0 {
+			return c.Ports.Servers[i]
+		}
+		return c.Ports.APIServer
+	}
+	return 0
 }
 
 func describe(name string, port int, found []process) string {

@@ -74,13 +74,23 @@ func (c *cluster) adopt(o options) (changed bool) {
 	if o.kubernetes != nil {
 		c.Kubernetes = *o.kubernetes
 	}
+	if o.apiservers != nil && max(*o.apiservers, 1) != max(len(c.Ports.Servers), 1) {
+		c.Ports.Servers = nil
+		if *o.apiservers > 1 {
+			c.Ports.Servers = make([]int, *o.apiservers)
+		}
+	}
+	if o.balance != nil {
+		c.Balance = *o.balance
+	}
 	if o.port != nil && *o.port != 0 {
 		c.Ports.APIServer, c.Fixed = *o.port, true
 	}
 	if o.port != nil && *o.port == 0 && c.Fixed {
 		c.Ports.APIServer, c.Fixed = 0, false
 	}
-	return c.Nodes != before.Nodes || c.Audit != before.Audit || c.Ports != before.Ports || c.Kubernetes != before.Kubernetes
+	return c.Nodes != before.Nodes || c.Audit != before.Audit || !c.Ports.equal(&before.Ports) ||
+		c.Kubernetes != before.Kubernetes || c.Balance != before.Balance
 }
 
 // clear removes what the cluster came to hold.
@@ -110,7 +120,11 @@ func (c *cluster) boot(ctx context.Context) error {
 }
 
 func (c *cluster) choosePorts() error {
-	for _, port := range []*int{&c.Ports.APIServer, &c.Ports.Etcd, &c.Ports.Kwok} {
+	all := []*int{&c.Ports.APIServer, &c.Ports.Etcd, &c.Ports.Kwok}
+	for i := range c.Ports.Servers {
+		all = append(all, &c.Ports.Servers[i])
+	}
+	for _, port := range all {
 		if *port != 0 && becomesFree(*port) {
 			continue
 		}
@@ -162,7 +176,7 @@ func (c *cluster) start(ctx context.Context) error {
 		programs []string
 		wait     func(context.Context) error
 	}{
-		{[]string{"etcd", "kube-apiserver"}, c.waitServing},
+		{append([]string{"etcd"}, c.servers()...), c.waitServing},
 		{[]string{"kube-controller-manager", "kube-scheduler", "kwok"}, c.seedAndWait},
 	} {
 		for _, name := range stage.programs {
@@ -205,7 +219,7 @@ func (c *cluster) running() bool {
 		return false
 	}
 	missing := map[string]bool{}
-	for _, name := range programOrder {
+	for _, name := range c.programs() {
 		missing[name] = true
 	}
 	for _, p := range found {

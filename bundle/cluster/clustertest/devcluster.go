@@ -37,6 +37,9 @@ func startDevcluster(args ...string) (*devcluster, error) {
 	if version := os.Getenv("BRINE_TEST_KUBERNETES"); version != "" {
 		args = append(args, "--kubernetes", version)
 	}
+	if n := os.Getenv("BRINE_TEST_APISERVERS"); n != "" {
+		args = append(args, "--apiservers", n, "--balance", "request")
+	}
 	if d.kubeconfig, err = d.run("up", args...); err != nil {
 		return nil, errors.Join(err, d.down())
 	}
