@@ -97,7 +97,9 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	if c.metadata, err = metadata.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
-	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, cached(o.CacheDir, shared)); err != nil {
+	older := *shared
+	older.Transport = betaDiscovery{shared.Transport}
+	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, cached(o.CacheDir, &older)); err != nil {
 		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
 	}
 	plain := rest.CopyConfig(config)
