@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,6 +45,11 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 	apiVersion, kind := text(n, "apiVersion"), text(n, "kind")
+	if isKustomization(d.file, apiVersion) {
+		c.problem(n, "this is a kustomization, not a Kubernetes object: run kustomize build %s | brine apply -f -", filepath.Dir(d.file))
+		r.problems = append(r.problems, c.problems...)
+		return
+	}
 	if items := child(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode || kind == "List" && apiVersion == "v1" {
 		r.list(d, n, o, listDefaults{apiVersion, strings.TrimSuffix(kind, "List")})
 		return

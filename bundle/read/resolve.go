@@ -80,7 +80,7 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 	problems = append(problems, mergeDuplicates(b)...)
 	wrong, odd := annotations(b)
 	problems = append(problems, wrong...)
-	b.WarnOnce(odd)
+	b.WarnOnce(append(odd, leftovers(b)...))
 	requisites(b)
 	b.Digest = b.ContentDigest()
 	return problems.Err()

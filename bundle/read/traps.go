@@ -12,7 +12,7 @@ import (
 func (k *checker) traps(obj *bundle.Object) {
 	k.group, k.kind = obj.GVK.Group, obj.GVK.Kind
 	k.crd = k.kind == "CustomResourceDefinition"
-	k.builtIn = !k.crd && (!strings.Contains(k.group, ".") || strings.HasSuffix(k.group, ".k8s.io"))
+	k.builtIn = !k.crd && isBuiltIn(obj.GVK)
 	k.path = k.path[:0]
 	k.fields(obj.Content.Object)
 }
