@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -112,6 +113,17 @@ func Misdirected(err error) bool {
 type Conflict struct {
 	Manager string // as the server says it: "kubectl" using apps/v1 at …
 	Field   string // .spec.replicas
+}
+
+// Name is the manager's name (apimachinery's util/managedfields/internal/conflict.go,
+// printManager).
+func (c Conflict) Name() string {
+	quoted, err := strconv.QuotedPrefix(c.Manager)
+	if err != nil {
+		return c.Manager
+	}
+	name, _ := strconv.Unquote(quoted)
+	return name
 }
 
 const conflictWith = "conflict with " // structured-merge-diff's merge/conflict.go

@@ -33,7 +33,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Ignored: in.ignored[o.ID]}
+	s := &Step{ID: o.ID, GVK: o.GVK, Object: o, Live: in.Live[o.ID], Body: body, Ignored: in.ignored[o.ID], conflicts: in.Options.Conflicts.String()}
 	if s.Desired, err = s.desiredHash(content.Object); err != nil {
 		return nil, err
 	}
@@ -85,8 +85,10 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	if !in.Options.VerifyFull {
 		known, ok := in.Inventory.Fingerprints[o.ID]
-		if now, fine := s.Fingerprint(s.Live); ok && fine && now == known.Applied() {
-			s.Action = Unchanged
+		for _, left := range []bool{false, s.conflicts != ""} {
+			if now, fine := s.Fingerprint(s.Live, left); ok && fine && now == known.Applied() {
+				s.Action = Unchanged
+			}
 		}
 	}
 	return s, nil

@@ -242,7 +242,7 @@ func (c *buildCase) fingerprint(t *testing.T, in *Input) {
 			t.Fatal(err)
 		}
 		if known, ok := live[o.ID]; ok {
-			if f, ok := s.Fingerprint(known); ok {
+			if f, ok := s.Fingerprint(known, false); ok {
 				in.Inventory.Fingerprints[o.ID] = f
 			}
 		}

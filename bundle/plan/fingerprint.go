@@ -42,13 +42,17 @@ func short(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum[
 // and the live object; false when the object has no managedFields entry of ours
 // (as on a server without server-side apply, or when somebody removed it), and
 // where what is sent depends on more than the bundle. The hashes of what a Secret
-// holds are keyed.
-func (s *Step) Fingerprint(live *unstructured.Unstructured) (inventory.Fingerprint, bool) {
+// holds are keyed. left says whether fields were left to other managers by rules
+// about conflicts: the fingerprint holds as long as these are the same.
+func (s *Step) Fingerprint(live *unstructured.Unstructured, left bool) (inventory.Fingerprint, bool) {
 	hash, ok := s.liveHash(live)
 	if !ok || s.hashless {
 		return inventory.Fingerprint{}, false
 	}
 	desired := s.Desired
+	if left {
+		desired = DesiredHash([]byte(desired + s.conflicts))
+	}
 	if s.key != nil {
 		desired, hash = s.key.Short(desired), s.key.Short(hash)
 	}

@@ -42,8 +42,8 @@ func FuzzManagedFields(f *testing.F) {
 		if a == nil || b == nil {
 			return
 		}
-		one, ok := (&Step{Desired: "asked"}).Fingerprint(a)
-		two, fine := (&Step{Desired: "asked"}).Fingerprint(b)
+		one, ok := (&Step{Desired: "asked"}).Fingerprint(a, false)
+		two, fine := (&Step{Desired: "asked"}).Fingerprint(b, false)
 		if one != two || ok != fine {
 			t.Errorf("fingerprints %v and %v", one, two)
 		}

@@ -34,6 +34,8 @@ type Options struct {
 	TakeOverFrom []string
 	// IgnoreFields are rules about fields that are left to others.
 	IgnoreFields []fields.Rule
+	// Conflicts are rules about fields that other managers own with other values.
+	Conflicts fields.ConflictRules
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -89,6 +91,8 @@ type Step struct {
 	hashless bool
 	// Ignored are the fields that are left to others once the object exists.
 	Ignored fields.Pointers
+	// conflicts are the rules about those that are left to their managers.
+	conflicts string
 	// Recreate: may be deleted and created anew.
 	Recreate bool
 	// Always: a Job that runs in each apply: a standing one is deleted and created

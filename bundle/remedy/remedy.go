@@ -7,10 +7,12 @@ package remedy
 const (
 	AllowEmpty          = "--allow-empty"
 	AllowGenerateName   = "--allow-generate-name"
+	Conflicts           = "--conflicts"
 	Context             = "--context"
 	DryRun              = "--dry-run"
 	ForceConflicts      = "--force-conflicts"
 	ForceNamespaces     = "--force-namespaces"
+	IgnoreFields        = "--ignore-fields"
 	IgnoreForeignStates = "--ignore-foreign-states"
 	Inventory           = "--inventory"
 	InventoryPolicy     = "--inventory-policy"

@@ -336,5 +336,5 @@ func (r *run) unreadable(ctx context.Context, cause error) error {
 }
 
 func (r *run) writing() write.Options {
-	return write.Options{Policy: r.Planning.Policy, TakeOverFrom: r.Planning.TakeOverFrom, Cascade: r.Cascade}
+	return write.Options{Policy: r.Planning.Policy, TakeOverFrom: r.Planning.TakeOverFrom, Conflicts: r.Planning.Conflicts, Cascade: r.Cascade}
 }

@@ -48,6 +48,7 @@ func (r *run) deciding() map[string]string {
 		"no-prune":         fmt.Sprint(r.Planning.NoPrune && r.Planning.NoPruneReason == ""),
 		"force-namespaces": fmt.Sprint(r.Planning.ForceNamespaces),
 		"force-conflicts":  fmt.Sprint(r.client.Forces()),
+		"conflicts":        r.Planning.Conflicts.String(),
 		"recreate":         joined(r.Planning.Recreate),
 		"take-over-from":   joined(r.Planning.TakeOverFrom),
 		"cascade":          string(r.Cascade),

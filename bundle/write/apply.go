@@ -24,7 +24,7 @@ const kindDelay = 30 * time.Second
 // Apply sends one server-side apply, and what has to come before and after it.
 // Only a dry run has a place that is not the object's own.
 func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, body Body, place surrogate.Place) Outcome {
-	t := &target{step: s, resource: r, body: body.JSON, place: place}
+	t := &target{step: s, resource: r, body: body.JSON, secret: body.Secret, place: place}
 	if s.ID.Name == "" { // generateName: a new one in each run, not tracked
 		return w.create(ctx, t)
 	}
@@ -69,7 +69,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	}
 	o.Stored = put.stored
 	if put.stored != nil && w.Mode == Persist {
-		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored)
+		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored, put.left)
 		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
 		w.changes.note(s.Object, o.Action)
 	}
@@ -81,6 +81,7 @@ type target struct {
 	step     *plan.Step
 	resource cluster.Resource
 	body     []byte
+	secret   bool // values of a Secret are in the body
 	place    surrogate.Place
 }
 
@@ -130,11 +131,11 @@ func (w *Writer) create(ctx context.Context, t *target) Outcome {
 // server that still has the older schema of a CRD which this run changed would
 // drop the new ones. So it is asked strictly until it knows them, or until it is
 // certain that no server does.
-func (w *Writer) send(ctx context.Context, t *target, body []byte) (stored *unstructured.Unstructured, warnings []string, err error) {
+func (w *Writer) send(ctx context.Context, t *target, body []byte, force bool) (stored *unstructured.Unstructured, warnings []string, err error) {
 	if w.Mode == DryRun {
-		return w.try(ctx, t, body)
+		return w.try(ctx, t, body, force)
 	}
-	options := cluster.Write{Exact: true, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
+	options := cluster.Write{Exact: true, Force: force, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
 	request := func() (err error) {
 		stored, warnings, err = w.Client.Apply(ctx, t.resource, t.step.ID, body, options)
 		return err
@@ -149,7 +150,7 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte) (stored *unst
 
 // try dry-runs an apply in its place, and returns the object as it would be where
 // it belongs.
-func (w *Writer) try(ctx context.Context, t *target, body []byte) (*unstructured.Unstructured, []string, error) {
+func (w *Writer) try(ctx context.Context, t *target, body []byte, force bool) (*unstructured.Unstructured, []string, error) {
 	id, sent := t.step.ID, &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &sent.Object); err != nil {
 		return nil, nil, fmt.Errorf("decode what is to be applied: %w", err)
@@ -161,7 +162,7 @@ func (w *Writer) try(ctx context.Context, t *target, body []byte) (*unstructured
 		}
 		id.Namespace, id.Name = t.place.Namespace, t.place.Name
 	}
-	stored, warnings, err := w.Client.Apply(ctx, t.resource, id, body, cluster.Write{DryRun: true})
+	stored, warnings, err := w.Client.Apply(ctx, t.resource, id, body, cluster.Write{DryRun: true, Force: force})
 	if err != nil {
 		return nil, warnings, err
 	}

@@ -1,11 +1,12 @@
 package write
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
 )
@@ -13,20 +14,15 @@ import (
 // Explain adds to the server's answer what the user can do: the remedy of a
 // conflict, the line of a field.
 func Explain(s *plan.Step, err error) error {
-	if conflicts := cluster.FieldConflicts(err); len(conflicts) > 0 {
-		byManager := map[string][]string{}
-		var managers []string
-		for _, c := range conflicts {
-			if byManager[c.Manager] == nil {
-				managers = append(managers, c.Manager)
-			}
-			byManager[c.Manager] = append(byManager[c.Manager], c.Field)
+	if conflict, ok := errors.AsType[*answer](err); ok {
+		return conflict
+	}
+	if reported := cluster.FieldConflicts(err); len(reported) > 0 { // where there was no object before
+		var conflicts []fields.Conflict
+		for _, c := range reported {
+			conflicts = append(conflicts, fields.Conflict{Field: c.Field, Manager: c.Name()})
 		}
-		var parts []string
-		for _, m := range managers {
-			parts = append(parts, fmt.Sprintf("%s owns %s", m, strings.Join(byManager[m], ", ")))
-		}
-		return &answer{err: err, text: fmt.Sprintf("conflict: %s. Take the fields with %s, move them with %s, or remove them from the bundle", strings.Join(parts, "; "), remedy.ForceConflicts, remedy.TakeOverFrom)}
+		return conflictError(err, conflicts, false)
 	}
 	text := cluster.Message(err)
 	if hint := lineOf(s.Object, text); hint != "" {

@@ -57,6 +57,8 @@ type written struct {
 	// Only of a dry run: why it would be recreated or what it takes over, and
 	// what the server was not asked about.
 	reason, unverified string
+	// left: fields were left to other managers, for which there was a conflict.
+	left bool
 	// update: the server was asked about an update in place of an apply.
 	update bool
 }
@@ -101,12 +103,17 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 	if err != nil {
 		return result, err
 	}
-	if w.Mode == Persist {
-		if body, err = Precondition(body, live); err != nil {
-			return result, err
+	var conflicts settled
+	conflicts, err = w.settle(t, live, body, func(body []byte, force bool) (err error) {
+		if w.Mode == Persist {
+			if body, err = Precondition(body, live); err != nil {
+				return err
+			}
 		}
-	}
-	result.stored, result.warnings, err = w.send(ctx, t, body)
+		result.stored, result.warnings, err = w.send(ctx, t, body, force)
+		return err
+	})
+	result.left, result.warnings = conflicts.left, append(result.warnings, conflicts.warnings...)
 	return result, err
 }
 

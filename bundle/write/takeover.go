@@ -52,16 +52,20 @@ func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, m
 	if err != nil {
 		return result, err
 	}
-	sent := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body, &sent.Object); err != nil {
-		return result, fmt.Errorf("decode what is to be applied: %w", err)
-	}
 	gv := t.step.GVK.GroupVersion()
 	read, _ := w.schemas.LoadOrStore(gv, sync.OnceValues(func() (managedfields.TypeConverter, error) { return w.Client.Types(ctx, gv) }))
 	converter, err := read.(func() (managedfields.TypeConverter, error))() //nolint:forcetypeassert // nothing else is stored there
 	var would *unstructured.Unstructured
+	var conflicts settled
 	if err == nil {
-		would, err = applied(converter, moved, sent, w.Client.Forces())
+		conflicts, err = w.settle(t, moved, body, func(body []byte, force bool) (err error) {
+			sent := &unstructured.Unstructured{}
+			if err := json.Unmarshal(body, &sent.Object); err != nil {
+				return fmt.Errorf("decode what is to be applied: %w", err)
+			}
+			would, err = applied(converter, moved, sent, force || w.Client.Forces())
+			return err
+		})
 	}
 	switch {
 	case len(cluster.FieldConflicts(err)) > 0:
@@ -71,6 +75,7 @@ func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, m
 		return result, nil //nolint:nilerr // the preview shows the bundle's words instead
 	}
 	result.stored, result.warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
+	result.warnings = append(result.warnings, conflicts.warnings...)
 	if right, ok := cluster.MissingRight(err); ok {
 		result.stored, result.unverified = would, "no right to "+right
 		return result, nil

@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/surrogate"
 	"brine/inventory"
@@ -33,6 +34,7 @@ const (
 type Options struct {
 	Policy       plan.Policy
 	TakeOverFrom []string // field managers whose fields brine takes over
+	Conflicts    fields.ConflictRules
 	Cascade      metav1.DeletionPropagation
 }
 

@@ -23,6 +23,7 @@ type changeOptions struct {
 	wait, verify, validation string
 	planOut, plan            string
 	ignoreFields             string
+	conflicts                []string
 }
 
 func (c *changeOptions) flags(cmd *cobra.Command) {
@@ -39,7 +40,8 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	enumFlag(cmd, &c.validation, "validation", "", "exit-early: nothing is applied if an object is invalid; or skip-invalid: apply the others, prune nothing, exit with 1", "exit-early", "skip-invalid")
 	enumFlag(cmd, &c.verify, "verify", "", "changed: send nothing for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
 	f := cmd.Flags()
-	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them")
+	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them: --conflicts='*=take'")
+	f.StringSliceVar(&c.conflicts, "conflicts", nil, "what to do about fields that other field managers own with other values, by manager; the first match counts: kubectl*=take, kube-controller-manager=leave, *=fail")
 	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields among them that the bundle does not set are removed")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
@@ -68,7 +70,28 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 	if err := c.savedPlan(&o); err != nil {
 		return o, err
 	}
-	return o, c.rules(&o)
+	if err := c.rules(&o); err != nil {
+		return o, err
+	}
+	return o, c.conflictRules(&o)
+}
+
+// conflictRules reads --conflicts. What takes everything asks the server once.
+func (c *changeOptions) conflictRules(o *run.Options) error {
+	rules, err := fields.ParseConflictRules(c.conflicts)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--conflicts: %w", err)
+	case len(rules) == 0:
+		return nil
+	case c.cluster.ForceConflicts:
+		return errors.New("--force-conflicts is --conflicts='*=take': give one of them")
+	case rules[0] == fields.ConflictRule{Manager: "*", Do: fields.Take}:
+		c.cluster.ForceConflicts = true
+		return nil
+	}
+	o.Planning.Conflicts = rules
+	return nil
 }
 
 // rules reads --ignore-fields; without it, those of a saved plan hold.

@@ -1,0 +1,72 @@
+package write
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"brine/bundle/cluster"
+	"brine/bundle/fields"
+	"brine/bundle/redact"
+	"brine/bundle/remedy"
+)
+
+// settled is what --conflicts said about an apply.
+type settled struct {
+	warnings []string
+	left     bool // fields were left to other managers
+}
+
+// conflictRounds is how often the server is asked about one version of an object.
+const conflictRounds = 3
+
+// settle applies a body to an object that is live. Where the server reports
+// conflicts, --conflicts decides about them: the body is sent again without the
+// fields that are left to their managers, and takes the others.
+func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte, apply func(body []byte, force bool) error) (settled, error) {
+	var s settled
+	force := false
+	for range conflictRounds {
+		err := apply(body, force)
+		reported := cluster.FieldConflicts(err)
+		if len(reported) == 0 || live == nil {
+			return s, err
+		}
+		wanted := map[string]any{}
+		if wrong := utiljson.Unmarshal(body, &wanted); wrong != nil {
+			return s, fmt.Errorf("decode what is to be applied: %w", wrong)
+		}
+		var conflicts []fields.Conflict
+		for _, c := range reported {
+			conflicts = append(conflicts, fields.ConflictsOf(c.Field, c.Name(), wanted, live)...)
+		}
+		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted, conflicts)
+		if !ok {
+			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || CopiesSecret(t.step.Object.Content)
+			return s, conflictError(err, conflicts, !secret)
+		}
+		if body, err = json.Marshal(sent); err != nil {
+			return s, fmt.Errorf("encode what is to be applied: %w", err)
+		}
+		if len(left) > 0 {
+			s.left = true
+			s.warnings = append(s.warnings, "leaves "+fields.Named(left, "to"))
+		}
+		if len(taken) > 0 {
+			force = true
+			if w.Mode == Persist { // a preview compares the owners
+				s.warnings = append(s.warnings, "takes "+fields.Named(taken, "from"))
+			}
+		}
+	}
+	return s, apply(body, force)
+}
+
+// conflictError is the server's refusal with what an operator needs to decide.
+func conflictError(err error, conflicts []fields.Conflict, values bool) error {
+	return &answer{err: err, text: fmt.Sprintf(
+		"conflict: %s. Take the fields with %s, decide by manager with %s, move them with %s, leave them to others with %s, or remove them from the bundle",
+		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverFrom, remedy.IgnoreFields)}
+}
