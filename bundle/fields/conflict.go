@@ -217,7 +217,9 @@ func Explained(conflicts []Conflict, values bool) string {
 	fields := map[owner][]string{}
 	var owners []owner
 	conflicts = slices.Clone(conflicts) // the server's order is by chance
-	slices.SortStableFunc(conflicts, func(a, b Conflict) int { return cmp.Or(cmp.Compare(a.Owner(), b.Owner()), cmp.Compare(a.Field, b.Field)) })
+	slices.SortStableFunc(conflicts, func(a, b Conflict) int {
+		return cmp.Or(cmp.Compare(a.Owner(), b.Owner()), cmp.Compare(a.Field, b.Field))
+	})
 	for _, c := range conflicts {
 		o := owner{c.Owner(), c.Since}
 		if fields[o] == nil {
