@@ -86,14 +86,10 @@ func Summary(all []Automatic) string {
 		return ""
 	}
 	var parts []string
-	for _, a := range all[:min(len(all), shown)] {
+	for _, a := range all {
 		parts = append(parts, a.String())
 	}
-	more := ""
-	if rest := len(all) - shown; rest > 0 {
-		more = fmt.Sprintf(", and %d more", rest)
-	}
-	return "brine leaves fields that the bundle writes to the controllers that own them: " + strings.Join(parts, ", ") + more
+	return "brine leaves fields that the bundle writes to the controllers that own them: " + bundle.Some(parts, shown)
 }
 
 // shown is how many of them a summary names.

@@ -76,7 +76,7 @@ func (rules ConflictRules) Of(manager string) Resolution {
 type Conflict struct {
 	Field                string // .spec.replicas, as the server writes it
 	Manager, Subresource string
-	Since                time.Time // when the manager wrote last; zero where the server does not keep it, as of a scale
+	Since                string // when the manager wrote last (RFC 3339); "" where the server does not keep it, as of a scale
 	// Live and Wanted are the values as JSON, shortened; "" where there is none.
 	Live, Wanted string
 	keys         []string // of the field in fieldsV1, from the top; nil if they are not known
@@ -108,7 +108,7 @@ func ConflictsOf(field, manager string, wanted map[string]any, live *unstructure
 			}
 			c := Conflict{Field: field, Manager: entry.Manager, Subresource: entry.Subresource}
 			if entry.Time != nil {
-				c.Since = entry.Time.Time
+				c.Since = entry.Time.UTC().Format(time.RFC3339)
 			}
 			for _, element := range path {
 				key, err := fieldpath.SerializePathElement(element)
@@ -210,10 +210,7 @@ func drop(value any, keys []string) any {
 // Explained says who owns which fields with which values since when. Values are
 // left out where they may be those of a Secret.
 func Explained(conflicts []Conflict, values bool) string {
-	type owner struct {
-		name  string
-		since time.Time
-	}
+	type owner struct{ name, since string }
 	fields := map[owner][]string{}
 	var owners []owner
 	conflicts = slices.Clone(conflicts) // the server's order is by chance
@@ -234,8 +231,8 @@ func Explained(conflicts []Conflict, values bool) string {
 	var parts []string
 	for _, o := range owners {
 		part := o.name + " owns " + strings.Join(fields[o], ", ")
-		if !o.since.IsZero() {
-			part += ", written at " + o.since.UTC().Format(time.RFC3339)
+		if o.since != "" {
+			part += ", written at " + o.since
 		}
 		parts = append(parts, part)
 	}

@@ -165,6 +165,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
+	p.Warnings = append(p.Warnings, otherTools(p.Steps)...)
 	in.prune(p)
 	if problems := in.tooMany(p); len(problems) > 0 {
 		return nil, problems
