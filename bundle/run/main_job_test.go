@@ -348,7 +348,7 @@ func TestConflictNamesTheManagerAndTheFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(clitest.ConfigMap("shared"), "value", "ours", 1)
-	s.Apply(text).Want(t, report.ExitFailed).Prints(t, `"somebody"`, ".data.key", "--force-conflicts")
+	s.Apply(text).Want(t, report.ExitFailed).Prints(t, "somebody owns", ".data.key", "--force-conflicts")
 	s.Apply(text, "--force-conflicts").Want(t, 0)
 	if got, _, _ := unstructuredString(s, "shared", "data", "key"); got != "ours" {
 		t.Errorf("data.key is %q", got)
