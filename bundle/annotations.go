@@ -33,6 +33,9 @@ const (
 	// Timeout is how long to wait for the object, a Go duration ("90s", "10m");
 	// "0" is as long as the run may take.
 	Timeout = Prefix + "timeout"
+	// Wait with the value WaitSkip: nobody waits until the object is ready.
+	Wait     = Prefix + "wait"
+	WaitSkip = "skip"
 	// Run with the value RunAlways makes a Job run in each apply.
 	Run       = Prefix + "run"
 	RunAlways = "always"

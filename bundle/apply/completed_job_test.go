@@ -133,3 +133,22 @@ func TestJobThatRunsAlways(t *testing.T) {
 	s.Apply(clitest.ConfigMap("a", "annotations: {brine.dev/run: always}")).Want(t, 3).Prints(t, "only a Job can have this annotation")
 	s.Apply(strings.Replace(text, "run: always", "run: never", 1)).Want(t, 3).Prints(t, `invalid value "never": use always`)
 }
+
+// An object that nobody waits for holds up neither its dependents, nor pruning, nor
+// the end of the run.
+func TestObjectThatIsNotWaitedFor(t *testing.T) {
+	s := clitest.New(t)
+	never := strings.Replace(clitest.Job("never", "backoffLimit: 1"), "      restartPolicy", "      schedulingGates: [{name: example.com/wait}]\n      restartPolicy", 1)
+	never = strings.Replace(never, "metadata: {", "metadata: {annotations: {brine.dev/wait: skip}, ", 1)
+	after := clitest.ConfigMap("after", clitest.DependsOn("batch/namespaces/{ns}/Job/never"))
+	s.Apply(clitest.ConfigMap("old")).Want(t, 0)
+	for range 2 { // also when it is unchanged
+		got := s.Apply(clitest.Documents(never, after)).Want(t, 0)
+		if o := got.Object(t, "Job", "never"); o.Ready != "" || !strings.HasPrefix(o.Reason, "not waited for: running: 0 of 1 succeeded") && !strings.HasPrefix(o.Reason, "not waited for: not started") {
+			t.Errorf("it is %q: %s", o.Ready, o.Reason)
+		}
+	}
+	s.Exists("v1/configmaps", "after")
+	s.Missing("v1/configmaps", "old")
+	s.Apply(strings.Replace(never, "wait: skip", "wait: never", 1)).Want(t, 3).Prints(t, `invalid value "never": use skip`)
+}

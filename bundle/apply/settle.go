@@ -88,6 +88,15 @@ func (e *scheduler) settle(n *node) {
 	e.meet(n, order.Ready)
 }
 
+// settleUnawaited settles an object that is not ready, and that nobody waits for:
+// it holds up neither its dependents nor the run.
+func (e *scheduler) settleUnawaited(n *node, status ready.Status) {
+	e.settle(n)
+	n.Result.Ready, n.Result.ReadyAt = "", 0
+	n.Result.Reason = "not waited for: " + status.Reason
+	e.Record.Emit(report.NotReady{Object: n.Result, Reason: n.Result.Reason})
+}
+
 // settleNotReady ends the waiting for an object.
 func (e *scheduler) settleNotReady(n *node, how, reason string) {
 	n.Result.Ready = how

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
 	"brine/bundle/report"
@@ -22,6 +23,10 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	status := ready.Of(live, n.rules, e.Hints)
 	if status.State == ready.Ready {
 		e.becameReady(n, live)
+		return
+	}
+	if n.Object.Content.GetAnnotations()[bundle.Wait] == bundle.WaitSkip {
+		e.settleUnawaited(n, status)
 		return
 	}
 	e.wait(n, status)

@@ -20,10 +20,11 @@ var allowed = map[string][]string{
 	bundle.OnImmutable:       {"recreate"},
 	bundle.OnRemove:          {"keep"},
 	bundle.Run:               {bundle.RunAlways},
+	bundle.Wait:              {bundle.WaitSkip},
 }
 
 // known are brine's own annotations that users write.
-var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Run, bundle.Timeout}
+var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Run, bundle.Timeout, bundle.Wait}
 
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations
