@@ -126,10 +126,7 @@ func (e *scheduler) probe(n *node) {
 					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
 					return
 				}
-				select {
-				case <-e.requests.Done():
-				case <-time.After(pause):
-				}
+				cluster.Sleep(e.requests, pause)
 			}
 		}
 		e.send(served{node: n})

@@ -46,12 +46,20 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		if report := c.onRetry.Load(); report != nil {
 			(*report)(ctx, err, attempt)
 		}
-		select {
-		case <-ctx.Done():
+		if !Sleep(ctx, wait) {
 			return err
-		case <-time.After(wait):
 		}
 		pause = min(pause*2, lastPause)
+	}
+}
+
+// Sleep waits for a while. It returns false if ctx ended before.
+func Sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
 	}
 }
 

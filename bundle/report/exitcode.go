@@ -65,17 +65,27 @@ func Lines(err error) []string {
 	return lines
 }
 
+// SignalExit is the exit code of a command that a signal ended, and the signal's
+// name; 0 for every other.
+func SignalExit(ctx context.Context) (code int, name string) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrTerminated):
+		return ExitTerminated, ErrTerminated.Error()
+	case errors.Is(cause, ErrInterrupted):
+		return ExitInterrupted, ErrInterrupted.Error()
+	}
+	return ExitOK, ""
+}
+
 // exitCode is the exit code of a run that ended with ctx's cause, and with code
 // where an error ended it early. It notes the signal in the result.
 func (r *Recorder) exitCode(ctx context.Context, code int) int {
 	s := &r.Result.Summary
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, ErrTerminated):
-		r.Result.Interrupted = "SIGTERM"
-		return ExitTerminated
-	case errors.Is(cause, ErrInterrupted):
-		r.Result.Interrupted = "SIGINT"
-		return ExitInterrupted
+	if signalled, name := SignalExit(ctx); signalled != ExitOK {
+		r.Result.Interrupted = name
+		return signalled
+	}
+	switch {
 	case code != ExitOK:
 		return code
 	case s.Failed > 0 || len(r.Result.Errors) > 0:

@@ -62,14 +62,3 @@ func newShutdown(ctx context.Context) shutdown {
 	}
 	return s
 }
-
-// SignalExit is the exit code of a command that a signal ended, or 0.
-func SignalExit(ctx context.Context) int {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, report.ErrTerminated):
-		return report.ExitTerminated
-	case errors.Is(cause, report.ErrInterrupted):
-		return report.ExitInterrupted
-	}
-	return 0
-}

@@ -200,10 +200,7 @@ func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource
 		if resource, err := w.Client.Resource(s.GVK); err == nil {
 			return resource, nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(500 * time.Millisecond):
-		}
+		cluster.Sleep(ctx, 500*time.Millisecond)
 	}
 }
 
@@ -220,10 +217,8 @@ func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Uns
 		if !w.Deadline.IsZero() && time.Now().After(w.Deadline) {
 			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; it %s", ready.Terminating(live))
 		}
-		select {
-		case <-ctx.Done():
+		if !cluster.Sleep(ctx, pause) {
 			return fmt.Errorf("wait until it is gone, to create it anew: it %s: %w", ready.Terminating(live), context.Cause(ctx))
-		case <-time.After(pause):
 		}
 	}
 }

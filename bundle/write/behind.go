@@ -141,9 +141,6 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 		if pause == 50*time.Millisecond {
 			w.Retrying(s, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		cluster.Sleep(ctx, pause)
 	}
 }

@@ -80,10 +80,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 		if live != nil && plan.LeavesAlone(t.step.Object) {
 			return written{stored: live, live: live}, nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		cluster.Sleep(ctx, pause)
 	}
 }
 

@@ -115,10 +115,8 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 		case quiet > l.duration && time.Now().After(wait.Until):
 			return l.locked(fmt.Sprintf("its lease of %s was not renewed for %s", lasts, quiet.Round(time.Second)), nil)
 		}
-		select {
-		case <-ctx.Done():
+		if !cluster.Sleep(ctx, time.Second) {
 			return l.locked("", context.Cause(ctx))
-		case <-time.After(time.Second):
 		}
 	}
 }

@@ -30,10 +30,8 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 		}
 	}()
 	for pause := l.margin(); ; {
-		select {
-		case <-ctx.Done():
+		if !cluster.Sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 		if client == nil {
 			client = l.client.Separate()

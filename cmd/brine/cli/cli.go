@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/report"
-	"brine/bundle/run"
 )
 
 // Run runs one command line and returns the process's exit code.
@@ -28,7 +27,7 @@ func Run(ctx context.Context, s Streams, args []string) int {
 		return report.ExitOK
 	}
 	code, reported := exitCodeOf(err)
-	if signalled := run.SignalExit(ctx); signalled != 0 && !reported {
+	if signalled, _ := report.SignalExit(ctx); signalled != 0 && !reported {
 		code = signalled
 	}
 	var late *unprinted
