@@ -72,20 +72,12 @@ func (s *liveState) object(id bundle.ID, e report.Event) {
 	case report.Acting:
 		s.inFlight[id] = pending{since: e.Elapsed}
 	case report.Retrying:
-		p, ok := s.inFlight[id]
-		if !ok {
-			p.since = e.Elapsed
-		}
-		s.inFlight[id] = pending{p.since, Line(what.Error)}
+		note(s.inFlight, id, e.Elapsed, what.Error)
 	case report.Acted:
 		delete(s.inFlight, id)
 		s.settled[id] = true
 	case report.Waiting:
-		p, ok := s.waiting[id]
-		if !ok {
-			p.since = e.Elapsed
-		}
-		s.waiting[id] = pending{p.since, Line(cmp.Or(what.Reason, what.Object.Reason))}
+		note(s.waiting, id, e.Elapsed, cmp.Or(what.Reason, what.Object.Reason))
 	case report.BecameReady, report.NotReady:
 		delete(s.waiting, id)
 	}
@@ -96,14 +88,20 @@ func (s *liveState) late(p report.Pending, e report.Event) {
 	if _, busy := s.inFlight[p.ID]; busy {
 		return
 	}
-	old, ok := s.waiting[p.ID]
-	if !ok {
-		old.since = e.Elapsed
-		if !p.Since.IsZero() && !e.Time.IsZero() {
-			old.since = max(0, e.Elapsed-e.Time.Sub(p.Since))
-		}
+	since := e.Elapsed
+	if !p.Since.IsZero() && !e.Time.IsZero() {
+		since = max(0, e.Elapsed-e.Time.Sub(p.Since))
 	}
-	s.waiting[p.ID] = pending{old.since, Line(p.Reason)}
+	note(s.waiting, p.ID, since, p.Reason)
+}
+
+// note notes the latest reason why an object is not done, and since when it is
+// there unless that is known already.
+func note(all map[bundle.ID]pending, id bundle.ID, since time.Duration, reason string) {
+	if old, ok := all[id]; ok {
+		since = old.since
+	}
+	all[id] = pending{since, Line(reason)}
 }
 
 func (s *liveState) needs(o *report.ObjectResult) {
