@@ -22,10 +22,9 @@ func toolOf(live *unstructured.Unstructured) string {
 	if application, _, ok := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":"); ok {
 		return "Argo CD Application " + application
 	}
-	for prefix, kind := range map[string]string{"kustomize": "Kustomization", "helm": "HelmRelease"} {
-		prefix += ".toolkit.fluxcd.io/"
-		if name := labels[prefix+"name"]; name != "" {
-			return fmt.Sprintf("Flux %s %s/%s", kind, labels[prefix+"namespace"], name)
+	for _, flux := range []struct{ kind, prefix string }{{"HelmRelease", "helm.toolkit.fluxcd.io/"}, {"Kustomization", "kustomize.toolkit.fluxcd.io/"}} {
+		if name := labels[flux.prefix+"name"]; name != "" {
+			return fmt.Sprintf("Flux %s %s/%s", flux.kind, labels[flux.prefix+"namespace"], name)
 		}
 	}
 	switch {
@@ -58,7 +57,7 @@ func otherTools(steps []*Step) []string {
 		if len(all) == 1 {
 			belong = "belongs"
 		}
-		warnings = append(warnings, fmt.Sprintf("%s %s to %s, which may change or delete them again: %s", bundle.Count(len(all), "object"), belong, tool, bundle.Some(all, shownFields)))
+		warnings = append(warnings, fmt.Sprintf("%s %s to %s, which may change or delete what it owns: %s", bundle.Count(len(all), "object"), belong, tool, bundle.Some(all, shownFields)))
 	}
 	return warnings
 }

@@ -176,3 +176,15 @@ func TestConflictRulesThatAreWrong(t *testing.T) {
 	}
 	s.Missing("v1/configmaps", "web", "inv")
 }
+
+// What a run adopts from another tool is reported, once.
+func TestAdoptionFromHelmIsReported(t *testing.T) {
+	s := clitest.New(t)
+	s.Create("v1/configmaps", clitest.ConfigMap("web", clitest.Annotations("meta.helm.sh/release-name: shop", "meta.helm.sh/release-namespace: "+s.NS)))
+	says := "1 object belongs to Helm release shop in namespace " + s.NS + ", which may change or delete what it owns: ConfigMap " + s.NS + "/web"
+	s.Preview(clitest.ConfigMap("web")).Want(t, 0).Prints(t, says)
+	s.Apply(clitest.ConfigMap("web")).Want(t, 0).Prints(t, says).Did(t, "ConfigMap", "web", plan.Configured)
+	if again := s.Apply(clitest.ConfigMap("web")).Want(t, 0); strings.Contains(again.Stdout, "belongs to Helm") {
+		t.Errorf("it is a member now:\n%s", again.Stdout)
+	}
+}
