@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,10 +89,12 @@ func TestJobOfAKilledRunRunsAgain(t *testing.T) {
 	s.Apply(jobOf("3.9")).Want(t, 0)
 	expired(s, "once")
 	p := s.Proxied()
-	ran := false
+	var ran atomic.Bool // requests are concurrent
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
-		ran = ran || r.IsWrite() && strings.Contains(r.Path, "/jobs")
-		if ran && r.IsWrite() && strings.Contains(r.Path, "-fingerprints-") {
+		if r.IsWrite() && strings.Contains(r.Path, "/jobs") {
+			ran.Store(true)
+		}
+		if ran.Load() && r.IsWrite() && strings.Contains(r.Path, "-fingerprints-") {
 			return clustertest.Action{Status: http.StatusForbidden}
 		}
 		return clustertest.Action{}
