@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"brine/bundle"
 )
 
 // The server gives many refusals no reason that a program could go by: only its
@@ -248,6 +250,29 @@ func MissingRight(err error) (right string, ok bool) {
 		right += " in namespace " + m[4]
 	}
 	return right, true
+}
+
+// mayNotCreate completes the answer to an apply that may not create what is not
+// there: older servers leave out which right is missing, newer ones say it as
+// everywhere (apiserver's endpoints/handlers/update.go, withAuthorization).
+func mayNotCreate(err error, r Resource, id bundle.ID) error {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return err
+	}
+	answer := status.Status()
+	before, reason, _ := strings.Cut(answer.Message, " is forbidden: ")
+	if reason = strings.TrimSpace(reason); reason != "" && !strings.HasPrefix(reason, "RBAC: ") {
+		return err
+	}
+	answer.Message = fmt.Sprintf("%s is forbidden: the user cannot create resource %q in API group %q", before, r.GVR.Resource, r.GVR.Group)
+	if id.Namespace != "" {
+		answer.Message += fmt.Sprintf(" in the namespace %q", id.Namespace)
+	}
+	if reason != "" {
+		answer.Message += ": " + reason
+	}
+	return &apierrors.StatusError{ErrStatus: answer}
 }
 
 // NoDryRun says whether a webhook with side effects keeps the server from

@@ -67,6 +67,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		}
 		return err
 	})
+	err = mayNotCreate(err, r, id)
 	c.secret(stored)
 	return stored, *warned, sized(err, func() int { return len(body) })
 }

@@ -46,6 +46,7 @@ func TestApplyValidatesByTheCRDOfTheBundle(t *testing.T) {
 	// Of a CRD that is not in the bundle the server is the judge.
 	s.Other("elsewhere").Apply(clitest.Pump("schema", "  rate: fast\n")).Want(t, report.ExitFailed).Did(t, "Pump", "schema", plan.Failed)
 	// What was let in once, and is not touched, may stay (the server's ratcheting).
+	s.Cluster.Needs(t, 30, "ratcheting of CRDs")
 	stricter := strings.Replace(clitest.PumpCRD, "limit: {type: integer}", "limit: {type: integer, maximum: 5}", 1)
 	touched := strings.Replace(clitest.Pump("good", "  limit: 9\n"), "metadata:\n", "metadata:\n  labels: {touched: \"yes\"}\n", 1)
 	s.Apply(clitest.Documents(stricter, touched)).Want(t, 0).Did(t, "Pump", "good", plan.Configured)

@@ -61,6 +61,7 @@ func offlineOne(t testing.TB, o *bundle.Object) []string {
 
 // Nothing that a server accepts is a problem.
 func TestOfflineAccepts(t *testing.T) {
+	clustertest.Shared(t).Needs(t, 37, "all fields of the types that brine checks with")
 	a := newAsker(t)
 	for _, o := range accepted(t) {
 		if err := a.ask(t.Context(), o.Content); err != nil {
@@ -76,6 +77,7 @@ func TestOfflineAccepts(t *testing.T) {
 // are left (schemagen/optional.txt has the others) are taken out of accepted
 // objects, one at a time: the server has to refuse that, and so have we.
 func TestRequiredFields(t *testing.T) {
+	clustertest.Shared(t).Needs(t, 37, "all fields of the types that brine checks with")
 	a := newAsker(t)
 	doc, err := published.Load()
 	if err != nil {
@@ -139,6 +141,7 @@ func requiredFields(doc *published.Document) map[string]bool {
 // A value that is none of an enumeration, and an item that is in a list twice,
 // are tried likewise in every place that the accepted objects have.
 func TestEnumsAndTwins(t *testing.T) {
+	clustertest.Shared(t).Needs(t, 37, "all fields of the types that brine checks with")
 	a := newAsker(t)
 	doc, err := published.Load()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -208,4 +210,31 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		}
 	})
 	return created.GetName()
+}
+
+// Minor is the minor version of the cluster's Kubernetes: 37 of 1.37.
+func (c *Cluster) Minor(t testing.TB) int {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(c.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
+	if err != nil {
+		t.Fatalf("the version of the cluster is %s: %v", info, err)
+	}
+	return minor
+}
+
+// Needs skips a test that is about something that came with a minor version of
+// Kubernetes. Only tests ask for the version; brine asks for what it needs.
+func (c *Cluster) Needs(t testing.TB, minor int, what string) {
+	t.Helper()
+	if has := c.Minor(t); has < minor {
+		t.Skipf("Kubernetes 1.%d does not have %s (1.%d)", has, what, minor)
+	}
 }
