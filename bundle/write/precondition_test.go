@@ -32,7 +32,7 @@ var everyStorage = map[string]string{
 	"v1/namespaces":             "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-pre\"}\n",
 	"v1/endpoints":              "apiVersion: v1\nkind: Endpoints\nmetadata: {name: pre, namespace: \"{ns}\"}\n",
 	"v1/resourcequotas":         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {hard: {pods: 1000}}\n",
-	"v1/limitranges":            "apiVersion: v1\nkind: LimitRange\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {limits: []}\n",
+	"v1/limitranges":            "apiVersion: v1\nkind: LimitRange\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Ti}}]}\n",
 	"v1/persistentvolumeclaims": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
 	"v1/persistentvolumes":      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: \"{ns}-pre\"}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp/pre}}\n",
 	"v1/pods":                   "apiVersion: v1\nkind: Pod\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {containers: [{name: app, image: example.com/app}]}\n",
@@ -51,7 +51,7 @@ var everyStorage = map[string]string{
 
 	"rbac.authorization.k8s.io/v1/roles":               "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: pre, namespace: \"{ns}\"}\nrules: []\n",
 	"rbac.authorization.k8s.io/v1/rolebindings":        "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: pre, namespace: \"{ns}\"}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n",
-	"rbac.authorization.k8s.io/v1/clusterroles":        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"{ns}-pre\"}\nrules: []\n",
+	"rbac.authorization.k8s.io/v1/clusterroles":        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"{ns}-pre\"}\nrules: [{apiGroups: [example.com], resources: [nothings], verbs: [get]}]\n",
 	"rbac.authorization.k8s.io/v1/clusterrolebindings": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: \"{ns}-pre\"}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n",
 
 	"admissionregistration.k8s.io/v1/validatingadmissionpolicies":     "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: \"{ns}-pre\"}\nspec: {matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]}, validations: [{expression: \"true\"}]}\n",
@@ -69,6 +69,9 @@ func TestPreconditionsOfAnApply(t *testing.T) {
 	everyStorage[strings.ReplaceAll("{ns}.example.com/v1/widgets", "{ns}", s.NS)] = clitest.Widget
 	for resource, text := range everyStorage {
 		t.Run(resource, func(t *testing.T) {
+			if strings.HasSuffix(resource, "/validatingadmissionpolicies") {
+				s.Cluster.Needs(t, 30, "ValidatingAdmissionPolicies")
+			}
 			b, err := read.Bundle(t.Context(), read.Options{Files: []string{s.File(text)}})
 			if err != nil {
 				t.Fatal(err)

@@ -24,6 +24,7 @@ func immutable(data string) string {
 // Updates are let through.
 func refuseNew(s *clitest.Fixture) {
 	s.Helper()
+	s.Cluster.Needs(s.TB, 30, "ValidatingAdmissionPolicies")
 	policy := `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: "{ns}"}
