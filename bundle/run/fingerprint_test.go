@@ -326,6 +326,7 @@ func memberPatches(p *clustertest.Proxy) []string {
 // stays that.
 func TestFingerprintsOfObjectsThatAWebhookMutates(t *testing.T) {
 	s := clitest.New(t)
+	s.Cluster.Needs(t, 36, "MutatingAdmissionPolicies")
 	policy := s.NS + ".example.com"
 	policies := "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 	s.GoneAfter(policies, policy)
