@@ -139,6 +139,9 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 			return err
 		}
 		live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(getErr) {
+			return getErr // Kubernetes 1.29 calls it a conflict where the uid of a deleted object is sent
+		}
 		if getErr == nil && sameContent(live, u) {
 			stored = live
 			return nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,6 +163,48 @@ func TestEqualDuplicatesAreAppliedOnceAndOthersRefused(t *testing.T) {
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", clitest.Describe(w))
 	}
+}
+
+// Somebody annotates the inventory, and then deletes it, between the run's last
+// write of it and the reading after the conflict.
+func TestInventoryDeletedAfterAConflictIsWrittenAgain(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
+	inventories := s.Resources("v1/configmaps").Namespace(s.NS)
+	p := s.Proxied()
+	applied, reads := false, 0
+	var mu sync.Mutex
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		mu.Lock()
+		defer mu.Unlock()
+		own := strings.HasSuffix(r.Path, "/configmaps/inv")
+		switch {
+		case r.IsWrite() && strings.HasSuffix(r.Path, "/configmaps/b"):
+			applied = true
+		case applied && own && r.Method == http.MethodPut && reads == 0:
+			_, err := inventories.Patch(context.Background(), "inv", types.MergePatchType, []byte(`{"metadata": {"annotations": {"somebody": "was here"}}}`), metav1.PatchOptions{})
+			if err != nil {
+				t.Error(err)
+			}
+		case applied && own && r.Method == http.MethodGet:
+			if reads++; reads == 2 {
+				if err := inventories.Delete(context.Background(), "inv", metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return clustertest.Action{}
+	})
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	p.Intercept(nil)
+	if reads < 2 {
+		t.Errorf("there was no conflict: %d reads", reads)
+	}
+	if got := s.Members(); len(got) != 2 {
+		t.Errorf("the inventory holds %v", got)
+	}
+	s.Destroy().Want(t, 0)
+	s.Missing("v1/configmaps", "a", "b")
 }
 
 func TestInventoryDeletedDuringARunIsWrittenAgain(t *testing.T) {

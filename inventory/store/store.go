@@ -208,10 +208,17 @@ func (inv *Inventory) loadOverflow(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// Reload reads the inventory again, after ErrConflict.
+// Reload reads the inventory again, after ErrConflict. Where somebody has deleted
+// it, what it held is kept, to be written again.
 func (inv *Inventory) Reload(ctx context.Context) error {
+	before := *inv
 	if err := inv.load(ctx); err != nil {
 		return fmt.Errorf("read inventory %s/%s again: %w", inv.Namespace, inv.Name, err)
+	}
+	if inv.object == nil && before.object != nil {
+		*inv = before
+		inv.object = nil
+		return nil
 	}
 	return inv.whole()
 }
