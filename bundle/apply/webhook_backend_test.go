@@ -141,7 +141,7 @@ webhooks:
 const webhooks = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 // wantOrder fails the test unless one object was done before another was begun.
-func wantOrder(s clitest.Outcome, t testing.TB, first, second [2]string) {
+func wantOrder(t testing.TB, s clitest.Outcome, first, second [2]string) {
 	t.Helper()
 	a, b := s.Object(t, first[0], first[1]), s.Object(t, second[0], second[1])
 	if a.ReadyAt == 0 || b.StartedAt < a.ReadyAt {
@@ -157,8 +157,8 @@ func TestWebhookIsAppliedAfterItsBackendAndBeforeItsObjects(t *testing.T) {
 	s.GoneAfter(webhooks, s.NS+".example.com")
 	result := s.Apply(clitest.Documents(clitest.ConfigMap("good", "labels: {judged: \"yes\"}"), l.webhook(), l.service("hook"), clitest.Deployment("hook", 1, "1m"))).Want(t, 0)
 	config, backend, judged := [2]string{"ValidatingWebhookConfiguration", s.NS + ".example.com"}, [2]string{"Deployment", "hook"}, [2]string{"ConfigMap", "good"}
-	wantOrder(result, t, backend, config)
-	wantOrder(result, t, config, judged)
+	wantOrder(t, result, backend, config)
+	wantOrder(t, result, config, judged)
 	if !j.saw("CREATE good") {
 		t.Error("the webhook was not asked about what was created after it")
 	}
@@ -169,8 +169,8 @@ func TestWebhookIsAppliedAfterItsBackendAndBeforeItsObjects(t *testing.T) {
 	}
 	// And all of it the other way round.
 	result = s.Destroy().Want(t, 0)
-	wantOrder(result, t, judged, config)
-	wantOrder(result, t, config, backend)
+	wantOrder(t, result, judged, config)
+	wantOrder(t, result, config, backend)
 }
 
 func TestWebhookThatIsNotAvailableYetIsRetried(t *testing.T) {
@@ -291,14 +291,14 @@ spec: {group: "{ns}.example.com", version: v1, groupPriorityMinimum: 100, versio
 	thing := "apiVersion: \"{ns}.example.com/v1\"\nkind: Thing\nmetadata: {name: one, namespace: \"{ns}\"}\nspec: {size: 1}\n"
 	result := s.Apply(clitest.Documents(thing, service, l.service("things"), clitest.Deployment("things", 1, "1m"))).Want(t, 0)
 	registration, backend, served := [2]string{"APIService", "v1." + s.NS + ".example.com"}, [2]string{"Deployment", "things"}, [2]string{"Thing", "one"}
-	wantOrder(result, t, backend, registration)
-	wantOrder(result, t, registration, served)
+	wantOrder(t, result, backend, registration)
+	wantOrder(t, result, registration, served)
 	if server.objects[s.NS+"/one"] == nil {
 		t.Error("the aggregated server has no Thing")
 	}
 	result = s.Destroy().Want(t, 0)
-	wantOrder(result, t, served, registration)
-	wantOrder(result, t, registration, backend)
+	wantOrder(t, result, served, registration)
+	wantOrder(t, result, registration, backend)
 	if len(server.objects) > 0 {
 		t.Error("the aggregated server still has a Thing")
 	}
@@ -342,6 +342,6 @@ metadata: {name: operator, namespace: "{ns}"}
 	}()
 	result := s.Destroy().Want(t, 0)
 	crd, workload, resource := [2]string{"CustomResourceDefinition", "widgets." + s.NS + ".example.com"}, [2]string{"Deployment", "operator"}, [2]string{"Widget", "one"}
-	wantOrder(result, t, resource, workload)
-	wantOrder(result, t, workload, crd)
+	wantOrder(t, result, resource, workload)
+	wantOrder(t, result, workload, crd)
 }

@@ -128,16 +128,17 @@ func (ps Pointers) Without(wanted map[string]any) map[string]any {
 }
 
 func without(value any, p Pointer) any {
+	first, rest := p[0], p[1:]
 	switch value := value.(type) {
 	case map[string]any:
 		out := maps.Clone(value)
 		for name := range value {
 			switch {
-			case !matches(p[0], name):
-			case len(p) == 1:
+			case !matches(first, name):
+			case len(rest) == 0:
 				delete(out, name)
 			default:
-				out[name] = without(value[name], p[1:])
+				out[name] = without(value[name], rest)
 			}
 		}
 		return out
@@ -145,10 +146,10 @@ func without(value any, p Pointer) any {
 		out := make([]any, 0, len(value))
 		for i, item := range value {
 			switch {
-			case !matches(p[0], strconv.Itoa(i)):
+			case !matches(first, strconv.Itoa(i)):
 				out = append(out, item)
-			case len(p) > 1:
-				out = append(out, without(item, p[1:]))
+			case len(rest) > 0:
+				out = append(out, without(item, rest))
 			}
 		}
 		return out

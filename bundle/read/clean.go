@@ -46,7 +46,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	}
 	apiVersion, kind := text(n, "apiVersion"), text(n, "kind")
 	if isKustomization(d.file, apiVersion) {
-		c.problem(n, "this is a kustomization, not a Kubernetes object: run kustomize build %s | brine apply -f -", filepath.Dir(d.file))
+		c.problem(n, "this is a kustomization, not a Kubernetes object: run %s", remedy.ApplyOutputOf("kustomize build "+filepath.Dir(d.file)))
 		r.problems = append(r.problems, c.problems...)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -74,7 +75,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 		all.add(r)
 	}
 	wrong, odd := link(all.salt)
-	problems = append(all.problems, wrong...)
+	problems = slices.Concat(all.problems, wrong)
 	b := &bundle.Bundle{Objects: all.objects, Absent: all.absent, Warnings: append(all.warnings, odd...), Invalid: all.invalid}
 	if all.dropped > 0 {
 		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(all.dropped, "object"))})

@@ -11,7 +11,7 @@ import (
 )
 
 // reasonsOf is what the result says of an object that is not ready, in one text.
-func reasonsOf(s clitest.Outcome, t testing.TB, kind, name string) string {
+func reasonsOf(t testing.TB, s clitest.Outcome, kind, name string) string {
 	t.Helper()
 	return strings.Join(s.Object(t, kind, name).Why, "\n")
 }
@@ -20,7 +20,7 @@ func TestDiagnosisOfAnUnschedulablePod(t *testing.T) {
 	s := clitest.New(t)
 	text := strings.Replace(clitest.Deployment("web", 2, "1m"), "      containers:", "      nodeSelector: {foo: bar}\n      containers:", 1)
 	result := s.Apply(text, "--timeout=5s").Want(t, 4)
-	if why := reasonsOf(result, t, "Deployment", "web"); !strings.Contains(why, "0/") || !strings.Contains(why, "nodes are available") {
+	if why := reasonsOf(t, result, "Deployment", "web"); !strings.Contains(why, "0/") || !strings.Contains(why, "nodes are available") {
 		t.Errorf("it says:\n%s", why)
 	}
 	// The same in text, and in events.
@@ -44,7 +44,7 @@ func TestDiagnosisOfAQuota(t *testing.T) {
 	s := clitest.New(t)
 	quota := "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: \"{ns}\"}\nspec: {hard: {pods: \"0\"}}\n"
 	result := s.Apply(clitest.Documents(quota, clitest.Deployment("web", 1, "1m")), "--timeout=8s").Want(t, 4)
-	if why := reasonsOf(result, t, "Deployment", "web"); !strings.Contains(why, "exceeded quota: none") {
+	if why := reasonsOf(t, result, "Deployment", "web"); !strings.Contains(why, "exceeded quota: none") {
 		t.Errorf("it says:\n%s", why)
 	}
 }
@@ -58,7 +58,7 @@ func TestDiagnosisOfImageAndCrashLoop(t *testing.T) {
 			s := clitest.New(t)
 			go s.SetContainerState("late", state)
 			result := s.Apply(clitest.PodWith("late", "nodeName: ghost"), "--timeout=5s").Want(t, 4)
-			if why := reasonsOf(result, t, "Pod", "late") + result.Object(t, "Pod", "late").Reason; !strings.Contains(why, name) {
+			if why := reasonsOf(t, result, "Pod", "late") + result.Object(t, "Pod", "late").Reason; !strings.Contains(why, name) {
 				t.Errorf("it says:\n%s", why)
 			}
 		})
@@ -74,7 +74,7 @@ func TestDiagnosisTakesFewRequests(t *testing.T) {
 	p := s.Proxied()
 	result := s.Apply(clitest.Documents(texts...), "--timeout=8s").Want(t, 4)
 	for i := range 30 {
-		if why := reasonsOf(result, t, "Deployment", fmt.Sprintf("web-%d", i)); !strings.Contains(why, "nodes are available") {
+		if why := reasonsOf(t, result, "Deployment", fmt.Sprintf("web-%d", i)); !strings.Contains(why, "nodes are available") {
 			t.Errorf("of web-%d it says:\n%s", i, why)
 		}
 	}

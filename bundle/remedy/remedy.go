@@ -37,6 +37,9 @@ const (
 // Flag is the flag of a name that is data, as in a saved plan.
 func Flag(name string) string { return "--" + name }
 
+// ApplyOutputOf is the command that applies what another one prints.
+func ApplyOutputOf(command string) string { return command + " | brine apply -f -" }
+
 // RepairInventory is the command that repairs an inventory.
 func RepairInventory(namespace, name string) string {
 	return Repair + " " + Inventory + " " + namespace + "/" + name

@@ -3,6 +3,7 @@ package run_test
 import (
 	"reflect"
 	"regexp"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestConflictsByManager(t *testing.T) {
 			s.Apply(web("two"), flag).Want(t, 0).Did(t, "Deployment", "web", plan.Unchanged)
 		}
 		for _, r := range p.Requests() {
-			if strings.Contains(r.Path, "/deployments/") && r.Method != "GET" {
+			if strings.Contains(r.Path, "/deployments/") && r.Method != http.MethodGet {
 				t.Errorf("an unchanged object was sent: %s %s", r.Method, r.Path)
 			}
 		}
@@ -65,7 +66,7 @@ func TestConflictsByManager(t *testing.T) {
 		s.Apply(clitest.ConfigMapOf("web", `{a: "1"}`), "--conflicts=*=take").Want(t, 0).Did(t, "ConfigMap", "web", plan.Configured)
 		patches := 0
 		for _, r := range p.Requests() {
-			if strings.HasSuffix(r.Path, "/configmaps/web") && r.Method == "PATCH" {
+			if strings.HasSuffix(r.Path, "/configmaps/web") && r.Method == http.MethodPatch {
 				patches++
 			}
 		}
@@ -164,7 +165,7 @@ func TestConflictRulesThatAreWrong(t *testing.T) {
 	s := clitest.New(t)
 	for flag, want := range map[string]string{
 		"--conflicts=kubectl":                    `--conflicts: "kubectl" is not a rule like kubectl*=take`,
-		"--conflicts=*=tkae":                     `--conflicts: "*=tkae": use take, leave or fail`,
+		"--conflicts=*=grab":                     `--conflicts: "*=grab": use take, leave or fail`,
 		"--conflicts==take":                      `"=take" is not a rule`,
 		"--conflicts=*=take --force-conflicts":   "give one of them",
 		"--conflicts=a=leave --force-conflicts":  "give one of them",

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestIgnoredFieldStays(t *testing.T) {
 				}
 			}
 			for _, r := range p.Requests() {
-				if strings.Contains(r.Path, "/deployments/") && r.Method != "GET" {
+				if strings.Contains(r.Path, "/deployments/") && r.Method != http.MethodGet {
 					t.Errorf("an unchanged object was sent: %s %s", r.Method, r.Path)
 				}
 			}

@@ -29,7 +29,7 @@ func states(value string) string {
 }
 
 // needsOf are what each object of the result waited for.
-func needsOf(s clitest.Outcome, t *testing.T) map[string]string {
+func needsOf(t *testing.T, s clitest.Outcome) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, o := range s.Result.Objects {
@@ -50,7 +50,7 @@ func TestRollbackKeepsSaltRequisites(t *testing.T) {
 	s.Apply(states("two")).Want(t, 0)
 	s.Create("v1/configmaps", clitest.ConfigMap("old"))
 	back := s.Rollback().Want(t, 0)
-	if got, want := needsOf(back, t), needsOf(first, t); got["c"] != want["c"] || got["b"] != want["b"] || !strings.Contains(want["c"], "require: Make b") {
+	if got, want := needsOf(t, back), needsOf(t, first); got["c"] != want["c"] || got["b"] != want["b"] || !strings.Contains(want["c"], "require: Make b") {
 		t.Errorf("the rollback waited for %v, the apply for %v", got, want)
 	}
 	back.Did(t, "ConfigMap", "old", plan.Pruned)

@@ -38,7 +38,8 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	if live == nil && w.Namespace != nil && s.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: w.Namespace.GetName()}) {
 		live = w.Namespace
 	}
-	put, err := written{live: live}, error(nil)
+	var put written
+	var err error
 	recreated := s.Always && live != nil && !t.elsewhere()
 	if recreated {
 		put, err = w.recreate(ctx, t, live, errors.New(bundle.Run+": "+bundle.RunAlways))

@@ -193,7 +193,7 @@ func TestRepairOfAKindWithoutItsCRD(t *testing.T) {
 // The inventory object itself is found again by its members.
 func TestRepairWithoutTheInventoryObject(t *testing.T) {
 	s := clitest.New(t)
-	repairNothing(s, t)
+	repairNothing(t, s)
 	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"))).Want(t, 0)
 	before := s.Members()
 	s.DeleteConfigMap("inv")
@@ -208,7 +208,7 @@ func TestRepairWithoutTheInventoryObject(t *testing.T) {
 	s.Missing("apps/v1/deployments", "web")
 }
 
-func repairNothing(s *clitest.Fixture, t *testing.T) {
+func repairNothing(t *testing.T, s *clitest.Fixture) {
 	t.Helper()
 	clitest.Run(t, s.Kubeconfig, "inventory", "repair", "--inventory", s.Inventory, "-o", "text").Want(t, 3).Prints(t, "there is no inventory")
 }
