@@ -128,7 +128,7 @@ func (ps Pointers) Without(wanted map[string]any) map[string]any {
 }
 
 func without(value any, p Pointer) any {
-	first, rest := p[0], p[1:]
+	first, rest := p[0], p[1:] //nolint:gosec // a pointer is never empty
 	switch value := value.(type) {
 	case map[string]any:
 		out := maps.Clone(value)

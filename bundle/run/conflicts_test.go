@@ -1,9 +1,9 @@
 package run_test
 
 import (
+	"net/http"
 	"reflect"
 	"regexp"
-	"net/http"
 	"strings"
 	"testing"
 

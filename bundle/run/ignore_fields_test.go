@@ -2,10 +2,10 @@ package run_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
-	"net/http"
 	"strings"
 	"testing"
 
