@@ -10,20 +10,15 @@ import (
 )
 
 // picture is the dependency graph of a result as a drawing: what comes first
-// stands left.
+// stands left. Objects that need nothing and that nothing needs are not in it.
 type picture struct {
 	Width, Height int
 	Nodes         []drawnNode
 	Edges         []drawnEdge
-	Alone         int // objects that need nothing and that nothing needs
 }
 
 type drawnNode struct {
-	Index         int // of the object
-	X, Y          int
-	Kind, Name    string
-	Action, Title string
-	Needs         []int
+	Index, X, Y int // of the object
 }
 
 type drawnEdge struct {
@@ -54,15 +49,7 @@ func draw(objects []*report.ObjectResult) picture {
 			for row, i := range part {
 				place[i] = [2]int{x, 10 + row*rowHeight}
 				p.Height = max(p.Height, 10+(row+1)*rowHeight)
-				o := objects[i]
-				name := o.Name
-				if o.Namespace != "" {
-					name = o.Namespace + "/" + o.Name
-				}
-				p.Nodes = append(p.Nodes, drawnNode{
-					Index: i, X: x, Y: place[i][1], Kind: short(o.Kind), Name: short(name), Action: string(o.Action),
-					Title: bundle.Name(o.ID()) + ": " + string(o.Action), Needs: g.needs[i],
-				})
+				p.Nodes = append(p.Nodes, drawnNode{Index: i, X: x, Y: place[i][1]})
 			}
 			x += nodeWidth + columnGap/3
 		}
@@ -78,7 +65,6 @@ func draw(objects []*report.ObjectResult) picture {
 				Path: fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1, x2-bend, y2, x2, y2)})
 		}
 	}
-	p.Alone = len(objects) - len(p.Nodes)
 	return p
 }
 

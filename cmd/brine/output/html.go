@@ -1,20 +1,22 @@
 package output
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
+	_ "embed"
 	"fmt"
+	stdhtml "html"
 	"io"
 	"slices"
 	"strings"
 
-	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 )
+
+// The page around what changes: style and script.
+//
+//go:embed page.html
+var frameOfPage string
 
 // html writes the result as one page that needs nothing else: to be read
 // elsewhere, on any screen, by keyboard, on paper. Progress goes to Err.
@@ -35,221 +37,167 @@ func (h *html) Event(e report.Event) {
 
 func (h *html) Close() error {
 	err := h.text.Close()
-	r := h.result
-	if r == nil {
+	if h.result == nil {
 		return err
 	}
+	page := htmlPage(complete(h.result), h.o.Now().UTC().Format("2006-01-02 15:04:05 UTC"))
 	h.result = nil
-	page, err := newPage(complete(r), h.o.Now().UTC().Format("2006-01-02 15:04:05 UTC"))
-	if err != nil {
-		return fmt.Errorf("draw the page: %w", err)
-	}
-	if _, err := io.WriteString(h.o.Out, page.markup()); err != nil {
+	if _, err := io.WriteString(h.o.Out, page); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
 }
 
-// page is what markup shows.
-type page struct {
-	Title, Time, Outcome, Requests string
-	Bad                            bool
-	Result                         *report.Result
-	Tiles                          []tile
-	Kinds, Namespaces, Verified    []string
-	Objects                        []pageObject
-	Errors                         []string
-	Graph                          picture
+// readingOrder puts what takes something away first, as in the text.
+var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created, plan.Skipped, plan.Unchanged}
+
+func htmlPage(r *report.Result, now string) string {
+	title := "Result of " + cmp.Or(r.Command, "apply")
+	if isPreview(r) {
+		title = "Preview"
+	}
+	if r.Inventory.Name != "" {
+		title += " of " + inventory(r.Inventory)
+	}
+	ended, _ := outcome(r)
+	if r.Compared != nil {
+		title, ended = comparedTitle(r), "The objects on the cluster were not read."
+	}
+	m, tiles := &markup{}, tilesOf(r)
+	m.header(r, tiles, title, now, ended)
+	m.filters(r, tiles)
+	m.objects(r.Objects)
+	m.graph(draw(r.Objects), r.Objects)
+	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(title), "<!-- body -->", m.String()).Replace(frameOfPage)
 }
 
 // tile is how often an action is done: the summary, and a filter.
 type tile struct {
-	Action, Label string
-	Count         int
+	action plan.Action
+	label  string
+	count  int
 }
 
-type pageObject struct {
-	*report.ObjectResult
-	Index             int
-	FullKind, Title   string
-	Unverified        bool
-	Lines             []diffLine
-	More              int    // lines that only Packed has
-	Packed            string // the whole diff: gzip, base64 for URLs
-	Rows              []changeRow
-	Links, NeededBy   []link
-	Sort              int
-	SourceText, Label string
-}
-
-type diffLine struct{ Class, Text string }
-
-type changeRow struct{ Path, Old, New string }
-
-type link struct {
-	Index      int
-	Name, Note string
-}
-
-// wholeDiff is how many lines of a diff stand in the page as they are; of more
-// the first of them do, and all of them packed.
-const wholeDiff = 60
-
-// readingOrder puts what takes something away first, as in the text.
-var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created, plan.Skipped, plan.Unchanged}
-
-func newPage(r *report.Result, now string) (*page, error) {
-	p := &page{Time: now, Result: r, Requests: requests(r.Summary), Graph: draw(r.Objects)}
-	what := "Result of " + cmp.Or(r.Command, "apply")
-	if isPreview(r) {
-		what = "Preview"
+func tilesOf(r *report.Result) (tiles []tile) {
+	counts := map[plan.Action]int{}
+	for _, o := range r.Objects {
+		counts[o.Action]++
 	}
-	p.Title = what
-	if r.Inventory.Name != "" {
-		p.Title += " of " + inventory(r.Inventory)
-	}
-	p.Outcome, _ = outcome(r)
-	if r.Compared != nil {
-		p.Title, p.Outcome = comparedTitle(r), "The objects on the cluster were not read."
-	}
-	p.Bad = r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges
 	for _, a := range readingOrder {
-		n := 0
-		for _, o := range r.Objects {
-			if o.Action == a {
-				n++
-			}
+		label, n := string(a), counts[a]
+		switch {
+		case n == 0:
+			continue
+		case r.Compared != nil:
+			label = changed[a]
+		case isPreview(r):
+			label, _ = strings.CutPrefix(toDo(n, a), fmt.Sprintf("%d ", n))
 		}
-		if n > 0 {
-			label := string(a)
-			if r.Compared != nil {
-				label = changed[a]
-			} else if isPreview(r) {
-				label, _ = strings.CutPrefix(toDo(n, a), fmt.Sprintf("%d ", n))
-			}
-			p.Tiles = append(p.Tiles, tile{Action: string(a), Label: label, Count: n})
-		}
+		tiles = append(tiles, tile{a, label, n})
 	}
-	neededBy := map[int][]link{}
-	at := map[bundle.ID]int{}
-	for i, o := range r.Objects {
-		at[o.ID()] = i
-	}
-	for i, o := range r.Objects {
-		po, err := newPageObject(i, o)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range o.Needs {
-			on, ok := at[n.ID()]
-			if !ok {
-				on = -1
-			}
-			po.Links = append(po.Links, link{Index: on, Name: bundle.Name(n.ID()), Note: n.Want + ": " + n.Reason})
-			neededBy[on] = append(neededBy[on], link{Index: i, Name: bundle.Name(o.ID()), Note: n.Reason})
-		}
-		p.Objects = append(p.Objects, po)
-		p.Kinds, p.Namespaces, p.Verified = add(p.Kinds, po.FullKind), add(p.Namespaces, o.Namespace), add(p.Verified, verifier(o.Verified))
-	}
-	for i := range p.Objects {
-		p.Objects[i].NeededBy = neededBy[i]
-	}
-	slices.SortStableFunc(p.Objects, func(a, b pageObject) int { return a.Sort - b.Sort })
-	p.Errors = r.Errors
-	return p, nil
+	return tiles
 }
 
-func add(names []string, name string) []string {
-	if at, found := slices.BinarySearch(names, name); !found && name != "" {
-		return slices.Insert(names, at, name)
+// markup is the page as HTML. It is written out here, as a binary that has
+// html/template in it keeps every exported method of every type: a fifth more.
+type markup struct{ strings.Builder }
+
+// add writes a format whose arguments are texts, which are escaped, or numbers.
+// They stand between tags or in quotes, nowhere else.
+func (m *markup) add(format string, args ...any) {
+	for i, a := range args {
+		if _, number := a.(int); !number {
+			args[i] = stdhtml.EscapeString(strings.ReplaceAll(fmt.Sprint(a), "\x00", "\uFFFD"))
+		}
 	}
-	return names
+	fmt.Fprintf(m, format, args...)
 }
 
-// verifier is a Verified without its reason, to filter by.
-func verifier(v string) string {
-	if strings.HasPrefix(v, "not verified") {
+// box is a list that stands out; nothing where the list is empty.
+func (m *markup) box(class, id, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	m.add(`<section class="box %s"`, class)
+	if id != "" {
+		m.add(` id="%s"`, id)
+	}
+	m.add(` aria-label="%s"><h2>%s (%d)</h2><ul>`, title, title, len(lines))
+	for _, l := range lines {
+		m.add("<li>%s</li>", l)
+	}
+	m.add("</ul></section>\n")
+}
+
+func (m *markup) header(r *report.Result, tiles []tile, title, now, ended string) {
+	bad := ""
+	if r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges {
+		bad = " bad"
+	}
+	m.add("<h1>%s</h1>\n<p class=\"outcome%s\">%s</p>\n<p class=\"dim\">%s", title, bad, ended, now)
+	if r.DryRun != "" && r.DryRun != "none" {
+		m.add(", dry run: %s", r.DryRun)
+	}
+	if r.Inventory.ID != "" {
+		m.add(", inventory id <code>%s</code>", r.Inventory.ID)
+	}
+	m.add("; %d objects, %s</p>\n<div class=\"tiles\" role=\"group\" aria-label=\"Filter by action\">\n", len(r.Objects), requests(r.Summary))
+	for _, t := range tiles {
+		m.add("<button class=\"tile\" type=\"button\" data-action=\"%s\" aria-pressed=\"false\"><b>%d</b>%s</button>\n", t.action, t.count, t.label)
+	}
+	m.add("</div>\n")
+	m.box("error", "", "Errors", r.Errors)
+	m.box("error", "rights", "Missing rights", r.MissingRights)
+	m.box("warning", "", "Warnings", r.Warnings)
+	m.add("</header>\n<main>\n<h2 id=\"objects\">Objects</h2>\n")
+}
+
+// choices are the options of a select: what the objects have, each once.
+func (m *markup) choices(objects []*report.ObjectResult, of func(*report.ObjectResult) string) {
+	var names []string
+	for _, o := range objects {
+		names = append(names, of(o))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			m.add("<option>%s</option>", name)
+		}
+	}
+}
+
+func fullKind(o *report.ObjectResult) string { return o.ID().GroupKind.String() }
+
+// verifier is Verified without its reason, to filter by.
+func verifier(o *report.ObjectResult) string {
+	if unverified(o) {
 		return "not verified"
 	}
-	return v
+	return o.Verified
 }
 
-func newPageObject(i int, o *report.ObjectResult) (pageObject, error) {
-	p := pageObject{ObjectResult: o, Index: i, Title: bundle.Name(o.ID()), FullKind: o.ID().GroupKind.String(), SourceText: o.Source.String(), Label: o.Name}
-	if o.Namespace != "" {
-		p.Label = o.Namespace + "/" + o.Name
-	}
-	p.Unverified = strings.HasPrefix(o.Verified, "not verified")
-	p.Sort = slices.Index(readingOrder, o.Action)
-	for _, c := range o.Changes {
-		p.Rows = append(p.Rows, changeRow{Path: c.Path, Old: value(c.Old), New: value(c.New)})
-	}
-	if o.Diff == "" {
-		return p, nil
-	}
-	lines := strings.Split(strings.TrimSuffix(o.Diff, "\n"), "\n")
-	if len(lines) > 1 && strings.HasPrefix(lines[0], "--- ") && strings.HasPrefix(lines[1], "+++ ") {
-		lines = lines[2:]
-	}
-	if len(lines) > wholeDiff+20 {
-		packed, err := packed(strings.Join(lines, "\n"))
-		if err != nil {
-			return p, err
-		}
-		p.More, p.Packed = len(lines)-wholeDiff, packed
-		lines = lines[:wholeDiff]
-	}
-	for _, l := range lines {
-		d := diffLine{Text: Clean(l)}
-		switch {
-		case strings.HasPrefix(l, "+"):
-			d.Class = "a"
-		case strings.HasPrefix(l, "-"):
-			d.Class = "d"
-		case strings.HasPrefix(l, "@@"):
-			d.Class = "h"
-		}
-		if n := len(p.Lines); n > 0 && p.Lines[n-1].Class == d.Class { // fewer tags
-			p.Lines[n-1].Text += "\n" + d.Text
-			continue
-		}
-		p.Lines = append(p.Lines, d)
-	}
-	return p, nil
-}
+func unverified(o *report.ObjectResult) bool { return strings.HasPrefix(o.Verified, "not verified") }
 
-// longestValue is how much of a value stands in the table: the diff has all.
-const longestValue = 300
-
-func value(v any) string {
-	if v == nil {
-		return ""
+func (m *markup) filters(r *report.Result, tiles []tile) {
+	m.add(`<div class="bar" role="search">
+<input id="q" type="search" placeholder="Search names, fields, reasons ( / )" aria-label="Search" autocomplete="off">
+<select id="action" aria-label="Action"><option value="">all actions</option>`)
+	for _, t := range tiles {
+		m.add(`<option value="%s">%s</option>`, t.action, t.label)
 	}
-	s, ok := v.(string)
-	if !ok {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		s = string(text)
+	m.add("</select>\n<select id=\"kind\" aria-label=\"Kind\"><option value=\"\">all kinds</option>")
+	m.choices(r.Objects, fullKind)
+	m.add("</select>\n<select id=\"ns\" aria-label=\"Namespace\"><option value=\"\">all namespaces</option><option value=\"-\">cluster-scoped</option>")
+	m.choices(r.Objects, func(o *report.ObjectResult) string { return o.Namespace })
+	m.add("</select>\n")
+	if slices.ContainsFunc(r.Objects, func(o *report.ObjectResult) bool { return o.Verified != "" }) {
+		m.add(`<select id="by" aria-label="Verified by"><option value="">all</option>`)
+		m.choices(r.Objects, verifier)
+		m.add("</select>\n")
 	}
-	if r := []rune(s); len(r) > longestValue {
-		s = string(r[:longestValue]) + "…"
-	}
-	return Clean(s)
-}
-
-func packed(text string) (string, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return "", err
-	}
-	if _, err := z.Write([]byte(Clean(text))); err != nil {
-		return "", err
-	}
-	if err := z.Close(); err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
+	m.add(`<button id="clear" type="button">Clear</button>
+<span id="shown" class="dim" role="status" aria-live="polite">%d shown</span>
+</div>
+<p class="dim keys"><kbd>j</kbd> <kbd>k</kbd> next, previous &nbsp; <kbd>Enter</kbd> open &nbsp; <kbd>/</kbd> search &nbsp; <kbd>Esc</kbd> clear &nbsp; <kbd>g</kbd> graph</p>
+`, len(r.Objects))
 }

@@ -1,0 +1,209 @@
+package output
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/report"
+)
+
+// link leads to an object, or, with the index -1, names one that is not in the page.
+type link struct {
+	index      int
+	name, note string
+}
+
+func (m *markup) objects(objects []*report.ObjectResult) {
+	at := map[bundle.ID]int{}
+	order := make([]int, len(objects))
+	for i, o := range objects {
+		at[o.ID()], order[i] = i, i
+	}
+	needs, neededBy := make([][]link, len(objects)), make([][]link, len(objects))
+	for i, o := range objects {
+		for _, n := range o.Needs {
+			on, ok := at[n.ID()]
+			if ok {
+				neededBy[on] = append(neededBy[on], link{i, bundle.Name(o.ID()), n.Reason})
+			} else {
+				on = -1
+			}
+			needs[i] = append(needs[i], link{on, bundle.Name(n.ID()), n.Want + ": " + n.Reason})
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return slices.Index(readingOrder, objects[a].Action) - slices.Index(readingOrder, objects[b].Action)
+	})
+	m.add("<div id=\"list\">\n")
+	for _, i := range order {
+		m.object(i, objects[i])
+		m.links("Needs", needs[i])
+		m.links("Needed by", neededBy[i])
+		m.add("</div></details>\n")
+	}
+	m.add("</div>\n<p id=\"none\" class=\"dim\" hidden>No object matches.</p>\n")
+}
+
+// inNamespace is an object's name, after that of its namespace.
+func inNamespace(o *report.ObjectResult) string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}
+
+func (m *markup) object(i int, o *report.ObjectResult) {
+	m.add(`<details class="o" id="o%d" data-action="%s" data-kind="%s" data-ns="%s" data-by="%s">`+"\n", i, o.Action, fullKind(o), o.Namespace, verifier(o))
+	m.add(`<summary><span class="act">%s</span><span class="kind">%s</span><span class="name">%s</span>`, o.Action, fullKind(o), inNamespace(o))
+	if source := o.Source.String(); source != "" {
+		m.add(`<span class="dim mono">%s</span>`, source)
+	}
+	if o.Verified != "" && o.Verified != "server" {
+		tag := ""
+		if unverified(o) {
+			tag = " no"
+		}
+		m.add(`<span class="tag%s">%s</span>`, tag, o.Verified)
+	}
+	if len(o.Changes) > 0 {
+		m.add(`<span class="dim">%d changed</span>`, len(o.Changes))
+	}
+	m.add("</summary>\n<div class=\"body\">\n")
+	if o.Error != "" {
+		m.add(`<p class="err">%s</p>`, o.Error)
+	} else if o.Reason != "" {
+		m.add(`<p class="why">%s</p>`, o.Reason)
+	}
+	m.add("\n")
+	for _, why := range o.Why {
+		m.add(`<p class="why dim">because %s</p>`, why)
+	}
+	m.add("\n")
+	if len(o.Changes) > 0 {
+		m.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th>Field</th><th>Now</th><th>Then</th></tr></thead><tbody>`)
+		for _, c := range o.Changes {
+			m.add(`<tr><td class="mono">%s</td><td class="old mono">%s</td><td class="new mono">%s</td></tr>`, c.Path, value(c.Old), value(c.New))
+		}
+		m.add("</tbody></table></div>")
+	}
+	m.add("\n")
+	m.diff(o.Diff)
+	m.add("\n")
+}
+
+// wholeDiff is how many lines of a diff stand in the page as they are; of more
+// the first of them do, and all of them packed.
+const wholeDiff = 60
+
+func (m *markup) diff(diff string) {
+	if diff == "" {
+		return
+	}
+	lines := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	if len(lines) > 1 && strings.HasPrefix(lines[0], "--- ") && strings.HasPrefix(lines[1], "+++ ") {
+		lines = lines[2:]
+	}
+	more := 0
+	m.add(`<h3>Diff</h3><pre tabindex="0"`)
+	if len(lines) > wholeDiff+20 {
+		m.add(` data-all="%s"`, packed(strings.Join(lines, "\n")))
+		more, lines = len(lines)-wholeDiff, lines[:wholeDiff]
+	}
+	m.add(">")
+	before := "none"
+	for _, l := range lines {
+		class := map[byte]string{'+': ` class="a"`, '-': ` class="d"`, '@': ` class="h"`}[(l + " ")[0]]
+		switch before {
+		case class: // fewer tags
+			m.add("\n")
+		case "none":
+			m.WriteString("<span" + class + ">")
+		default:
+			m.WriteString("</span><span" + class + ">")
+		}
+		m.add("%s", Clean(l))
+		before = class
+	}
+	m.add("</span></pre>")
+	if more > 0 {
+		m.add(`<button type="button" class="more">Show %d more lines</button>`, more)
+	}
+}
+
+// longestValue is how much of a value stands in the table: the diff has all.
+const longestValue = 300
+
+func value(v any) string {
+	if v == nil {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		s = string(text)
+	}
+	if r := []rune(s); len(r) > longestValue {
+		s = string(r[:longestValue]) + "…"
+	}
+	return Clean(s)
+}
+
+// packed is a text for the page's script: gzip, base64 for URLs.
+func packed(text string) string {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // an error is about the level
+	_, _ = z.Write([]byte(Clean(text)))                   // to memory
+	_ = z.Close()
+	return base64.RawURLEncoding.EncodeToString(b.Bytes())
+}
+
+// links are what an object needs, or what needs it.
+func (m *markup) links(title string, links []link) {
+	if len(links) > 0 {
+		m.add("<h3>%s</h3><ul>", title)
+		for _, l := range links {
+			if l.index >= 0 {
+				m.add(`<li><a href="#o%d">%s</a> <span class="dim">%s</span></li>`, l.index, l.name, l.note)
+			} else {
+				m.add(`<li>%s <span class="dim">%s</span></li>`, l.name, l.note)
+			}
+		}
+		m.add("</ul>")
+	}
+	m.add("\n")
+}
+
+func (m *markup) graph(p picture, objects []*report.ObjectResult) {
+	if len(p.Nodes) == 0 {
+		m.add("\n")
+		return
+	}
+	m.add("<h2 id=\"order\">Dependencies</h2>\n<p class=\"dim\">Objects on the left are applied first. Choose an object to see all that it needs and all that need it.")
+	if alone := len(objects) - len(p.Nodes); alone > 0 {
+		m.add(" %d objects that need nothing, and that nothing needs, are not drawn.", alone)
+	}
+	m.add(`</p>
+<div class="tools"><button type="button" data-zoom="1.25">Larger</button><button type="button" data-zoom="0.8">Smaller</button><button type="button" data-zoom="0">Fit</button><button type="button" id="all">Show all</button><span id="chosen" role="status" aria-live="polite"></span></div>
+<div id="graph" tabindex="0" role="group" aria-label="Dependency graph">
+<svg width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="Dependency graph of %d objects">
+`, p.Width, p.Height, p.Width, p.Height, len(p.Nodes))
+	for _, e := range p.Edges {
+		m.add("<path class=\"e\" d=\"%s\" data-a=\"%d\" data-b=\"%d\"><title>%s</title></path>\n", e.Path, e.From, e.To, e.Reason)
+	}
+	for _, n := range p.Nodes {
+		o := objects[n.Index]
+		title := bundle.Name(o.ID()) + ": " + string(o.Action)
+		m.add(`<g class="n %s" id="n%d" tabindex="-1" role="button" data-i="%d" data-title="%s" transform="translate(%d,%d)">`, o.Action, n.Index, n.Index, title, n.X, n.Y)
+		m.add("<title>%s</title><rect width=\"230\" height=\"36\" rx=\"5\"/><text class=\"k\" x=\"8\" y=\"14\">%s</text><text x=\"8\" y=\"29\">%s</text></g>\n", title, short(o.Kind), short(inNamespace(o)))
+	}
+	m.add("</svg></div>\n")
+}
