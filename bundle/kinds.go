@@ -19,6 +19,9 @@ var (
 	StorageClassKind          = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
 )
 
+// DigestKinds are the kinds that DigestOf may name, by the words it names them with.
+var DigestKinds = map[string]schema.GroupKind{"configmap": ConfigMapKind, "configmaps": ConfigMapKind, "secret": SecretKind, "secrets": SecretKind}
+
 // HoldsObjects reports whether the deletion of an object of this kind deletes other
 // objects too: a Namespace those in it, a CustomResourceDefinition those of its kind.
 func HoldsObjects(gk schema.GroupKind) bool { return gk == NamespaceKind || gk == CRDKind }

@@ -30,7 +30,7 @@ type tier int8
 const (
 	explicit   tier = iota
 	definition      // Namespace, CRD and APIService before what they make possible
-	reference       // what an object names
+	named           // what an object names
 	rights          // bindings before the workloads that use them, CRDs before who watches them
 	backend         // a configuration after the workload that serves it
 	policy          // quotas, limits and network policies before the pods they are for
@@ -77,7 +77,6 @@ func build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem, int) {
 	b.explicit()
 	b.definitions()
 	b.references()
-	b.volumes()
 	b.workloadNeeds()
 	b.policies()
 	b.rbac()

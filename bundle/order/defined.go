@@ -57,32 +57,58 @@ func (b *builder) named(i int) string {
 	return id.GroupKind.Kind + " " + id.Name
 }
 
-// references adds what objects other than workloads name.
+var objectReferences = map[schema.GroupKind][]reference{
+	ingressKind: {
+		{"spec.ingressClassName", ingressClassKind, "of"},
+		{"spec.tls.secretName", bundle.SecretKind, "TLS from"},
+		{"spec.defaultBackend.service.name", bundle.ServiceKind, "routes to"},
+		{"spec.rules.http.paths.backend.service.name", bundle.ServiceKind, "routes to"},
+	},
+	bundle.ServiceAccountKind:        {{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"}},
+	bundle.StatefulSetKind:           {{"spec.serviceName", bundle.ServiceKind, "its pods are named by"}},
+	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", volumeKind, "bound to"}},
+	volumeKind:                       {{"spec.storageClassName", bundle.StorageClassKind, "of"}},
+}
+
+// references adds what objects name outside of their pods.
 func (b *builder) references() {
 	for i, o := range b.objs {
 		c, ns := content(o), o.ID.Namespace
 		spec := mapAt(c, "spec")
+		follow(c, objectReferences[o.ID.GroupKind], func(gk schema.GroupKind, name, verb string) { b.name(i, gk, ns, name, verb) })
 		switch o.ID.GroupKind {
 		case ingressKind:
-			b.ingress(i, spec, ns)
+			_, given := annotation(o, "kubernetes.io/ingress.class")
+			if _, class := spec["ingressClassName"]; !class && !given {
+				b.byDefault(i, ingressClassKind, "ingressclass.kubernetes.io/is-default-class")
+			}
 		case hpaKind:
 			target := mapAt(spec, "scaleTargetRef")
-			gv, _ := schema.ParseGroupVersion(str(target["apiVersion"]))
-			gk := schema.GroupKind{Group: gv.Group, Kind: str(target["kind"])}
-			b.name(i, gk, ns, str(target["name"]), "scales")
+			b.name(i, kindIn(target), ns, str(target["name"]), "scales")
 		case bundle.SecretKind:
-			if account, ok := annotation(o, "kubernetes.io/service-account.name"); ok {
-				b.name(i, bundle.ServiceAccountKind, ns, account, "token of")
+			account, _ := annotation(o, "kubernetes.io/service-account.name")
+			b.name(i, bundle.ServiceAccountKind, ns, account, "token of")
+		case bundle.PersistentVolumeClaimKind:
+			b.storageClass(i, spec)
+		case bundle.StatefulSetKind:
+			for _, t := range maps(spec["volumeClaimTemplates"]) {
+				b.storageClass(i, mapAt(t, "spec"))
 			}
-		case bundle.ServiceAccountKind:
-			for _, s := range maps(c["imagePullSecrets"]) {
-				b.name(i, bundle.SecretKind, ns, str(s["name"]), "pulls images with")
-			}
+		case volumeKind:
+			ref := mapAt(spec, "claimRef")
+			claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
+			b.need(claim, i, Applied, named, "bound to "+b.named(i))
 		}
 		if o.ID.GroupKind.Group == admissionGroup {
 			b.admissionPolicy(i, o.ID.GroupKind.Kind, spec)
 		}
 	}
+}
+
+// kindIn is the kind that a reference names by apiVersion and kind.
+func kindIn(ref map[string]any) schema.GroupKind {
+	gv, _ := schema.ParseGroupVersion(str(ref["apiVersion"]))
+	return gv.WithKind(str(ref["kind"])).GroupKind()
 }
 
 // name adds an edge to an object that is referred to by name; reason is the
@@ -93,36 +119,17 @@ func (b *builder) name(from int, gk schema.GroupKind, namespace, name, verb stri
 		return
 	}
 	if to := b.find(gk, namespace, name); to >= 0 {
-		b.need(from, to, Applied, reference, verb+" "+gk.Kind+" "+name)
+		b.need(from, to, Applied, named, verb+" "+gk.Kind+" "+name)
 	}
 }
 
-func (b *builder) ingress(i int, spec map[string]any, ns string) {
-	if class, given := spec["ingressClassName"]; given {
-		b.name(i, ingressClassKind, "", str(class), "of")
-	} else if _, given := annotation(b.objs[i], "kubernetes.io/ingress.class"); !given {
-		b.byDefault(i, ingressClassKind, "ingressclass.kubernetes.io/is-default-class")
-	}
-	for _, t := range maps(spec["tls"]) {
-		b.name(i, bundle.SecretKind, ns, str(t["secretName"]), "TLS from")
-	}
-	route := func(to map[string]any) {
-		b.name(i, bundle.ServiceKind, ns, str(mapAt(to, "service")["name"]), "routes to")
-	}
-	route(mapAt(spec, "defaultBackend"))
-	for _, r := range maps(spec["rules"]) {
-		for _, p := range maps(mapAt(r, "http")["paths"]) {
-			route(mapAt(p, "backend"))
-		}
-	}
-}
-
-// byDefault adds an edge to the class that the server fills in at admission.
+// byDefault adds an edge to the class that the server fills in at admission: an
+// annotation, or the field of a PriorityClass, makes it the default.
 func (b *builder) byDefault(from int, gk schema.GroupKind, key string) {
 	for _, class := range b.byKind[gk] {
 		b.steps++
-		if v, _ := annotation(b.objs[class], key); v == "true" {
-			b.need(from, class, Applied, reference, "default "+gk.Kind)
+		if v, _ := annotation(b.objs[class], key); v == "true" || content(b.objs[class])["globalDefault"] == true {
+			b.need(from, class, Applied, named, "default "+gk.Kind)
 			return
 		}
 	}
@@ -134,14 +141,11 @@ const admissionGroup = "admissionregistration.k8s.io"
 // parameters before it, and the CRD of the parameters before the policy, which
 // is checked against it.
 func (b *builder) admissionPolicy(i int, kind string, spec map[string]any) {
-	param := func(of map[string]any) schema.GroupKind {
-		gv, _ := schema.ParseGroupVersion(str(mapAt(of, "paramKind")["apiVersion"]))
-		return schema.GroupKind{Group: gv.Group, Kind: str(mapAt(of, "paramKind")["kind"])}
-	}
 	switch kind {
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-		if c, ok := b.crds[param(spec)]; ok {
-			b.need(i, c.object, Ready, reference, "parameters of kind "+param(spec).Kind)
+		param := kindIn(mapAt(spec, "paramKind"))
+		if c, ok := b.crds[param]; ok {
+			b.need(i, c.object, Ready, named, "parameters of kind "+param.Kind)
 		}
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
 		gk := schema.GroupKind{Group: admissionGroup, Kind: strings.TrimSuffix(kind, "Binding")}
@@ -152,6 +156,6 @@ func (b *builder) admissionPolicy(i int, kind string, spec map[string]any) {
 			return
 		}
 		ref := mapAt(spec, "paramRef")
-		b.name(i, param(mapAt(content(b.objs[p]), "spec")), str(ref["namespace"]), str(ref["name"]), "parameters from")
+		b.name(i, kindIn(mapAt(content(b.objs[p]), "spec", "paramKind")), str(ref["namespace"]), str(ref["name"]), "parameters from")
 	}
 }

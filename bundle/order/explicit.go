@@ -76,17 +76,13 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 // require adds one explicit edge, or reports what is wrong with it. from is the
 // annotation it comes from, "" for a requisite.
 func (b *builder) require(i int, on bundle.ID, from, reason string) {
-	if on == b.objs[i].ID {
-		b.problem(i, from, "the object depends on itself: remove that dependency")
-		return
-	}
 	to, ok := b.byID[on]
 	if !ok && on.Namespace == "" {
 		to = b.find(on.GroupKind, "", on.Name)
 		ok = to >= 0
 	}
 	switch {
-	case ok && to == i:
+	case on == b.objs[i].ID, ok && to == i:
 		b.problem(i, from, "the object depends on itself: remove that dependency")
 	case ok:
 		b.need(i, to, Ready, explicit, reason)

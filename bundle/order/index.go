@@ -77,10 +77,6 @@ func (x *index) add(i int, o *bundle.Object) {
 		x.defined[d.Kind.Group] = append(x.defined[d.Kind.Group], c)
 		return
 	}
-	x.addWorkload(i, o)
-}
-
-func (x *index) addWorkload(i int, o *bundle.Object) {
 	pod, meta := podTemplate(o)
 	if pod == nil {
 		return
@@ -210,30 +206,23 @@ func list(v any) []any {
 	return l
 }
 
-// maps are those elements of a list that are maps.
-func maps(v any) []map[string]any {
-	var all []map[string]any
+// listOf are those elements of a list that are of a type.
+func listOf[T any](v any) []T {
+	var found []T
 	for _, e := range list(v) {
-		if m, ok := e.(map[string]any); ok {
-			all = append(all, m)
+		if t, ok := e.(T); ok {
+			found = append(found, t)
 		}
 	}
-	return all
+	return found
 }
+
+func maps(v any) []map[string]any { return listOf[map[string]any](v) }
+func strs(v any) []string         { return listOf[string](v) }
 
 func str(v any) string {
 	s, _ := v.(string)
 	return s
-}
-
-func strs(v any) []string {
-	var all []string
-	for _, e := range list(v) {
-		if s, ok := e.(string); ok {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 func stringMap(v any) map[string]string {

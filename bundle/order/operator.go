@@ -19,26 +19,18 @@ type grant struct {
 	acts     bool
 }
 
-// roleGrants returns a function that reads each role once, with the parts that
-// are aggregated into it.
-func (b *builder) roleGrants(parts map[int][]int) func(role int) []grant {
-	read := map[int][]grant{}
-	return func(role int) []grant {
-		if role < 0 {
-			return nil
-		}
-		all, done := read[role]
-		if done {
-			return all
-		}
+// roleGrants are the grants of each role, with the parts that are aggregated into
+// it.
+func (b *builder) roleGrants(parts map[int][]int) map[int][]grant {
+	all := map[int][]grant{}
+	for _, role := range slices.Concat(b.byKind[roleKind], b.byKind[clusterRoleKind]) {
 		for _, i := range append([]int{role}, parts[role]...) {
 			for _, rule := range maps(content(b.objs[i])["rules"]) {
-				all = append(all, b.ruleGrants(rule)...)
+				all[role] = append(all[role], b.ruleGrants(rule)...)
 			}
 		}
-		read[role] = all
-		return all
 	}
+	return all
 }
 
 func (b *builder) ruleGrants(rule map[string]any) []grant {
@@ -73,13 +65,11 @@ func (b *builder) custom(group string) bool {
 
 // operators puts the CRDs before the workloads that watch their resources, and
 // records in acts who acts on them.
-func (b *builder) operators(acts map[schema.GroupResource][]int, workloads, bindings []int, grants func(binding int) []grant) {
+func (b *builder) operators(acts map[schema.GroupResource][]int, workloads []int, grants []grant) {
 	merged := map[schema.GroupResource]bool{}
-	for _, i := range bindings {
-		for _, g := range grants(i) {
-			b.steps++
-			merged[g.resource] = merged[g.resource] || g.acts
-		}
+	for _, g := range grants {
+		b.steps++
+		merged[g.resource] = merged[g.resource] || g.acts
 	}
 	for resource, does := range merged {
 		if does {

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,139 +21,108 @@ var (
 	quotaKind         = schema.GroupKind{Kind: "ResourceQuota"}
 )
 
-// workloadNeeds adds what pod templates name. What is optional there is named
-// all the same: a pod that starts without it does not see it later.
+// reference is a field by which objects name others of a kind. Its path leads
+// through all items of a list; "*" is each field of a mapping.
+type reference struct {
+	path string
+	kind schema.GroupKind
+	verb string // in reasons, before kind and name
+}
+
+// What is optional in a pod is named all the same: a pod that starts without it
+// does not see it later.
+var podReferences = []reference{
+	{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"},
+	{"priorityClassName", priorityClassKind, "priority by"},
+	{"runtimeClassName", runtimeClassKind, "runs in"},
+	{"resourceClaims.resourceClaimName", schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaim"}, "uses"},
+	{"resourceClaims.resourceClaimTemplateName", schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}, "uses"},
+	{"volumes.configMap.name", bundle.ConfigMapKind, "mounts"},
+	{"volumes.secret.secretName", bundle.SecretKind, "mounts"},
+	{"volumes.azureFile.secretName", bundle.SecretKind, "mounts with"},
+	{"volumes.persistentVolumeClaim.claimName", bundle.PersistentVolumeClaimKind, "mounts"},
+	{"volumes.projected.sources.configMap.name", bundle.ConfigMapKind, "mounts"},
+	{"volumes.projected.sources.secret.name", bundle.SecretKind, "mounts"},
+	{"volumes.*.secretRef.name", bundle.SecretKind, "mounts with"},
+	{"volumes.*.nodePublishSecretRef.name", bundle.SecretKind, "mounts with"},
+}
+
+var containerReferences = []reference{
+	{"envFrom.configMapRef.name", bundle.ConfigMapKind, "environment from"},
+	{"envFrom.secretRef.name", bundle.SecretKind, "environment from"},
+	{"env.valueFrom.configMapKeyRef.name", bundle.ConfigMapKind, "environment from"},
+	{"env.valueFrom.secretKeyRef.name", bundle.SecretKind, "environment from"},
+}
+
+// follow calls name with what the references in a value lead to.
+func follow(v any, references []reference, name func(gk schema.GroupKind, name, verb string)) {
+	for _, r := range references {
+		each(v, r.path, func(text string) { name(r.kind, text, r.verb) })
+	}
+}
+
+// each calls do with the texts that a path leads to.
+func each(v any, path string, do func(text string)) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			each(item, path, do)
+		}
+	case map[string]any:
+		key, rest, _ := strings.Cut(path, ".")
+		if key != "*" {
+			each(v[key], rest, do)
+			return
+		}
+		for _, value := range v {
+			each(value, rest, do)
+		}
+	case string:
+		if path == "" && v != "" {
+			do(v)
+		}
+	}
+}
+
+// workloadNeeds adds what pod templates name, and what brine.dev/digest-of names:
+// pods are to start with what their digest is of.
 func (b *builder) workloadNeeds() {
 	makers := b.secretMakers()
 	for _, w := range b.workloads {
-		p := podRefs{b, w.object, w.namespace, makers}
-		p.account(w.pod)
-		p.digests()
-		for _, v := range maps(w.pod["volumes"]) {
-			p.volume(v)
+		name := func(gk schema.GroupKind, name, verb string) {
+			b.name(w.object, gk, w.namespace, name, verb)
+			if gk == bundle.SecretKind {
+				for _, maker := range makers[nsName{w.namespace, name}] {
+					b.need(w.object, maker, Applied, named, verb+" Secret "+name+" made by "+b.named(maker))
+				}
+			}
 		}
+		name(bundle.ServiceAccountKind, accountName(w.pod), "runs as")
+		follow(w.pod, podReferences, name)
 		for _, containers := range []string{"initContainers", "containers", "ephemeralContainers"} {
-			for _, c := range maps(w.pod[containers]) {
-				p.environment(c)
+			follow(w.pod[containers], containerReferences, name)
+		}
+		if str(w.pod["priorityClassName"]) == "" {
+			b.byDefault(w.object, priorityClassKind, "")
+		}
+		for _, v := range maps(w.pod["volumes"]) {
+			if claim := mapAt(v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {
+				b.storageClass(w.object, claim)
 			}
 		}
-		for _, c := range maps(w.pod["resourceClaims"]) {
-			for _, kind := range []string{"ResourceClaim", "ResourceClaimTemplate"} {
-				field := "r" + kind[1:] + "Name"
-				b.name(w.object, schema.GroupKind{Group: "resource.k8s.io", Kind: kind}, w.namespace, str(c[field]), "uses")
+		of, _ := annotation(b.objs[w.object], bundle.DigestOf)
+		for ref := range strings.SplitSeq(of, ",") {
+			resource, object, _ := strings.Cut(strings.TrimSpace(ref), "/")
+			if gk, ok := bundle.DigestKinds[resource]; ok {
+				name(gk, object, "digest of")
 			}
-		}
-		if b.objs[w.object].ID.GroupKind == bundle.StatefulSetKind {
-			p.statefulSet(mapAt(content(b.objs[w.object]), "spec"))
-		}
-	}
-}
-
-// podRefs follows the references of one workload's pod template.
-type podRefs struct {
-	b         *builder
-	from      int
-	namespace string
-	makers    map[nsName][]int
-}
-
-func (p podRefs) account(pod map[string]any) {
-	b := p.b
-	b.name(p.from, bundle.ServiceAccountKind, p.namespace, accountName(pod), "runs as")
-	for _, s := range maps(pod["imagePullSecrets"]) {
-		p.secret(str(s["name"]), "pulls images with")
-	}
-	if class := str(pod["priorityClassName"]); class != "" {
-		b.name(p.from, priorityClassKind, "", class, "priority by")
-	} else {
-		p.defaultPriority()
-	}
-	b.name(p.from, runtimeClassKind, "", str(pod["runtimeClassName"]), "runs in")
-}
-
-// digests are what brine.dev/digest-of names: pods are to start with what their
-// digest is of.
-func (p podRefs) digests() {
-	of, _ := annotation(p.b.objs[p.from], bundle.DigestOf)
-	for ref := range strings.SplitSeq(of, ",") {
-		resource, name, _ := strings.Cut(strings.TrimSpace(ref), "/")
-		switch resource {
-		case "configmaps", "configmap":
-			p.configMap(name, "digest of")
-		case "secrets", "secret":
-			p.secret(name, "digest of")
 		}
 	}
 }
 
 // accountName is the ServiceAccount that a pod runs as.
 func accountName(pod map[string]any) string {
-	for _, field := range []string{"serviceAccountName", "serviceAccount"} {
-		if name := str(pod[field]); name != "" {
-			return name
-		}
-	}
-	return "default"
-}
-
-func (p podRefs) defaultPriority() {
-	for _, class := range p.b.byKind[priorityClassKind] {
-		p.b.steps++
-		if global, _ := content(p.b.objs[class])["globalDefault"].(bool); global {
-			p.b.need(p.from, class, Applied, reference, "default PriorityClass")
-			return
-		}
-	}
-}
-
-func (p podRefs) secret(name, verb string) {
-	p.b.name(p.from, bundle.SecretKind, p.namespace, name, verb)
-	for _, maker := range p.makers[nsName{p.namespace, name}] {
-		p.b.need(p.from, maker, Applied, reference, verb+" Secret "+name+" made by "+p.b.named(maker))
-	}
-}
-
-func (p podRefs) configMap(name, verb string) {
-	p.b.name(p.from, bundle.ConfigMapKind, p.namespace, name, verb)
-}
-
-func (p podRefs) volume(v map[string]any) {
-	p.configMap(str(mapAt(v, "configMap")["name"]), "mounts")
-	p.secret(str(mapAt(v, "secret")["secretName"]), "mounts")
-	p.secret(str(mapAt(v, "azureFile")["secretName"]), "mounts with")
-	p.b.name(p.from, bundle.PersistentVolumeClaimKind, p.namespace, str(mapAt(v, "persistentVolumeClaim")["claimName"]), "mounts")
-	for _, s := range maps(mapAt(v, "projected")["sources"]) {
-		p.configMap(str(mapAt(s, "configMap")["name"]), "mounts")
-		p.secret(str(mapAt(s, "secret")["name"]), "mounts")
-	}
-	if claim := mapAt(v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {
-		p.b.storageClass(p.from, claim)
-	}
-	for kind := range v {
-		source := mapAt(v, kind)
-		for _, field := range []string{"secretRef", "nodePublishSecretRef"} {
-			p.secret(str(mapAt(source, field)["name"]), "mounts with")
-		}
-	}
-}
-
-func (p podRefs) environment(container map[string]any) {
-	for _, from := range maps(container["envFrom"]) {
-		p.configMap(str(mapAt(from, "configMapRef")["name"]), "environment from")
-		p.secret(str(mapAt(from, "secretRef")["name"]), "environment from")
-	}
-	for _, env := range maps(container["env"]) {
-		from := mapAt(env, "valueFrom")
-		p.configMap(str(mapAt(from, "configMapKeyRef")["name"]), "environment from")
-		p.secret(str(mapAt(from, "secretKeyRef")["name"]), "environment from")
-	}
-}
-
-func (p podRefs) statefulSet(spec map[string]any) {
-	p.b.name(p.from, bundle.ServiceKind, p.namespace, str(spec["serviceName"]), "its pods are named by")
-	for _, t := range maps(spec["volumeClaimTemplates"]) {
-		p.b.storageClass(p.from, mapAt(t, "spec"))
-	}
+	return cmp.Or(str(pod["serviceAccountName"]), str(pod["serviceAccount"]), "default")
 }
 
 type nsName struct{ namespace, name string }
@@ -179,22 +149,6 @@ func (b *builder) secretMakers() map[nsName][]int {
 	return makers
 }
 
-// volumes adds what volumes and claims name.
-func (b *builder) volumes() {
-	for _, i := range b.byKind[bundle.PersistentVolumeClaimKind] {
-		spec := mapAt(content(b.objs[i]), "spec")
-		b.storageClass(i, spec)
-		b.name(i, volumeKind, "", str(spec["volumeName"]), "bound to")
-	}
-	for _, i := range b.byKind[volumeKind] {
-		spec := mapAt(content(b.objs[i]), "spec")
-		b.name(i, bundle.StorageClassKind, "", str(spec["storageClassName"]), "of")
-		ref := mapAt(spec, "claimRef")
-		claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
-		b.need(claim, i, Applied, reference, "bound to "+b.named(i))
-	}
-}
-
 // storageClass is the class of a claim. "" asks for none; without the field the
 // default one is filled in at admission.
 func (b *builder) storageClass(from int, claim map[string]any) {
@@ -209,22 +163,19 @@ func (b *builder) storageClass(from int, claim map[string]any) {
 // limits, which only judge new pods, and network policies, which would leave
 // pods open until they come.
 func (b *builder) policies() {
-	for _, gk := range []schema.GroupKind{limitRangeKind, quotaKind} {
-		rule := gk.Kind + "s and workloads"
-		for _, i := range b.byKind[gk] {
-			for _, w := range b.byNamespace[b.objs[i].ID.Namespace] {
-				if !b.pair(rule) {
-					break
-				}
-				b.need(b.workloads[w].object, i, Applied, policy, "limited by "+b.named(i))
+	for _, p := range []struct {
+		kind       schema.GroupKind
+		rule, verb string
+	}{
+		{limitRangeKind, "LimitRanges and workloads", "limited by "},
+		{quotaKind, "ResourceQuotas and workloads", "limited by "},
+		{networkPolicyKind, "NetworkPolicies and workloads", "restricted by "},
+	} {
+		for _, i := range b.byKind[p.kind] {
+			podSelector := mapAt(content(b.objs[i]), "spec", "podSelector")
+			for _, w := range b.selected(p.rule, b.objs[i].ID.Namespace, stringMap(podSelector["matchLabels"]), labelSelector(podSelector)) {
+				b.need(b.workloads[w].object, i, Applied, policy, p.verb+b.named(i))
 			}
-		}
-	}
-	for _, i := range b.byKind[networkPolicyKind] {
-		podSelector := mapAt(content(b.objs[i]), "spec", "podSelector")
-		want := stringMap(podSelector["matchLabels"])
-		for _, w := range b.selected("NetworkPolicies and workloads", b.objs[i].ID.Namespace, want, labelSelector(podSelector)) {
-			b.need(b.workloads[w].object, i, Applied, policy, "restricted by "+b.named(i))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package order
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -21,10 +23,8 @@ func (b *builder) rbac() {
 	aggregated := b.aggregatedRoles()
 	bindings := map[nsName][]int{} // by ServiceAccount
 	roles := map[int]int{}         // binding -> role
-	for _, gk := range []schema.GroupKind{roleBindingKind, clusterRoleBindingKind} {
-		for _, i := range b.byKind[gk] {
-			roles[i] = b.binding(i, bindings)
-		}
+	for _, i := range slices.Concat(b.byKind[roleBindingKind], b.byKind[clusterRoleBindingKind]) {
+		roles[i] = b.binding(i, bindings)
 	}
 	runners := map[nsName][]int{} // ServiceAccount -> workloads
 	var accounts []nsName         // its keys, in the order of the text
@@ -41,7 +41,9 @@ func (b *builder) rbac() {
 	acts := map[schema.GroupResource][]int{} // who acts on a custom resource
 	granted := b.roleGrants(aggregated)
 	for _, account := range accounts {
+		var grants []grant
 		for _, i := range bindings[account] {
+			grants = append(grants, granted[roles[i]]...)
 			for _, from := range runners[account] {
 				if !b.pair("bindings and workloads") {
 					break
@@ -49,9 +51,7 @@ func (b *builder) rbac() {
 				b.need(from, i, Applied, rights, "rights of ServiceAccount "+account.name)
 			}
 		}
-		b.operators(acts, runners[account], bindings[account], func(binding int) []grant {
-			return granted(roles[binding])
-		})
+		b.operators(acts, runners[account], grants)
 	}
 	b.operated(acts)
 }
@@ -69,7 +69,7 @@ func (b *builder) binding(i int, bindings map[nsName][]int) int {
 		role = b.find(clusterRoleKind, "", name)
 	}
 	if role >= 0 {
-		b.need(i, role, Applied, reference, "grants "+b.named(role))
+		b.need(i, role, Applied, named, "grants "+b.named(role))
 	}
 	for _, s := range maps(content(o)["subjects"]) {
 		if str(s["kind"]) != "ServiceAccount" {
@@ -99,7 +99,7 @@ func (b *builder) aggregatedRoles() map[int][]int {
 					break
 				}
 				if selector.Matches(b.labels(part)) {
-					b.need(i, part, Applied, reference, "aggregates "+b.named(part))
+					b.need(i, part, Applied, named, "aggregates "+b.named(part))
 					parts[i] = append(parts[i], part)
 				}
 			}

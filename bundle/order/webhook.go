@@ -69,20 +69,15 @@ func (b *builder) conversions() {
 	}
 }
 
-// hook is what one webhook of a configuration judges.
-type hook struct {
+// rule is one rule of a webhook of a configuration.
+type rule struct {
 	config     int
 	name       string // of the configuration, as reasons write it
 	exact      bool   // matchPolicy
 	namespaces labels.Selector
 	objects    labels.Selector
-}
-
-// rule is one rule of a hook.
-type rule struct {
-	*hook
-	versions []string
-	scope    string
+	versions   []string
+	scope      string
 }
 
 // webhooks puts configurations after their backends, and what their rules
@@ -123,7 +118,7 @@ func (b *builder) webhooks() {
 // hook reads the rules of one webhook that bear on what is applied (and, of
 // live objects, deleted). Rules for subresources do not.
 func (b *builder) hook(config int, w map[string]any, rules map[schema.GroupResource][]rule) {
-	h := &hook{
+	one := rule{
 		config:     config,
 		name:       b.named(config),
 		exact:      str(w["matchPolicy"]) == "Exact",
@@ -137,7 +132,7 @@ func (b *builder) hook(config int, w map[string]any, rules map[schema.GroupResou
 		if !bears {
 			continue
 		}
-		one := rule{hook: h, versions: strs(r["apiVersions"]), scope: str(r["scope"])}
+		one.versions, one.scope = strs(r["apiVersions"]), str(r["scope"])
 		for _, group := range strs(r["apiGroups"]) {
 			for _, resource := range strs(r["resources"]) {
 				b.steps++

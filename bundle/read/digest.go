@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 )
@@ -65,13 +64,13 @@ func FillDigests(b *bundle.Bundle) []bundle.Problem {
 // part that could not be read.
 func digested(o *bundle.Object, of string, byID map[bundle.ID]*bundle.Object, partial bool) (objects []*bundle.Object, messages []string) {
 	for ref := range strings.SplitSeq(of, ",") {
-		resource, name, ok := strings.Cut(strings.TrimSpace(ref), "/")
-		kind := map[string]string{"configmaps": "ConfigMap", "configmap": "ConfigMap", "secrets": "Secret", "secret": "Secret"}[resource]
-		if !ok || kind == "" || name == "" {
+		resource, name, _ := strings.Cut(strings.TrimSpace(ref), "/")
+		kind, ok := bundle.DigestKinds[resource]
+		if !ok || name == "" {
 			messages = append(messages, fmt.Sprintf("%q is not configmaps/NAME or secrets/NAME", strings.TrimSpace(ref)))
 			continue
 		}
-		id := bundle.ID{GroupKind: schema.GroupKind{Kind: kind}, Namespace: o.ID.Namespace, Name: name}
+		id := bundle.ID{GroupKind: kind, Namespace: o.ID.Namespace, Name: name}
 		found := byID[id]
 		if found == nil && partial {
 			continue
