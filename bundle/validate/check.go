@@ -2,7 +2,6 @@ package validate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -10,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
 )
@@ -65,14 +64,8 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 	if merged == nil {
 		return nil, append(problems, typed...), true
 	}
-	var errs field.ErrorList
-	if live == nil {
-		errs = v.validateCreate(ctx, d, merged)
-	} else {
-		errs = v.validateUpdate(ctx, d, merged, live)
-	}
 	var invalid []bundle.Problem
-	for _, err := range errs {
+	for _, err := range v.validate(ctx, d, merged, live) {
 		invalid = append(invalid, fieldProblem(obj, err))
 	}
 	problems = append(problems, uncovered(typed, invalid)...)
@@ -117,8 +110,7 @@ func copied(in *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Object, err = decode(data)
-	return out, err
+	return out, json.Unmarshal(data, &out.Object)
 }
 
 // store makes u what it is after it was written to the storage, in the version

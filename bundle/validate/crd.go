@@ -5,7 +5,6 @@ import (
 	"maps"
 	"sync"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -91,13 +90,9 @@ func (d *crd) compile(name string, c *compiled) error {
 	if s := v.Subresources; s != nil {
 		c.status, c.scale = s.Status != nil, s.Scale
 	}
-	var props *apiextensions.JSONSchemaProps
-	if v.Schema != nil {
-		internal := &apiextensions.CustomResourceValidation{}
-		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema, internal, nil); err != nil {
-			return fmt.Errorf("read the schema of version %s: %w", name, err)
-		}
-		props = internal.OpenAPIV3Schema
+	props, err := internalSchema(v)
+	if err != nil {
+		return err
 	}
 	if props != nil {
 		s, err := structuralschema.NewStructural(props)
@@ -109,7 +104,6 @@ func (d *crd) compile(name string, c *compiled) error {
 			return fmt.Errorf("read the defaults of version %s: %w", name, err)
 		}
 	}
-	var err error
 	if c.schema, _, err = validation.NewSchemaValidator(props); err != nil {
 		return fmt.Errorf("read the schema of version %s: %w", name, err)
 	}

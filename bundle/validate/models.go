@@ -57,22 +57,29 @@ func models(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.Cust
 	return all, nil
 }
 
-// servedSchema is a version's schema where it is structural; nil is any
+// internalSchema is a version's schema as the server's library has it; nil is any
 // object.
-func servedSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*structuralschema.Structural, error) {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+func internalSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, error) {
+	if v.Schema == nil {
 		return nil, nil //nolint:nilnil // any object
 	}
 	internal := &apiextensions.CustomResourceValidation{}
 	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema, internal, nil); err != nil {
 		return nil, fmt.Errorf("read the schema of version %s: %w", v.Name, err)
 	}
-	if crdvalidation.SchemaHasInvalidTypes(internal.OpenAPIV3Schema) {
-		return nil, nil //nolint:nilnil // as above
+	return internal.OpenAPIV3Schema, nil
+}
+
+// servedSchema is a version's schema where it is structural; nil is any
+// object.
+func servedSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*structuralschema.Structural, error) {
+	props, err := internalSchema(v)
+	if err != nil || props == nil || crdvalidation.SchemaHasInvalidTypes(props) {
+		return nil, err
 	}
-	s, err := structuralschema.NewStructural(internal.OpenAPIV3Schema)
+	s, err := structuralschema.NewStructural(props)
 	if err != nil || len(structuralschema.ValidateStructural(nil, s)) > 0 {
-		return nil, nil //nolint:nilnil,nilerr // as above
+		return nil, nil //nolint:nilnil,nilerr // any object
 	}
 	return s.Unfold(), nil
 }

@@ -1,9 +1,9 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -82,7 +82,7 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	}
 	w := &walker{doc: doc, obj: obj}
 	if model != "" {
-		w.value("", content.Object, &published.Type{Ref: model})
+		w.value(nil, content.Object, &published.Type{Ref: model})
 	}
 	if len(w.problems) == 0 && typed != nil {
 		w.decode(content.Object, typed)
@@ -125,10 +125,8 @@ func (w *walker) decode(content map[string]any, into any) {
 // metadata checks what all kinds have in common, as the server does.
 func (w *walker) metadata(labels, annotations map[string]string) {
 	at := field.NewPath("metadata")
-	for _, err := range v1validation.ValidateLabels(labels, at.Child("labels")) {
-		w.problems = append(w.problems, fieldProblem(w.obj, err))
-	}
-	for _, err := range apivalidation.ValidateAnnotations(annotations, at.Child("annotations")) {
+	errs := v1validation.ValidateLabels(labels, at.Child("labels"))
+	for _, err := range append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...) {
 		w.problems = append(w.problems, fieldProblem(w.obj, err))
 	}
 	validate := apivalidation.ValidateNameFunc(path.ValidatePathSegmentName)
@@ -147,21 +145,19 @@ var dnsNames = map[string]bool{"": true, "apps": true, "autoscaling": true, "bat
 // unknownKind is the warning for a kind that is neither built in nor in the bundle.
 func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) string {
 	gv := gvk.GroupVersion().String()
-	if best := servedVersion(gvk.GroupKind(), minor); best != "" {
-		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best)
-	}
-	var kinds, versions []string
+	other := "" // the best that is not served by default
+	var kinds []string
 	for key := range doc.Kinds {
 		version, kind, _ := strings.Cut(key, " ")
 		if version == gv {
 			kinds = append(kinds, kind)
 		}
-		if other, err := schema.ParseGroupVersion(version); err == nil && kind == gvk.Kind && other.Group == gvk.Group {
-			versions = append(versions, version)
+		if in, err := schema.ParseGroupVersion(version); err == nil && kind == gvk.Kind && in.Group == gvk.Group {
+			other = max(other, version)
 		}
 	}
-	if len(versions) > 0 {
-		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, slices.Max(versions))
+	if best := cmp.Or(servedVersion(gvk.GroupKind(), minor), other); best != "" {
+		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best)
 	}
 	if len(kinds) == 0 {
 		return fmt.Sprintf("not checked: %s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind)

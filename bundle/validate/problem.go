@@ -9,19 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"brine/bundle"
 )
-
-// decode reads a JSON object with numbers as int64 or float64.
-func decode(data []byte) (map[string]any, error) {
-	out := map[string]any{}
-	err := json.Unmarshal(data, &out)
-	return out, err
-}
 
 // fieldProblem turns an error of the server's library into a Problem.
 func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
@@ -46,8 +38,8 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 		}
 		return o.Problem(path, fmt.Sprintf("%s, which %s is not", detail, value))
 	}
-	if inner, after, ok := quotedPath(detail); ok && path == "" {
-		return o.Problem(inner, after)
+	if inner, after, ok := strings.Cut(detail, `" `); ok && path == "" && strings.HasPrefix(inner, `"`) { // "spec.x" must be so
+		return o.Problem(inner[1:], after)
 	}
 	if kind := reflect.Indirect(reflect.ValueOf(err.BadValue)).Kind(); kind == reflect.Struct {
 		return o.Problem(path, detail) // of Go, meaningless to users
@@ -60,14 +52,6 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 // jsonTypes are what the schema validator gives as the bad value where it means
 // the value's type.
 var jsonTypes = map[string]bool{"null": true, "boolean": true, "integer": true, "number": true, "string": true, "array": true, "object": true}
-
-// quotedPath takes `"spec.x" must be so` apart.
-func quotedPath(detail string) (path, rest string, ok bool) {
-	if !strings.HasPrefix(detail, `"`) {
-		return "", "", false
-	}
-	return strings.Cut(detail[1:], `" `)
-}
 
 // gotValue is how structured-merge-diff shows a value: as a Go pointer.
 var gotValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^expected (\S+), got &value\..*$`) })

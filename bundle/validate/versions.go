@@ -96,20 +96,17 @@ func isRoot(obj runtime.Object) bool {
 // and what to write instead; "" if it does, or may. typed may be nil.
 func notServed(typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
 	name := gvk.GroupVersion().String() + " " + gvk.Kind
-	if t, ok := typed.(introduced); ok {
-		if _, since := t.APILifecycleIntroduced(); since > minor {
-			return fmt.Sprintf("Kubernetes 1.%d does not serve %s yet, which came with 1.%d%s", minor, name, since, instead(gvk, minor))
+	gone, since := lifecycle(typed)
+	switch {
+	case since > minor:
+		return fmt.Sprintf("Kubernetes 1.%d does not serve %s yet, which came with 1.%d%s", minor, name, since, instead(gvk, minor))
+	case gone > 0 && gone <= minor:
+		write := instead(gvk, minor)
+		if r, ok := typed.(replaced); ok {
+			by := r.APILifecycleReplacement()
+			write = fmt.Sprintf("; write %s %s", by.GroupVersion(), by.Kind)
 		}
-	}
-	if t, ok := typed.(removed); ok {
-		if _, gone := t.APILifecycleRemoved(); gone > 0 && gone <= minor {
-			write := instead(gvk, minor)
-			if r, ok := typed.(replaced); ok {
-				by := r.APILifecycleReplacement()
-				write = fmt.Sprintf("; write %s %s", by.GroupVersion(), by.Kind)
-			}
-			return fmt.Sprintf("Kubernetes 1.%d no longer serves %s, gone since 1.%d%s", minor, name, gone, write)
-		}
+		return fmt.Sprintf("Kubernetes 1.%d no longer serves %s, gone since 1.%d%s", minor, name, gone, write)
 	}
 	return ""
 }
@@ -130,10 +127,7 @@ func servedVersion(gk schema.GroupKind, minor int) string {
 			if typed == nil || gv.Version == runtime.APIVersionInternal {
 				continue
 			}
-			if _, since := lifecycle(typed); since > minor {
-				continue
-			}
-			if gone, _ := lifecycle(typed); gone > 0 && gone <= minor {
+			if gone, since := lifecycle(typed); since > minor || gone > 0 && gone <= minor {
 				continue
 			}
 			if best == "" || version.CompareKubeAwareVersionStrings(gv.Version, best) > 0 {

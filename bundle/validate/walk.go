@@ -26,13 +26,13 @@ func (w *walker) report(path, format string, args ...any) {
 	w.problems = append(w.problems, w.obj.Problem(path, fmt.Sprintf(format, args...)))
 }
 
-func (w *walker) value(path string, v any, t *published.Type) {
+func (w *walker) value(path bundle.Path, v any, t *published.Type) {
 	t = w.doc.Resolve(t)
 	if t == nil || v == nil { // null is as if it was not written
 		return
 	}
 	if !typeFits(v, t) {
-		w.report(path, "must be of type %s, not %s%s", strings.ReplaceAll(t.Type, ",", " or "), jsonType(v), quoteHint(v, t))
+		w.report(path.String(), "must be of type %s, not %s%s", strings.ReplaceAll(t.Type, ",", " or "), jsonType(v), quoteHint(v, t))
 		return
 	}
 	switch v := v.(type) {
@@ -44,15 +44,15 @@ func (w *walker) value(path string, v any, t *published.Type) {
 		w.text(path, v, t)
 	default:
 		if t.Format == "int32" && !fitsInt32(v) {
-			w.report(path, "must be of type int32: it is too large or too small")
+			w.report(path.String(), "must be of type int32: it is too large or too small")
 		}
 	}
 }
 
-func (w *walker) object(path string, v map[string]any, t *published.Type) {
+func (w *walker) object(path bundle.Path, v map[string]any, t *published.Type) {
 	for _, name := range t.Required {
 		if v[name] == nil {
-			w.report(child(path, name), "is required and missing")
+			w.report(path.Field(name).String(), "is required and missing")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -61,19 +61,19 @@ func (w *walker) object(path string, v map[string]any, t *published.Type) {
 			f = t.Values
 		}
 		if f == nil && len(t.Fields) > 0 {
-			w.report(child(path, name), "%s", unknownMessage(name, slices.Collect(maps.Keys(t.Fields))))
+			w.report(path.Field(name).String(), "%s", unknownMessage(name, slices.Collect(maps.Keys(t.Fields))))
 			continue
 		}
-		w.value(child(path, name), v[name], f)
+		w.value(path.Field(name), v[name], f)
 	}
 }
 
-func (w *walker) list(path string, v []any, t *published.Type) {
+func (w *walker) list(path bundle.Path, v []any, t *published.Type) {
 	seen := map[string]int{}
 	for i, item := range v {
-		at := fmt.Sprintf("%s[%d]", path, i)
+		at := path.Item(i)
 		if item == nil {
-			w.report(at, "must not be null: remove the item")
+			w.report(at.String(), "must not be null: remove the item")
 			continue
 		}
 		w.value(at, item, t.Items)
@@ -82,7 +82,7 @@ func (w *walker) list(path string, v []any, t *published.Type) {
 			continue
 		}
 		if first, ok := seen[key]; ok {
-			w.report(at, "%s as %s[%d]: remove one of them", same, path, first)
+			w.report(at.String(), "%s as %s[%d]: remove one of them", same, path, first)
 			continue
 		}
 		seen[key] = i
@@ -92,41 +92,42 @@ func (w *walker) list(path string, v []any, t *published.Type) {
 // key identifies an item of a list, "" where the list has no keys; same is how a
 // message begins about another item of the same key: "has the same name".
 func (w *walker) key(item any, t *published.Type) (key, same string) {
-	if t.Set {
-		data, err := json.Marshal(item)
-		if err != nil {
+	same = "is the same"
+	if !t.Set {
+		fields, ok := item.(map[string]any)
+		if len(t.Keys) == 0 || !ok {
 			return "", ""
 		}
-		return string(data), "is the same"
-	}
-	fields, ok := item.(map[string]any)
-	if len(t.Keys) == 0 || !ok {
-		return "", ""
-	}
-	of := w.doc.Resolve(t.Items)
-	values := make([]any, len(t.Keys))
-	for i, k := range t.Keys {
-		values[i] = fields[k]
-		if f := of.Fields[k]; values[i] == nil && f != nil && f.Default != "" {
-			values[i] = f.Default
+		of := w.doc.Resolve(t.Items)
+		values := make([]any, len(t.Keys))
+		for i, k := range t.Keys {
+			values[i] = fields[k]
+			if f := of.Fields[k]; values[i] == nil && f != nil && f.Default != "" {
+				values[i] = f.Default
+			}
 		}
+		item, same = values, "has the same "+strings.Join(t.Keys, " and ")
 	}
-	data, err := json.Marshal(values)
+	data, err := json.Marshal(item)
 	if err != nil {
 		return "", ""
 	}
-	return string(data), "has the same " + strings.Join(t.Keys, " and ")
+	return string(data), same
 }
 
-func (w *walker) text(path, v string, t *published.Type) {
+func (w *walker) text(path bundle.Path, v string, t *published.Type) {
 	switch t.Format {
 	case "byte":
+		hint := ""
+		if isSecret(w.obj) {
+			hint = "; write plain text under stringData"
+		}
 		if _, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(v)); err != nil {
-			w.report(path, "must be base64%s", stringDataHint(w.obj))
+			w.report(path.String(), "must be base64%s", hint)
 		}
 	case "date-time":
 		if _, err := time.Parse(time.RFC3339, v); err != nil {
-			w.report(path, "must be a time as in RFC 3339, like 2006-01-02T15:04:05Z")
+			w.report(path.String(), "must be a time as in RFC 3339, like 2006-01-02T15:04:05Z")
 		}
 	}
 	// The server takes "" for not written.
@@ -134,17 +135,10 @@ func (w *walker) text(path, v string, t *published.Type) {
 		return
 	}
 	if best := bundle.Nearest(v, t.Enum); best != "" {
-		w.report(path, "unsupported value %q; did you mean %q?", v, best)
+		w.report(path.String(), "unsupported value %q; did you mean %q?", v, best)
 		return
 	}
-	w.report(path, "unsupported value %q; there are %s", v, strings.Join(t.Enum, ", "))
-}
-
-func stringDataHint(o *bundle.Object) string {
-	if isSecret(o) {
-		return "; write plain text under stringData"
-	}
-	return ""
+	w.report(path.String(), "unsupported value %q; there are %s", v, strings.Join(t.Enum, ", "))
 }
 
 func isSecret(o *bundle.Object) bool {
@@ -156,12 +150,9 @@ func typeFits(v any, t *published.Type) bool {
 		return true
 	}
 	is := jsonType(v)
-	for want := range strings.SplitSeq(t.Type, ",") {
-		if is == want || want == "number" && is == "integer" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(t.Type, ","), func(want string) bool {
+		return is == want || want == "number" && is == "integer"
+	})
 }
 
 // quoteHint is for the commonest slip of YAML.
@@ -204,14 +195,4 @@ func fitsInt32(v any) bool {
 		return v >= math.MinInt32 && v <= math.MaxInt32
 	}
 	return true
-}
-
-func child(path, name string) string {
-	switch {
-	case strings.ContainsAny(name, ".[]/"):
-		return path + "[" + name + "]"
-	case path == "":
-		return name
-	}
-	return path + "." + name
 }

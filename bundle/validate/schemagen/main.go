@@ -208,17 +208,6 @@ func reduced(s *property) *published.Type {
 // isZero tells Go's zero values, which the generator of OpenAPI calls defaults,
 // from real ones.
 func isZero(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case float64:
-		return v == 0
-	case bool:
-		return !v
-	case map[string]any:
-		return len(v) == 0
-	}
-	return false
+	m, isMap := v.(map[string]any)
+	return v == nil || v == "" || v == 0.0 || v == false || isMap && len(m) == 0
 }
