@@ -19,6 +19,8 @@ func ExitCode(err error) int {
 		return report.ExitOK
 	case errors.As(err, &s):
 		return s.Code
+	case errors.Is(err, store.ErrNoRevision):
+		return report.ExitBadBundle
 	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict):
 		return report.ExitLocked
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):

@@ -24,20 +24,18 @@ func newCheck(s Streams) *cobra.Command {
 			in.partial = true
 			b, err := in.read(cmd.Context(), s)
 			if b == nil {
-				return &coded{report.ExitBadBundle, err}
+				return err
 			}
 			c, checkErr := run.Check(b, namespace, kubernetes)
 			if checkErr != nil {
-				return &coded{report.ExitBadBundle, checkErr}
+				return checkErr
 			}
 			problems := together(bundle.ProblemsOf(err), slices.Concat(c.Problems, c.Faults))
-			if err := output.Check(s.Out, format, b, c.Graph, problems); err != nil {
-				return shown("print the check", err)
-			}
+			code := report.ExitOK
 			if len(problems) > 0 {
-				return &exit{report.ExitBadBundle}
+				code = report.ExitBadBundle
 			}
-			return nil
+			return printed("print the check", output.Check(s.Out, format, b, c.Graph, problems), code)
 		},
 	}
 	in.flags(cmd)

@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,14 +25,14 @@ func Run(ctx context.Context, s Streams, args []string) int {
 	if err == nil {
 		return report.ExitOK
 	}
-	code, reported := exitCodeOf(err)
-	if signalled, _ := report.SignalExit(ctx); signalled != 0 && !reported {
+	end := endOf(err)
+	code := end.code
+	if signalled, _ := report.SignalExit(ctx); signalled != 0 && !end.reported {
 		code = signalled
 	}
-	var late *unprinted
 	switch {
-	case reported:
-	case errors.As(err, &late):
+	case end.reported:
+	case end.late:
 		s.warn(err.Error())
 	default:
 		refuse(s, cmd, args, code, err)

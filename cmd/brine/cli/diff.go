@@ -63,72 +63,50 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	from, err := d.side(ctx, inv, args, 0)
+	from, revision, err := d.side(ctx, inv, args, 0)
 	if err != nil {
 		return err
 	}
 	to := run.Side{Name: "bundle " + strings.Join(d.in.files, ", ")}
 	if len(d.in.files) == 0 {
-		revision, err := d.side(ctx, inv, args, 1)
-		if err != nil {
+		if to, _, err = d.side(ctx, inv, args, 1); err != nil {
 			return err
 		}
-		to = revision.Side
 	} else {
-		namespace := cmp.Or(from.content.Namespace, d.conn.namespace())
+		namespace := cmp.Or(revision.Namespace, d.conn.namespace())
 		if cmd.Flags().Changed("namespace") {
 			namespace = d.conn.namespace()
 		}
 		if to.Bundle, err = d.in.read(ctx, s); err != nil {
-			return &coded{report.ExitBadBundle, err}
+			return err
 		}
-		if err := run.Comparable(ctx, inv, to.Bundle, from.content, namespace); err != nil {
-			return &coded{run.ExitCode(err), err}
+		if err := run.Comparable(ctx, inv, to.Bundle, revision, namespace); err != nil {
+			return failed(err)
 		}
 	}
 	where := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
-	result := run.Compare(ctx, from.Side, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
-	if err := shown("print the changes", d.print(s, result)); err != nil {
-		return err
-	}
-	if result.ExitCode != report.ExitOK {
-		return &exit{result.ExitCode}
-	}
-	return nil
-}
-
-// revisionSide is a revision that is compared.
-type revisionSide struct {
-	run.Side
-	content *inventory.Content
+	result := run.Compare(ctx, from, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
+	err = printResult(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	return printed("print the changes", err, result.ExitCode)
 }
 
 // side is the revision that the nth argument names, or the last one.
-func (d *diffOptions) side(ctx context.Context, inv *store.Inventory, args []string, n int) (revisionSide, error) {
+func (d *diffOptions) side(ctx context.Context, inv *store.Inventory, args []string, n int) (run.Side, *inventory.Content, error) {
 	number := inv.Last().Number
 	if n < len(args) {
 		var err error
 		if number, err = revisionNumber("diff", args[n]); err != nil {
-			return revisionSide{}, err
+			return run.Side{}, nil, err
 		}
 	}
 	if number == 0 {
-		return revisionSide{}, &coded{report.ExitBadBundle, fmt.Errorf("inventory %s/%s has no revision", inv.Namespace, inv.Name)}
+		return run.Side{}, nil, fmt.Errorf("inventory %s/%s has no revision", inv.Namespace, inv.Name)
 	}
-	content, err := loadRevision(ctx, inv, number)
+	content, err := inv.LoadRevision(ctx, number)
 	if err != nil {
-		return revisionSide{}, err
+		return run.Side{}, nil, failed(err)
 	}
-	return revisionSide{run.Side{Name: fmt.Sprintf("revision %d", number), Bundle: content.Bundle}, content}, nil
-}
-
-func (d *diffOptions) print(s Streams, result *report.Result) error {
-	printer, err := newPrinter(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose})
-	if err != nil {
-		return err
-	}
-	printer.Event(report.Event{Payload: report.Finished{Result: result}})
-	return printer.Close()
+	return run.Side{Name: fmt.Sprintf("revision %d", number), Bundle: content.Bundle}, content, nil
 }
 
 // revisionNumber is an argument that names a revision.
@@ -138,16 +116,4 @@ func revisionNumber(command, arg string) (int, error) {
 		return 0, fmt.Errorf("%s %s: the revision is not a number: brine history lists the revisions", command, arg)
 	}
 	return number, nil
-}
-
-// loadRevision reads a revision, with the exit code of the error.
-func loadRevision(ctx context.Context, inv *store.Inventory, number int) (*inventory.Content, error) {
-	content, err := inv.LoadRevision(ctx, number)
-	switch {
-	case errors.Is(err, store.ErrNoRevision):
-		return nil, &coded{report.ExitBadBundle, err}
-	case err != nil:
-		return nil, &coded{run.ExitCode(err), err}
-	}
-	return content, nil
 }

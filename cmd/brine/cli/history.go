@@ -27,9 +27,9 @@ func newHistory(s Streams) *cobra.Command {
 		}
 		history, err := inv.History(ctx)
 		if err != nil {
-			return &coded{run.ExitCode(err), err}
+			return failed(err)
 		}
-		return shown("print the history", printHistory(s, h.format, inv, history))
+		return printed("print the history", printHistory(s, h.format, inv, history), report.ExitOK)
 	})
 }
 
@@ -52,18 +52,18 @@ func newHistoryShow(s Streams) *cobra.Command {
 		}
 		history, err := inv.History(cmd.Context())
 		if err != nil {
-			return &coded{run.ExitCode(err), err}
+			return failed(err)
 		}
-		content, err := loadRevision(cmd.Context(), inv, number)
+		content, err := inv.LoadRevision(cmd.Context(), number)
 		if err != nil {
-			return err
+			return failed(err)
 		}
 		info := inventory.Revision{Number: number}
 		if at := slices.IndexFunc(history, func(r inventory.Revision) bool { return r.Number == number }); at >= 0 {
 			info = history[at]
 		}
 		shows := run.Show(cmd.Context(), content, info, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
-		return shown("print the revision", output.Revision(s.Out, o.format, shows))
+		return printed("print the revision", output.Revision(s.Out, o.format, shows), report.ExitOK)
 	}
 	return cmd
 }

@@ -13,7 +13,6 @@ import (
 
 	"brine/bundle/cluster"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/inventory/store"
 )
 
@@ -82,7 +81,7 @@ func (p *place) where(file string) (report.Inventory, error) {
 func (p *place) reach(s Streams, o cluster.Options) (report.Inventory, *cluster.Client, error) {
 	where, err := p.where("")
 	if err != nil {
-		return where, nil, &coded{report.ExitBadBundle, err}
+		return where, nil, err
 	}
 	client, err := p.conn.client(o)
 	if err != nil {
@@ -105,10 +104,10 @@ func (p *place) load(ctx context.Context, s Streams, o cluster.Options) (*store.
 	}
 	inv, err := store.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
 	if err != nil {
-		return nil, &coded{run.ExitCode(err), err}
+		return nil, failed(err)
 	}
 	if !inv.Exists() {
-		return nil, &coded{report.ExitBadBundle, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}
+		return nil, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)
 	}
 	return inv, nil
 }

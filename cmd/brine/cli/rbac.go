@@ -11,7 +11,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/read"
-	"brine/bundle/report"
 	"brine/bundle/rights"
 	"brine/bundle/sls"
 	"brine/bundle/validate"
@@ -74,21 +73,21 @@ keeps a Namespace or CRD whose contents it cannot read.`,
 func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	subject, err := r.subject()
 	if err != nil {
-		return &coded{report.ExitBadBundle, err}
+		return err
 	}
 	b, err := r.input.read(cmd.Context(), s)
 	if err != nil {
-		return &coded{report.ExitBadBundle, err}
+		return err
 	}
 	if err := read.Resolve(b, read.Resolver{Namespace: r.namespace}); err != nil {
-		return &coded{report.ExitBadBundle, err}
+		return err
 	}
 	var read []bundle.ID
 	if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) {
 		read = append(read, id)
 		return nil, nil //nolint:nilnil // nothing is there to be read
 	}); err != nil {
-		return &coded{report.ExitBadBundle, err}
+		return err
 	}
 	for _, gk := range rights.Unknown(b, validate.Knows) {
 		s.warn(gk.String() + ": the name of its resource is guessed, because neither the bundle nor Kubernetes defines the kind")
@@ -97,7 +96,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
 		namespace = at
 	} else if r.inventory != "" {
-		return &coded{report.ExitBadBundle, errors.New("--inventory must be NAMESPACE/NAME")}
+		return errors.New("--inventory must be NAMESPACE/NAME")
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
 	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
@@ -105,7 +104,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 		return err
 	}
 	if output.Clean(string(text)) != string(text) {
-		return &coded{report.ExitBadBundle, errors.New("names in the bundle contain control characters, or characters that change the direction of text: no role was written")}
+		return errors.New("names in the bundle contain control characters, or characters that change the direction of text: no role was written")
 	}
 	_, err = s.Out.Write(text)
 	return err

@@ -62,15 +62,9 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 			Report: s.warn,
 		})
 		if err != nil {
-			return &coded{run.ExitCode(err), err}
+			return failed(err)
 		}
-		if err := shown("print the repair", printRepair(s, r.format, repaired)); err != nil {
-			return err
-		}
-		if repaired.ExitCode != report.ExitOK {
-			return &exit{repaired.ExitCode}
-		}
-		return nil
+		return printed("print the repair", printRepair(s, r.format, repaired), repaired.ExitCode)
 	}
 	return cmd
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
-	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -51,9 +50,9 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	if err != nil {
 		return nil, err
 	}
-	content, err := loadRevision(ctx, inv, number)
+	content, err := inv.LoadRevision(ctx, number)
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	o.Revision, o.RevisionOptions = number, content.Options
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
@@ -66,10 +65,10 @@ func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int
 	}
 	history, err := inv.History(ctx)
 	if err != nil {
-		return 0, &coded{run.ExitCode(err), err}
+		return 0, failed(err)
 	}
 	if earlier, ok := inventory.Earlier(history, inv.Last()); ok {
 		return earlier.Number, nil
 	}
-	return 0, &coded{report.ExitBadBundle, fmt.Errorf("inventory %s/%s has no earlier revision that was applied without an error: choose one that brine history lists", inv.Namespace, inv.Name)}
+	return 0, fmt.Errorf("inventory %s/%s has no earlier revision that was applied without an error: choose one that brine history lists", inv.Namespace, inv.Name)
 }

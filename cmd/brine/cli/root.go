@@ -17,6 +17,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
@@ -29,51 +30,38 @@ type Streams struct {
 // warn reports something beside the result.
 func (s Streams) warn(message string) { fmt.Fprintf(s.Err, "brine: %s\n", output.Clean(message)) }
 
-// exit ends the process with a code after everything was reported.
-type exit struct{ code int }
-
-func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
-
 // coded is an error that stands for an exit code.
 type coded struct {
-	code int
-	err  error
+	code     int
+	err      error
+	reported bool // the command printed it
+	late     bool // the command did its work, and could not show it
 }
 
 func (c *coded) Error() string { return c.err.Error() }
 func (c *coded) Unwrap() error { return c.err }
 
-// unprinted is the error of a command that did its work and could not show it.
-type unprinted struct {
-	what string
-	err  error
-}
-
-func (u *unprinted) Error() string { return u.what + ": " + u.err.Error() }
-func (u *unprinted) Unwrap() error { return u.err }
-
-// shown is nil, or what could not be printed.
-func shown(what string, err error) error {
-	if err == nil {
-		return nil
+// endOf is how an error ends the process; cobra's own errors are of usage.
+func endOf(err error) *coded {
+	if c, ok := errors.AsType[*coded](err); ok {
+		return c
 	}
-	return &unprinted{what, err}
+	return &coded{code: report.ExitBadBundle, err: err}
 }
 
-// exitCodeOf is an error's exit code. reported: its message was printed.
-func exitCodeOf(err error) (code int, reported bool) {
-	var e *exit
-	var c *coded
-	var u *unprinted
+// failed is an error with the exit code that it has in a run.
+func failed(err error) error { return &coded{code: run.ExitCode(err), err: err} }
+
+// printed is how a command ends that did its work: with an exit code, or with what
+// could not be printed.
+func printed(what string, err error, code int) error {
 	switch {
-	case errors.As(err, &u):
-		return report.ExitFailed, false
-	case errors.As(err, &e):
-		return e.code, true
-	case errors.As(err, &c):
-		return c.code, false
+	case err != nil:
+		return &coded{code: report.ExitFailed, err: fmt.Errorf("%s: %w", what, err), late: true}
+	case code != report.ExitOK:
+		return &coded{code: code, err: fmt.Errorf("exit code %d", code), reported: true}
 	}
-	return report.ExitBadBundle, false // cobra's own errors are of usage
+	return nil
 }
 
 func newRoot(s Streams, p *profile) *cobra.Command {
@@ -178,7 +166,7 @@ func (c *connection) config() (*rest.Config, error) {
 		err = errors.New("no kubeconfig names a cluster: give --kubeconfig, or set KUBECONFIG")
 	}
 	if err != nil {
-		return nil, &coded{report.ExitUnreachable, fmt.Errorf("find the cluster: %w", err)}
+		return nil, &coded{code: report.ExitUnreachable, err: fmt.Errorf("find the cluster: %w", err)}
 	}
 	return config, nil
 }
@@ -194,7 +182,7 @@ func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
 	}
 	client, err := cluster.New(config, o)
 	if err != nil {
-		return nil, &coded{report.ExitUnreachable, err}
+		return nil, &coded{code: report.ExitUnreachable, err: err}
 	}
 	return client, nil
 }

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -85,33 +85,23 @@ func (r *runOptions) settle() run.Options {
 // run carries out a task. Whatever happens, a document that was asked for is
 // printed.
 func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
-	printer, err := r.printer(s)
+	printer, err := newPrinter(s, output.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
 	if err != nil {
-		return &coded{report.ExitBadBundle, err}
+		return err
 	}
 	ctx, stopped := run.WithTimeout(cmd.Context(), r.options.Timeout)
 	defer stopped()
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
-		return shown("print the result", err)
+		return printed("print the result", err, result.ExitCode)
 	}
-	if err := r.writeReport(result); err != nil {
-		return shown("write the report "+r.reportFile, err)
-	}
-	if result.ExitCode != report.ExitOK {
-		return &exit{result.ExitCode}
-	}
-	return nil
+	return printed("write the report "+r.reportFile, r.writeReport(result), result.ExitCode)
 }
 
 func (r *runOptions) result(ctx context.Context, t task, printer output.Printer) *report.Result {
 	b, client, err := r.prepare(ctx, &t)
 	if err != nil {
-		code := report.ExitBadBundle
-		if c, ok := errors.AsType[*coded](err); ok {
-			code = c.code
-		}
-		return run.Refuse(ctx, t.options, code, err, printer.Event)
+		return run.Refuse(ctx, t.options, endOf(err).code, err, printer.Event)
 	}
 	if t.options.DryRun == report.Client {
 		return run.Offline(ctx, b, t.options, r.kubernetes, printer.Event)
@@ -139,10 +129,6 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	return b, client, unreachable
 }
 
-func (r *runOptions) printer(s Streams) (output.Printer, error) {
-	return newPrinter(s, output.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
-}
-
 func newPrinter(s Streams, o output.Options) (output.Printer, error) {
 	o.Out, o.Err = s.Out, s.Err
 	out, isFile := s.Out.(*os.File)
@@ -152,22 +138,24 @@ func newPrinter(s Streams, o output.Options) (output.Printer, error) {
 	return output.New(o)
 }
 
+// printResult prints the result of a run that is over.
+func printResult(s Streams, o output.Options, result *report.Result) error {
+	printer, err := newPrinter(s, o)
+	if err != nil {
+		return err
+	}
+	printer.Event(report.Event{Payload: report.Finished{Result: result}})
+	return printer.Close()
+}
+
 // writeReport writes --report, in the format that its name says.
 func (r *runOptions) writeReport(result *report.Result) error {
 	if r.reportFile == "" {
 		return nil
 	}
-	format, err := reportFormat(r.reportFile)
-	if err != nil {
-		return err
-	}
+	format := strings.TrimPrefix(filepath.Ext(r.reportFile), ".")
 	return writeFile(r.reportFile, func(w io.Writer) error {
-		printer, err := output.New(output.Options{Format: format, Out: w, Err: io.Discard})
-		if err != nil {
-			return err
-		}
-		printer.Event(report.Event{Payload: report.Finished{Result: result}})
-		return printer.Close()
+		return printResult(Streams{Out: w, Err: io.Discard}, output.Options{Format: format}, result)
 	})
 }
 

@@ -23,15 +23,9 @@ func newStatus(s Streams) *cobra.Command {
 		}
 		result, err := run.Status(ctx, client, where, version())
 		if err != nil {
-			return &coded{run.ExitCode(err), err}
+			return failed(err)
 		}
-		if err := shown("print the status", printStatus(s, o.format, result)); err != nil {
-			return err
-		}
-		if result.ExitCode != report.ExitOK {
-			return &exit{result.ExitCode}
-		}
-		return nil
+		return printed("print the status", printStatus(s, o.format, result), result.ExitCode)
 	})
 }
 

@@ -137,17 +137,8 @@ func wrongNamespace(name string) string {
 }
 
 func wrongReport(path string) string {
-	if _, err := reportFormat(path); err != nil {
-		return err.Error()
+	if ending := filepath.Ext(path); ending != ".json" && ending != ".html" {
+		return "the file name must end in .json or .html"
 	}
 	return unwritable(path)
-}
-
-// reportFormat is the format that a report's name asks for.
-func reportFormat(path string) (string, error) {
-	format := strings.TrimPrefix(filepath.Ext(path), ".")
-	if format != "json" && format != "html" {
-		return "", errors.New("the file name must end in .json or .html")
-	}
-	return format, nil
 }
