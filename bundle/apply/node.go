@@ -90,7 +90,7 @@ func (e *scheduler) count() (open, hanging int) {
 	return open, hanging
 }
 
-// idle: with --wait=applied an object is waited for only where another needs
+// idle: with WaitApplied an object is waited for only where another needs
 // it ready.
 func (e *scheduler) idle(n *node) bool {
 	if !e.WaitApplied || n.Deletes() {

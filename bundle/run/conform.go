@@ -41,7 +41,7 @@ func (r *run) definitions() *validate.CRDs {
 
 // conform finds, before the first write, what this run would send although the
 // CRD in the same bundle forbids it, as check and preview do. It returns whether
-// objects were taken out of the bundle for it (--validation=skip-invalid): there
+// objects were taken out of the bundle for it (SkipInvalid): there
 // has to be another plan then.
 func (r *run) conform(ctx context.Context, p *plan.Plan) (skipped bool, err error) {
 	sent := r.customResources(p)

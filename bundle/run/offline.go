@@ -63,7 +63,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	return c, nil
 }
 
-// Offline is Run for --dry-run=client: what apply would do on a cluster that has
+// Offline is Run without a server: what apply would do on a cluster that has
 // nothing yet, as far as it can be known without asking one.
 func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
 	r := &run{Options: o, bundle: b, record: report.New(o.Header, emit)}
@@ -123,7 +123,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 }
 
 // checkOffline is Check, again without the invalid objects until there are none
-// where --validation=skip-invalid says so: who depends on them is next.
+// where SkipInvalid says so: who depends on them is next.
 func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 	for {
 		c, err := Check(r.bundle, r.Namespace, kubernetesVersion)

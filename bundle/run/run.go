@@ -34,11 +34,11 @@ import (
 type Options struct {
 	report.Header
 	Planning    plan.Options
-	WaitApplied bool          // --wait=applied: readiness counts only where an object needs another
-	PruneAnyway bool          // --prune-anyway: prune although something is not ready
+	WaitApplied bool          // readiness counts only where an object needs another
+	PruneAnyway bool          // prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
-	SkipInvalid bool          // --validation=skip-invalid
+	SkipInvalid bool          // apply the others where an object is invalid
 	Cascade     metav1.DeletionPropagation
 	Heartbeat   time.Duration
 	Version     string // brine's, for the inventory

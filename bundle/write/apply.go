@@ -128,7 +128,7 @@ func (w *Writer) create(ctx context.Context, t *target) Outcome {
 	return Outcome{Action: plan.Created, Stored: stored, Place: t.place}
 }
 
-// send applies the body. Where --field-validation lets unknown fields pass, a
+// send applies the body. Where the user lets unknown fields pass, a
 // server that still has the older schema of a CRD which this run changed would
 // drop the new ones. So it is asked strictly until it knows them, or until it is
 // certain that no server does.

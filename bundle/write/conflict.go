@@ -13,7 +13,7 @@ import (
 	"brine/bundle/remedy"
 )
 
-// settled is what --conflicts said about an apply.
+// settled is what the rules about conflicts say about an apply.
 type settled struct {
 	warnings []string
 	left     bool // fields were left to other managers
@@ -23,7 +23,7 @@ type settled struct {
 const conflictRounds = 3
 
 // settle applies a body to an object that is live. Where the server reports
-// conflicts, --conflicts decides about them: the body is sent again without the
+// conflicts, the rules decide about them: the body is sent again without the
 // fields that are left to their managers, and takes the others.
 func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte, apply func(body []byte, force bool) error) (settled, error) {
 	var s settled

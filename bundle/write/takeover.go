@@ -24,7 +24,7 @@ import (
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // takeOver makes brine the manager of the fields that the managers of
-// --take-over-from own on the live object, so that the apply that follows
+// TakeOverFrom own on the live object, so that the apply that follows
 // removes those of them that the bundle does not set. It returns the object as
 // it is then; nil if it was deleted.
 func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
