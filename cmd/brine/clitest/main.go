@@ -1,7 +1,6 @@
 package clitest
 
 import (
-	"errors"
 	"os"
 	"testing"
 
@@ -15,20 +14,25 @@ import (
 // package with end-to-end tests calls.
 func Main(m *testing.M) {
 	klog.SetLogger(logr.Discard())
-	cache, err := os.MkdirTemp("", "brine-test-cache-*") // and not in the home of whoever tests
-	if err == nil {
-		err = os.Setenv("BRINE_CACHE_DIR", cache)
-	}
-	if err != nil {
-		panic(err)
-	}
-	clustertest.Main(m, func() error {
-		err := os.RemoveAll(cache)
-		if builtIn != "" {
-			err = errors.Join(err, os.RemoveAll(builtIn))
+	var cleanups []func() error
+	const cacheEnv = "BRINE_CACHE_DIR" // not in the home of whoever tests
+	if os.Getenv(cacheEnv) == "" {     // a test's own process has its parent's
+		cache, err := os.MkdirTemp("", "brine-test-cache-*")
+		if err == nil {
+			err = os.Setenv(cacheEnv, cache)
 		}
-		return err
+		if err != nil {
+			panic(err)
+		}
+		cleanups = append(cleanups, func() error { return os.RemoveAll(cache) })
+	}
+	cleanups = append(cleanups, func() error {
+		if builtIn == "" {
+			return nil
+		}
+		return os.RemoveAll(builtIn)
 	})
+	clustertest.Main(m, cleanups...)
 }
 
 // StressEnv set to 1 runs the stress tests, which take minutes.
