@@ -1,0 +1,134 @@
+package report
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// Need is an edge as shown to users: the object that is needed, whether it
+// has to be applied or ready, and why.
+type Need struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Want      string `json:"want"`
+	Reason    string `json:"reason"`
+}
+
+// ID names the object that is needed.
+func (n Need) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: n.Group, Kind: n.Kind}, Namespace: n.Namespace, Name: n.Name}
+}
+
+// ObjectResult is one object in a Result.
+type ObjectResult struct {
+	Group     string        `json:"group"`
+	Version   string        `json:"version"`
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Source    bundle.Source `json:"source"`
+	Action    plan.Action   `json:"action"`
+	// Ready is "ready", "not-ready", "failed", or "" where readiness was not
+	// looked at (dry runs, --wait=applied, skipped objects).
+	Ready string `json:"ready"`
+	// Reason says why: why it is not ready, was skipped, is pruned.
+	Reason string `json:"reason"`
+	Needs  []Need `json:"needs"`
+	// Diff is what changes, a unified diff of YAML; Secrets' values are masked.
+	Diff string `json:"diff"`
+	// Changes is the same field by field, for machines.
+	Changes []diff.Change `json:"changes,omitempty"`
+	Error   string        `json:"error,omitempty"`
+	// Verified says who vouches for a dry run's answer: "server",
+	// "server (surrogate namespace)", "bundle CRD", "not verified: why".
+	Verified string `json:"verified,omitempty"`
+	// Why is the chain down to the cause of an object that is not ready.
+	Why []string `json:"why,omitempty"`
+	// Seconds since the run began: when the request was sent, when the server
+	// had answered, when the object was ready. Zero where it did not happen.
+	StartedAt float64 `json:"startedAt,omitempty"`
+	ActedAt   float64 `json:"actedAt,omitempty"`
+	ReadyAt   float64 `json:"readyAt,omitempty"`
+}
+
+// ID names the object.
+func (o *ObjectResult) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+}
+
+// About is a message about the object: with its name, and where it is in the
+// bundle.
+func (o *ObjectResult) About(message string) string {
+	text := bundle.Name(o.ID()) + ": " + message
+	if at := o.Source.String(); at != "" {
+		text = at + ": " + text
+	}
+	return text
+}
+
+// Inventory names the inventory of a run.
+type Inventory struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	ID        string `json:"id"`
+}
+
+// Summary counts the objects of a run.
+type Summary struct {
+	Created    int            `json:"created"`
+	Configured int            `json:"configured"`
+	Unchanged  int            `json:"unchanged"`
+	Recreated  int            `json:"recreated"`
+	Pruned     int            `json:"pruned"`
+	Detached   int            `json:"detached"`
+	Skipped    int            `json:"skipped"`
+	Failed     int            `json:"failed"`
+	Ready      int            `json:"ready"`
+	NotReady   int            `json:"notReady"`
+	Requests   map[string]int `json:"requests"` // API requests sent, by verb
+	Seconds    float64        `json:"seconds"`
+}
+
+// DryRun says who answers instead of the cluster being changed.
+type DryRun string
+
+// The values of --dry-run.
+const (
+	None   DryRun = "none"   // the cluster is changed
+	Client DryRun = "client" // no server is asked
+	Server DryRun = "server" // the server answers, and stores nothing
+)
+
+// Compared names two bundles that are compared: "revision 3", "bundle shop.yaml".
+type Compared struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Result is what a run came to: the document of -o json, in apiVersion
+// brine.dev/v1. Fields are added to it, never renamed.
+type Result struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Command    string          `json:"command,omitempty"` // apply, preview, destroy, …
+	Inventory  Inventory       `json:"inventory"`
+	DryRun     DryRun          `json:"dryRun"`
+	Summary    Summary         `json:"summary"`
+	Objects    []*ObjectResult `json:"objects"`
+	Errors     []string        `json:"errors"`
+	Warnings   []string        `json:"warnings"`
+	// MissingRights are what the user may not do and the run needs, such as
+	// "patch deployments.apps in namespace shop". Only of dry runs.
+	MissingRights []string `json:"missingRights,omitempty"`
+	// ExitCode is the process's, Interrupted the signal's name that ended it.
+	ExitCode    int    `json:"exitCode"`
+	Interrupted string `json:"interrupted,omitempty"`
+	Revision    int    `json:"revision,omitempty"`
+	// Compared are the two bundles of brine diff.
+	Compared *Compared `json:"compared,omitempty"`
+}
