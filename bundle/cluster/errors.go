@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -69,8 +68,7 @@ func Transient(err error) bool {
 	case NamespaceTerminating(err):
 		return true
 	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status.Status().Code >= http.StatusInternalServerError
 	}
 	return Unreachable(err)
@@ -78,8 +76,8 @@ func Transient(err error) bool {
 
 // Refused says whether an answer proves that nothing was written.
 func Refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
 		return false
 	}
 	code := status.Status().Code
@@ -89,12 +87,11 @@ func Refused(err error) bool {
 // Unreachable says whether the server could not be spoken to at all.
 func Unreachable(err error) bool {
 	var netErr net.Error
-	var urlErr *url.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), Misdirected(err):
 		return false
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsHTTP2ConnectionLost(err),
-		utilnet.IsProbableEOF(err), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netErr), errors.As(err, &urlErr):
+		utilnet.IsProbableEOF(err), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netErr): // a url.Error, too
 		return true
 	}
 	// client-go's rest/request.go, where the connection was lost while an answer was
@@ -151,8 +148,8 @@ func ConflictError(conflicts []Conflict, message string) error {
 }
 
 func causes(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.Status().Details == nil {
 		return nil
 	}
 	return status.Status().Details.Causes

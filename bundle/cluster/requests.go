@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,11 +112,7 @@ func (g *gate) pass(ctx context.Context) error {
 
 // Writes says whether a verb, as the audit log has it, changes objects.
 func Writes(verb string) bool {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, verb)
 }
 
 type warnings struct{}

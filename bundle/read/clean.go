@@ -228,7 +228,8 @@ func (k *checker) required(content map[string]any, key string) string {
 	case string:
 		if v == "" {
 			k.at(key, "is empty")
-		} else if k.jinja(key, v) {
+		} else if hasJinja(v) {
+			k.at(key, "%s", leftOver)
 			return ""
 		}
 		return v
@@ -248,7 +249,10 @@ func (k *checker) name(key string, v any) string {
 		return ""
 	}
 	switch bad := pathvalidation.IsValidPathSegmentName(s); {
-	case k.jinja(key, s), k.none(key, s):
+	case hasJinja(s):
+		k.at(key, "%s", leftOver)
+	case s == "None":
+		k.at(key, "%s", saysNone)
 	case len(bad) > 0:
 		k.at(key, "%q cannot be a name: it %s", clip(s), bad[0])
 	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):

@@ -213,15 +213,11 @@ func checkEncoding(name string, data []byte) error {
 		return nil
 	}
 	line := 1
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		if r == utf8.RuneError && n == 1 {
+	for text := range bytes.Lines(data) {
+		if !utf8.Valid(text) {
 			break
 		}
-		if r == '\n' {
-			line++
-		}
-		data = data[n:]
+		line++
 	}
 	return bundle.Problem{Source: bundle.Source{File: name, Line: line}, Message: "not valid UTF-8; save the file as UTF-8"}
 }

@@ -45,9 +45,9 @@ func (k *checker) inside(v any) {
 func (k *checker) field(m map[string]any, key string, v any) bool {
 	switch {
 	case k.ownMetadata():
-		return key == "name" || key == "namespace" || k.texts(v, k.textMap(key))
+		return key == "name" || key == "namespace" || k.textMap(key) && k.texts(v)
 	case k.textMap(key):
-		return k.texts(v, true)
+		return k.texts(v)
 	case key == "creationTimestamp" && v == nil && k.parent(1) == "metadata":
 		delete(m, key) // what Go's encoders leave in every pod template
 		return true
@@ -61,7 +61,7 @@ func (k *checker) field(m map[string]any, key string, v any) bool {
 	case key == "value" && slices.Contains([]string{"env", "tolerations", "taints", "httpHeaders"}, k.parent(1)),
 		key == "values" && slices.Contains([]string{"matchExpressions", "matchFields"}, k.parent(1)),
 		key == "command", key == "args":
-		return k.texts(v, true)
+		return k.texts(v)
 	}
 	return false
 }
@@ -102,11 +102,9 @@ func (k *checker) textMap(key string) bool {
 	return false
 }
 
-// texts wants v to be text, or its values to be, and reports whether it looked.
-func (k *checker) texts(v any, look bool) bool {
-	if !look {
-		return false
-	}
+// texts wants v to be text, or its values to be. It is true: nothing else is to be
+// checked there.
+func (k *checker) texts(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
@@ -161,14 +159,6 @@ const (
 	saysNone = "None is what Python makes of a value that is not set: set it in the pillar, or give the template a default"
 )
 
-func (k *checker) jinja(key, s string) bool {
-	if !hasJinja(s) {
-		return false
-	}
-	k.at(key, "%s", leftOver)
-	return true
-}
-
 // isNone: a name is None as a whole, an image also where its registry, a part of
 // its path, its tag or its digest is: reg/None:None.
 func isNone(key string, v any) bool {
@@ -178,14 +168,6 @@ func isNone(key string, v any) bool {
 	}
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == ':' || r == '@' })
 	return slices.Contains(parts, "None")
-}
-
-func (k *checker) none(key, s string) bool {
-	if s != "None" {
-		return false
-	}
-	k.at(key, "%s", saysNone)
-	return true
 }
 
 func hasJinja(s string) bool {

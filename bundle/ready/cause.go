@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"brine/bundle"
 )
 
 // cause is what keeps a pod.
@@ -87,11 +89,8 @@ func (c *chain) pods(ctx context.Context, all []object, isItself bool) {
 		for _, line := range found.lines {
 			c.add("%s: %s", name, line)
 		}
-		switch more := same[found.kind] - 1; {
-		case more == 1:
-			c.add("and 1 more pod with the same cause as %s", found.pod.text("metadata", "name"))
-		case more > 1:
-			c.add("and %d more pods with the same cause as %s", more, found.pod.text("metadata", "name"))
+		if more := same[found.kind] - 1; more > 0 {
+			c.add("and %s with the same cause as %s", bundle.Count(more, "more pod"), found.pod.text("metadata", "name"))
 		}
 		c.beyond(ctx, found)
 	}

@@ -39,8 +39,6 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: report.None}, func(report.Event) {}).Result
 	for _, id := range ids {
 		secrets.Public(id.Name, id.Namespace)
-	}
-	for _, id := range ids {
 		o := &report.ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []report.Need{}}
 		result.Objects = append(result.Objects, o)
 		live := view.Live[id]

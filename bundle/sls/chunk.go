@@ -61,11 +61,7 @@ func (d *Rendering) warn(at place, format string, args ...any) {
 // the rendered text around the place behind a line of dashes: that may hold
 // anything, Secrets too, and is left out.
 func (d *Rendering) saltErrors(root *yaml.Node) {
-	entries := items(root)
-	if isString(root) {
-		entries = []*yaml.Node{root}
-	}
-	for _, e := range entries {
+	for _, e := range listed(root) {
 		message, _, cut := strings.Cut(strings.TrimSpace(e.Value), "\n---\n")
 		message = strings.Join(strings.Fields(message), " ")
 		if cut {

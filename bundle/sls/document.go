@@ -89,10 +89,7 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 		d.problem(c.place, "%s.%s needs its manifest inline", c.module, c.fun)
 		return nil
 	}
-	all := []*yaml.Node{a.value}
-	if isSequence(a.value) {
-		all = items(a.value)
-	}
+	all := listed(a.value)
 	for _, n := range all {
 		if isMapping(n) && len(n.Content) > 0 {
 			continue

@@ -96,6 +96,14 @@ func items(n *yaml.Node) []*yaml.Node {
 	return all
 }
 
+// listed are the items of a list, or the node itself.
+func listed(n *yaml.Node) []*yaml.Node {
+	if isSequence(n) {
+		return items(n)
+	}
+	return []*yaml.Node{n}
+}
+
 func field(n *yaml.Node, key string) *yaml.Node {
 	for _, p := range pairs(n) {
 		if p.key == key {

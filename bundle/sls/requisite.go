@@ -3,8 +3,6 @@ package sls
 import (
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // needing are the requisites that make a state wait for its targets; inverse
@@ -32,11 +30,7 @@ func (d *Rendering) readRequisites(c *chunk) {
 		if kind == "prereq_in" { // A prereq_in B: B runs before A, like A requires B
 			kind = "prerequired"
 		}
-		entries := []*yaml.Node{a.value}
-		if isSequence(a.value) {
-			entries = items(a.value)
-		}
-		for _, e := range entries {
+		for _, e := range listed(a.value) {
 			if isString(e) {
 				c.requisites = append(c.requisites, requisite{kind, "id", e.Value, line(e)})
 				continue

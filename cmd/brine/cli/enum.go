@@ -31,9 +31,10 @@ func outputFlag(cmd *cobra.Command, format *string, usage string, formats ...str
 
 // Set takes a value by its word.
 func (e *enum[T]) Set(word string) error {
-	at := slices.Index(e.words(), word)
+	words := e.words()
+	at, last := slices.Index(words, word), len(words)-1
 	if at < 0 {
-		return errors.New("invalid value: use " + alternatives(e.words()))
+		return errors.New("invalid value: use " + strings.Join(words[:last], ", ") + " or " + words[last])
 	}
 	*e.value = e.values[at]
 	return nil
@@ -51,10 +52,4 @@ func (e *enum[T]) words() []string {
 		words = append(words, fmt.Sprint(v))
 	}
 	return words
-}
-
-// alternatives is "a, b or c".
-func alternatives(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
