@@ -44,10 +44,13 @@ func (k *checker) inside(v any) {
 // field checks one field and reports whether that was all there is to it.
 func (k *checker) field(m map[string]any, key string, v any) bool {
 	switch {
-	case k.ownMetadata():
-		return key == "name" || key == "namespace" || k.textMap(key) && k.texts(v)
+	case k.ownMetadata() && (key == "name" || key == "namespace"):
+		return true
 	case k.textMap(key):
-		return k.texts(v)
+		k.texts(v)
+		return true
+	case k.ownMetadata():
+		return false
 	case key == "creationTimestamp" && v == nil && k.parent(1) == "metadata":
 		delete(m, key) // what Go's encoders leave in every pod template
 		return true
@@ -61,7 +64,8 @@ func (k *checker) field(m map[string]any, key string, v any) bool {
 	case key == "value" && slices.Contains([]string{"env", "tolerations", "taints", "httpHeaders"}, k.parent(1)),
 		key == "values" && slices.Contains([]string{"matchExpressions", "matchFields"}, k.parent(1)),
 		key == "command", key == "args":
-		return k.texts(v)
+		k.texts(v)
+		return true
 	}
 	return false
 }
@@ -102,9 +106,8 @@ func (k *checker) textMap(key string) bool {
 	return false
 }
 
-// texts wants v to be text, or its values to be. It is true: nothing else is to be
-// checked there.
-func (k *checker) texts(v any) bool {
+// texts wants v to be text, or its values to be.
+func (k *checker) texts(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
@@ -121,7 +124,6 @@ func (k *checker) texts(v any) bool {
 	default:
 		k.text(v)
 	}
-	return true
 }
 
 func (k *checker) text(v any) {
