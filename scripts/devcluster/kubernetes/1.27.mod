@@ -5,13 +5,12 @@ go 1.26.0
 
 require (
 	github.com/spf13/cobra v1.6.0
-	k8s.io/component-base v0.27.16
-	k8s.io/kubernetes v1.27.16
+	k8s.io/component-base v0.27.4
+	k8s.io/kubernetes v1.27.4
 )
 
 require (
-	cloud.google.com/go/compute v1.19.1 // indirect
-	cloud.google.com/go/compute/metadata v0.2.3 // indirect
+	cloud.google.com/go v0.97.0 // indirect
 	github.com/Azure/azure-sdk-for-go v55.0.0+incompatible // indirect
 	github.com/Azure/go-ansiterm v0.0.0-20210617225240-d185dfc1b5a1 // indirect
 	github.com/Azure/go-autorest v14.2.0+incompatible // indirect
@@ -32,7 +31,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cenkalti/backoff/v4 v4.1.3 // indirect
-	github.com/cespare/xxhash/v2 v2.2.0 // indirect
+	github.com/cespare/xxhash/v2 v2.1.2 // indirect
 	github.com/checkpoint-restore/go-criu/v5 v5.3.0 // indirect
 	github.com/cilium/ebpf v0.7.0 // indirect
 	github.com/container-storage-interface/spec v1.7.0 // indirect
@@ -41,7 +40,7 @@ require (
 	github.com/coreos/go-oidc v2.1.0+incompatible // indirect
 	github.com/coreos/go-semver v0.3.0 // indirect
 	github.com/coreos/go-systemd/v22 v22.4.0 // indirect
-	github.com/cyphar/filepath-securejoin v0.2.4 // indirect
+	github.com/cyphar/filepath-securejoin v0.2.3 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/docker/distribution v2.8.1+incompatible // indirect
 	github.com/docker/go-units v0.5.0 // indirect
@@ -61,15 +60,14 @@ require (
 	github.com/golang-jwt/jwt/v4 v4.4.2 // indirect
 	github.com/golang/groupcache v0.0.0-20210331224755-41bb18bfe9da // indirect
 	github.com/golang/mock v1.6.0 // indirect
-	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/golang/protobuf v1.5.3 // indirect
 	github.com/google/cadvisor v0.47.2 // indirect
-	github.com/google/cel-go v0.12.7 // indirect
+	github.com/google/cel-go v0.12.6 // indirect
 	github.com/google/gnostic v0.5.7-v3refs // indirect
 	github.com/google/go-cmp v0.5.9 // indirect
 	github.com/google/gofuzz v1.1.0 // indirect
 	github.com/google/uuid v1.3.0 // indirect
-	github.com/googleapis/enterprise-certificate-proxy v0.2.3 // indirect
-	github.com/googleapis/gax-go/v2 v2.7.1 // indirect
+	github.com/googleapis/gax-go/v2 v2.1.1 // indirect
 	github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.7.0 // indirect
 	github.com/imdario/mergo v0.3.6 // indirect
@@ -110,11 +108,11 @@ require (
 	github.com/syndtr/gocapability v0.0.0-20200815063812-42c35b437635 // indirect
 	github.com/vishvananda/netlink v1.1.0 // indirect
 	github.com/vishvananda/netns v0.0.2 // indirect
-	github.com/vmware/govmomi v0.30.6 // indirect
+	github.com/vmware/govmomi v0.30.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.5.7 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.5.7 // indirect
 	go.etcd.io/etcd/client/v3 v3.5.7 // indirect
-	go.opencensus.io v0.24.0 // indirect
+	go.opencensus.io v0.23.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.35.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.35.1 // indirect
 	go.opentelemetry.io/otel v1.10.0 // indirect
@@ -128,47 +126,49 @@ require (
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.6.0 // indirect
 	go.uber.org/zap v1.19.0 // indirect
-	golang.org/x/crypto v0.21.0 // indirect
-	golang.org/x/net v0.23.0 // indirect
-	golang.org/x/oauth2 v0.7.0 // indirect
-	golang.org/x/sync v0.5.0 // indirect
-	golang.org/x/sys v0.18.0 // indirect
-	golang.org/x/term v0.18.0 // indirect
-	golang.org/x/text v0.14.0 // indirect
-	golang.org/x/time v0.3.0 // indirect
-	golang.org/x/tools v0.16.1 // indirect
-	google.golang.org/api v0.114.0 // indirect
+	golang.org/x/crypto v0.1.0 // indirect
+	golang.org/x/net v0.8.0 // indirect
+	golang.org/x/oauth2 v0.0.0-20220223155221-ee480838109b // indirect
+	golang.org/x/sync v0.1.0 // indirect
+	golang.org/x/sys v0.6.0 // indirect
+	golang.org/x/term v0.6.0 // indirect
+	golang.org/x/text v0.8.0 // indirect
+	golang.org/x/time v0.0.0-20220210224613-90d013bbcef8 // indirect
+	golang.org/x/tools v0.7.0 // indirect
+	google.golang.org/api v0.60.0 // indirect
 	google.golang.org/appengine v1.6.7 // indirect
-	google.golang.org/genproto v0.0.0-20230525234025-438c736192d0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20230525234020-1aefcd67740a // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20230525234030-28d5490b6b19 // indirect
-	google.golang.org/grpc v1.56.3 // indirect
-	google.golang.org/protobuf v1.33.0 // indirect
-	gopkg.in/gcfg.v1 v1.2.3 // indirect
+	google.golang.org/genproto v0.0.0-20220502173005-c8bf987b8c21 // indirect
+	google.golang.org/grpc v1.51.0 // indirect
+	google.golang.org/protobuf v1.28.1 // indirect
+	gopkg.in/gcfg.v1 v1.2.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.0.0 // indirect
 	gopkg.in/square/go-jose.v2 v2.6.0 // indirect
 	gopkg.in/warnings.v0 v0.1.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.27.16 // indirect
+	k8s.io/api v0.27.4 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
-	k8s.io/apimachinery v0.27.16 // indirect
-	k8s.io/apiserver v0.27.16 // indirect
-	k8s.io/client-go v0.27.16 // indirect
-	k8s.io/cloud-provider v0.27.16 // indirect
+	k8s.io/apimachinery v0.27.4 // indirect
+	k8s.io/apiserver v0.27.4 // indirect
+	k8s.io/client-go v0.27.4 // indirect
+	k8s.io/cloud-provider v0.27.4 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
-	k8s.io/component-helpers v0.27.16 // indirect
-	k8s.io/controller-manager v0.27.16 // indirect
+	k8s.io/component-helpers v0.27.4 // indirect
+	k8s.io/controller-manager v0.27.4 // indirect
+	k8s.io/cri-api v0.0.0 // indirect
+	k8s.io/csi-translation-lib v0.0.0 // indirect
+	k8s.io/dynamic-resource-allocation v0.0.0 // indirect
 	k8s.io/klog/v2 v2.90.1 // indirect
-	k8s.io/kms v0.27.16 // indirect
+	k8s.io/kms v0.27.4 // indirect
 	k8s.io/kube-aggregator v0.0.0 // indirect
+	k8s.io/kube-controller-manager v0.0.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20230501164219-8b0f38b5fd1f // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
 	k8s.io/kubectl v0.0.0 // indirect
-	k8s.io/kubelet v0.0.0 // indirect
+	k8s.io/kubelet v0.27.4 // indirect
 	k8s.io/legacy-cloud-providers v0.0.0 // indirect
-	k8s.io/metrics v0.27.16 // indirect
+	k8s.io/metrics v0.27.4 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	k8s.io/pod-security-admission v0.0.0 // indirect
 	k8s.io/utils v0.0.0-20230209194617-a36077c30491 // indirect
@@ -179,33 +179,33 @@ require (
 )
 
 replace (
-	k8s.io/api => k8s.io/api v0.27.16
-	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.27.16
-	k8s.io/apimachinery => k8s.io/apimachinery v0.27.16
-	k8s.io/apiserver => k8s.io/apiserver v0.27.16
-	k8s.io/cli-runtime => k8s.io/cli-runtime v0.27.16
-	k8s.io/client-go => k8s.io/client-go v0.27.16
-	k8s.io/cloud-provider => k8s.io/cloud-provider v0.27.16
-	k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.27.16
-	k8s.io/code-generator => k8s.io/code-generator v0.27.16
-	k8s.io/component-base => k8s.io/component-base v0.27.16
-	k8s.io/component-helpers => k8s.io/component-helpers v0.27.16
-	k8s.io/controller-manager => k8s.io/controller-manager v0.27.16
-	k8s.io/cri-api => k8s.io/cri-api v0.27.16
-	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.27.16
-	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.27.16
-	k8s.io/kms => k8s.io/kms v0.27.16
-	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.27.16
-	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.27.16
-	k8s.io/kube-proxy => k8s.io/kube-proxy v0.27.16
-	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.27.16
-	k8s.io/kubectl => k8s.io/kubectl v0.27.16
-	k8s.io/kubelet => k8s.io/kubelet v0.27.16
-	k8s.io/legacy-cloud-providers => k8s.io/legacy-cloud-providers v0.27.16
-	k8s.io/metrics => k8s.io/metrics v0.27.16
-	k8s.io/mount-utils => k8s.io/mount-utils v0.27.16
-	k8s.io/pod-security-admission => k8s.io/pod-security-admission v0.27.16
-	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.27.16
-	k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.27.16
-	k8s.io/sample-controller => k8s.io/sample-controller v0.27.16
+	k8s.io/api => k8s.io/api v0.27.4
+	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.27.4
+	k8s.io/apimachinery => k8s.io/apimachinery v0.27.4
+	k8s.io/apiserver => k8s.io/apiserver v0.27.4
+	k8s.io/cli-runtime => k8s.io/cli-runtime v0.27.4
+	k8s.io/client-go => k8s.io/client-go v0.27.4
+	k8s.io/cloud-provider => k8s.io/cloud-provider v0.27.4
+	k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.27.4
+	k8s.io/code-generator => k8s.io/code-generator v0.27.4
+	k8s.io/component-base => k8s.io/component-base v0.27.4
+	k8s.io/component-helpers => k8s.io/component-helpers v0.27.4
+	k8s.io/controller-manager => k8s.io/controller-manager v0.27.4
+	k8s.io/cri-api => k8s.io/cri-api v0.27.4
+	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.27.4
+	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.27.4
+	k8s.io/kms => k8s.io/kms v0.27.4
+	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.27.4
+	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.27.4
+	k8s.io/kube-proxy => k8s.io/kube-proxy v0.27.4
+	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.27.4
+	k8s.io/kubectl => k8s.io/kubectl v0.27.4
+	k8s.io/kubelet => k8s.io/kubelet v0.27.4
+	k8s.io/legacy-cloud-providers => k8s.io/legacy-cloud-providers v0.27.4
+	k8s.io/metrics => k8s.io/metrics v0.27.4
+	k8s.io/mount-utils => k8s.io/mount-utils v0.27.4
+	k8s.io/pod-security-admission => k8s.io/pod-security-admission v0.27.4
+	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.27.4
+	k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.27.4
+	k8s.io/sample-controller => k8s.io/sample-controller v0.27.4
 )
