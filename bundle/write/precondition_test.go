@@ -72,6 +72,9 @@ func TestPreconditionsOfAnApply(t *testing.T) {
 			if strings.HasSuffix(resource, "/validatingadmissionpolicies") {
 				s.Cluster.Needs(t, 30, "ValidatingAdmissionPolicies")
 			}
+			if strings.HasPrefix(resource, "flowcontrol.apiserver.k8s.io/v1/") {
+				s.Cluster.Needs(t, 29, "flowcontrol.apiserver.k8s.io/v1")
+			}
 			b, err := read.Bundle(t.Context(), read.Options{Files: []string{s.File(text)}})
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +120,8 @@ func TestPreconditionsOfAnApply(t *testing.T) {
 				if live, err = r.Get(t.Context(), u.GetName(), metav1.GetOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				if same, err = put(live.GetResourceVersion(), live.GetUID()); !apierrors.IsConflict(err) {
+				same, err = put(live.GetResourceVersion(), live.GetUID())
+				if err == nil && same.GetResourceVersion() == live.GetResourceVersion() || err != nil && !apierrors.IsConflict(err) {
 					break
 				}
 			}
