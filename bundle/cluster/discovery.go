@@ -207,6 +207,25 @@ func (c *Client) Learn(r Resource) {
 	}
 }
 
+// LearnServed makes a kind known that its group and version serve by now. They are
+// asked themselves: aggregated discovery may learn of a new APIService only a
+// minute later (Kubernetes 1.27).
+func (c *Client) LearnServed(ctx context.Context, gvk schema.GroupVersionKind) error {
+	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	if err != nil {
+		if gone(err) {
+			return nil
+		}
+		return fmt.Errorf("find out whether %s is served: %w", gvk, err)
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
+			c.Learn(Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs})
+		}
+	}
+	return nil
+}
+
 // Prefer makes a served version the one that objects of its kind are read in,
 // so that what is live is compared with what a bundle writes in like terms.
 func (c *Client) Prefer(gvk schema.GroupVersionKind) {

@@ -195,7 +195,7 @@ func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource
 		if err == nil || !errors.As(err, &unknown) || !w.definedHere(s) || time.Now().After(deadline) || ctx.Err() != nil {
 			return resource, err
 		}
-		if err := w.Client.Discover(ctx); err != nil {
+		if err := w.Client.LearnServed(ctx, s.GVK); err != nil && !cluster.Transient(err) {
 			return resource, err
 		}
 		if resource, err := w.Client.Resource(s.GVK); err == nil {
