@@ -198,20 +198,15 @@ func (s *search) listIn(ctx context.Context, r Resource, namespace string) error
 // listNow lists in a version that the CRD serves by now, as discovery's is not
 // served any more: none, if the kind is proven to be gone.
 func (s *search) listNow(ctx context.Context, r Resource, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	err := s.client.absent(ctx, r)
-	if err == nil {
-		return nil, nil
-	}
-	crd, getErr := s.client.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: r.GVR.GroupResource().String()})
-	if getErr != nil || crd == nil {
-		return nil, err
-	}
-	for _, now := range Defined(crd) {
-		if now.GVR != r.GVR {
-			return s.client.ListMetadata(ctx, now, namespace, "")
+	crd, err := s.client.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: r.GVR.GroupResource().String()})
+	if err == nil && crd != nil {
+		for _, now := range Defined(crd) {
+			if now.GVR != r.GVR {
+				return s.client.ListMetadata(ctx, now, namespace, "")
+			}
 		}
 	}
-	return nil, err
+	return nil, s.client.absent(ctx, r)
 }
 
 // listResources lists those of a CRD, in a version that the CRD itself says is

@@ -211,19 +211,13 @@ func (c *Client) Learn(r Resource) {
 // asked themselves: aggregated discovery may learn of a new APIService only a
 // minute later (Kubernetes 1.27).
 func (c *Client) LearnServed(ctx context.Context, gvk schema.GroupVersionKind) error {
-	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
-	if err != nil {
-		if gone(err) {
-			return nil
-		}
-		return fmt.Errorf("find out whether %s is served: %w", gvk, err)
-	}
-	for _, r := range list.APIResources {
+	resources, err := c.resourcesOf(ctx, gvk.GroupVersion())
+	for _, r := range resources {
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
 			c.Learn(Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs})
 		}
 	}
-	return nil
+	return err
 }
 
 // Prefer makes a served version the one that objects of its kind are read in,
@@ -253,12 +247,18 @@ func (c *Client) Listable() (all []Resource, failed map[schema.GroupVersion]erro
 // Serves asks the server whether a group and version has the resource now: a
 // CRD is established a little before each of its versions can be used.
 func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
-	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvr.GroupVersion().String())
-	if err != nil {
-		if gone(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("find out whether %s is served: %w", gvr, err)
+	resources, err := c.resourcesOf(ctx, gvr.GroupVersion())
+	return slices.ContainsFunc(resources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), err
+}
+
+// resourcesOf asks a group and version itself; there are none where it is not served.
+func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+	switch {
+	case gone(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find out what %s serves: %w", gv, err)
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
+	return list.APIResources, nil
 }
