@@ -76,7 +76,10 @@ func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.C
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
-	s.listNamespaces(groupCtx, group)
+	if len(s.namespaces) > 0 {
+		c.AskFailed(ctx, func(string) bool { return true })
+		s.listNamespaces(groupCtx, group)
+	}
 	for _, crd := range crds {
 		s.listResources(groupCtx, group, crd)
 	}
@@ -127,9 +130,6 @@ func (s *search) addUnknown(holder bundle.ID, what string, err error) {
 }
 
 func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
-	if len(s.namespaces) == 0 {
-		return
-	}
 	names := slices.Sorted(maps.Keys(s.namespaces))
 	resources, failed := s.client.Listable()
 	for gv, err := range failed {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,8 @@ type Resource struct {
 
 // Can says whether the resource has the verb.
 func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
+
+const failedGroupDelay = 5 * time.Second // for the answers of groups that discovery could not ask
 
 type kinds struct {
 	mu        sync.RWMutex
@@ -218,6 +221,39 @@ func (c *Client) LearnServed(ctx context.Context, gvk schema.GroupVersionKind) e
 		}
 	}
 	return err
+}
+
+// AskFailed asks those groups that discovery could not ask, each group and version
+// itself: a new APIService's is stale in aggregated discovery for up to a minute
+// (Kubernetes 1.27). What does not answer in a few seconds stays failed.
+func (c *Client) AskFailed(ctx context.Context, needed func(group string) bool) {
+	c.kinds.mu.RLock()
+	failed := slices.Collect(maps.Keys(c.kinds.failed))
+	c.kinds.mu.RUnlock()
+	failed = slices.DeleteFunc(failed, func(gv schema.GroupVersion) bool { return !needed(gv.Group) })
+	ctx, cancel := context.WithTimeout(ctx, failedGroupDelay)
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, gv := range failed {
+		asking.Go(func() {
+			resources, err := c.resourcesOf(ctx, gv)
+			if err != nil || resources == nil {
+				return // a 404 may be a server's that is behind
+			}
+			c.kinds.mu.Lock()
+			defer c.kinds.mu.Unlock()
+			delete(c.kinds.failed, gv)
+			for _, r := range resources {
+				if !strings.Contains(r.Name, "/") {
+					c.kinds.add(gv, r)
+					if gk := gv.WithKind(r.Kind).GroupKind(); c.kinds.preferred[gk].Empty() {
+						c.kinds.preferred[gk] = gv.WithKind(r.Kind)
+					}
+				}
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // Prefer makes a served version the one that objects of its kind are read in,

@@ -42,10 +42,12 @@ const (
 // where their kind is not served they are Unknown until it is.
 func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
 	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}}
-	wanted := map[bundle.ID]bool{}
+	wanted, groups := map[bundle.ID]bool{}, map[string]bool{}
 	for _, id := range slices.Concat(members, others) {
 		wanted[id] = true
+		groups[id.GroupKind.Group] = true
 	}
+	c.AskFailed(ctx, func(group string) bool { return groups[group] })
 	if err := c.eachKind(ctx, members, func(ctx context.Context, r Resource, ids []bundle.ID) error {
 		if len(ids) == 1 {
 			return nil // a GET, below, is as cheap

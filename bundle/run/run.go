@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -134,6 +135,9 @@ func (r *run) begin(ctx context.Context) error {
 	go func() { read <- r.read(reading) }()
 	err := r.client.Discover(ctx)
 	if err == nil {
+		r.client.AskFailed(ctx, func(group string) bool {
+			return slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool { return o.GVK.Group == group })
+		})
 		err = r.resolve(ctx)
 	}
 	if err != nil {
