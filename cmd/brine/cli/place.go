@@ -76,16 +76,22 @@ func (p *place) where(file string) (report.Inventory, error) {
 	return inv, nil
 }
 
-// reach finds the inventory, and a client that reports on stderr, once a reason,
-// that it retries: a server that does not answer would look like a hang.
+// reach finds the inventory, and a client.
 func (p *place) reach(s Streams, o cluster.Options) (report.Inventory, *cluster.Client, error) {
 	where, err := p.where("")
 	if err != nil {
 		return where, nil, err
 	}
+	client, err := p.client(s, o)
+	return where, client, err
+}
+
+// client reports on stderr, once a reason, that it retries: a server that does not
+// answer would look like a hang.
+func (p *place) client(s Streams, o cluster.Options) (*cluster.Client, error) {
 	client, err := p.conn.client(o)
 	if err != nil {
-		return where, nil, err
+		return nil, err
 	}
 	var reported sync.Map
 	client.OnRetry(func(_ context.Context, err error, _ int) {
@@ -93,7 +99,7 @@ func (p *place) reach(s Streams, o cluster.Options) (report.Inventory, *cluster.
 			s.warn("retrying: " + err.Error())
 		}
 	})
-	return where, client, nil
+	return client, nil
 }
 
 // load reads the inventory, which has to be there.

@@ -10,15 +10,9 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/inventory/admin"
 )
-
-func newInventory(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "inventory", Short: "Repair an inventory"}
-	cmd.AddCommand(newRepair(s))
-	return cmd
-}
 
 // repairOptions are those of inventory repair.
 type repairOptions struct {
@@ -57,7 +51,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 		if err != nil {
 			return err
 		}
-		repaired, err := run.RepairInventory(cmd.Context(), client, run.RepairOptions{
+		repaired, err := admin.RepairInventory(cmd.Context(), client, admin.RepairOptions{
 			Inventory: where, Version: version(), DryRun: r.dryRun != report.None, AllKinds: r.allKinds, LockTimeout: r.lockTimeout,
 			Report: s.warn,
 		})
@@ -69,7 +63,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	return cmd
 }
 
-func printRepair(s Streams, format string, r *run.Repair) error {
+func printRepair(s Streams, format string, r *admin.Repair) error {
 	if format == "json" {
 		return output.JSON(s.Out, r)
 	}

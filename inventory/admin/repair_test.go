@@ -1,4 +1,4 @@
-package store_test
+package admin_test
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle/plan"
-	"brine/bundle/run"
 	"brine/cmd/brine/clitest"
+	"brine/inventory/admin"
 )
 
 // longNames are ConfigMaps that the head of an inventory cannot hold, because a
@@ -32,10 +32,10 @@ func configMaps(names ...string) string {
 	return clitest.Documents(texts...)
 }
 
-func runRepair(s *clitest.Fixture, flags ...string) (clitest.Outcome, *run.Repair) {
+func runRepair(s *clitest.Fixture, flags ...string) (clitest.Outcome, *admin.Repair) {
 	s.Helper()
 	got := clitest.Run(s.TB, s.Kubeconfig, append([]string{"inventory", "repair", "--inventory", s.Inventory}, flags...)...)
-	var r run.Repair
+	var r admin.Repair
 	if err := json.Unmarshal([]byte(got.Stdout), &r); err != nil && got.Exit < 2 {
 		s.Fatalf("%v: %s %s", err, got.Stdout, got.Stderr)
 	}

@@ -1,4 +1,4 @@
-package run
+package admin
 
 import (
 	"context"
@@ -6,14 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -43,32 +38,12 @@ type Repair struct {
 	Damage  []string `json:"damage"`
 	Members int      `json:"members"`
 	// Added are the objects that are members again.
-	Added []RepairedObject `json:"added"`
+	Added []Object `json:"added"`
 	// NotAdded carry the label of the inventory, and are not its members.
-	NotAdded []RepairedObject `json:"notAdded"`
+	NotAdded []Object `json:"notAdded"`
 	// NotSearched are kinds that may hold members that were not found.
-	NotSearched []RepairedKind `json:"notSearched"`
-	ExitCode    int            `json:"exitCode"`
-}
-
-// RepairedObject is an object that a repair found.
-type RepairedObject struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Reason    string `json:"reason,omitempty"`
-}
-
-// ID names the object.
-func (o *RepairedObject) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
-}
-
-// RepairedKind is a kind that could not be searched.
-type RepairedKind struct {
-	Kind   string `json:"kind"` // Deployment.apps; or a group and version
-	Reason string `json:"reason"`
+	NotSearched []UnsearchedKind `json:"notSearched"`
+	ExitCode    int              `json:"exitCode"`
 }
 
 // RepairInventory finds the members of a damaged inventory by the label that
@@ -93,7 +68,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	}
 	r := &Repair{
 		APIVersion: "brine.dev/v1", Kind: "Repair", DryRun: o.DryRun, Inventory: o.Inventory, Members: len(inv.Members),
-		Damage: append([]string{}, inv.Damage()...), Added: []RepairedObject{}, NotAdded: []RepairedObject{}, NotSearched: []RepairedKind{},
+		Damage: append([]string{}, inv.Damage()...), Added: []Object{}, NotAdded: []Object{}, NotSearched: []UnsearchedKind{},
 	}
 	r.Inventory.ID = inv.ID
 	if !inv.Exists() {
@@ -115,43 +90,41 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	return r, f.write(ctx, lock)
 }
 
+// releaseTime bounds how long an interrupted command takes to release a lock.
+const releaseTime = 10 * time.Second
+
 // finder searches the cluster for members.
 type finder struct {
 	client *cluster.Client
 	inv    *store.Inventory
 	repair *Repair
 	ids    []bundle.ID // to be added
-
-	mu    sync.Mutex
-	found map[bundle.ID]metav1.PartialObjectMetadata
 }
 
 // find lists the kinds of the members, or all that can be listed where the
-// inventory does not say, and keeps what carries its ownership metadata.
+// inventory does not say, and keeps what carries its ownership metadata. What may
+// not be listed everywhere is listed in each namespace that the inventory lists.
 func (f *finder) find(ctx context.Context, allKinds bool) error {
-	f.found = map[bundle.ID]metav1.PartialObjectMetadata{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for _, r := range f.resources(ctx, allKinds) {
-		group.Go(func() error { return f.list(ctx, r) })
+	s := &search{client: f.client, selector: f.inv.Selector()}
+	if namespaces, known := f.inv.RecordedNamespaces(); known {
+		s.namespaces = namespaces
 	}
-	if err := group.Wait(); err != nil {
+	if err := s.run(ctx, f.resources(ctx, s, allKinds), ""); err != nil {
 		return err
 	}
-	ids := slices.SortedFunc(maps.Keys(f.found), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
-	for _, id := range ids {
-		f.judge(id, f.found[id])
+	for _, id := range slices.SortedFunc(maps.Keys(s.found), byID) {
+		f.judge(id, s.found[id])
 	}
-	slices.SortFunc(f.repair.NotSearched, func(a, b RepairedKind) int { return strings.Compare(a.Kind, b.Kind) })
+	f.repair.NotSearched = append(f.repair.NotSearched, s.notSearched...)
 	return nil
 }
 
-func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resource {
+func (f *finder) resources(ctx context.Context, s *search, allKinds bool) []cluster.Resource {
 	all, failed := f.client.Listable()
 	kinds, listed := f.inv.RecordedKinds()
 	if !listed || allKinds {
 		for gv, err := range failed {
-			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gv.String(), Reason: err.Error()})
+			s.skip(gv.String(), err)
 		}
 		return all
 	}
@@ -160,44 +133,12 @@ func (f *finder) resources(ctx context.Context, allKinds bool) []cluster.Resourc
 		r, served, err := f.client.AnyOrAbsent(ctx, gk)
 		switch {
 		case err != nil:
-			f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: gk.String(), Reason: err.Error()})
+			s.skip(gk.String(), err)
 		case served: // else there are none
 			resources = append(resources, r)
 		}
 	}
 	return resources
-}
-
-// list looks everywhere, or, where rights do not allow that, in each namespace
-// that the inventory lists.
-func (f *finder) list(ctx context.Context, r cluster.Resource) error {
-	items, err := f.client.ListMetadata(ctx, r, "", f.inv.Selector())
-	if namespaces, known := f.inv.RecordedNamespaces(); apierrors.IsForbidden(err) && known && r.Namespaced {
-		items, err = nil, nil
-		for _, namespace := range namespaces {
-			more, listErr := f.client.ListMetadata(ctx, r, namespace, f.inv.Selector())
-			if items = append(items, more...); listErr != nil {
-				err = listErr
-			}
-		}
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if apierrors.IsNotFound(err) { // its CRD went since discovery
-		if served, unproven := f.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
-			err = nil
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil && !apierrors.IsMethodNotSupported(err) {
-		f.repair.NotSearched = append(f.repair.NotSearched, RepairedKind{Kind: r.GVK.GroupKind().String(), Reason: err.Error()})
-	}
-	for _, item := range items {
-		f.found[bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: item.Namespace, Name: item.Name}] = item
-	}
-	return nil
 }
 
 // judge adds an object to the inventory, unless it only looks like a member:
@@ -206,7 +147,7 @@ func (f *finder) judge(id bundle.ID, item metav1.PartialObjectMetadata) {
 	if _, ok := f.inv.Members[id]; ok || inventory.Auxiliary(f.inv.Namespace, f.inv.Name, id) != "" {
 		return
 	}
-	o := RepairedObject{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name}
+	o := objectOf(id, "")
 	owner, controller := item.Annotations[inventory.OwningInventory], metav1.GetControllerOf(&item)
 	switch {
 	case owner == "":
@@ -234,7 +175,7 @@ func (f *finder) write(ctx context.Context, lock *store.Lock) error {
 	if cause := context.Cause(held); err != nil && errors.Is(cause, store.ErrLockLost) {
 		err = cause
 	}
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	return errors.Join(err, lock.Release(release, false))
 }

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// Object is an object that a command found.
+type Object struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// ID names the object.
+func (o *Object) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+}
+
+func objectOf(id bundle.ID, reason string) Object {
+	return Object{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Reason: reason}
+}
+
+// UnsearchedKind is a kind that could not be searched.
+type UnsearchedKind struct {
+	Kind   string `json:"kind"` // Deployment.apps; or a group and version
+	Reason string `json:"reason"`
+}
+
+// search finds objects by LISTs of their metadata.
+type search struct {
+	client   *cluster.Client
+	selector string
+	// namespaces are where to list what may not be listed everywhere; nil where they
+	// are not known.
+	namespaces []string
+	// wanted says whether an object is kept.
+	wanted func(metav1.PartialObjectMetadata) bool
+
+	mu          sync.Mutex
+	found       map[bundle.ID]metav1.PartialObjectMetadata
+	notSearched []UnsearchedKind
+}
+
+func (s *search) skip(kind string, err error) {
+	s.notSearched = append(s.notSearched, UnsearchedKind{Kind: kind, Reason: err.Error()})
+}
+
+// run lists the resources, in one namespace or with "" in all.
+func (s *search) run(ctx context.Context, resources []cluster.Resource, namespace string) error {
+	s.found = map[bundle.ID]metav1.PartialObjectMetadata{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, r := range resources {
+		group.Go(func() error { return s.list(ctx, r, namespace) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	slices.SortFunc(s.notSearched, func(a, b UnsearchedKind) int { return strings.Compare(a.Kind, b.Kind) })
+	return nil
+}
+
+func (s *search) list(ctx context.Context, r cluster.Resource, namespace string) error {
+	items, err := s.client.ListMetadata(ctx, r, namespace, s.selector)
+	if apierrors.IsForbidden(err) && s.namespaces != nil && r.Namespaced {
+		items, err = nil, nil
+		for _, namespace := range s.namespaces {
+			more, listErr := s.client.ListMetadata(ctx, r, namespace, s.selector)
+			if items = append(items, more...); listErr != nil {
+				err = listErr
+			}
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if apierrors.IsNotFound(err) { // its CRD went since discovery
+		if served, unproven := s.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
+			err = nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && !apierrors.IsMethodNotSupported(err) {
+		s.skip(r.GVK.GroupKind().String(), err)
+	}
+	for _, item := range items {
+		if s.wanted == nil || s.wanted(item) {
+			s.found[bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: item.Namespace, Name: item.Name}] = item
+		}
+	}
+	return nil
+}
+
+// byID is how lists of objects are sorted.
+func byID(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) }

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+// OpenAll reads all inventories of a namespace, or with "" of the cluster, sorted by
+// namespace and name: two requests. Fingerprints are not read. Of an inventory that
+// cannot be decoded, Damage says why.
+func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) ([]*Inventory, error) {
+	var objects, parts []unstructured.Unstructured
+	both, reading := errgroup.WithContext(ctx)
+	list := func(items *[]unstructured.Unstructured, label string) {
+		both.Go(func() (err error) {
+			if *items, err = c.List(reading, cluster.ConfigMaps, namespace, label, ""); err != nil {
+				return fmt.Errorf("list ConfigMaps with label %s: %w", label, err)
+			}
+			return nil
+		})
+	}
+	list(&objects, inventory.Label)
+	list(&parts, inventory.OverflowLabel)
+	if err := both.Wait(); err != nil {
+		return nil, err
+	}
+	of := map[[2]string][]unstructured.Unstructured{} // namespace and name of an inventory
+	for _, u := range parts {
+		if at := strings.LastIndex(u.GetName(), "-overflow-"); at > 0 {
+			key := [2]string{u.GetNamespace(), u.GetName()[:at]}
+			of[key] = append(of[key], u)
+		}
+	}
+	var all []*Inventory
+	open := func(namespace, name, id string, object *unstructured.Unstructured, parts []unstructured.Unstructured) {
+		inv := &Inventory{Inventory: inventory.Inventory{Namespace: namespace, Name: name, ID: id}, version: version, client: c}
+		if err := inv.decode(object, slices.DeleteFunc(parts, func(u unstructured.Unstructured) bool { return u.GetLabels()[inventory.OverflowLabel] != id })); err != nil {
+			inv.damage = append(inv.damage, err.Error())
+		}
+		all = append(all, inv)
+	}
+	for i := range objects {
+		u := &objects[i]
+		key := [2]string{u.GetNamespace(), u.GetName()}
+		open(u.GetNamespace(), u.GetName(), u.GetLabels()[inventory.Label], u, of[key])
+		delete(of, key)
+	}
+	for key, parts := range of {
+		open(key[0], key[1], parts[0].GetLabels()[inventory.OverflowLabel], nil, parts)
+		last := all[len(all)-1]
+		last.damage = append(last.damage, "ConfigMap "+key[1]+" is missing")
+	}
+	slices.SortFunc(all, func(a, b *Inventory) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	return all, nil
+}
+
+// Tool is what wrote the inventory last, like "brine/0.2.0"; "" for tools that do
+// not say.
+func (inv *Inventory) Tool() string {
+	if inv.object == nil {
+		return ""
+	}
+	return inv.object.GetAnnotations()[tooling]
+}
+
+// LockState is what the Lease of an inventory says.
+type LockState struct {
+	// LastRun is when the last run that writes took the lock; zero if none did.
+	LastRun time.Time
+	// Holder is the run that holds the lock, for messages; "" if none does.
+	Holder string
+	// Ended: the holder is proven dead, and the next run takes the lock at once.
+	Ended bool
+}
+
+// ReadLock reads the lock of an inventory, and waits for nobody.
+func ReadLock(ctx context.Context, c *cluster.Client, namespace, name string) (LockState, error) {
+	var s LockState
+	id := newLock(c, namespace, name).id
+	live, err := c.Get(ctx, cluster.Leases, id)
+	if err != nil {
+		return s, fmt.Errorf("read %s: %w", bundle.Name(id), err)
+	}
+	if live == nil {
+		return s, nil
+	}
+	text, _, _ := unstructured.NestedString(live.Object, "spec", "acquireTime")
+	if taken, err := time.Parse(microTime, text); err == nil {
+		s.LastRun = taken.UTC().Truncate(time.Second)
+	}
+	if holder := holderOf(live); holder != "" {
+		s.Holder, s.Ended = spoken(holder), isDead(holder)
+	}
+	return s, nil
+}
