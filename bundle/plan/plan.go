@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,6 +131,14 @@ type Plan struct {
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.
 	Guard *Guard
+}
+
+// ChangesNothing says whether the cluster matches the bundle, so that no step sends
+// a write, and the inventory has all its members.
+func (p *Plan) ChangesNothing() bool {
+	return len(p.Forget) == 0 && !slices.ContainsFunc(p.Steps, func(s *Step) bool {
+		return s.Action != Unchanged || s.Blocked != "" || !s.Member
+	})
 }
 
 // Build plans. It returns problems that must stop the run before its first

@@ -41,7 +41,7 @@ func TestRunStartsAgainAfterAnotherRunBetweenReadingAndLocking(t *testing.T) {
 				}
 				return clustertest.Action{}
 			})
-			got := s.Apply(clitest.ConfigMap("a")).Want(t, 0)
+			got := s.Apply(strings.Replace(clitest.ConfigMap("a"), "value", "ours", 1)).Want(t, 0)
 			got.Did(t, "ConfigMap", "a", plan.Configured)
 			got.Did(t, "ConfigMap", "b", plan.Pruned)
 			s.Missing("v1/configmaps", "b")

@@ -10,6 +10,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 	"brine/bundle/report"
 	"brine/bundle/write"
 	"brine/inventory"
@@ -17,10 +18,11 @@ import (
 )
 
 // carryOut carries out the plan and records in the inventory what came of it.
-func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan) error {
+// Without the lock the plan sends no write, and the inventory most likely needs none.
+func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.Hints) error {
 	deadline, _ := ctx.Deadline()
 	outcomes, ended := apply.Run(ctx, apply.Input{
-		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: r.hints(ctx, p), Selector: r.inv.Selector(),
+		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
 		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat,
 		Writer: &write.Writer{
 			Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
@@ -57,36 +59,19 @@ const recordsTime = 2 * time.Minute
 
 // persist writes the inventory, the fingerprints and the revision.
 func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcome) error {
-	gone := append([]bundle.ID(nil), p.Forget...)
-	statuses := map[bundle.ID]inventory.Status{}
-	fingerprints := map[bundle.ID]inventory.Fingerprint{}
-	for i := range outcomes {
-		o := &outcomes[i]
-		switch {
-		case o.Deletes() && o.Done:
-			gone = append(gone, o.ID)
-		case o.Deletes():
-			if o.Result.Action != plan.Skipped {
-				statuses[o.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
-			}
-		case o.Blocked != "", o.ID.Name == "":
-		case r.neverOwned(o):
-			gone = append(gone, o.ID)
-		default:
-			statuses[o.ID] = statusOf(o.Result)
-			f, known := o.Fingerprint, o.HasFingerprint
-			if o.Action == plan.Unchanged {
-				f, known = r.inv.Fingerprints[o.ID]
-			}
-			if o.SeenComplete {
-				f, known = o.Complete(f), true
-			}
-			if known {
-				fingerprints[o.ID] = f
-			}
+	gone, statuses, fingerprints := r.findings(p, outcomes)
+	last, revision := r.inv.Last().Number, r.revision()
+	if r.held == nil {
+		if len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, fingerprints) {
+			r.record.Result.Revision = revision.Number
+			return nil
+		}
+		if err := r.take(ctx); errors.Is(err, store.ErrTaken) {
+			return nil // another run wrote the inventory after this one had read it
+		} else if err != nil {
+			return err
 		}
 	}
-	last := r.inv.Last().Number
 	// The history is for people, and fingerprints are a cache: an error in writing
 	// them is a warning, and must not keep the inventory from being written.
 	records, cancel := context.WithTimeout(ctx, recordsTime)
@@ -99,7 +84,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	} else {
 		go func() { saved <- r.inv.SaveFingerprints(records, fingerprints) }()
 	}
-	number, err := r.saveRevision(records)
+	number, err := r.saveRevision(records, revision)
 	for _, err := range []error{err, <-saved} {
 		if err != nil {
 			r.record.Warn(err.Error())
@@ -127,6 +112,40 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 		}
 	}
 	return nil
+}
+
+// findings are what the inventory is to hold of what came of the plan: the members
+// that leave it, the statuses and the fingerprints of the others.
+func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID, statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) {
+	gone = append(gone, p.Forget...)
+	statuses, fingerprints = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		switch {
+		case o.Deletes() && o.Done:
+			gone = append(gone, o.ID)
+		case o.Deletes():
+			if o.Result.Action != plan.Skipped {
+				statuses[o.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
+			}
+		case o.Blocked != "", o.ID.Name == "":
+		case r.neverOwned(o):
+			gone = append(gone, o.ID)
+		default:
+			statuses[o.ID] = statusOf(o.Result)
+			f, known := o.Fingerprint, o.HasFingerprint
+			if o.Action == plan.Unchanged {
+				f, known = r.inv.Fingerprints[o.ID]
+			}
+			if o.SeenComplete {
+				f, known = o.Complete(f), true
+			}
+			if known {
+				fingerprints[o.ID] = f
+			}
+		}
+	}
+	return gone, statuses, fingerprints
 }
 
 // neverOwned says whether an object was added to the inventory before it was
@@ -159,19 +178,20 @@ func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.
 	return r.inv.Finish(ctx, gone, statuses)
 }
 
-// saveRevision saves the bundle in the history, with the result of the run.
-func (r *run) saveRevision(ctx context.Context) (int, error) {
+// revision is what the history is to say of the run; its Digest is "" where it is to
+// say nothing, its Number 0 unless the last revision says the same.
+func (r *run) revision() inventory.Revision {
 	if r.Planning.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
-		return 0, nil
+		return inventory.Revision{}
 	}
 	revision := inventory.Revision{
 		Digest: r.digest(), Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
 		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
 	}
-	if last := r.inv.Last(); last.Digest == r.bundle.Digest {
+	last := r.inv.Last()
+	if last.Digest == r.bundle.Digest {
 		revision.Digest = last.Digest // an older version saved the same bundle, with a plain digest
 	}
-	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
 	for _, o := range r.record.Result.Objects {
 		switch {
 		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
@@ -180,6 +200,18 @@ func (r *run) saveRevision(ctx context.Context) (int, error) {
 			revision.Result = "not-ready"
 		}
 	}
+	if last.Digest == revision.Digest && last.Result == revision.Result {
+		revision.Number = last.Number
+	}
+	return revision
+}
+
+// saveRevision saves the bundle in the history, with the result of the run.
+func (r *run) saveRevision(ctx context.Context, revision inventory.Revision) (int, error) {
+	if revision.Digest == "" {
+		return 0, nil
+	}
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
 	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
 	r.record.Result.Revision = saved.Number
 	return saved.Number, err

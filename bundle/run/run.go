@@ -201,7 +201,8 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 
 // pipeline does all stages. All that can be known, and refused, before the first
 // write is. The lock is the first write, and proves that what was read is still
-// true.
+// true. A run that has nothing to write does without: what it says was true when it
+// was read.
 func (r *run) pipeline(ctx context.Context) error {
 	if r.inv == nil {
 		if err := r.read(ctx); err != nil {
@@ -234,6 +235,10 @@ func (r *run) pipeline(ctx context.Context) error {
 	if err := r.confirm(ctx, p); err != nil {
 		return err
 	}
+	hints := r.hints(ctx, p)
+	if !r.Planning.Destroy && r.inv.Exists() && p.ChangesNothing() && t.isReady(p, hints) {
+		return r.carryOut(ctx, t, p, hints)
+	}
 	if err := r.take(ctx); err != nil {
 		return err
 	}
@@ -243,7 +248,14 @@ func (r *run) pipeline(ctx context.Context) error {
 		}
 	}
 	r.began = true
-	return r.carryOut(r.held, t, p) //nolint:contextcheck // as above
+	return r.carryOut(r.held, t, p, hints) //nolint:contextcheck // as above
+}
+
+// isReady says whether nothing of a plan that changes nothing has to be waited for.
+func (t target) isReady(p *plan.Plan, hints ready.Hints) bool {
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
+	})
 }
 
 // nothingToDestroy: there is neither an inventory nor a part of one, as a run

@@ -141,12 +141,8 @@ func (inv *Inventory) failed(what string, err error) error {
 // writeObject writes the inventory object if its members changed, or what it says of the
 // kinds and namespaces of all.
 func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
-	object := bundle.V1(configMapID(inv.Namespace, inv.Name), map[string]any{})
-	if inv.object != nil {
-		object = inv.object.DeepCopy()
-	}
-	inv.setParent(object)
-	if !dirty && inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations()) {
+	object, same := inv.parent()
+	if !dirty && same {
 		return nil
 	}
 	data := map[string]any{}
@@ -172,6 +168,29 @@ func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
 	}
 	inv.object = stored
 	return nil
+}
+
+// parent is the inventory object as it is to be but for its members, and whether it is
+// so on the cluster.
+func (inv *Inventory) parent() (object *unstructured.Unstructured, same bool) {
+	object = bundle.V1(configMapID(inv.Namespace, inv.Name), map[string]any{})
+	if inv.object != nil {
+		object = inv.object.DeepCopy()
+	}
+	inv.setParent(object)
+	return object, inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations())
+}
+
+// Holds says whether the inventory on the cluster is what Finish and SaveFingerprints
+// would make of it.
+func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) bool {
+	for id, status := range statuses {
+		if inv.Members[id] != status {
+			return false
+		}
+	}
+	_, same := inv.parent()
+	return same && maps.Equal(fingerprints, inv.Fingerprints)
 }
 
 // put creates or updates an object. One that somebody deleted since it was read
