@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +18,14 @@ import (
 // statuses counts the server's answers.
 type statuses struct {
 	next http.RoundTripper
+	mu   sync.Mutex
 	seen map[int]int
 }
 
 func (s *statuses) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err == nil {
 		s.seen[response.StatusCode]++
 	}
@@ -35,7 +39,7 @@ func TestDiscoveryIsCachedSafely(t *testing.T) {
 		t.Helper()
 		seen := map[int]int{}
 		config := c.Config(t)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &statuses{next, seen} })
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &statuses{next: next, seen: seen} })
 		client, err := cluster.New(config, cluster.Options{CacheDir: dir})
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,9 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	}
 	older := *shared
 	older.Transport = betaDiscovery{shared.Transport}
-	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, cached(o.CacheDir, &older)); err != nil {
+	asked := cached(o.CacheDir, &older)
+	asked.Transport = &pairedDiscovery{next: asked.Transport}
+	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, asked); err != nil {
 		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
 	}
 	plain := rest.CopyConfig(config)
