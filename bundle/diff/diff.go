@@ -21,6 +21,10 @@ type Change struct {
 	Path string `json:"path"`
 	Old  any    `json:"old,omitempty"`
 	New  any    `json:"new,omitempty"`
+	// Manager is who wrote Old, Time when (RFC 3339), as far as the server keeps it.
+	// Only of drift.
+	Manager string `json:"manager,omitempty"`
+	Time    string `json:"time,omitempty"`
 }
 
 // Diff is what changes between two versions of an object; its zero value says

@@ -85,7 +85,7 @@ func TestChanges(t *testing.T) {
 			d := Objects(a, b, nil)
 			if test.name == "order" {
 				last := d.Changes[len(d.Changes)-1]
-				if fmt.Sprint(last) != "{spec.template.spec.containers [name=app name=log] [name=log name=app]}" {
+				if fmt.Sprint(last.Path, last.Old, last.New) != "spec.template.spec.containers[name=app name=log] [name=log name=app]" {
 					t.Fatalf("order is not told: %v", d.Changes)
 				}
 				return

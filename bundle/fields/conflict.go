@@ -202,7 +202,7 @@ func drop(value any, keys []string) any {
 	case map[string]any:
 		return without(value, Pointer{strings.TrimPrefix(keys[0], "f:")})
 	case []any:
-		return slices.DeleteFunc(slices.Clone(value), func(item any) bool { return isElement(keys[0], item) })
+		return slices.DeleteFunc(slices.Clone(value), func(item any) bool { return IsElement(keys[0], item) })
 	}
 	return value
 }

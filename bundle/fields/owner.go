@@ -79,10 +79,10 @@ func (o owned) field(name string) owned {
 func (o owned) element(i int, wanted any) (part owned, keys map[string]any) {
 	list, _ := o.live.([]any)
 	for _, key := range o.elements() {
-		if !isElement(key, wanted) {
+		if !IsElement(key, wanted) {
 			continue
 		}
-		at := slices.IndexFunc(list, func(item any) bool { return isElement(key, item) })
+		at := slices.IndexFunc(list, func(item any) bool { return IsElement(key, item) })
 		if at < 0 {
 			return owned{}, nil
 		}
@@ -121,9 +121,9 @@ func (o owned) elements() []string {
 	return slices.Compact(keys)
 }
 
-// isElement says whether a key in fieldsV1 is that of an element. A key that the
+// IsElement says whether a key in fieldsV1 is that of an element. A key that the
 // element does not write has its default, which is known only of a protocol.
-func isElement(key string, item any) bool {
+func IsElement(key string, item any) bool {
 	if value, ok := strings.CutPrefix(key, "v:"); ok {
 		return text(item) == value
 	}
@@ -187,7 +187,7 @@ func (o owned) alone() (any, bool) {
 // elementAlone is what brine alone owns of an element, with its keys.
 func (o owned) elementAlone(item any) (any, bool) {
 	for key := range o.ours {
-		if !strings.HasPrefix(key, "k:") && !strings.HasPrefix(key, "v:") || !isElement(key, item) {
+		if !strings.HasPrefix(key, "k:") && !strings.HasPrefix(key, "v:") || !IsElement(key, item) {
 			continue
 		}
 		value, ok := o.below(key, item, true).alone()

@@ -107,8 +107,8 @@ func sendList(wanted []any, o owned, p Pointer) []any {
 	}
 	live, _ := o.live.([]any)
 	for _, item := range live { // also those that the bundle does not write any more
-		key := slices.IndexFunc(o.elements(), func(key string) bool { return isElement(key, item) })
-		if key < 0 || slices.ContainsFunc(wanted, func(w any) bool { return isElement(o.elements()[key], w) }) {
+		key := slices.IndexFunc(o.elements(), func(key string) bool { return IsElement(key, item) })
+		if key < 0 || slices.ContainsFunc(wanted, func(w any) bool { return IsElement(o.elements()[key], w) }) {
 			continue
 		}
 		if value, ok := o.elementAlone(item); ok {
@@ -210,7 +210,7 @@ func at(live any, key string) (there bool, value any, set func(any) any) {
 			return out
 		}
 	case []any:
-		i := slices.IndexFunc(live, func(item any) bool { return isElement(key, item) })
+		i := slices.IndexFunc(live, func(item any) bool { return IsElement(key, item) })
 		if i >= 0 {
 			return true, live[i], func(v any) any {
 				out := slices.Clone(live)
@@ -230,7 +230,7 @@ func wantedAt(wanted any, key string) (token string, value any) {
 		return name, object[name]
 	}
 	list, _ := wanted.([]any)
-	i := slices.IndexFunc(list, func(item any) bool { return isElement(key, item) })
+	i := slices.IndexFunc(list, func(item any) bool { return IsElement(key, item) })
 	if i < 0 {
 		return "", nil
 	}

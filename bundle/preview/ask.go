@@ -166,6 +166,9 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 		}
 		return r
 	}
+	if p.Drift && cluster.Immutable(o.Err) {
+		return p.immutable(s, body.JSON, o.Err)
+	}
 	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !cluster.Immutable(o.Err) {
 		return p.guess(s, body.JSON, why)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/validate"
@@ -63,6 +64,9 @@ type Input struct {
 	Namespace string
 	// CRDs are those of the bundle that define objects of it.
 	CRDs *validate.CRDs
+	// Drift: the live objects are compared with the bundle, whatever an apply could
+	// do about a difference.
+	Drift bool
 }
 
 // Run asks about every step, in parallel, CRDs before what they define. denied
@@ -81,7 +85,11 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 				continue
 			}
 			group.Go(func() error {
-				results[i] = p.ask(report.WithStep(ctx, s), s)
+				ask := p.ask
+				if in.Drift {
+					ask = p.compare
+				}
+				results[i] = ask(report.WithStep(ctx, s), s)
 				return ctx.Err()
 			})
 		}
@@ -92,7 +100,9 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 			p.learn(results)
 		}
 	}
-	Propagate(in.Plan, results)
+	if !in.Drift {
+		Propagate(in.Plan, results)
+	}
 	return results, p.denied.Load(), nil
 }
 
@@ -128,7 +138,8 @@ func Propagate(p *plan.Plan, results []Result) {
 	}
 }
 
-// Report records the results of the steps.
+// Report records the results of the steps. Those of a drift name who wrote what
+// differs.
 func Report(rec *report.Recorder, p *plan.Plan, objects []*report.ObjectResult, results []Result) {
 	for i, s := range p.Steps {
 		record(rec, s, objects[i], results[i])
@@ -167,6 +178,10 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
 		d := rec.Secrets.Diff(s.Live, r.Stored)
 		o.Diff, o.Changes = d.Unified, d.Changes
+		if rec.Result.Wanted != "" {
+			o.Diff = strings.Replace(o.Diff, "+++ applied\n", "+++ wanted\n", 1)
+			o.Reason = joined(o.Reason, diff.Written(s.Live, o.Changes))
+		}
 	}
 	rec.Settled()
 	rec.Emit(report.Acted{Object: o})

@@ -30,6 +30,9 @@ func prepare(ctx context.Context, in Input) (*previewer, error) {
 	for _, s := range in.Plan.Steps {
 		p.steps[s.ID] = s
 	}
+	if in.Drift {
+		return p, nil // what is not there is asked of nobody
+	}
 	if err := p.home(ctx); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ type Header struct {
 	DryRun    DryRun
 	// Detailed: the exit code is ExitChanges where there are changes.
 	Detailed bool
+	// Wanted is what the live objects are compared with, where that is all that is
+	// done: drift.
+	Wanted string
 }
 
 // Recorder makes the events and the Result of a run. It is the one place where
@@ -50,7 +53,7 @@ type Recorder struct {
 func New(h Header, emit func(Event)) *Recorder {
 	return &Recorder{
 		Result: &Result{
-			APIVersion: "brine.dev/v1", Kind: "Result", Command: h.Command, Inventory: h.Inventory, DryRun: h.DryRun,
+			APIVersion: "brine.dev/v1", Kind: "Result", Command: h.Command, Inventory: h.Inventory, DryRun: h.DryRun, Wanted: h.Wanted,
 			Objects: []*ObjectResult{}, Errors: []string{}, Warnings: []string{},
 		},
 		Begin: time.Now(), emit: emit, detailed: h.Detailed, warned: map[string]bool{}, retried: map[string]bool{},

@@ -131,4 +131,6 @@ type Result struct {
 	Revision    int    `json:"revision,omitempty"`
 	// Compared are the two bundles of brine diff.
 	Compared *Compared `json:"compared,omitempty"`
+	// Wanted is what a drift is from: "revision 3", "bundle shop.yaml".
+	Wanted string `json:"wanted,omitempty"`
 }

@@ -114,6 +114,9 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 	if len(p.Refused) > 0 && r.DryRun == report.None {
 		return t, nil, report.BadBundle(p.Refused...)
 	}
+	if r.Wanted != "" {
+		return t, p, nil // nothing of it is carried out
+	}
 	for _, w := range p.Warnings {
 		r.record.Warn(w)
 	}

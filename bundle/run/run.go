@@ -312,7 +312,7 @@ func (r *run) preview(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	preview.Report(r.record, p, objects, results)
-	if !readOnly {
+	if !readOnly || r.Wanted != "" {
 		if err := preview.Stop(r.record.Result.MissingRights); err != nil {
 			return err
 		}
@@ -328,6 +328,7 @@ func (r *run) preview(ctx context.Context, p *plan.Plan) error {
 func (r *run) dryRun(ctx context.Context, p *plan.Plan) (results []preview.Result, readOnly bool, err error) {
 	results, denied, err := preview.Run(ctx, preview.Input{
 		Client: r.client, Plan: p, Inventory: r.inv, Record: r.record, Options: r.writing(), Namespace: r.Namespace, CRDs: r.definitions(),
+		Drift: r.Wanted != "",
 	})
 	if denied && err == nil {
 		readOnly, err = preview.MissingRights(ctx, r.client, p, r.Inventory.Namespace, r.record)

@@ -2,10 +2,12 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -15,13 +17,52 @@ import (
 )
 
 // Status reads an inventory and the state that its members are in now. Its exit
-// code is 4 if one of them is not ready, or gone.
+// code is 4 if one of them is not ready, or gone. Members with brine.dev/wait: skip
+// do not count.
 func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version string) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
+	return status(ctx, c, where, version, &secrets)
+}
+
+// statusPause is the time between two looks of AwaitReady.
+const statusPause = 2 * time.Second
+
+// AwaitReady is Status, again and again until every member is ready, nothing is
+// left to wait for but members that failed or are gone, or ctx's time has run out.
+// See is given every result that is not the last.
+func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version string, see func(*report.Result)) (*report.Result, error) {
+	var secrets report.Secrets
+	c.OnSecret(secrets.Read)
+	if err := c.Discover(ctx); err != nil {
+		return nil, err
+	}
+	var last *report.Result
+	for {
+		result, err := status(ctx, c, where, version, &secrets)
+		switch {
+		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
+			return last, nil
+		case err != nil:
+			return nil, err
+		case !slices.ContainsFunc(result.Objects, func(o *report.ObjectResult) bool { return o.Ready == report.StateNotReady }):
+			return result, nil
+		}
+		last = result
+		see(result)
+		if !cluster.Sleep(ctx, statusPause) {
+			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
+				return last, nil
+			}
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version string, secrets *report.Secrets) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -56,10 +97,15 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			rules, _ := ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 			status := ready.Of(live, rules, hints)
 			o.Ready, o.Reason = string(status.State), status.Reason
+			if status.State != ready.Ready && live.GetAnnotations()[bundle.Wait] == bundle.WaitSkip {
+				o.Ready, o.Reason = "", "not waited for: "+status.Reason
+			}
 		}
-		if o.Ready == report.StateReady {
+		switch o.Ready {
+		case "":
+		case report.StateReady:
 			result.Summary.Ready++
-		} else {
+		default:
 			result.Summary.NotReady++
 			result.ExitCode = report.ExitNotReady
 		}

@@ -102,12 +102,17 @@ func (c *changeOptions) rules(o *run.Options) (err error) {
 		}
 		return err
 	}
-	text, err := os.ReadFile(c.ignoreFields)
-	if err != nil {
-		return fmt.Errorf("read the rules of --ignore-fields: %w", err)
-	}
-	o.Planning.IgnoreFields, err = fields.ReadRules(c.ignoreFields, text)
+	o.Planning.IgnoreFields, err = readRules(c.ignoreFields)
 	return err
+}
+
+// readRules reads the file of --ignore-fields.
+func readRules(path string) ([]fields.Rule, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of --ignore-fields: %w", err)
+	}
+	return fields.ReadRules(path, text)
 }
 
 // applyOptions are those of apply and preview.

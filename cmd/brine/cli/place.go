@@ -104,16 +104,22 @@ func (p *place) client(s Streams, o cluster.Options) (*cluster.Client, error) {
 
 // load reads the inventory, which has to be there.
 func (p *place) load(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, error) {
+	inv, _, err := p.open(ctx, s, o)
+	return inv, err
+}
+
+// open is load, with the client that read it.
+func (p *place) open(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, *cluster.Client, error) {
 	where, client, err := p.reach(s, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inv, err := store.Load(ctx, client, where.Namespace, where.Name, where.ID, version())
 	if err != nil {
-		return nil, failed(err)
+		return nil, nil, failed(err)
 	}
 	if !inv.Exists() {
-		return nil, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)
+		return nil, nil, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)
 	}
-	return inv, nil
+	return inv, client, nil
 }

@@ -35,7 +35,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 		return
 	}
 	o := run.Options{Header: report.Header{Command: cmd.Name(), DryRun: report.None}}
-	if o.Command == "preview" {
+	if o.Command == "preview" || o.Command == "drift" {
 		o.DryRun = report.Server
 	}
 	if f := cmd.Flags().Lookup("dry-run"); f != nil {

@@ -73,9 +73,9 @@ applied in dependency order by server-side apply, tracked in a cli-utils
 inventory, pruned, and waited for until it is ready.
 
 Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
-Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode);
-3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked by
-another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
+Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode),
+or drift; 3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked
+by another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -98,7 +98,7 @@ another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
 	root.SetErr(s.Err)
 	root.SetIn(s.In)
 	root.AddCommand(
-		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
 	)
 	addTopics(root)
 	return root

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,18 +16,52 @@ import (
 )
 
 func newStatus(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now"}
-	return inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now",
+		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
+not ready or missing.`,
+	}
+	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
 		where, client, err := o.reach(s, cluster.Options{RetryFor: inspectRetry})
 		if err != nil {
 			return err
 		}
-		result, err := run.Status(ctx, client, where, version())
+		var result *report.Result
+		if wait {
+			limited, stop := run.WithTimeout(ctx, timeout)
+			defer stop()
+			result, err = run.AwaitReady(limited, client, where, version(), reportWaiting(s))
+		} else {
+			result, err = run.Status(ctx, client, where, version())
+		}
 		if err != nil {
 			return failed(err)
 		}
 		return printed("print the status", printStatus(s, o.format, result), result.ExitCode)
 	})
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all objects are ready, or nothing is left to wait for but failed or missing ones")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "limit of --wait; 0 is none")
+	return cmd
+}
+
+// reportWaiting names on stderr, every ten seconds, what is waited for.
+func reportWaiting(s Streams) func(*report.Result) {
+	next := time.Now().Add(10 * time.Second)
+	return func(r *report.Result) {
+		if time.Now().Before(next) {
+			return
+		}
+		next = time.Now().Add(10 * time.Second)
+		var names []string
+		for _, o := range r.Objects {
+			if o.Ready == report.StateNotReady {
+				names = append(names, bundle.Name(o.ID())+" ("+o.Reason+")")
+			}
+		}
+		s.warn(fmt.Sprintf("waiting for %s: %s", bundle.Count(len(names), "object"), bundle.Some(names, 5)))
+	}
 }
 
 func printStatus(s Streams, format string, result *report.Result) error {

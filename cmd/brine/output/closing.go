@@ -284,6 +284,10 @@ func outcome(r *report.Result) (string, string) {
 func done(r *report.Result) string {
 	took := fmt.Sprintf(" in %.2f s", r.Summary.Seconds)
 	switch {
+	case r.Wanted != "" && r.ExitCode == report.ExitOK:
+		return "no drift" + took
+	case r.Wanted != "":
+		return "drift" + took + ": nothing was changed"
 	case isPreview(r):
 		return "previewed" + took + ": nothing was changed"
 	case r.Summary.Ready > 0:

@@ -63,6 +63,9 @@ func htmlPage(r *report.Result, now string) string {
 	if r.Compared != nil {
 		title, ended = comparedTitle(r), "The objects on the cluster were not read."
 	}
+	if r.Wanted != "" {
+		title = driftTitle(r)
+	}
 	m, tiles := &markup{}, tilesOf(r)
 	m.header(r, tiles, title, now, ended)
 	m.filters(r, tiles)
@@ -91,7 +94,7 @@ func tilesOf(r *report.Result) (tiles []tile) {
 		case r.Compared != nil:
 			label = changed[a]
 		case isPreview(r):
-			label, _ = strings.CutPrefix(toDo(n, a), fmt.Sprintf("%d ", n))
+			label, _ = strings.CutPrefix(toDo(r, n, a), fmt.Sprintf("%d ", n))
 		}
 		tiles = append(tiles, tile{a, label, n})
 	}

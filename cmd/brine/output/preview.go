@@ -10,14 +10,19 @@ import (
 
 // groups are a preview's parts, what takes something away first.
 var groups = []struct {
-	action plan.Action
-	title  string
+	action       plan.Action
+	title, drift string
 }{
-	{plan.Pruned, "To prune"},
-	{plan.Recreated, "To recreate"},
-	{plan.Detached, "To detach"},
-	{plan.Configured, "To configure"},
-	{plan.Created, "To create"},
+	{plan.Pruned, "To prune", "Not wanted"},
+	{plan.Recreated, "To recreate", "Different in a field that cannot be changed"},
+	{plan.Detached, "To detach", ""},
+	{plan.Configured, "To configure", "Different"},
+	{plan.Created, "To create", "Missing"},
+}
+
+// driftTitle is "Drift of inventory shop/inv from revision 3".
+func driftTitle(r *report.Result) string {
+	return fmt.Sprintf("Drift of inventory %s from %s", inventory(r.Inventory), Line(r.Wanted))
 }
 
 // previewed is a preview for people: the summary, warnings, then the objects by
@@ -31,13 +36,20 @@ func (t *text) previewed(r *report.Result) string {
 	if r.Inventory.Name != "" {
 		head += " of inventory " + inventory(r.Inventory)
 	}
+	if r.Wanted != "" {
+		head = driftTitle(r)
+	}
 	b.WriteString(t.out.paint.in(bold, head) + "\n")
-	b.WriteString("  " + t.tally(r.Summary, toDo) + "\n")
+	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return toDo(r, n, a) }) + "\n")
 	b.WriteString(t.unverified(r) + "  " + requests(r.Summary) + "\n")
 	clear(t.warned) // who reads the result elsewhere has not seen the progress
 	b.WriteString(t.warnings(r.Warnings))
 	for _, g := range groups {
-		t.group(&b, g.action, g.title, r.Objects)
+		title := g.title
+		if r.Wanted != "" {
+			title = g.drift
+		}
+		t.group(&b, g.action, title, r.Objects)
 	}
 	b.WriteString(t.problems(r))
 	text, color := outcome(r)
@@ -46,9 +58,13 @@ func (t *text) previewed(r *report.Result) string {
 }
 
 // toDo names an action in a preview's tally, where nothing has been done yet.
-func toDo(n int, a plan.Action) string {
+func toDo(r *report.Result, n int, a plan.Action) string {
 	for _, g := range groups {
-		if g.action == a {
+		switch {
+		case g.action != a:
+		case r.Wanted != "":
+			return fmt.Sprintf("%d %s", n, strings.ToLower(g.drift))
+		default:
 			return fmt.Sprintf("%d %s", n, strings.ToLower(g.title))
 		}
 	}

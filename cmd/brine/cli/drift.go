@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+)
+
+// driftOptions are those of drift.
+type driftOptions struct {
+	inspectOptions
+	in           input
+	verbose      bool
+	verify       string
+	ignoreFields string
+	timeout      time.Duration
+	retry        time.Duration
+}
+
+func newDrift(s Streams) *cobra.Command {
+	d := &driftOptions{}
+	cmd := &cobra.Command{
+		Use:   "drift [-f BUNDLE] --inventory NAMESPACE/NAME",
+		Short: "Show how the cluster differs from the last good revision, or from a bundle",
+		Long: `Compares the objects on the cluster with the last good revision of the inventory, or
+with a bundle, by server dry runs. Nothing is written, and the lock is not taken. The
+exit code is 0 without drift, 2 with drift, and 1 or 6 if an object could not be
+compared.
+
+These are drift: an object that is missing, that has another value in a field which
+the bundle sets, or that belongs to another inventory or to none, and a member that
+the bundle does not contain. Fields that the bundle does not set are not compared.
+Neither are those that are left to others (brine.dev/ignore-fields, --ignore-fields and
+--conflicts of the run that is compared with). Each field is shown with its live
+value, the wanted value, who wrote it, and when.
+
+Values of Secrets are masked.`,
+		Args: cobra.NoArgs,
+	}
+	d.flags(cmd, "")
+	d.idFlag(cmd)
+	d.in.flags(cmd)
+	d.verify = "changed"
+	outputFlag(cmd, &d.format, "text, json or html", "text", "json", "html")
+	enumFlag(cmd, &d.verify, "verify", "", "changed: send no dry run for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
+	f := cmd.Flags()
+	f.StringVar(&d.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are left to others (default: those of the run that is compared with)")
+	f.DurationVar(&d.timeout, "timeout", 10*time.Minute, "limit of the whole run; 0 is none")
+	f.DurationVar(&d.retry, "retry-timeout", time.Minute, "how long one request is retried after transient errors; 0 does not retry")
+	f.BoolVarP(&d.verbose, "verbose", "v", false, "show long objects whole")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return d.run(cmd, s) }
+	return cmd
+}
+
+func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
+	ctx, stop := run.WithTimeout(cmd.Context(), d.timeout)
+	defer stop()
+	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.files, ", ")}, Version: version(), Namespace: d.conn.namespace()}
+	o.Planning.VerifyFull = d.verify == "full"
+	var b *bundle.Bundle
+	var err error
+	if d.ignoreFields != "" {
+		if o.Planning.IgnoreFields, err = readRules(d.ignoreFields); err != nil {
+			return err
+		}
+	}
+	if len(d.in.files) > 0 {
+		if b, err = d.in.read(ctx, s); err != nil {
+			return err
+		}
+	}
+	inv, client, err := d.open(ctx, s, cluster.Options{RetryFor: max(d.retry, time.Nanosecond)})
+	if err != nil {
+		return err
+	}
+	o.Inventory = report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
+	if b, err = run.DriftFrom(ctx, inv, b, &o); err != nil {
+		return failed(err)
+	}
+	result := run.Run(ctx, client, b, o, func(report.Event) {})
+	err = printResult(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	return printed("print the drift", err, result.ExitCode)
+}
