@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -30,6 +31,11 @@ const maxDepth = 1000
 
 var byteOrderMark = []byte("\uFEFF")
 
+// sourceMarker is a comment of a stream that other files were concatenated to,
+// as the Salt modules send it: the number of its next line, and the file that the
+// line is of.
+const sourceMarker = "# brine.dev/source: "
+
 // split cuts a file at the markers of its documents without parsing it. A
 // marker counts at column 0 only, and there it counts always: YAML allows it
 // neither in a quoted nor in a block scalar.
@@ -38,9 +44,10 @@ func split(name string, data []byte) []*document {
 	start, startLine, line := 0, 1, 1
 	directives := false // nothing but directives and comments since start
 	blank := true       // nothing but comments since start
+	moved := 0          // how much the line is smaller in the file that a comment named
 	add := func(end int) {
 		if !blank {
-			docs = append(docs, &document{file: name, line: startLine, text: data[start:end]})
+			docs = append(docs, &document{file: name, line: startLine - moved, text: data[start:end]})
 		}
 	}
 	for at := 0; at < len(data); line++ {
@@ -49,6 +56,9 @@ func split(name string, data []byte) []*document {
 			end = at + i + 1
 		}
 		text := bytes.TrimPrefix(data[at:end], byteOrderMark)
+		if number, file, ok := sourceOf(text); ok {
+			name, moved = file, line+1-number
+		}
 		switch {
 		case isMarker(text, "---"):
 			if !directives {
@@ -74,6 +84,17 @@ func split(name string, data []byte) []*document {
 	}
 	add(len(data))
 	return docs
+}
+
+// sourceOf reads a source marker.
+func sourceOf(line []byte) (number int, file string, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(sourceMarker))
+	if !ok {
+		return 0, "", false
+	}
+	first, file, ok := strings.Cut(strings.TrimSpace(string(rest)), " ")
+	number, err := strconv.Atoi(first)
+	return number, file, ok && err == nil && number >= 0 && number <= 1
 }
 
 // isMarker: the marker, then white space or the end of the line.

@@ -442,3 +442,26 @@ func TestNamesAndPlacesInMessages(t *testing.T) {
 		}
 	}
 }
+
+// The Salt modules send many files as one stream, and name each in a comment.
+func TestReadKeepsTheFilesOfAConcatenatedStream(t *testing.T) {
+	b := mustRead(t, "# brine.dev/source: 1 salt://a.yaml (rendered)\n"+cm("")+
+		"\n---\n# brine.dev/source: 1 salt://b.yaml (rendered)\n# a comment\n"+strings.Replace(cm(""), "name: a", "name: b", 1)+"---\n"+strings.Replace(cm(""), "name: a", "name: c", 1)+
+		"\n---\n# brine.dev/source: 0 bundle\n"+`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}`+"\n")
+	for i, want := range []string{"salt://a.yaml (rendered):1", "salt://b.yaml (rendered):2", "salt://b.yaml (rendered):7", "bundle"} {
+		if got := b.Objects[i].Source.String(); got != want {
+			t.Errorf("object %d is at %s, want %s", i, got, want)
+		}
+	}
+	if got := b.Objects[1].FieldLine("metadata.name"); got != 5 {
+		t.Errorf("metadata.name of the second object is on line %d, want 5", got)
+	}
+	_, err := read("# brine.dev/source: 1 salt://a.yaml\n" + cm("") + "\n---\n# brine.dev/source: 1 salt://b.yaml\n" + cm("data:\n  port: 8080\n"))
+	if err == nil || !strings.Contains(err.Error(), "salt://b.yaml:6: ") {
+		t.Errorf("the error names no line of salt://b.yaml: %v", err)
+	}
+	_, err = read("# brine.dev/source: 1 salt://a.yaml\n" + cm("") + "\n---\n# brine.dev/source: 1 salt://b.yaml\nkind: [\n")
+	if err == nil || !strings.Contains(err.Error(), "salt://b.yaml:") {
+		t.Errorf("the syntax error does not name salt://b.yaml: %v", err)
+	}
+}

@@ -28,8 +28,10 @@ func main() {
 		var first time.Time
 		for sig := range signals {
 			if !first.IsZero() { // the second one does not ask
-				if time.Since(first) < time.Second {
-					continue // timeout(1) sends to the process, and again to its group
+				// One that comes at once, too: timeout(1) sends to the process, and again to
+				// its group; Salt to the children of a job, and then to the job.
+				if since := time.Since(first); since < time.Second || sig == syscall.SIGTERM && since < 5*time.Second {
+					continue
 				}
 				os.Exit(128 + int(sig.(syscall.Signal))) //nolint:forcetypeassert // all of them are
 			}

@@ -94,7 +94,8 @@ func TestSignalWhileTheServerHangs(t *testing.T) {
 }
 
 // GNU timeout sends SIGTERM to its child, and then to the group that both are
-// in: that is one signal. The next one after a second ends the run at once.
+// in: that is one signal. A SIGINT a second later, or a SIGTERM five seconds later,
+// ends the run at once.
 func TestTwoSignalsWithinASecondAreOne(t *testing.T) {
 	s := clitest.New(t)
 	p := s.Proxied()

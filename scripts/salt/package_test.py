@@ -51,9 +51,10 @@ class Package(test_salt_call.SaltCall):
         cls.states = os.path.join(cls.root, "states")
         os.makedirs(cls.states)
         os.makedirs(os.path.join(cls.root, "var", "log", "salt"))
+        cls.pillar()
         cls.write("minion", test_salt_call.json.dumps({
             "file_client": "local", "root_dir": cls.root, "id": "test-minion", "file_roots": {"base": [cls.states]},
-            "pillar_roots": {"base": []}, "brine": {"binary": cls.brine},
+            "pillar_roots": {"base": [os.path.join(cls.root, "pillar")]}, "brine": {"binary": cls.brine},
         }))
 
     def test_the_binary_is_that_of_the_release(self):

@@ -1,6 +1,7 @@
 """The real binary and a real control plane, for the tests that need them."""
 
 import atexit
+import glob
 import json
 import os
 import shutil
@@ -69,6 +70,20 @@ def salt_call():
     if not path:  # always optional
         raise unittest.SkipTest("SKIPPED: no salt-call on PATH, and BRINE_TEST_SALT_CALL names none")
     return path
+
+
+def children(pid):
+    """The processes that a process started, of all its threads."""
+    found = []
+    for task in glob.glob("/proc/{}/task/*/children".format(pid)):
+        with open(task) as file:
+            found += [int(child) for child in file.read().split()]
+    return found
+
+
+def command(pid):
+    with open("/proc/{}/cmdline".format(pid)) as file:
+        return file.read().split("\0")
 
 
 def bundle(mode, namespace, more=(), secret="hunter2"):

@@ -1,8 +1,11 @@
 """The Salt modules without Salt: its dunders and exceptions are given here, brine is a script."""
 
 import ast
+import contextlib
 import importlib.util
+import io
 import json
+import logging
 import os
 import signal
 import stat
@@ -46,6 +49,9 @@ if sys.argv[1] == "version":
     print(open(os.path.join(home, "version.json")).read())
     sys.exit(0)
 told = {{"argv": sys.argv[1:], "env": {{k: v for k, v in os.environ.items() if k.startswith("BRINE_")}}}}
+if sys.argv[1] == "history" and os.path.exists(os.path.join(home, "history.json")):
+    print(open(os.path.join(home, "history.json")).read())
+    sys.exit(0)
 told["stdin"] = "" if sys.stdin.closed else sys.stdin.read()
 json.dump(told, open(os.path.join(home, "call.json"), "w"))
 exec(open(os.path.join(home, "play.py")).read())
@@ -68,6 +74,11 @@ RETURN = {
     "warnings": ["policy/v1beta1 is deprecated"],
     "sub_state_run": [{"low": {}, "changes": {}, "result": True, "comment": "created"}],
     "a key of a later release": [1],
+}
+RETURNED = {key: value for key, value in RETURN.items() if key != "sub_state_run"}
+FLAGS = {
+    "apply": ["namespace", "kubeconfig", "max-prune", "no-prune", "timeout", "token", "recursive", "take-over-from"],
+    "destroy": ["kubeconfig", "timeout"], "history": ["kubeconfig"], "rollback": ["kubeconfig", "max-prune"],
 }
 RESULT = {"apiVersion": "brine.dev/v1", "kind": "Result", "objects": [], "exitCode": 0, "new": {"field": 1}}
 
@@ -195,10 +206,63 @@ class Arguments(Case):
         self.brine.applied("platform", bundle="x", ignore_fields=[])
         self.assertFalse([a for a in self.called()["argv"] if "ignore" in a])
 
-    def test_inventory_default_from_pillar(self):
-        self.brine.__pillar__ = {"brine": {"inventory": "kube-system/all"}}
-        self.brine.absent("Remove it all")
-        self.assertIn("--inventory=kube-system/all", self.called()["argv"])
+    def test_inventory_default_from_pillar_is_for_its_own_name_only(self):
+        self.brine.__pillar__ = {"brine": {"inventory": "default/platform"}}
+        for name in ("platform", "default/platform"):
+            self.brine.absent(name)
+            self.assertIn("--inventory=default/platform", self.called()["argv"])
+        self.brine.absent("platform", inventory="other")
+        self.assertIn("--name=other", self.called()["argv"])
+        os.remove(os.path.join(self.home, "call.json"))
+        for name in ("something-else", "Remove it all", "kube-system/platform"):
+            ret = self.brine.absent(name)
+            self.assertIs(ret["result"], False)
+            self.assertIn("not that of the default inventory default/platform", ret["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_every_argument_and_every_default_is_known(self):
+        self.say_version({"version": "v0.2.0", "features": ["apply", "output=salt-events"], "flags": FLAGS})
+        for given, says in (
+            ({"tiemout": 5}, "tiemout is not an argument: brine apply takes no --tiemout: did you mean timeout?"),
+            ({"recursive": True}, "recursive has no effect"), ({"pillar": {"a": 1}}, "pillar has no effect here: only sls takes it"),
+            ({"defaults": {"a": 1}}, "defaults has no effect"), ({"template": "none"}, "template has no effect"),
+        ):
+            ret = self.brine.applied("platform", bundle="x", **given)
+            self.assertIs(ret["result"], False, given)
+            self.assertIn(says, ret["comment"])
+        for key in ("tiemout", "output", "recursive", "pruen"):
+            self.brine.__pillar__ = {"brine": {key: 1}}
+            self.assertIn("brine: %s: in pillar, grains or configuration" % key, self.brine.applied("platform", bundle="x")["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+        # A default may be for another command than this one.
+        self.brine.__pillar__ = {"brine": {"take_over_from": ["a"], "max_prune": "50%"}}
+        self.assertIs(self.brine.absent("platform")["result"], True)
+        with self.assertRaisesRegex(Exception, "sub_states has no effect"):
+            self.brine.apply("platform", bundle="x", sub_states=True)
+
+    def test_prune_from_pillar(self):
+        for value, flag in ((False, "true"), (True, "false")):
+            self.brine.__pillar__ = {"brine": {"prune": value}}
+            self.brine.applied("platform", bundle="x")
+            self.assertEqual(self.called()["env"]["BRINE_NO_PRUNE"], flag)
+            self.assertNotIn("BRINE_PRUNE", self.called()["env"])
+
+    def test_states_prune_a_share_unless_told_otherwise(self):
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual(self.called()["env"]["BRINE_MAX_PRUNE"], "30%")
+        self.brine.applied("platform", bundle="x", max_prune="80%")
+        self.assertIn("--max-prune=80%", self.called()["argv"])
+        self.brine.__pillar__ = {"brine": {"max_prune": 7}}
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual(self.called()["env"]["BRINE_MAX_PRUNE"], "7")
+        self.brine.__pillar__ = {}
+        self.brine.absent("platform")
+        self.assertNotIn("BRINE_MAX_PRUNE", self.called()["env"])
+
+    def test_credentials_are_in_the_environment_only(self):
+        self.brine.applied("platform", bundle="x", token=SECRET)
+        self.assertEqual(self.called()["env"]["BRINE_TOKEN"], SECRET)
+        self.assertNotIn(SECRET, str(self.called()["argv"]))
 
     def test_job_id_goes_along(self):
         self.brine.applied("platform", bundle="x", jid="20260701010203")
@@ -250,7 +314,7 @@ class Bundle(Case):
             if before[1] is not None:
                 os.environ["TMPDIR"] = before[1]
         call = self.called()
-        self.assertEqual(call["stdin"], text)
+        self.assertEqual(call["stdin"], "# brine.dev/source: 1 bundle\n" + text)
         self.assertNotIn(SECRET, " ".join(call["argv"]))
         self.assertNotIn(SECRET, str(call["env"]))
         self.assertEqual(os.listdir(scratch), [])
@@ -266,14 +330,15 @@ class Bundle(Case):
     def test_objects(self):
         objects = [{"apiVersion": "v1", "kind": "A"}, {"apiVersion": "v1", "kind": "B"}]
         self.brine.applied("platform", bundle=objects)
-        self.assertEqual([json.loads(d) for d in self.called()["stdin"].split("\n---\n")], objects)
+        self.assertEqual([json.loads(d.split("\n")[1]) for d in self.called()["stdin"].split("\n---\n")], objects)
         self.brine.applied("platform", bundle=objects[0])
-        self.assertEqual(json.loads(self.called()["stdin"]), objects[0])
+        self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), objects[0])
 
     def test_source_goes_through_salts_renderers(self):
         self.rendered = {"salt://a.yaml": "kind: A\n", "salt://b.sls": {"B": {"k.object_present": []}}}
         self.brine.applied("platform", source=["salt://a.yaml", "salt://b.sls"], saltenv="dev", defaults={"v": 1})
-        self.assertEqual(self.called()["stdin"], 'kind: A\n\n---\n{"B": {"k.object_present": []}}')
+        self.assertEqual(self.called()["stdin"], "# brine.dev/source: 1 salt://a.yaml (rendered)\nkind: A\n\n---\n"
+                         '# brine.dev/source: 0 salt://b.sls (rendered)\n{"B": {"k.object_present": []}}')
         self.assertEqual(self.asked, [("salt://a.yaml", "jinja", "dev", {"v": 1}), ("salt://b.sls", "jinja", "dev", {"v": 1})])
 
     def test_source_folder(self):
@@ -281,19 +346,37 @@ class Bundle(Case):
         self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: files
         self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
         self.brine.applied("platform", source="salt://x/")
-        self.assertEqual(self.called()["stdin"], "a\n---\nb")
+        self.assertEqual(self.texts(), ["a", "b"])
         ret = self.brine.applied("platform", source="salt://y/")
-        self.assertIn("no file in salt://y/", ret["comment"])
+        self.assertIn("salt://y/: no file in it ends in .yaml", ret["comment"])
+        # One that a condition leaves empty is no mistake, as long as it is not alone.
+        del self.rendered["salt://x/a.yaml"]
+        self.brine.applied("platform", source="salt://x/")
+        self.assertEqual(self.texts(), ["b"])
+
+    def texts(self):
+        return [part.split("\n", 1)[1] for part in self.called()["stdin"].split("\n---\n")]
+
+    def test_source_pattern_and_environment(self):
+        asked = []
+        files = ["x/b.yaml", "x/a.yaml", "x/a.txt", "x/deep/a.yaml"]
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: asked.append((saltenv, prefix)) or files
+        self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
+        self.brine.applied("platform", source="salt://x/*.yaml?saltenv=dev")
+        self.assertEqual((self.texts(), asked), (["a", "b"], [("dev", "x/")]))
+        self.assertEqual([one[2] for one in self.asked], ["dev", "dev"])
+        self.assertIn("no file fits", self.brine.applied("platform", source="salt://x/c*")["comment"])
+        self.assertIn("only the last part", self.brine.applied("platform", source="salt://*/a.yaml")["comment"])
 
     def test_source_as_it_is(self):
         self.brine.__salt__["cp.get_file_str"] = lambda path, saltenv: "{{ $labels }} " + saltenv
         self.brine.applied("platform", source="salt://rules.yaml", template="none", saltenv="dev")
-        self.assertEqual(self.called()["stdin"], "{{ $labels }} dev")
+        self.assertEqual(self.called()["stdin"], "# brine.dev/source: 1 salt://rules.yaml\n{{ $labels }} dev")
         path = os.path.join(self.home, "local.yaml")
         with open(path, "w") as file:
             file.write("local")
         self.brine.applied("platform", source=path, template=None)
-        self.assertEqual(self.called()["stdin"], "local")
+        self.assertEqual(self.texts(), ["local"])
         self.assertEqual(self.asked, [])
 
     def test_source_that_is_not_there(self):
@@ -315,9 +398,29 @@ class Bundle(Case):
         asked = []
         self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: asked.append((sls, kwargs)) or low
         self.brine.applied("platform", sls=["one", "two"], saltenv="dev", pillar={"x": 1}, ignore_foreign_states=True)
-        self.assertEqual(json.loads(self.called()["stdin"]), low)
+        self.assertEqual(json.loads(self.texts()[0]), low)
         self.assertEqual(asked, [(["one", "two"], {"saltenv": "dev", "concurrent": True, "pillar": {"x": 1}})])
         self.assertIn("--ignore-foreign-states=true", self.called()["argv"])
+
+    def test_sls_of_which_salt_logs_an_error(self):
+        low = [{"state": "k", "fun": "object_present", "name": "a", "__id__": "a", "manifest": {}}]
+
+        def show(_sls, **_kwargs):
+            logging.getLogger("salt.loader").error("not about the SLS")
+            logging.getLogger("salt.template").error('The renderer "%s" is not available', "gone")
+            return low
+
+        self.brine.__salt__["state.show_low_sls"] = show
+        for level in (logging.WARNING, 1000):
+            logger = logging.getLogger()
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(level)
+            with contextlib.redirect_stderr(io.StringIO()):
+                ret = self.brine.applied("platform", sls="one")
+            self.assertIs(ret["result"], False)
+            self.assertIn('that states may be missing: The renderer "gone" is not available', ret["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+        self.assertEqual((logging.getLogger("salt").handlers, logging.getLogger("salt").level), ([], 0))
 
     def test_sls_that_salt_cannot_render(self):
         for bad in (["Rendering SLS 'base:one' failed: x"], [], {}, None, "text"):
@@ -334,17 +437,27 @@ class Bundle(Case):
 
 class Returns(Case):
     def test_applied_returns_what_o_salt_prints(self):
-        self.assertEqual(self.brine.applied("Apply it", inventory="platform", bundle="x"), dict(RETURN, name="Apply it"))
+        self.assertEqual(self.brine.applied("Apply it", inventory="platform", bundle="x"), dict(RETURNED, name="Apply it"))
 
     def test_no_warnings_is_no_key(self):
         self.play([event("finished", **{"return": dict(RETURN, warnings=[])})])
         self.assertNotIn("warnings", self.brine.applied("platform", bundle="x"))
 
-    def test_without_sub_states(self):
-        self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x", sub_states=False))
+    def test_sub_states_are_the_changed_and_the_failed_objects(self):
+        def sub(name, result, changes):
+            return {"low": {"name": name, "__id__": "ns/platform: " + name, "state": "brine", "fun": "object_present"}, "name": name,
+                    "result": result, "changes": changes, "comment": "", "duration": 1, "start_time": "1"}
+
+        subs = [sub("a", True, {"old": "absent", "new": "present"}), sub("b", True, {}), sub("c", False, {})]
+        self.play([event("finished", **{"return": dict(RETURN, sub_state_run=subs)})])
+        self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x"))
+        first, second = [self.brine.applied("platform", bundle="x", sub_states=True, __id__=i) for i in ("First", "Second")]
+        ids = [one["low"]["__id__"] for ret in (first, second) for one in ret["sub_state_run"]]
+        self.assertEqual(ids, ["First: a", "First: c", "Second: a", "Second: c"])
+        self.assertEqual(first["changes"], {"objects": "1 changed"})
 
     def test_a_failed_run_is_told_by_brine(self):
-        failed = dict(RETURN, result=False, comment="Failed: 1 failed")
+        failed = dict(RETURNED, result=False, comment="Failed: 1 failed")
         self.play([event("finished", **{"return": failed})], code=1)
         self.assertEqual(self.brine.applied("platform", bundle="x"), failed)
 
@@ -373,9 +486,31 @@ class Returns(Case):
         self.assertEqual(self.brine.preview("platform", bundle="x"), RESULT)
         self.assertIn("--dry-run=server", self.called()["argv"])
         self.assertEqual(self.brine.destroy("platform"), RESULT)
+        with self.assertRaisesRegex(Exception, "give a number of brine.history"):
+            self.brine.rollback("platform", revision="last")
         self.assertEqual(self.brine.rollback("platform", revision=3), RESULT)
         self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "3", "--output=events"])
         self.assertNotIn("retcode", self.brine.__context__)
+
+    def test_rollback_goes_to_the_last_good_revision(self):
+        for results, want in ((["failed", "applied", "applied"], "2"), (["applied", "failed", "applied"], "3"), (["not-ready", "failed", "applied"], "1")):
+            revisions = [{"number": 3 - i, "result": result} for i, result in enumerate(results)]
+            with open(os.path.join(self.home, "history.json"), "w") as file:
+                json.dump({"revisions": revisions}, file)
+            self.play([event("finished", **{"return": RETURN})])
+            self.assertEqual(self.brine.rolled_back("platform", inventory="ns/platform", kubeconfig="/k", max_prune=3), RETURNED)
+            self.assertEqual(self.called()["argv"], [
+                "rollback", "--inventory=ns/platform", "--dry-run=none", "--kubeconfig=/k", "--max-prune=3", want, "--output=salt-events"])
+            self.play([event("finished", result=RESULT)])
+            self.brine.rollback("platform")
+            self.assertEqual(self.called()["argv"][3], want)
+        self.brine.rollback("platform", revision="previous")
+        self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "--output=events"])
+        with open(os.path.join(self.home, "history.json"), "w") as file:
+            json.dump({"revisions": []}, file)
+        ret = self.brine.rolled_back("platform")
+        self.assertEqual((ret["result"], ret["changes"]), (False, {}))
+        self.assertIn("nothing to go back to", ret["comment"])
 
     def test_exit_code_becomes_the_functions_retcode(self):
         self.play([event("finished", result=RESULT)], code=4)
@@ -399,12 +534,12 @@ class Returns(Case):
 class VersionSkew(Case):
     def test_unknown_keys_are_kept_or_ignored(self):
         self.play([event("a type of a later release", what=1), "text", event("finished", more=1, **{"return": RETURN})])
-        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
 
     def test_an_older_build_without_salt_events(self):
         self.say_version({"version": "v0.0.9", "features": ["apply", "output=salt"]})
         self.play([RETURN])
-        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
         self.assertIn("--output=salt", self.called()["argv"])
         self.assertEqual(self.sent, [])
 
@@ -477,6 +612,17 @@ class Events(Case):
         self.brine.applied("platform", inventory="ns/platform", bundle="x")
         self.assertEqual([t for t, _ in self.sent][:2], ["brine/ns.platform/Deployment.apps/shop/web", "brine/ns.platform/Namespace/shop"])
 
+    def test_events_of_a_preview_say_so(self):
+        self.play([event("acted", object=of("ConfigMap", "a"), action="created"), event("acted", object=of("ConfigMap", "b"), action="unchanged"),
+                   event("ready", object=of("ConfigMap", "b"), action="unchanged"), event("finished", **{"return": RETURN})])
+        self.brine.applied("platform", bundle="x", test=True)
+        self.assertEqual([t for t, _ in self.sent], ["brine/preview/platform/ConfigMap/shop/a", "brine/preview/platform/finished"])
+        self.assertEqual([d["dryRun"] for _, d in self.sent], [True, True])
+        del self.sent[:]
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual([t for t, _ in self.sent], ["brine/platform/ConfigMap/shop/a", "brine/platform/finished"])
+        self.assertNotIn("dryRun", self.sent[0][1])
+
     def test_events_can_be_turned_off(self):
         self.brine.applied("platform", bundle="x", events=False)
         self.brine.__pillar__ = {"brine": {"events": False}}
@@ -492,7 +638,7 @@ class Events(Case):
 
         self.brine.__salt__["event.send"] = broken
         self.play([event("ready", object=of("ConfigMap", str(i))) for i in range(50)] + [event("finished", **{"return": RETURN})])
-        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
         self.assertEqual(len(calls), 3)
 
     def test_a_slow_bus_does_not_hold_up_brine(self):
@@ -501,7 +647,7 @@ class Events(Case):
         self.brine.__salt__["event.send"] = lambda tag, data: time.sleep(0.05) or sent.append(tag) or True
         lines = [event("waiting", object=of("ConfigMap", "x" * 1000 + str(i))) for i in range(400)]  # more than a pipe holds
         self.play(lines + [event("finished", **{"return": RETURN})])
-        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURN)
+        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
         self.assertLess(len(sent), 400)
 
     def test_in_an_orchestrate_run_the_masters_bus(self):
@@ -531,12 +677,15 @@ brine = test_brine.load("_modules/brine.py", "brine_module")
 brine.__opts__ = {{"test": False, "brine": {{"binary": {binary!r}}}}}
 brine.__context__ = {{}}
 brine.__salt__ = {{"event.send": lambda tag, data: print(tag, flush=True) or True}}
-ret = brine.applied("platform", bundle="x")
-print("returned", flush=True)
+kwargs = {{}}
+{more}
+ret = brine.applied("platform", bundle="x", jid="7", **kwargs)
+print("returned", ret["comment"], flush=True)
 '''
     CHILD = """
         def end(number, frame):
             open(os.path.join(home, "got"), "a").write(str(number) + " ")
+            time.sleep(0.3)
             print(json.dumps({"type": "finished", "return": {"changes": {}, "comment": "interrupted", "result": False}}), flush=True)
             sys.exit(143)
         signal.signal(signal.SIGTERM, end)
@@ -544,10 +693,10 @@ print("returned", flush=True)
         time.sleep(60)
         """
 
-    def start(self):
+    def start(self, more=""):
         self.play(then=self.CHILD)
         parent = subprocess.Popen(
-            [sys.executable, "-c", self.PARENT.format(here=HERE, binary=self.binary)], stdout=subprocess.PIPE, universal_newlines=True,
+            [sys.executable, "-c", self.PARENT.format(here=HERE, binary=self.binary, more=more)], stdout=subprocess.PIPE, universal_newlines=True,
         )
         self.addCleanup(parent.stdout.close)
         self.assertEqual(parent.stdout.readline(), "brine/platform/started\n")
@@ -570,6 +719,27 @@ print("returned", flush=True)
         self.assertEqual(parent.wait(20), -signal.SIGTERM)
         self.assertEqual(self.got(), "15 ")
 
+    def test_a_signal_that_brine_got_itself_is_not_sent_again(self):
+        parent = self.start()
+        with open("/proc/{}/task/{}/children".format(parent.pid, parent.pid)) as file:
+            child = int(file.read().split()[0])
+        os.kill(child, signal.SIGTERM)  # as saltutil.term_job: the children first
+        parent.terminate()
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\n")
+        self.assertEqual(parent.wait(20), -signal.SIGTERM)
+        self.assertEqual(self.got(), "15 ")
+
+    def test_a_state_run_is_told_to_end_and_returns_what_was_done(self):
+        parent = self.start('kwargs["__id__"] = "Deploy"; brine.__salt__["state.soft_kill"] = lambda jid: print("soft_kill", jid, flush=True)')
+        parent.terminate()
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nsoft_kill 7\nreturned interrupted\n")
+        self.assertEqual(parent.wait(20), 0)
+
+    def test_a_function_that_is_the_whole_job_returns(self):
+        parent = self.start('kwargs["__pub_fun"] = "brine.applied"')
+        parent.terminate()
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nreturned interrupted\n")
+
     @unittest.skipUnless(sys.platform.startswith("linux"), "SKIPPED: only Linux tells a child of its parent's death")
     def test_brine_ends_when_salt_is_killed_outright(self):
         parent = self.start()
@@ -584,7 +754,7 @@ class States(Case):
         self.states = load("_states/brine.py", "brine_state")
         self.states.__opts__ = {"test": False}
         self.states.__env__ = "dev"
-        self.states.__salt__ = {"brine.applied": self.brine.applied, "brine.absent": self.brine.absent}
+        self.states.__salt__ = {"brine." + name: getattr(self.brine, name) for name in ("applied", "absent", "rolled_back")}
 
     def test_loads_only_with_its_execution_module(self):
         self.assertEqual(self.states.__virtual__(), "brine")
@@ -594,12 +764,12 @@ class States(Case):
     def test_applied(self):
         self.rendered = {"salt://a.yaml": "kind: A"}
         ret = self.states.applied("platform", source="salt://a.yaml", force_conflicts=True)
-        self.assertEqual(ret, RETURN)
+        self.assertEqual(ret, RETURNED)
         self.assertEqual(self.asked[0][2], "dev")
         self.assertIn("--force-conflicts=true", self.called()["argv"])
 
     def test_absent(self):
-        self.assertEqual(self.states.absent("platform"), RETURN)
+        self.assertEqual(self.states.absent("platform"), RETURNED)
         self.assertEqual(self.called()["argv"][0], "destroy")
         self.assertEqual(self.called()["stdin"], "")
 

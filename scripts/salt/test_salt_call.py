@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import real
@@ -28,12 +30,19 @@ class SaltCall(unittest.TestCase):
         for path in ("_modules", "_states"):
             shutil.copytree(os.path.join(real.HERE, path), os.path.join(cls.states, path))
         os.makedirs(os.path.join(cls.root, "var", "log", "salt"))
+        cls.pillar()
         cls.write("minion", json.dumps({
             "file_client": "local", "root_dir": cls.root, "id": "test-minion", "file_roots": {"base": [cls.states]},
-            "pillar_roots": {"base": []}, "brine": {"binary": cls.brine},
+            "pillar_roots": {"base": [os.path.join(cls.root, "pillar")]}, "brine": {"binary": cls.brine},
         }))
         synced = cls.call("saltutil.sync_all")
         assert synced["modules"] == ["modules.brine"], synced
+
+    @classmethod
+    def pillar(cls):
+        os.makedirs(os.path.join(cls.root, "pillar"))
+        cls.write("pillar/top.sls", "base: {'*': [brine]}\n")
+        cls.write("pillar/brine.sls", "{}\n")
 
     @classmethod
     def write(cls, path, text):
@@ -62,25 +71,38 @@ class SaltCall(unittest.TestCase):
         self.write("states/bundle.yaml", "#!jinja\n" + real.bundle("{{ pillar.get('mode', '%s') }}" % mode, self.name))
 
     def apply(self, *arguments):
-        """The state's own return, and those of the objects by their ids."""
+        """The state's own return, and those of the sub-states by their ids."""
         run = self.call("state.apply", "deploy", *arguments)
         self.assertIsInstance(run, dict, run)
         own = [v for k, v in run.items() if k.endswith("_|-applied")]
         self.assertEqual(len(own), 1, run)
         return own[0], {k.split("_|-")[1]: v for k, v in run.items() if not k.endswith("_|-applied")}
 
+    def run_states(self, **states):
+        """Run states, all of this cluster, and return theirs by id."""
+        sls = {}
+        for state_id, (fun, arguments) in states.items():
+            sls[state_id] = {"brine." + fun: [{key: value} for key, value in dict({"kubeconfig": self.kubeconfig}, **arguments).items()]}
+        self.write("states/run.sls", json.dumps(sls))
+        run = self.call("state.apply", "run")
+        self.assertIsInstance(run, dict, run)
+        return {k.split("_|-")[1]: v for k, v in run.items()}
+
+    def members(self):
+        ret = self.call("brine.status", self.name, "namespace=default", "kubeconfig=" + self.kubeconfig)
+        return sorted("{kind} {name}".format(**o) for o in ret["objects"] if o["ready"] != "gone")
+
     def test_a_state_run_twice_and_test_mode(self):
         self.bundle("one")
-        first, objects = self.apply()
+        first, subs = self.apply()
         self.assertIs(first["result"], True, first["comment"])
+        self.assertEqual(subs, {})
         names = {o.replace("NS", self.name) for o in ("v1/Namespace NS", "v1/ConfigMap NS/settings", "v1/Secret NS/login", "apps/v1/Deployment NS/web")}
         self.assertEqual(set(first["changes"]), names)
-        self.assertEqual(set(objects), names)
-        for one in objects.values():
-            self.assertEqual((one["result"], one["changes"]), (True, {"old": "absent", "new": "present"}))
-        second, objects = self.apply()
+        for one in first["changes"].values():
+            self.assertEqual(one, {"old": "absent", "new": "present"})
+        second, _ = self.apply()
         self.assertEqual((second["result"], second["changes"]), (True, {}), second["comment"])
-        self.assertEqual({json.dumps(o["changes"]) for o in objects.values()}, {"{}"})
 
         self.bundle("two")
         dry, _ = self.apply("test=True")
@@ -103,9 +125,132 @@ class SaltCall(unittest.TestCase):
         }))
         self.write("states/deploy.sls", STATE.format(name=self.name, kubeconfig=self.kubeconfig).replace(
             "source: salt://bundle.yaml", "sls: objects\n    - ignore_foreign_states: True"))
-        ret, objects = self.apply()
+        ret, _ = self.apply()
         self.assertIs(ret["result"], True, ret["comment"])
-        self.assertEqual(set(objects), {"Namespace", "Settings"})
+        self.assertEqual(self.members(), ["ConfigMap a", "Namespace " + self.name])
+
+    def test_sls_that_salt_leaves_out_prunes_nothing(self):
+        def sls(path, *names, **more):
+            objects = {n: {"k8s.object_present": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": "default"}}}]} for n in names}
+            self.write("states/" + path, json.dumps(dict(objects, **more)))
+
+        prefix = self.name + "-"
+        sls("chart.sls", prefix + "a", prefix + "b", prefix + "c")
+        sls("addon.sls", prefix + "d")
+        sls("again.sls", include=["chart"])
+        sls("top_of_all.sls", include=["chart", "addon", "again"])
+        self.write("states/deploy.sls", STATE.format(name=self.name, kubeconfig=self.kubeconfig).replace("source: salt://bundle.yaml", "sls: top_of_all"))
+        ret, _ = self.apply()
+        self.assertIs(ret["result"], True, ret["comment"])
+        before = self.members()
+        self.assertEqual(len(before), 4)
+
+        self.write("states/addon.sls", "#!jinja|no_such_renderer\n{}\n")
+        ret, _ = self.apply()
+        self.assertEqual((ret["result"], ret["changes"]), (False, {}), ret)
+        self.assertIn("no_such_renderer", ret["comment"])
+
+        self.write("states/addon.sls", "{% if false %}\na: {}\n{% endif %}\n")
+        ret, _ = self.apply()
+        self.assertEqual((ret["result"], ret["changes"]), (False, {}), ret)
+        self.assertIn("addon gave no state", ret["comment"])
+        self.assertEqual(self.members(), before)
+
+        self.write("states/deploy.sls", STATE.format(name=self.name, kubeconfig=self.kubeconfig).replace(
+            "source: salt://bundle.yaml", "sls: top_of_all\n    - allow_empty_sls: [addon]"))
+        ret, _ = self.apply()
+        self.assertIs(ret["result"], True, ret["comment"])
+        self.assertEqual(len(self.members()), 3)
+
+        sls("chart.sls", prefix + "a")
+        ret, _ = self.apply()
+        self.assertIs(ret["result"], False, ret["comment"])
+        self.assertIn("2 of 3 objects", ret["comment"])
+        self.assertIn("max_prune", ret["comment"])
+        self.assertEqual(len(self.members()), 3)
+
+    def test_a_default_inventory_is_not_that_of_another_name(self):
+        self.bundle("one")
+        self.apply()
+        ret = self.call("brine.absent", "something-else", "kubeconfig=" + self.kubeconfig, "pillar={}", "test=True")
+        self.assertIs(ret["result"], False, ret)  # pillar has no effect
+        self.write("pillar/brine.sls", "brine: {inventory: default/%s}\n" % self.name)
+        self.addCleanup(self.write, "pillar/brine.sls", "{}\n")
+        ret = self.call("brine.absent", "something-else", "kubeconfig=" + self.kubeconfig)
+        self.assertIs(ret["result"], False, ret)
+        self.assertIn("not that of the default inventory default/" + self.name, ret["comment"])
+        self.assertEqual(len(self.members()), 4)
+
+    def test_rollback_after_a_refused_upgrade_changes_nothing(self):
+        self.bundle("one")
+        self.apply()
+        self.bundle("two")
+        self.apply()
+        upgrade = ("applied", {"inventory": "default/" + self.name, "bundle": "kind: ConfigMap\n"})
+        back = ("rolled_back", {"inventory": "default/" + self.name, "onfail": [{"brine": "Upgrade"}]})
+        run = self.run_states(Upgrade=upgrade, Back=back)
+        self.assertIs(run["Upgrade"]["result"], False)
+        self.assertEqual((run["Back"]["result"], run["Back"]["changes"]), (True, {}), run["Back"]["comment"])
+
+        # One that was begun is undone.
+        broken = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad", "namespace": self.name}, "spec": {"ports": [{"port": 0}]}}
+        upgrade[1]["bundle"] = real.bundle("three", self.name, [broken])
+        run = self.run_states(Upgrade=upgrade, Back=back)
+        self.assertIs(run["Upgrade"]["result"], False)
+        self.assertIs(run["Back"]["result"], True, run["Back"]["comment"])
+        self.assertEqual(run["Back"]["changes"]["v1/ConfigMap %s/settings" % self.name]["new"], {"data.mode": "two"})
+
+    def test_two_states_with_the_same_object_in_one_run(self):
+        def applied(mode):
+            return ("applied", {"inventory": "default/" + self.name, "bundle": real.bundle(mode, self.name), "sub_states": True})
+
+        run = self.run_states(First=applied("one"), Second=applied("two"))
+        self.assertEqual(len([i for i in run if i.startswith("First: ")]), 4, sorted(run))
+        self.assertEqual(len([i for i in run if i.startswith("Second: ")]), 3, sorted(run))
+        self.assertEqual(run["First"]["changes"], {"objects": "4 changed"})
+
+    def test_a_signal_ends_the_run_and_the_job_still_returns(self):
+        self.write("states/run.sls", json.dumps({
+            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"kubeconfig": self.kubeconfig}, {"timeout": 120},
+                                         {"bundle": real.bundle("one", self.name, [real.late_job(self.name)])}]},
+            "Next": {"test.nop": [{"require": [{"brine": "Deploy"}]}]}, "Unrelated": {"test.nop": [{"order": "last"}]},
+        }))
+        job = subprocess.Popen(
+            [self.salt_call, "--local", "--config-dir=" + self.root, "--out=json", "--log-level=quiet", "state.apply", "run"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        child = None
+        for _ in range(600):
+            time.sleep(0.1)
+            # Salt's own children first, as saltutil.term_job signals.
+            child = child or next((pid for pid in real.children(job.pid) if "--output=salt-events" in real.command(pid)), None)
+            if child and "Job late" in self.members_or_none():
+                break
+        os.kill(child, signal.SIGTERM)
+        job.terminate()
+        out, err = job.communicate(timeout=60)
+        run = {k.split("_|-")[1]: v for k, v in json.loads(out.decode())["local"].items()}
+        self.assertIn("Interrupted by SIGTERM", run["Deploy"]["comment"])
+        self.assertNotIn("Traceback", err.decode())
+        self.assertNotIn("Unrelated", run)
+        again = self.run_states(Again=("applied", {"inventory": "default/" + self.name, "bundle": real.bundle("one", self.name)}))
+        self.assertIs(again["Again"]["result"], True, again["Again"]["comment"])  # the lock was given back
+
+    def members_or_none(self):
+        done = subprocess.run(
+            [self.brine, "status", "--inventory=default/" + self.name, "--kubeconfig=" + self.kubeconfig, "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        try:
+            return ["{kind} {name}".format(**o) for o in json.loads(done.stdout.decode())["objects"] if o["ready"] != "gone"]
+        except ValueError:
+            return []
+
+    def test_messages_name_the_file_of_a_source(self):
+        self.write("states/bundle.yaml", "#!jinja\n" + real.bundle("one", self.name))
+        self.write("states/more.yaml", "{# gone #}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata:\n  port: 8080\n")
+        ret = self.call("brine.applied", self.name, "source=[salt://bundle.yaml,salt://more.yaml]", "kubeconfig=" + self.kubeconfig)
+        self.assertIs(ret["result"], False)
+        self.assertIn("salt://more.yaml (rendered):6: ", ret["comment"])
 
     def test_absent(self):
         self.bundle("one")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"brine/cmd/brine/output"
 )
@@ -42,6 +43,24 @@ func features(root *cobra.Command) []string {
 	return names
 }
 
+// flags are those that each command takes, for a caller that passes settings by
+// the environment, where an unknown name has no effect.
+func flags(root *cobra.Command) map[string][]string {
+	names := map[string][]string{}
+	var add func(cmd *cobra.Command)
+	add = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			if c.Runnable() {
+				name := strings.TrimPrefix(c.CommandPath(), root.CommandPath()+" ")
+				c.Flags().VisitAll(func(f *pflag.Flag) { names[name] = append(names[name], f.Name) })
+			}
+			add(c)
+		}
+	}
+	add(root)
+	return names
+}
+
 // revision is the commit and its time: of the release, or those that the go
 // command stamped; empty where neither is known.
 func revision() (string, string) {
@@ -67,6 +86,7 @@ func newVersion(s Streams) *cobra.Command {
 				return json.NewEncoder(s.Out).Encode(map[string]any{
 					"apiVersion": "brine.dev/v1", "kind": "Version", "version": version(), "revision": revision, "date": date,
 					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features(cmd.Root()),
+					"flags": flags(cmd.Root()),
 				})
 			}
 			var parts []string

@@ -41,6 +41,18 @@ func TestVersionSaysCommitAndDate(t *testing.T) {
 	}
 }
 
+func TestVersionListsTheFlagsOfEachCommand(t *testing.T) {
+	var v struct{ Flags map[string][]string }
+	if err := json.Unmarshal([]byte(line(t, "brine", "version", "-o", "json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for command, flag := range map[string]string{"apply": "max-prune", "destroy": "cascade", "status": "kubeconfig", "history show": "output"} {
+		if !slices.Contains(v.Flags[command], flag) {
+			t.Errorf("the flags of %s are %v, without %s", command, v.Flags[command], flag)
+		}
+	}
+}
+
 func TestFeaturesAreTheCommandsAndFormats(t *testing.T) {
 	var v struct{ Features []string }
 	if err := json.Unmarshal([]byte(line(t, "brine", "version", "-o", "json")), &v); err != nil {

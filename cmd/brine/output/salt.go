@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"brine/bundle"
+	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 )
@@ -26,12 +27,15 @@ const (
 
 // SaltState is r as a Salt state returns it: name, result (true, false, or nil
 // in a dry run that would change something), changes, comment, warnings and
-// sub_state_run, one entry an object. started is when the run began. The keys
-// are those that salt/state.py and salt/utils/decorators/state.py ask for.
+// sub_state_run, one entry for each object that changed or failed. started is when
+// the run began. The keys are those that salt/state.py and
+// salt/utils/decorators/state.py ask for.
 func SaltState(r *report.Result, started time.Time) map[string]any {
-	subs := make([]any, 0, len(r.Objects))
+	subs := []any{}
 	for _, o := range r.Objects {
-		subs = append(subs, saltSub(r, o, started))
+		if saltChange(o) != nil || saltObjectFailed(r, o) {
+			subs = append(subs, saltSub(r, o, started))
+		}
 	}
 	return map[string]any{
 		"name":          r.Inventory.Name,
@@ -163,19 +167,74 @@ func saltChange(o *report.ObjectResult) map[string]any {
 	default:
 		return nil
 	}
-	if len(o.Changes) == 0 {
+	switch {
+	case len(o.Changes) == 0:
 		return map[string]any{"old": "present", "new": string(o.Action)}
+	case o.Group == bundle.CRDKind.Group && o.Kind == bundle.CRDKind.Kind:
+		return map[string]any{"old": "present", "new": string(o.Action) + ": " + saltFieldCounts(o.Changes)}
 	}
 	before, after := map[string]any{}, map[string]any{}
-	for _, c := range o.Changes {
+	for i, c := range o.Changes {
+		if i == saltFields {
+			after["…"] = "and " + saltFieldCounts(o.Changes[i:])
+			break
+		}
 		if c.Old != nil {
-			before[c.Path] = c.Old
+			before[c.Path] = saltValue(c.Old)
 		}
 		if c.New != nil {
-			after[c.Path] = c.New
+			after[c.Path] = saltValue(c.New)
 		}
 	}
 	return map[string]any{"old": before, "new": after}
+}
+
+// What a person reads of an object's changes, and Salt keeps in its job cache: the
+// report file has all of it.
+const (
+	saltFields = 20  // of an object
+	saltLength = 200 // characters of a value
+)
+
+// saltFieldCounts is "3 fields added, 1 removed, 2 changed".
+func saltFieldCounts(changes []diff.Change) string {
+	var added, removed, changed int
+	for _, c := range changes {
+		switch {
+		case c.Old == nil:
+			added++
+		case c.New == nil:
+			removed++
+		default:
+			changed++
+		}
+	}
+	text := ""
+	for _, one := range []struct {
+		n    int
+		verb string
+	}{{added, "added"}, {removed, "removed"}, {changed, "changed"}} {
+		switch {
+		case one.n == 0:
+		case text == "":
+			text = bundle.Count(one.n, "field") + " " + one.verb
+		default:
+			text += fmt.Sprintf(", %d %s", one.n, one.verb)
+		}
+	}
+	return text
+}
+
+// saltValue is a field's value, or the beginning of a long one.
+func saltValue(v any) any {
+	text, ok := v.(string)
+	if !ok {
+		text = strings.TrimSpace(string(saltJSON(v)))
+	}
+	if runes := []rune(text); len(runes) > saltLength {
+		return fmt.Sprintf("%s… (%d characters)", string(runes[:saltLength/2]), len(runes))
+	}
+	return v
 }
 
 func saltSub(r *report.Result, o *report.ObjectResult, started time.Time) map[string]any {
@@ -183,10 +242,8 @@ func saltSub(r *report.Result, o *report.ObjectResult, started time.Time) map[st
 	if o.Action == plan.Pruned || o.Action == plan.Detached {
 		fun = "object_absent"
 	}
-	id := key
-	if o.Source.State != "" {
-		id = o.Source.State
-	}
+	// Two runs of one Salt job may have the same object.
+	id := inventory(r.Inventory) + ": " + cmp.Or(o.Source.State, key)
 	changes := saltChange(o)
 	var result any = true
 	switch {
@@ -235,26 +292,37 @@ func saltObjectComment(r *report.Result, o *report.ObjectResult) string {
 	return text
 }
 
-// saltComment is what a run came to and, where it went wrong, each object
-// that did with its reason, and what to do.
+// saltComment is what a run came to. Where it went wrong, the causes come first:
+// what failed, what is not ready, then what was skipped because of them, and at the
+// end what to do.
 func saltComment(r *report.Result) string {
-	lines := []string{saltHeadline(r)}
 	const most = 100
+	var lines, skipped []string
 	var failed []*report.ObjectResult
+	because := map[string][]string{}
 	for _, o := range r.Objects {
-		if saltObjectFailed(r, o) {
-			failed = append(failed, o)
+		switch {
+		case !saltObjectFailed(r, o):
+			continue
+		case o.Action == plan.Skipped && o.Error == "":
+			if because[o.Reason] == nil {
+				skipped = append(skipped, o.Reason)
+			}
+			because[o.Reason] = append(because[o.Reason], bundle.Name(o.ID()))
+		default:
+			lines = append(lines, bundle.Name(o.ID())+": "+saltObjectComment(r, o))
 		}
+		failed = append(failed, o)
 	}
-	for i, o := range failed {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("and %s more", bundle.Count(len(failed)-i, "object")))
-			break
-		}
-		lines = append(lines, bundle.Name(o.ID())+": "+saltObjectComment(r, o))
+	for _, reason := range skipped {
+		names := because[reason]
+		lines = append(lines, fmt.Sprintf("%s: skipped: %s", bundle.Some(names, 5), reason))
 	}
-	lines = append(lines, unattached(r.Errors, failed)...)
-	return strings.Join(lines, "\n")
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
+	}
+	lines = append(unattached(r.Errors, failed), lines...)
+	return strings.Join(append(lines, saltHeadline(r)), "\n")
 }
 
 func saltHeadline(r *report.Result) string {

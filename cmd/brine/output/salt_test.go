@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -178,8 +179,14 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 					ret := unified(t, out)
 					result, changes, comment = ret["result"], ret["changes"].(map[string]any), ret["comment"].(string)
 					fields = changes
-					if got := len(ret["sub_state_run"].([]any)); got != len(r.Objects) {
-						t.Errorf("%d entries in sub_state_run for %d objects", got, len(r.Objects))
+					shown := 0
+					for _, o := range r.Objects {
+						if saltChange(o) != nil || saltObjectFailed(r, o) {
+							shown++
+						}
+					}
+					if got := len(ret["sub_state_run"].([]any)); got != shown {
+						t.Errorf("%d entries in sub_state_run for %d objects that changed or failed", got, shown)
 					}
 				} else {
 					code := r.ExitCode
@@ -305,7 +312,7 @@ func TestSaltSubStateRun(t *testing.T) {
 	}
 	subs := state["sub_state_run"].([]any)
 	first, second := subs[0].(map[string]any), subs[1].(map[string]any)
-	if low := first["low"].(map[string]any); low["__id__"] != "Create new" || low["name"] != "v1/ConfigMap shop/new" || low["state"] != "brine" {
+	if low := first["low"].(map[string]any); low["__id__"] != "brine/shop: Create new" || low["name"] != "v1/ConfigMap shop/new" || low["state"] != "brine" {
 		t.Errorf("low %v", low)
 	}
 	if first["result"] != true || first["duration"] != 500.0 || first["start_time"] != base.Add(time.Second).Local().Format("15:04:05.000000") {
@@ -339,4 +346,49 @@ func TestSaltFormatsShowProgressAtATerminalOnly(t *testing.T) {
 		t.Error("no progress")
 	}
 	stateful(t, out, 1, false)
+}
+
+// Salt prints the changes to a terminal and keeps them in its job cache.
+func TestSaltChangesAreShort(t *testing.T) {
+	crd := object("CustomResourceDefinition", "things.example.com", plan.Configured)
+	crd.Group, crd.Namespace = "apiextensions.k8s.io", ""
+	crd.Changes = []diff.Change{{Path: "spec.a", New: "x"}, {Path: "spec.b", New: "x"}, {Path: "spec.c", Old: "x"}, {Path: "spec.d", Old: "x", New: "y"}}
+	long := object("ConfigMap", "dashboard", plan.Configured)
+	long.Changes = []diff.Change{{Path: "data.json", Old: "{}", New: strings.Repeat("ü", 40000)}}
+	for i := range 30 {
+		long.Changes = append(long.Changes, diff.Change{Path: fmt.Sprintf("data.k%02d", i), New: i})
+	}
+	changes := saltChanges(&report.Result{Objects: []*report.ObjectResult{crd, long}})
+	if got, want := changes["apiextensions.k8s.io/v1/CustomResourceDefinition things.example.com"].(map[string]any)["new"], "configured: 2 fields added, 1 removed, 1 changed"; got != want {
+		t.Errorf("a CRD's changes are %v, want %q", got, want)
+	}
+	fields := changes["v1/ConfigMap shop/dashboard"].(map[string]any)["new"].(map[string]any)
+	if got := fields["data.json"].(string); !strings.HasSuffix(got, "… (40000 characters)") || len(got) > 300 {
+		t.Errorf("a long value is %q", got)
+	}
+	if len(fields) != saltFields+1 || fields["…"] != "and 11 fields added" {
+		t.Errorf("%d fields are shown, and then %v", len(fields), fields["…"])
+	}
+}
+
+// The cause comes first and once, what follows from it in one line.
+func TestSaltCommentBeginsWithTheCause(t *testing.T) {
+	failed := object("Secret", "no", plan.Failed)
+	failed.Error = "apply patch: the server refused it"
+	objects := []*report.ObjectResult{object("ConfigMap", "new", plan.Created)}
+	for _, name := range []string{"a", "b", "c"} {
+		o := object("ConfigMap", name, plan.Skipped)
+		o.Reason = "needs Secret shop/no, which failed"
+		objects = append(objects, o)
+	}
+	got := saltComment(&report.Result{
+		Inventory: report.Inventory{Namespace: "brine", Name: "shop"}, Objects: append(objects, failed), ExitCode: 1,
+		Errors: []string{"Secret shop/no: apply patch: the server refused it"}, Summary: report.Summary{Created: 1, Failed: 1, Skipped: 3},
+	})
+	want := "Secret shop/no: failed: apply patch: the server refused it\n" +
+		"ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c: skipped: needs Secret shop/no, which failed\n" +
+		"Failed: inventory brine/shop has 1 created, 3 skipped, 1 failed (exit code 1)"
+	if got != want {
+		t.Errorf("the comment is\n%s\nwant\n%s", got, want)
+	}
 }

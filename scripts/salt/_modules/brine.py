@@ -23,6 +23,9 @@ Works with Salt 3002 to 3007 (Python 3.6 on) and needs nothing but Salt.
 import collections
 import contextlib
 import ctypes
+import difflib
+import fnmatch
+import functools
 import json
 import logging
 import os
@@ -48,12 +51,19 @@ __virtualname__ = "brine"
 
 # Keys under brine: in pillar or configuration that are not flags.
 _SETTINGS = ("binary", "events", "sub_states", "template")
+# The most that a state prunes unless max_prune says otherwise.
+_MAX_PRUNE = "30%"
+# Flags whose value is a credential: never an argument, which ps and logs show.
+_CREDENTIALS = ("token", "password")
 # Flags that this module gives itself.
 _OWN_FLAGS = ("output", "o", "filename", "f", "input", "help")
+# Flags that have no effect here, and why.
+_NO_EFFECT = {"recursive": "name the folders in source"}
 _ENDINGS = (".yaml", ".yml", ".json", ".sls")
 _QUIET = ("acting",)  # event types that are not worth a place on the bus
 _FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
 _STOP_SECONDS = 15  # how long brine may take to end after a signal
+_GRACE_SECONDS = 1  # whoever sends a signal to Salt and to brine has done so by then
 
 
 def __virtual__():
@@ -167,8 +177,13 @@ def destroy(name, **kwargs):
 
 def rollback(name, revision=None, **kwargs):
     """
-    Apply an earlier revision of an inventory's bundle (the one before the
-    present one unless ``revision`` names another) and return brine's result.
+    Apply an earlier revision of an inventory's bundle, and return brine's result.
+
+    revision
+        A number of brine.history, or ``previous``: the last good one that is not
+        the present one. Without it the last good revision is applied. If that is
+        the present one, because the upgrade that failed was refused, nothing
+        changes.
 
     CLI Example:
 
@@ -176,7 +191,24 @@ def rollback(name, revision=None, **kwargs):
 
         salt-call brine.rollback platform revision=4
     """
-    return _result("rollback", name, None, None, None, kwargs, [] if revision is None else [str(int(revision))])
+    return _result("rollback", name, None, None, None, kwargs, _revision(name, revision, kwargs))
+
+
+def rolled_back(name, revision=None, **kwargs):
+    """
+    The same as brine.rollback, and return what a state returns.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.rolled_back platform test=True
+    """
+    try:
+        words = _revision(name, revision, kwargs)
+    except (CommandExecutionError, SaltInvocationError) as exc:
+        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
+    return _state("rollback", name, None, None, None, kwargs, words)
 
 
 def status(name, **kwargs):
@@ -205,6 +237,24 @@ def history(name, **kwargs):
     return _document("history", name, kwargs)
 
 
+def _revision(name, revision, kwargs):
+    """The argument of `brine rollback`; its own default is the revision before the present one."""
+    if revision == "previous":
+        return []
+    if revision is not None:
+        try:
+            return [str(int(revision))]
+        except (TypeError, ValueError):
+            raise SaltInvocationError("revision is {!r}: give a number of brine.history, or previous".format(revision))
+    takes = (_features(_binary(kwargs.get("binary"))).get("flags") or {}).get("history") or ("namespace", "kubeconfig", "context")
+    same = {key: value for key, value in kwargs.items() if key in ("inventory", "binary") or key.replace("_", "-") in takes}
+    revisions = history(name, **same).get("revisions") or []
+    good = [one["number"] for one in revisions if one.get("result") == "applied"]
+    if not good:
+        raise CommandExecutionError("{} has no revision that was applied without an error: there is nothing to go back to".format(name))
+    return [str(max(good))]
+
+
 def version(binary=None):
     """
     brine's version and what this build of it can do.
@@ -228,10 +278,13 @@ def version(binary=None):
 # From arguments to a command line
 
 
-def _state(command, name, source, bundle, sls, kwargs):
+def _state(command, name, source, bundle, sls, kwargs, words=()):
     """A run whose end is a state's return; whatever goes wrong is in it."""
     try:
-        run = _prepare(command, name, kwargs)
+        state_id = kwargs.pop("__id__", None)
+        run = _prepare(command, name, kwargs, state=True)
+        run["in_state"] = state_id is not None
+        run["argv"] += words
         run["stdin"] = _bundle(command, source, bundle, sls, run)
         done = _stream(run, "salt-events" if _can(run, "output=salt-events") else "salt")
     except (CommandExecutionError, SaltInvocationError) as exc:
@@ -241,11 +294,29 @@ def _state(command, name, source, bundle, sls, kwargs):
     if ret is None:  # -o salt, from a build without salt-events, is the return itself
         ret = last if "changes" in last and "comment" in last else _lost(done)
     ret["name"] = name
+    if "--max-prune={} ".format(_MAX_PRUNE) in str(ret.get("comment")):
+        ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
     if not ret.get("warnings"):
         ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
-    if not run["settings"]["sub_states"]:
-        ret.pop("sub_state_run", None)
+    subs = ret.pop("sub_state_run", None)
+    if run["settings"]["sub_states"] and subs:
+        ret["sub_state_run"] = [_sub_state(sub, name if state_id is None else state_id) for sub in subs if sub.get("changes") or not sub.get("result")]
+        ret["changes"] = _counts(ret["changes"])
     return ret
+
+
+def _sub_state(sub, state_id):
+    """
+    Its id names this state: another one in the same run may have the same object,
+    or the same inventory, which brine's own id begins with.
+    """
+    own = str(sub["low"].get("__id__")).split(": ", 1)[-1]
+    return dict(sub, low=dict(sub["low"], __id__="{}: {}".format(state_id, own)))
+
+
+def _counts(changes):
+    """The sub-states show the changes of each object; this only says how many there are."""
+    return {"objects": "{} changed".format(len(changes))} if changes else {}
 
 
 def _result(command, name, source, bundle, sls, kwargs, words=()):
@@ -277,41 +348,104 @@ def _document(command, name, kwargs):
     return document
 
 
-def _prepare(command, name, kwargs):
+def _prepare(command, name, kwargs, state=False):
     """Sort arguments into settings, flags and environment."""
     jid = kwargs.get("__pub_jid") or kwargs.pop("jid", None) or __opts__.get("jid") or _job()
+    direct = str(kwargs.get("__pub_fun", "")).startswith("brine.")
     kwargs = {key: value for key, value in kwargs.items() if not key.startswith("__")}
     defaults = _defaults()
-    settings = {"binary": None, "events": True, "sub_states": True, "template": "jinja"}
+    settings = {"binary": None, "events": True, "sub_states": False, "template": "jinja"}
+    given = set()
     for key in _SETTINGS:
         if defaults.get(key) is not None:
-            settings[key] = defaults[key]
+            settings[key] = defaults.pop(key)
         if key in kwargs and (kwargs[key] is not None or key == "template"):
             settings[key] = kwargs[key]
+            given.add(key)
         kwargs.pop(key, None)
-    for key in ("saltenv", "pillar", "defaults"):
+    for key in ("saltenv", "pillar", "defaults", "allow_empty_sls"):
         settings[key] = kwargs.pop(key, None)
+        if settings[key] is not None:
+            given.add(key)
+    if not state and "sub_states" in given:
+        raise SaltInvocationError("sub_states has no effect: only states return sub-states")
     test = kwargs.pop("test", None)
     if test is None:
         test = __opts__.get("test", False)
 
     flags = {key: value for key, value in kwargs.items() if value is not None}
-    inventory = str(flags.pop("inventory", None) or defaults.get("inventory") or name)
-    _check_inventory(inventory)
-    argv = [_binary(settings["binary"]), command]
+    binary = _binary(settings["binary"])
+    inventory = _inventory(name, flags.pop("inventory", None), defaults.pop("inventory", None))
+    _check(command, flags, defaults, _features(binary).get("flags"))
+    argv = [binary, command]
     argv.append(("--inventory=" if "/" in inventory else "--name=") + inventory)
     if command in ("apply", "destroy", "rollback") and "dry_run" not in flags:
         flags["dry_run"] = "server" if test else "none"
     files = [_rules(values) for values in (flags, defaults)]
-    argv += _flags(flags)
 
     env = dict(os.environ)
-    for key, value in defaults.items():
-        if key not in _SETTINGS and key != "inventory" and value is not None:
+    if state and command == "apply":
+        env.setdefault("BRINE_MAX_PRUNE", _MAX_PRUNE)
+    for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
+        for key, value in values.items():
             env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
     if jid:
         env["BRINE_JID"] = str(jid)
-    return {"argv": argv, "env": env, "settings": settings, "inventory": inventory, "jid": jid, "stdin": None, "files": files}
+    argv += _flags(flags)
+    return {
+        "argv": argv, "env": env, "settings": settings, "given": given, "inventory": inventory, "jid": jid, "stdin": None,
+        "files": files, "dry": flags.get("dry_run", "none") != "none", "direct": direct,
+    }
+
+
+def _inventory(name, given, default):
+    """
+    The inventory of a call. A name that is given in a state or a call is never
+    replaced by a default from pillar: it may name another inventory.
+    """
+    name = str(name)
+    inventory = str(given or name)
+    if not given and default:
+        default = str(default)
+        if name not in (default, default.rsplit("/", 1)[-1]):
+            raise SaltInvocationError(
+                "the name {!r} is not that of the default inventory {}: give `inventory: {}`, or the inventory that is "
+                "meant (the default is `brine: {{inventory: …}}` in pillar, grains or configuration)".format(name, default, default)
+            )
+        inventory = default
+    _check_inventory(inventory)
+    return inventory
+
+
+def _check(command, flags, defaults, takes):
+    """Every argument and every default is a flag of brine: a mistake must not pass in silence."""
+    for key in flags:
+        flag = key.replace("_", "-")
+        if flag in _NO_EFFECT:
+            raise SaltInvocationError("{} has no effect: {}".format(key, _NO_EFFECT[flag]))
+    for key in defaults:
+        flag = key.replace("_", "-")
+        if flag in _OWN_FLAGS or flag in _NO_EFFECT or not isinstance(key, str):
+            raise SaltInvocationError("brine: {}: in pillar, grains or configuration has no effect".format(key))
+    if not takes:
+        return  # of a build that does not list them: it refuses flags itself
+    known = set(takes.get(command, ())) | {"prune"}
+    for key in flags:
+        if key.replace("_", "-") not in known:
+            raise SaltInvocationError(
+                "{} is not an argument: brine {} takes no --{}{}".format(key, command, key.replace("_", "-"), _meant(key, known))
+            )
+    known = {"prune"}.union(*takes.values())
+    for key in defaults:
+        if key.replace("_", "-") not in known:
+            raise SaltInvocationError(
+                "brine: {}: in pillar, grains or configuration is not a setting{}".format(key, _meant(key, known | set(_SETTINGS) | {"inventory"}))
+            )
+
+
+def _meant(key, known):
+    close = difflib.get_close_matches(key.replace("_", "-"), sorted(known), 1)
+    return ": did you mean {}?".format(close[0].replace("-", "_")) if close else ""
 
 
 def _rules(values):
@@ -365,6 +499,9 @@ def _defaults():
         values = where.get("brine") if where else None
         if isinstance(values, dict):
             found.update(values)
+    found = {key: value for key, value in found.items() if value is not None}
+    if "prune" in found:
+        found["no_prune"] = not _true(found.pop("prune"))
     return found
 
 
@@ -415,16 +552,20 @@ def _binary(binary=None):
     return path
 
 
+def _features(path):
+    """What `brine version -o json` prints, asked once for a build; {} where that fails."""
+    try:
+        key = "brine.version {} {}".format(path, os.stat(path).st_mtime)
+        if key not in __context__:
+            __context__[key] = version(path)
+        return __context__[key]
+    except (CommandExecutionError, OSError):
+        return {}
+
+
 def _can(run, feature):
     """Whether this build has a feature; a build that does not list its features has all."""
-    path = run["argv"][0]
-    try:
-        key = "brine.features {} {}".format(path, os.stat(path).st_mtime)
-        if key not in __context__:
-            __context__[key] = version(path).get("features")
-        features = __context__[key]
-    except (CommandExecutionError, OSError):
-        return True
+    features = _features(run["argv"][0]).get("features")
     return not features or feature in features or not any(f.startswith("output=") for f in features)
 
 
@@ -432,9 +573,13 @@ def _can(run, feature):
 
 
 def _bundle(command, source, bundle, sls, run):
-    """The bundle as bytes for standard input."""
+    """
+    The bundle as bytes for standard input. A comment before each part names the
+    file, and the number of its first line, for brine's messages.
+    """
     given = [key for key, value in (("source", source), ("bundle", bundle), ("sls", sls)) if value]
     if command != "apply":
+        _without_effect(run, ("pillar", "defaults", "template", "saltenv", "allow_empty_sls"), "there is no bundle")
         return None
     if len(given) != 1:
         raise SaltInvocationError(
@@ -443,48 +588,79 @@ def _bundle(command, source, bundle, sls, run):
     run["argv"].append("--filename=-")
     settings = run["settings"]
     saltenv = settings["saltenv"] or __opts__.get("saltenv") or "base"
+    if not sls:
+        _without_effect(run, ("pillar", "allow_empty_sls"), "only sls takes it")
+    if not source:
+        _without_effect(run, ("defaults", "template"), "only source takes it")
     if sls:
-        parts = [_show(sls, saltenv, settings["pillar"])]
-    elif bundle:
-        parts = bundle if _are_objects(bundle) else [bundle]
+        parts = [("compiled SLS", _show(sls, saltenv, settings))]
+    elif not source:
+        objects = bundle if _are_objects(bundle) else [bundle]
+        parts = [("bundle" if len(objects) == 1 else "bundle[{}]".format(i), one) for i, one in enumerate(objects)]
     else:
-        parts = [
-            _render(path, saltenv, settings)
-            for one in (source if isinstance(source, (list, tuple)) else [source])
-            for path in _files(str(one), saltenv)
-        ]
-    return "\n---\n".join(_text(part) for part in parts).encode("utf-8")
+        parts = []
+        for one in source if isinstance(source, (list, tuple)) else [source]:
+            files, env, optional = _files(str(one), saltenv)
+            parts += [part for part in (_render(path, env, settings, optional) for path in files) if part]
+    return "\n---\n".join(_part(*part) for part in parts).encode("utf-8")
+
+
+def _without_effect(run, keys, why):
+    for key in keys:
+        if key in run["given"] and (key != "saltenv" or run["direct"]):
+            raise SaltInvocationError("{} has no effect here: {}".format(key, why))
 
 
 def _are_objects(bundle):
     return isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
 
 
-def _text(part):
-    if isinstance(part, bytes):
-        return part.decode("utf-8")
-    if isinstance(part, str):
-        return part
-    return json.dumps(part, default=str)
+def _part(name, content):
+    if isinstance(content, bytes):
+        content = content.decode("utf-8")
+    line = 1
+    if not isinstance(content, str):  # nobody has seen its lines
+        line, content = 0, json.dumps(content, default=str, ensure_ascii=False)
+    return "# brine.dev/source: {} {}\n{}".format(line, name, content)
 
 
 def _files(source, saltenv):
-    """The files of a folder, which a source ending in "/" is."""
-    if not source.endswith("/"):
-        return [source]
-    if source.startswith("salt://"):
-        prefix = source[len("salt://"):]
+    """
+    The files that a source names: one, those of a folder (which ends in "/"), or
+    those that fit a pattern; their saltenv; and whether one may render to nothing.
+    """
+    path, _, query = source.partition("?saltenv=")
+    if query:
+        saltenv = query
+    if path.endswith("/"):
+        folder, pattern = path, None
+    elif any(c in path for c in "*?["):
+        folder, _, pattern = path.rpartition("/")
+        folder += "/"
+        if any(c in folder for c in "*?["):
+            raise SaltInvocationError("{}: only the last part of a path can be a pattern".format(source))
+    else:
+        return [path], saltenv, False
+    if path.startswith("salt://"):
+        prefix = folder[len("salt://"):]
         names = [n[len(prefix):] for n in __salt__["cp.list_master"](saltenv=saltenv, prefix=prefix) if n.startswith(prefix)]
     else:
-        names = os.listdir(source) if os.path.isdir(source) else []
-    names = sorted(n for n in names if n.endswith(_ENDINGS) and "/" not in n and not n.startswith("."))
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+    names = sorted(n for n in names if "/" not in n and not n.startswith("."))
+    if pattern is not None:
+        names = fnmatch.filter(names, pattern)
+    else:
+        names = [n for n in names if n.endswith(_ENDINGS)]
     if not names:
-        raise CommandExecutionError("no file in {} ends in {}".format(source, ", ".join(_ENDINGS)))
-    return [source + n for n in names]
+        what = "fits" if pattern else "in it ends in " + ", ".join(_ENDINGS)
+        raise CommandExecutionError("{}: no file {} (saltenv {})".format(path, what, saltenv))
+    return [folder + n for n in names], saltenv, True
 
 
-def _render(path, saltenv, settings):
+def _render(path, saltenv, settings, optional):
+    """A file's name for messages, and its content; None for one of several that renders to nothing."""
     template = settings["template"]
+    name = path
     if template in (None, False, "", "none"):
         text = None
         if path.startswith("/"):
@@ -493,6 +669,7 @@ def _render(path, saltenv, settings):
         else:
             text = __salt__["cp.get_file_str"](path, saltenv=saltenv)
     else:
+        name += " (rendered)"
         try:
             text = __salt__["slsutil.renderer"](
                 path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {})
@@ -500,22 +677,96 @@ def _render(path, saltenv, settings):
         except Exception as exc:  # pylint: disable=broad-except
             raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
     if not text or isinstance(text, str) and not text.strip():
+        if optional:
+            log.info("brine: %s renders to nothing", path)
+            return None
         raise CommandExecutionError("{} is not there (saltenv {}), or renders to nothing".format(path, saltenv))
-    return text
+    return name, text
 
 
-def _show(sls, saltenv, pillar):
-    """Low data: includes, extends and requisites resolved by Salt itself."""
+def _show(sls, saltenv, settings):
+    """
+    Low data: includes, extends and requisites resolved by Salt itself. What Salt
+    only logs must not pass: objects of an SLS that it left out would be pruned.
+    """
     kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
-    if pillar:
-        kwargs["pillar"] = pillar
-    low = __salt__["state.show_low_sls"](sls, **kwargs)
+    if settings["pillar"]:
+        kwargs["pillar"] = settings["pillar"]
+    with _watching() as seen:
+        low = __salt__["state.show_low_sls"](sls, **kwargs)
     if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
         errors = low if isinstance(low, list) else [low]
         raise CommandExecutionError(
             "Salt did not render {}: {}".format(sls, "; ".join(_cut(e) for e in errors) or "no states")
         )
+    if seen["errors"]:
+        raise CommandExecutionError(
+            "Salt logged errors while it compiled {}, so that states may be missing: {}".format(sls, "; ".join(_cut(e) for e in seen["errors"]))
+        )
+    allowed = settings["allow_empty_sls"] or []
+    empty = sorted(one for one in seen["rendered"] - seen["content"] if allowed is not True and one not in allowed)
+    if empty:
+        raise CommandExecutionError(
+            "{} gave no state: its objects would be pruned. If that is intended, give `allow_empty_sls: [{}]`".format(
+                ", ".join(empty), ", ".join(empty)
+            )
+        )
     return low
+
+
+@contextlib.contextmanager
+def _watching():
+    """
+    The SLS that Salt compiles while this lasts, those of them that have content
+    (states, or only an include), and the errors that it logs. Salt returns none of it.
+    """
+    seen = {"rendered": set(), "content": set(), "errors": []}
+    thread = threading.current_thread()
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            if threading.current_thread() is thread and not record.name.startswith("salt.loader"):
+                seen["errors"].append(record.getMessage())
+
+    def noting(into, function):
+        @functools.wraps(function)
+        def call(self, *args, **kwargs):
+            if threading.current_thread() is thread:
+                seen[into].add(kwargs["sls"] if "sls" in kwargs else args[position[into]])
+            return function(self, *args, **kwargs)
+
+        return call
+
+    position = {"rendered": 0, "content": 1}
+    logger, handler = logging.getLogger("salt"), Handler(logging.ERROR)
+    compiler = _compiler()
+    methods = {"rendered": "render_state", "content": "_handle_extend"}
+    if not all(hasattr(compiler, method) for method in methods.values()):
+        methods = {}
+    before = {method: getattr(compiler, method) for method in methods.values()}
+    level = logger.level
+    if logger.getEffectiveLevel() > logging.ERROR:
+        logger.setLevel(logging.ERROR)  # --log-level=quiet
+    logger.addHandler(handler)
+    try:
+        for into, method in methods.items():
+            setattr(compiler, method, noting(into, before[method]))
+        yield seen
+    finally:
+        for method, function in before.items():
+            setattr(compiler, method, function)
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _compiler():
+    """The class of Salt that renders SLS; None without a Salt, in tests."""
+    try:
+        import salt.state  # pylint: disable=import-outside-toplevel
+
+        return salt.state.BaseHighState
+    except ImportError:
+        return None
 
 
 def _cut(error):
@@ -562,7 +813,7 @@ def _stream(run, output):
         threading.Thread(target=_feed, args=(process.stdin, run["stdin"]), daemon=True),
         threading.Thread(target=_drain, args=(process.stderr, done["stderr"]), daemon=True),
     ]
-    with _forwarding(process), contextlib.closing(_Bus(run)) as bus, process.stdout:
+    with _forwarding(process, run), contextlib.closing(_Bus(run)) as bus, process.stdout:
         for helper in helpers:
             helper.start()
         for line in process.stdout:
@@ -647,17 +898,22 @@ def _child():
 
 
 @contextlib.contextmanager
-def _forwarding(process):
+def _forwarding(process, run=None):
     """
-    Pass SIGTERM and SIGINT on, wait for brine's own end (it still prints its
-    result), and then do to this process what the signal would have done.
+    Pass SIGTERM and SIGINT on, and wait for brine's own end: it still prints its
+    result. Salt signals the children of a job before the job, so that brine may
+    have the signal already: it is passed on only if brine has not ended soon.
     """
-    received = []
+    received, timers = [], []
 
     def forward(number, _frame):
+        if received:
+            return
         received.append(number)
-        with contextlib.suppress(OSError):
-            process.send_signal(number)
+        timer = threading.Timer(_GRACE_SECONDS, _send, (process, number))
+        timer.daemon = True
+        timers.append(timer)
+        timer.start()
 
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -677,10 +933,35 @@ def _forwarding(process):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in received[:1]:
-            os.kill(os.getpid(), number)
+        if received and not _stopped(run or {}):
+            os.kill(os.getpid(), received[0])
+
+
+def _send(process, number):
+    with contextlib.suppress(OSError):
+        if process.poll() is None:
+            process.send_signal(number)
+
+
+def _stopped(run):
+    """
+    Whether Salt ends by itself after a signal, and still returns what was done: the
+    function is the whole job, or the state run is told to begin no further state.
+    """
+    if run.get("direct"):
+        return True
+    if not run.get("in_state") or not run.get("jid") or "state.soft_kill" not in __salt__:
+        return False
+    try:
+        __salt__["state.soft_kill"](run["jid"])
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("brine: the state run cannot be told to end: %s", exc)
+        return False
+    return True
 
 
 # Events
@@ -715,6 +996,11 @@ class _Bus:
     def fire(self, event):
         if self.thread is None or event.get("type") in _QUIET + (None,):
             return
+        what = event["type"]
+        if event.get("object"):
+            if event.get("action") == "unchanged" and what in ("acted", "ready"):
+                return
+            what = _object(event["object"])
         data = {key: value for key, value in event.items() if key not in ("result", "return")}
         for key in ("result", "return"):
             end = event.get(key)
@@ -725,8 +1011,10 @@ class _Bus:
         data["inventory"] = self.run["inventory"]
         if self.run["jid"]:
             data["jid"] = self.run["jid"]
-        what = _object(event["object"]) if event.get("object") else event["type"]
-        self.queue.put(("brine/{}/{}".format(self.run["inventory"].replace("/", "."), what), data))
+        if self.run["dry"]:
+            data["dryRun"] = True
+        tag = "brine/preview/{}/{}" if self.run["dry"] else "brine/{}/{}"
+        self.queue.put((tag.format(self.run["inventory"].replace("/", "."), what), data))
 
     def close(self):
         if self.thread is None:

@@ -54,13 +54,33 @@ def absent(name, **kwargs):
     return __salt__["brine.absent"](name, test=__opts__["test"], **_more(kwargs))
 
 
+def rolled_back(name, revision=None, **kwargs):
+    """
+    Apply the last good revision of an inventory again. Nothing changes if that is
+    the present one, so that this state can follow every failure:
+
+    .. code-block:: yaml
+
+        Back to the last good revision:
+          brine.rolled_back:
+            - inventory: kube-system/platform
+            - onfail:
+              - brine: Deploy the platform
+
+    revision
+        Another revision: a number of brine.history, or ``previous``.
+    """
+    return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
+
+
 def _env():
     return globals().get("__env__") or __opts__.get("saltenv") or "base"
 
 
 def _more(kwargs):
-    """The job's id goes along, for brine's history and the events."""
+    """The state's id and the job's go along, for the return, brine's history and the events."""
     low = globals().get("__low__") or {}
+    kwargs["__id__"] = low.get("__id__", "")
     for key in ("__orchestration_jid__", "__pub_jid"):
         jid = low.get(key)
         if jid:
