@@ -39,6 +39,7 @@ type node struct {
 	stored   *unstructured.Unstructured
 	since    time.Time // when waiting began
 	reason   string    // the last one reported
+	reasonAt time.Time // since when
 	watched  bool      // a watch has seen it since
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
@@ -62,6 +63,9 @@ func kindOf(n *node) int {
 // set moves a node to another state. Counting as it goes keeps every step of
 // the loop cheap, however many objects there are.
 func (e *scheduler) set(n *node, s state) {
+	if (n.state == waiting || n.state == failing) && s != waiting && s != failing {
+		n.because("")
+	}
 	e.counts[kindOf(n)][n.state]--
 	e.counts[kindOf(n)][s]++
 	n.state = s

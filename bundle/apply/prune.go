@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
 )
@@ -12,8 +13,12 @@ func (e *scheduler) startPruning() {
 	if kept != "" {
 		e.keepAll(kept)
 	}
+	last := e.settledLast()
 	for _, n := range e.nodes {
 		if n.Deletes() && n.state == blocked {
+			if n.needs == 0 && last != nil {
+				n.Result.After = after(last, plan.Need{Want: order.Ready, Reason: "deletions begin when all else is done"})
+			}
 			e.consider(n)
 		}
 	}

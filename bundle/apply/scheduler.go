@@ -226,6 +226,7 @@ func (e *scheduler) consider(n *node) {
 		e.settleUnchanged(n)
 	case n.needs > 0, n.Deletes() && !e.pruning:
 	default:
+		n.Result.QueuedAt = e.Record.Seconds()
 		e.set(n, queued)
 		heap.Push(&e.queue, n)
 	}
@@ -238,6 +239,7 @@ func (e *scheduler) meet(n *node, want order.Want) {
 			continue
 		}
 		if d.node.needs--; d.node.state == blocked && d.node.needs == 0 {
+			d.node.Result.After = after(n, d.need)
 			e.consider(d.node)
 		}
 	}

@@ -50,7 +50,7 @@ func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured) {
 		if n.state != waiting {
 			e.set(n, waiting)
 			n.since, n.checked = time.Now(), time.Now()
-			n.reason = "its versions are not served yet"
+			n.because("its versions are not served yet")
 		}
 		e.probe(n)
 		return

@@ -40,6 +40,7 @@ func (e *scheduler) skipDependents(n *node, wasApplied bool) {
 		}
 		if e.Plan.Allows(d.Step, need) {
 			if d.needs--; d.needs == 0 {
+				d.Result.After = after(n, need)
 				e.consider(d)
 			}
 			continue

@@ -37,7 +37,7 @@ func (e *scheduler) wait(n *node, status ready.Status) {
 	e.set(n, waiting)
 	n.since, n.checked = time.Now(), time.Now()
 	if e.ended != nil { // its request was under way when the run ended
-		n.reason = status.Reason
+		n.because(status.Reason)
 		e.settleNotReady(n, report.StateNotReady, e.ended.Error()+": "+status.Reason)
 		return
 	}
@@ -85,7 +85,7 @@ func (e *scheduler) progress(n *node, status ready.Status) {
 	if n.reason == status.Reason && n.reason != "" {
 		return
 	}
-	n.reason = status.Reason
+	n.because(status.Reason)
 	n.Result.Reason = status.Reason
 	e.reported = time.Now()
 	e.Record.Emit(report.Waiting{Object: n.Result, Reason: status.Reason})
@@ -130,12 +130,11 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		if n.state == waiting {
 			e.set(n, failing)
 			n.Result.Ready = report.StateFailed
-			n.reason = status.Reason
 			n.Result.Reason = status.Reason
 			e.reported = time.Now()
 			e.Record.Emit(report.NotReady{Object: n.Result, Reason: status.Reason})
 		}
-		n.reason = status.Reason
+		n.because(status.Reason)
 	default:
 		if n.state == failing {
 			e.set(n, waiting)

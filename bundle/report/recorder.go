@@ -173,6 +173,9 @@ func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map
 		}
 	}
 	s.Requests, s.Seconds = requests, r.Seconds()
+	if res.DryRun == None {
+		res.CriticalPath = criticalPath(res.Objects)
+	}
 	res.ExitCode = r.exitCode(ctx, code)
 	r.Emit(Finished{Result: res})
 	return res

@@ -49,11 +49,17 @@ type ObjectResult struct {
 	Verified string `json:"verified,omitempty"`
 	// Why is the chain down to the cause of an object that is not ready.
 	Why []string `json:"why,omitempty"`
-	// Seconds since the run began: when the request was sent, when the server
-	// had answered, when the object was ready. Zero where it did not happen.
+	// Seconds since the run began: when all that it needs was there, when the
+	// request was sent, when the server had answered, when the object was ready (or
+	// gone). Zero where it did not happen.
+	QueuedAt  float64 `json:"queuedAt,omitempty"`
 	StartedAt float64 `json:"startedAt,omitempty"`
 	ActedAt   float64 `json:"actedAt,omitempty"`
 	ReadyAt   float64 `json:"readyAt,omitempty"`
+	// After is what came last of all that the object had to wait for.
+	After *Need `json:"after,omitempty"`
+	// Waits are why it was not ready after its request, in the order of time.
+	Waits []Wait `json:"waits,omitempty"`
 }
 
 // ID names the object.
@@ -133,4 +139,6 @@ type Result struct {
 	Compared *Compared `json:"compared,omitempty"`
 	// Wanted is what a drift is from: "revision 3", "bundle shop.yaml".
 	Wanted string `json:"wanted,omitempty"`
+	// CriticalPath is where the time went; not of dry runs.
+	CriticalPath *Path `json:"criticalPath,omitempty"`
 }

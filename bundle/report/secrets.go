@@ -92,6 +92,9 @@ func (s *Secrets) object(o *ObjectResult) {
 	for i := range o.Why {
 		o.Why[i] = s.About(name, o.Why[i])
 	}
+	for i := range o.Waits {
+		o.Waits[i].Reason = s.About(name, o.Waits[i].Reason)
+	}
 	o.Diff = s.Text(o.Diff) // its objects are redacted; this is for values that YAML's lines show
 }
 
@@ -147,6 +150,11 @@ func (s *Secrets) Result(r *Result) {
 	}
 	for _, o := range r.Objects {
 		s.object(o)
+	}
+	if p := r.CriticalPath; p != nil {
+		for i := range p.Steps {
+			p.Steps[i].Reason = s.About(bundle.Name(p.Steps[i].ID()), p.Steps[i].Reason)
+		}
 	}
 }
 

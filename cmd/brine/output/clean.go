@@ -121,6 +121,17 @@ func cleanResult(r *report.Result) *report.Result {
 	for i, o := range c.Objects {
 		c.Objects[i] = cleanObject(o)
 	}
+	if r.CriticalPath != nil {
+		path := *r.CriticalPath
+		path.Steps = slices.Clone(path.Steps)
+		for i := range path.Steps {
+			n := &path.Steps[i]
+			for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
+				*s = Line(*s)
+			}
+		}
+		c.CriticalPath = &path
+	}
 	return &c
 }
 
@@ -130,6 +141,13 @@ func cleanAll(texts []string) []string {
 		texts[i] = Clean(texts[i])
 	}
 	return texts
+}
+
+func cleanNeed(n report.Need) report.Need {
+	for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
+		*s = Line(*s)
+	}
+	return n
 }
 
 func cleanObject(o *report.ObjectResult) *report.ObjectResult {
@@ -143,12 +161,16 @@ func cleanObject(o *report.ObjectResult) *report.ObjectResult {
 	for _, s := range []*string{&c.Reason, &c.Error, &c.Verified, &c.Diff} {
 		*s = Clean(*s)
 	}
-	c.Why, c.Needs, c.Changes = cleanAll(o.Why), slices.Clone(o.Needs), slices.Clone(o.Changes)
+	c.Why, c.Needs, c.Changes, c.Waits = cleanAll(o.Why), slices.Clone(o.Needs), slices.Clone(o.Changes), slices.Clone(o.Waits)
 	for i := range c.Needs {
-		n := &c.Needs[i]
-		for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
-			*s = Line(*s)
-		}
+		c.Needs[i] = cleanNeed(c.Needs[i])
+	}
+	if o.After != nil {
+		after := cleanNeed(*o.After)
+		c.After = &after
+	}
+	for i := range c.Waits {
+		c.Waits[i].Reason = Clean(c.Waits[i].Reason)
 	}
 	for i := range c.Changes {
 		change := &c.Changes[i]

@@ -68,7 +68,30 @@ func (t *text) counts(r *report.Result) string {
 		b.WriteString("\n")
 	}
 	b.WriteString("  " + requests(r.Summary) + "\n")
+	if line := longestWait(r); line != "" {
+		b.WriteString("  " + line + "\n")
+	}
 	return b.String()
+}
+
+// longestWait names what the run took longest for, where it took a second or more.
+func longestWait(r *report.Result) string {
+	if r.CriticalPath == nil {
+		return ""
+	}
+	s := r.CriticalPath.Steps[r.CriticalPath.Longest]
+	took := s.Until - s.From
+	if took < 1 {
+		return ""
+	}
+	text := fmt.Sprintf("longest wait: %.2f s of %.2f s: %s", took, r.Summary.Seconds, bundle.Name(s.ID()))
+	switch {
+	case s.Waiting >= s.Request && s.Waiting >= s.Queued:
+		return text + ": " + cmp.Or(Line(s.Reason), "until it was gone")
+	case s.Request >= s.Queued:
+		return text + ": the server's answer"
+	}
+	return text + ": other requests were sent first"
 }
 
 // tally is the actions and how often each was done, as form puts it. What was

@@ -70,6 +70,7 @@ func htmlPage(r *report.Result, now string) string {
 	m.header(r, tiles, title, now, ended)
 	m.filters(r, tiles)
 	m.objects(r.Objects)
+	m.timeline(r)
 	m.graph(draw(r.Objects), r.Objects)
 	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(title), "<!-- body -->", m.String()).Replace(frameOfPage)
 }
