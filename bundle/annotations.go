@@ -24,6 +24,10 @@ const (
 	// OnImmutable with the value "recreate": delete and create the object when
 	// the server says that a field cannot be changed.
 	OnImmutable = Prefix + "on-immutable"
+	// OnStoredVersion with the value StoredMigrate, on a CustomResourceDefinition:
+	// objects are rewritten when a version goes in which they may be stored.
+	OnStoredVersion = Prefix + "on-stored-version"
+	StoredMigrate   = "migrate"
 	// ReadyWhen is a CEL expression over the live object, `self`, that decides
 	// when it is ready, instead of what is usual for its kind.
 	ReadyWhen = Prefix + "ready-when"

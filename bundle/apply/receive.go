@@ -86,6 +86,9 @@ func (e *scheduler) acted(w written) {
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
+	if n.Migration != nil {
+		n.Reason, n.Result.Reason = w.Reason, w.Reason
+	}
 	if w.Before != nil {
 		n.Live = w.Before
 	}

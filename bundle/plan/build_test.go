@@ -82,6 +82,9 @@ type buildCase struct {
 	Unknown map[string]string
 	// Contents are those of Namespaces and CRDs.
 	Contents map[string]bundle.Contents
+	// Stored are the numbers of objects of CRDs, Lost what they would lose.
+	Stored map[string]int
+	Lost   map[string][]string
 	// Invalid objects were left out of the bundle.
 	Invalid []string
 	// Last is the run that left the fingerprints: without it there are none, and
@@ -174,7 +177,7 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	in := Input{
 		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{},
-		Contents: map[bundle.ID]bundle.Contents{}, Invalid: map[bundle.ID]bool{},
+		Contents: map[bundle.ID]bundle.Contents{}, Stored: map[bundle.ID]Stored{}, Invalid: map[bundle.ID]bool{},
 	}
 	for _, u := range branded(c.Ours, inv) {
 		in.Live[idOf(u)], inv.Members[idOf(u)] = u, inventory.Status{}
@@ -190,6 +193,12 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	for name, contents := range c.Contents {
 		in.Contents[named(t, name)] = contents
+	}
+	for name, count := range c.Stored {
+		in.Stored[named(t, name)] = Stored{Count: count, Lost: c.Lost[name]}
+		if count < 0 {
+			in.Stored[named(t, name)] = Stored{Err: errors.New("forbidden")}
+		}
 	}
 	for _, name := range c.Invalid {
 		in.Invalid[named(t, name)] = true

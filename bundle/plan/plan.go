@@ -29,6 +29,9 @@ type Options struct {
 	Recreate []string
 	// ForceNamespaces: delete Namespaces and CRDs whatever they contain.
 	ForceNamespaces bool
+	// MigrateStoredVersions: objects are rewritten when a CRD's version goes in which
+	// they may be stored.
+	MigrateStoredVersions bool
 	// VerifyFull asks the server about every object, whatever its fingerprint.
 	VerifyFull bool
 	// TakeOverFrom are the field managers whose fields brine takes over.
@@ -51,6 +54,8 @@ type Input struct {
 	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
+	// Stored are the objects of the CRDs that have a Migration.
+	Stored map[bundle.ID]Stored
 	// Invalid are objects of the bundle that were left out of it: they are
 	// not changed, and are reported elsewhere.
 	Invalid map[bundle.ID]bool
@@ -96,6 +101,8 @@ type Step struct {
 	conflicts string
 	// Recreate: may be deleted and created anew.
 	Recreate bool
+	// Migration: objects of a CRD are rewritten in another version.
+	Migration *Migration
 	// Always: a Job that runs in each apply: a standing one is deleted and created
 	// anew.
 	Always bool
@@ -127,7 +134,7 @@ type Plan struct {
 	// Forget are members that do not exist, or belong to another inventory.
 	Forget   []bundle.ID
 	Warnings []string
-	// Refused is why the plan may be shown, but not carried out (MaxPrune).
+	// Refused is why the plan may be shown, but not carried out (MaxPrune, Migration).
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.
 	Guard *Guard
@@ -158,6 +165,9 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	for n, i := range in.Graph.Sorted {
 		at[i] = n
 		step, err := in.apply(in.Graph.Objects[i])
+		if err == nil && step.Live != nil && step.Blocked == "" && !LeavesAlone(step.Object) && in.migrate(p, step) {
+			step.Action = Configured
+		}
 		if err != nil {
 			problems = append(problems, bundle.Problem{Source: in.Graph.Objects[i].Source, ID: in.Graph.Objects[i].ID, Message: err.Error()})
 			continue

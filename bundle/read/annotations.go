@@ -19,12 +19,13 @@ var allowed = map[string][]string{
 	bundle.LifecycleMutation: {"ignore"},
 	bundle.OnImmutable:       {"recreate"},
 	bundle.OnRemove:          {"keep"},
+	bundle.OnStoredVersion:   {bundle.StoredMigrate},
 	bundle.Run:               {bundle.RunAlways},
 	bundle.Wait:              {bundle.WaitSkip},
 }
 
 // known are brine's own annotations that users write.
-var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.ReadyWhen, bundle.Run, bundle.Timeout, bundle.Wait}
+var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.OnStoredVersion, bundle.ReadyWhen, bundle.Run, bundle.Timeout, bundle.Wait}
 
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations
@@ -39,6 +40,9 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			}
 			if key == bundle.Run && o.ID.GroupKind != bundle.JobKind {
 				problems = append(problems, o.Problem(path, "only a Job can have this annotation"))
+			}
+			if key == bundle.OnStoredVersion && o.ID.GroupKind != bundle.CRDKind {
+				problems = append(problems, o.Problem(path, "only a CustomResourceDefinition can have this annotation"))
 			}
 			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(known, key) {
 				odd = append(odd, o.Problem(path, unknownAnnotation(key)))

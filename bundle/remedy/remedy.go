@@ -18,6 +18,7 @@ const (
 	InventoryPolicy     = "--inventory-policy"
 	Kubeconfig          = "--kubeconfig"
 	LockTimeout         = "--lock-timeout"
+	MigrateStored       = "--migrate-stored-versions"
 	MaxPrune            = "--max-prune"
 	Name                = "--name"
 	NoPrune             = "--no-prune"

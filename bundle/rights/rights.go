@@ -82,6 +82,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 		add(u.Resource, u.ID.Namespace, "", u.Verbs...)
 		if !readOnly {
 			grants(u, add)
+			migrates(u, add)
 		}
 		reasons(u, add)
 		guards(u, add)
@@ -132,6 +133,16 @@ func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
 			add(d.Resource(), "", "", "list")
 		}
 	}
+}
+
+// migrates are the rights to rewrite the objects of a CRD in another version.
+func migrates(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	d, ok := bundle.DefinitionOf(u.Content)
+	if !ok || u.Content.GetAnnotations()[bundle.OnStoredVersion] != bundle.StoredMigrate {
+		return
+	}
+	add(d.Resource(), "", "", "get", "list", "update")
+	add(schema.GroupResource{Group: crds.Group, Resource: crds.Resource + "/status"}, "", u.ID.Name, "patch")
 }
 
 // grants are the rights to grant rights that one may not have oneself

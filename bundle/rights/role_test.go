@@ -148,6 +148,23 @@ func life(s *clitest.Fixture) []stage {
 	}
 }
 
+// The roles are enough to rewrite the objects of a CRD, too.
+func TestGeneratedRoleForStoredVersions(t *testing.T) {
+	s := clitest.New(t)
+	crd := func(version string) string {
+		return strings.NewReplacer("name: v1\n", "name: "+version+"\n", "{name: pumps.{ns}.example.com}", "{name: pumps.{ns}.example.com, annotations: {brine.dev/on-stored-version: migrate}}").Replace(clitest.PumpCRD)
+	}
+	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.NS+".example.com")
+	s.Apply(crd("v1")).Want(t, 0)
+	s.Create(s.NS+".example.com/v1/pumps", clitest.Pump("theirs", "  rate: 3"))
+	text := clitest.RBAC(t, "-f", s.File(crd("v2")), "--inventory", s.Inventory)
+	grantedTo(t, s, rulesOf(t, text, s.NS).rights(s.NS), right{})
+	as := []string{"--as", "system:serviceaccount:" + s.NS + ":deployer"}
+	s.Preview(crd("v2"), as...).Want(t, 0).Prints(t, "v1 goes; 1 object to be rewritten in v2")
+	s.Apply(crd("v2"), as...).Want(t, 0).Prints(t, "1 object rewritten in v2")
+	s.Exists(s.NS+".example.com/v2/pumps", "theirs")
+}
+
 // What brine rbac writes is enough for all that happens to an inventory, and
 // nothing is warned of on the way.
 func TestGeneratedRole(t *testing.T) {

@@ -96,7 +96,7 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 	if err != nil {
 		return t, nil, err
 	}
-	in.Contents = contents
+	in.Contents, in.Stored = contents, r.stored(ctx, t.graph, live)
 	p, problems := plan.Build(in)
 	if len(problems) > 0 {
 		return t, nil, report.BadBundle(problems...)

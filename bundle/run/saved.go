@@ -44,15 +44,16 @@ func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Resul
 // deciding are the options that decide what is done, as flags name them.
 func (r *run) deciding() map[string]string {
 	return map[string]string{
-		"inventory-policy": r.Planning.Policy.String(),
-		"no-prune":         fmt.Sprint(r.Planning.NoPrune && r.Planning.NoPruneReason == ""),
-		"force-namespaces": fmt.Sprint(r.Planning.ForceNamespaces),
-		"force-conflicts":  fmt.Sprint(r.client.Forces()),
-		"conflicts":        r.Planning.Conflicts.String(),
-		"recreate":         joined(r.Planning.Recreate),
-		"take-over-from":   joined(r.Planning.TakeOverFrom),
-		"cascade":          string(r.Cascade),
-		"ignore-fields":    plan.RulesText(r.Planning.IgnoreFields),
+		"inventory-policy":        r.Planning.Policy.String(),
+		"no-prune":                fmt.Sprint(r.Planning.NoPrune && r.Planning.NoPruneReason == ""),
+		"force-namespaces":        fmt.Sprint(r.Planning.ForceNamespaces),
+		"force-conflicts":         fmt.Sprint(r.client.Forces()),
+		"conflicts":               r.Planning.Conflicts.String(),
+		"recreate":                joined(r.Planning.Recreate),
+		"migrate-stored-versions": fmt.Sprint(r.Planning.MigrateStoredVersions),
+		"take-over-from":          joined(r.Planning.TakeOverFrom),
+		"cascade":                 string(r.Cascade),
+		"ignore-fields":           plan.RulesText(r.Planning.IgnoreFields),
 	}
 }
 

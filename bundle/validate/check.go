@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
@@ -147,6 +148,14 @@ func (d *crd) live(v *compiled, obj *bundle.Object, old *unstructured.Unstructur
 		return nil, fmt.Errorf("read the live object: %w", err)
 	}
 	u.SetGroupVersionKind(obj.GVK)
+	owners := u.GetManagedFields()
+	for i := range owners {
+		// A version that goes: its objects are rewritten first, and their ownership moves.
+		if gv, err := schema.ParseGroupVersion(owners[i].APIVersion); err == nil && d.find(gv.Version) == nil {
+			owners[i].APIVersion = obj.GVK.GroupVersion().String()
+		}
+	}
+	u.SetManagedFields(owners)
 	if _, err := v.coerce(u, d.v1.Spec.PreserveUnknownFields, true); err != nil {
 		return nil, fmt.Errorf("read the live object: %w", err)
 	}

@@ -41,9 +41,12 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	var put written
 	var err error
 	recreated := s.Always && live != nil && !t.elsewhere()
-	if recreated {
+	switch {
+	case recreated:
 		put, err = w.recreate(ctx, t, live, errors.New(bundle.Run+": "+bundle.RunAlways))
-	} else {
+	case s.Migration != nil && live != nil && !t.elsewhere():
+		put, err = w.migrate(ctx, t, live)
+	default:
 		put, err = w.put(ctx, t, live)
 	}
 	if cluster.Immutable(err) && put.live != nil && !recreated {

@@ -49,6 +49,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
 	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable")
+	f.BoolVar(&c.options.Planning.MigrateStoredVersions, "migrate-stored-versions", false, "rewrite the objects of a CRD when a version goes in which they may be stored, as the annotation brine.dev/on-stored-version: migrate does")
 	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback, besides the last good ones; 0 saves none")
 	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
 	f.StringVar(&c.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")

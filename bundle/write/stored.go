@@ -1,0 +1,61 @@
+package write
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster"
+)
+
+// migrate applies a CRD, of which objects are to be rewritten in another version:
+// first with the versions that go, then the objects are rewritten, then the versions
+// leave status.storedVersions, then the CRD is applied without them. After each of
+// these requests the run may end: the next one starts from the beginning,
+// and finds less to do.
+func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
+	m := t.step.Migration
+	body, err := m.Interim(t.body)
+	if err != nil {
+		return written{live: live}, err
+	}
+	interim := *t
+	interim.body = body
+	put, err := w.put(ctx, &interim, live)
+	if err != nil {
+		return put, err
+	}
+	if w.Mode == DryRun {
+		if put.stored != nil {
+			m.Final(put.stored, t.step.Object.Content)
+		}
+		put.reason = t.step.Reason
+		return put, nil
+	}
+	resource, err := cluster.DefinedIn(put.stored, m.To)
+	if err != nil {
+		return put, err
+	}
+	if resource.GVK.Version == m.To {
+		if err := w.Client.AwaitStorage(ctx, resource); err != nil {
+			return put, err
+		}
+	}
+	var moved []string
+	if m.Relabels {
+		moved = m.From
+	}
+	count, err := w.Client.Rewrite(ctx, resource, moved)
+	if err != nil {
+		return put, fmt.Errorf("%w. The CRD has all its versions still, and nothing is lost", err)
+	}
+	now, err := w.Client.Unstore(ctx, t.step.ID.Name, m.From, m.To)
+	if err != nil {
+		return put, fmt.Errorf("remove the versions that no object is stored in from status.storedVersions: %w", err)
+	}
+	final, err := w.put(ctx, t, now)
+	final.live = put.live
+	final.reason = m.Done(count)
+	return final, err
+}

@@ -1,0 +1,219 @@
+package write_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/cmd/brine/clitest"
+)
+
+// gadgets is a CRD with these versions, each "NAME FIELDS": the first is stored.
+func gadgets(annotations string, versions ...string) string {
+	text := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: "gadgets.{ns}.example.com", annotations: {` + annotations + `}}
+spec:
+  group: "{ns}.example.com"
+  names: {kind: Gadget, plural: gadgets}
+  scope: Namespaced
+  versions:
+`
+	for i, v := range versions {
+		name, fields, _ := strings.Cut(v, " ")
+		text += fmt.Sprintf("  - {name: %s, served: true, storage: %v, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n", name, i == 0, fields)
+	}
+	return text
+}
+
+func gadget(version, name, spec string) string {
+	return "apiVersion: \"{ns}.example.com/" + version + "\"\nkind: Gadget\nmetadata: {name: " + name + ", namespace: \"{ns}\"}\nspec: {" + spec + "}\n"
+}
+
+const (
+	migrates = "brine.dev/on-stored-version: migrate"
+)
+
+// versions of the stored CRD: those it has, the stored one first, and its status.
+func versions(s *clitest.Fixture) string {
+	s.Helper()
+	crd := s.Live("apiextensions.k8s.io/v1/customresourcedefinitions", "", "gadgets."+s.NS+".example.com")
+	if crd == nil {
+		s.Fatal("there is no CRD")
+	}
+	var names []string
+	all, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range all {
+		names = append(names, v.(map[string]any)["name"].(string))
+	}
+	stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+	return fmt.Sprint(names, " stored ", stored)
+}
+
+// gadgetry applies the CRD and a Gadget of the bundle, and has two of another client.
+func gadgetry(t *testing.T) (s *clitest.Fixture, old func(annotations string) string) {
+	t.Helper()
+	s = clitest.New(t)
+	old = func(annotations string) string {
+		return clitest.Documents(gadgets(annotations, "v1alpha1 size: {type: integer}, color: {type: string}"), gadget("v1alpha1", "ours", "size: 1, color: red"))
+	}
+	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets."+s.NS+".example.com")
+	s.Apply(old("")).Want(t, 0)
+	for _, name := range []string{"theirs", "third"} {
+		s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", name, "size: 2"))
+	}
+	return s, old
+}
+
+func sizes(s *clitest.Fixture, version string) string {
+	s.Helper()
+	list, err := s.Resources(s.NS+".example.com/"+version+"/gadgets").Namespace(s.NS).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var all []string
+	for _, u := range list.Items {
+		size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size")
+		all = append(all, fmt.Sprint(u.GetName(), " ", size))
+		for _, entry := range u.GetManagedFields() {
+			if !strings.HasSuffix(entry.APIVersion, "/"+version) {
+				s.Errorf("%s has fields that %s owns in %s", u.GetName(), entry.Manager, entry.APIVersion)
+			}
+		}
+		if len(u.GetManagedFields()) == 0 {
+			s.Errorf("nobody owns the fields of %s", u.GetName())
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func newer(annotations string) string {
+	return clitest.Documents(gadgets(annotations, "v1 size: {type: integer}"), gadget("v1", "ours", "size: 3"))
+}
+
+func TestVersionThatGoesWithItsObjects(t *testing.T) {
+	s, old := gadgetry(t)
+	const goes = "v1alpha1 goes"
+	// Not said what to do: refused before the first write.
+	for _, got := range []clitest.Outcome{s.Preview(newer("")), s.Apply(newer(""))} {
+		got.Want(t, report.ExitBadBundle).Prints(t, goes, "3 objects may be stored in it", migrates, "--migrate-stored-versions")
+	}
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Fatal(got)
+	}
+	preview := s.Preview(newer(migrates)).Want(t, 0)
+	if o := preview.Did(t, "CustomResourceDefinition", "gadgets."+s.NS+".example.com", plan.Configured); o.Reason != "v1alpha1 goes; 3 objects to be rewritten in v1" || !strings.Contains(o.Diff, "-  - name: v1alpha1") && !strings.Contains(o.Diff, "v1alpha1") {
+		t.Errorf("the preview says %q\n%s", o.Reason, o.Diff)
+	}
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Fatal(got)
+	}
+	done := s.Apply(newer(migrates)).Want(t, 0)
+	if o := done.Did(t, "CustomResourceDefinition", "gadgets."+s.NS+".example.com", plan.Configured); o.Reason != "3 objects rewritten in v1; v1alpha1 is gone" {
+		t.Errorf("the reason is %q", o.Reason)
+	}
+	if got := versions(s); got != "[v1] stored [v1]" {
+		t.Error(got)
+	}
+	if got := sizes(s, "v1"); got != "ours 3, theirs 2, third 2" {
+		t.Error(got)
+	}
+	s.Apply(newer(migrates)).Want(t, 0).Did(t, "CustomResourceDefinition", "gadgets."+s.NS+".example.com", plan.Unchanged)
+	// Back to the older bundle, which has no annotation: that of the live CRD counts.
+	s.Apply(old("")).Want(t, 0).Prints(t, "3 objects rewritten in v1alpha1; v1 is gone")
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Error(got)
+	}
+	if got := sizes(s, "v1alpha1"); got != "ours 1, theirs 2, third 2" {
+		t.Error(got)
+	}
+	s.Apply(newer("")).Want(t, report.ExitBadBundle).Prints(t, goes)
+	s.Apply(newer(""), "--migrate-stored-versions").Want(t, 0)
+	if got := versions(s); got != "[v1] stored [v1]" {
+		t.Error(got)
+	}
+}
+
+func TestFieldsThatTheNewVersionDoesNotHave(t *testing.T) {
+	s, _ := gadgetry(t)
+	s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", "colored", "size: 2, color: blue"))
+	s.Apply(newer(migrates)).Want(t, report.ExitBadBundle).Prints(t, "would be lost", s.NS+"/colored spec.color")
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Error(got)
+	}
+}
+
+// Another version becomes the stored one, and the old one is still served.
+func TestAnotherStoredVersion(t *testing.T) {
+	s, _ := gadgetry(t)
+	both := func(annotations string) string {
+		fields := " size: {type: integer}, color: {type: string}"
+		return clitest.Documents(gadgets(annotations, "v1"+fields, "v1alpha1"+fields), gadget("v1", "ours", "size: 3"))
+	}
+	s.Apply(both("")).Want(t, 0).Prints(t, "Objects stay stored in v1alpha1")
+	if got := versions(s); got != "[v1 v1alpha1] stored [v1alpha1 v1]" {
+		t.Error(got)
+	}
+	s.Apply(both(migrates)).Want(t, 0).Prints(t, "3 objects rewritten in v1")
+	if got := versions(s); got != "[v1 v1alpha1] stored [v1]" {
+		t.Error(got)
+	}
+}
+
+func TestObjectsThatCannotBeListed(t *testing.T) {
+	s, _ := gadgetry(t)
+	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/v1alpha1/gadgets") {
+			return clustertest.Action{Status: http.StatusForbidden}
+		}
+		return clustertest.Action{}
+	})
+	s.Apply(newer(migrates)).Want(t, report.ExitBadBundle).Prints(t, "cannot be listed")
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Error(got)
+	}
+}
+
+// A run that ends at any of its writes leaves nothing that the next one cannot finish.
+func TestMigrationThatIsInterrupted(t *testing.T) {
+	for _, acted := range []bool{false, true} {
+		for n := range 6 {
+			t.Run(fmt.Sprintf("write-%d-acted-%v", n+1, acted), func(t *testing.T) {
+				s, _ := gadgetry(t)
+				direct := s.Kubeconfig
+				var mu sync.Mutex
+				writes := 0
+				s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+					mu.Lock()
+					defer mu.Unlock()
+					if !r.IsWrite() || !strings.Contains(r.Path, "gadgets") {
+						return clustertest.Action{}
+					}
+					if writes++; writes <= n {
+						return clustertest.Action{}
+					}
+					return clustertest.Action{Status: http.StatusForbidden, Acted: acted && writes == n+1}
+				})
+				s.Apply(newer(migrates)).Want(t, report.ExitFailed)
+				s.Kubeconfig = direct
+				s.Apply(newer(migrates)).Want(t, 0)
+				if got := versions(s); got != "[v1] stored [v1]" {
+					t.Error(got)
+				}
+				if got := sizes(s, "v1"); got != "ours 3, theirs 2, third 2" {
+					t.Error(got)
+				}
+			})
+		}
+	}
+}
