@@ -65,7 +65,7 @@ func Objects(before, after *unstructured.Unstructured, redact func(string) strin
 func Shown(u *unstructured.Unstructured, redact func(string) string) map[string]any {
 	v, _ := masked(content(u), nil)
 	if redact != nil {
-		v = rewrite(v, redact)
+		v = Rewrite(v, redact)
 	}
 	object, _ := v.(map[string]any)
 	return object
@@ -78,12 +78,12 @@ func YAML(object map[string]any) string { return render(object) }
 // that differ do so afterwards.
 func redacted(a, b any, text func(string) string) (any, any) {
 	before := map[string]bool{}
-	x := rewrite(a, func(s string) string {
+	x := Rewrite(a, func(s string) string {
 		t := text(s)
 		before[s] = t != s
 		return t
 	})
-	return x, rewrite(b, func(s string) string {
+	return x, Rewrite(b, func(s string) string {
 		t := text(s)
 		if t != s && a != nil && !before[s] {
 			t += changed
@@ -92,21 +92,21 @@ func redacted(a, b any, text func(string) string) (any, any) {
 	})
 }
 
-// rewrite is a copy of a JSON value, with every text rewritten.
-func rewrite(v any, text func(string) string) any {
+// Rewrite is a copy of a JSON value, with every text rewritten.
+func Rewrite(v any, text func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return text(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, w := range v {
-			out[k] = rewrite(w, text)
+			out[k] = Rewrite(w, text)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, w := range v {
-			out[i] = rewrite(w, text)
+			out[i] = Rewrite(w, text)
 		}
 		return out
 	}

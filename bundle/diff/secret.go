@@ -22,7 +22,7 @@ func masked(a, b any) (any, any) {
 		return a, b
 	}
 	same := func(text string) string { return text }
-	a, b = rewrite(a, same), rewrite(b, same)
+	a, b = Rewrite(a, same), Rewrite(b, same)
 	maskPair(a, b)
 	return a, b
 }

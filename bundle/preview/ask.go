@@ -149,8 +149,8 @@ func (p *previewer) accepted(s *plan.Step, body write.Body, o write.Outcome) Res
 	if s.Action == plan.Configured && !s.Changed(s.Live, o.Stored) {
 		r.Action = plan.Unchanged
 	}
-	if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {
-		r.Reason = "takes " + strings.Join(lost, "; ")
+	if r.Taken = plan.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
+		r.Reason = "takes " + strings.Join(r.Taken, "; ")
 		r.Warnings = append(slices.Clone(o.Warnings), r.Reason)
 	}
 	return r

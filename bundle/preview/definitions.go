@@ -92,8 +92,8 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 			return Result{Action: plan.Failed, Verified: byServer, Err: write.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
 			changed = changed || s.Changed(s.Live, o.Stored)
-			if lost := plan.Taken(s.Live, o.Stored); len(lost) > 0 {
-				r.Reason = "takes " + strings.Join(lost, "; ")
+			if r.Taken = plan.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
+				r.Reason = "takes " + strings.Join(r.Taken, "; ")
 			}
 		}
 	}

@@ -49,6 +49,8 @@ type Result struct {
 	Verified string
 	Warnings []string
 	Err      error
+	// Taken are the fields that it takes from other field managers.
+	Taken []string
 	// Hidden: what was sent holds values of a Secret, so no diff is shown.
 	Hidden bool
 }
@@ -177,7 +179,10 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		o.Diff, o.Changes = d.Unified, d.Changes
 	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
 		d := rec.Secrets.Diff(s.Live, r.Stored)
-		o.Diff, o.Changes = d.Unified, d.Changes
+		o.Diff, o.Changes, o.Schema = d.Unified, d.Changes, diff.Schemas(s.Live, r.Stored)
+		if d.Unified == "" && o.Reason == "" {
+			o.Reason = "only its ownership metadata or its field managers change"
+		}
 		if rec.Result.Wanted != "" {
 			o.Diff = strings.Replace(o.Diff, "+++ applied\n", "+++ wanted\n", 1)
 			o.Reason = joined(o.Reason, diff.Written(s.Live, o.Changes))

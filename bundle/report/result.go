@@ -6,6 +6,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/review"
 )
 
 // Need is an edge as shown to users: the object that is needed, whether it
@@ -43,7 +44,9 @@ type ObjectResult struct {
 	Diff string `json:"diff"`
 	// Changes is the same field by field, for machines.
 	Changes []diff.Change `json:"changes,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	// Schema is what changes in what a CRD defines.
+	Schema *diff.SchemaChanges `json:"schema,omitempty"`
+	Error  string              `json:"error,omitempty"`
 	// Verified says who vouches for a dry run's answer: "server",
 	// "server (surrogate namespace)", "bundle CRD", "not verified: why".
 	Verified string `json:"verified,omitempty"`
@@ -141,4 +144,7 @@ type Result struct {
 	Wanted string `json:"wanted,omitempty"`
 	// CriticalPath is where the time went; not of dry runs.
 	CriticalPath *Path `json:"criticalPath,omitempty"`
+	// Review says which images and versions a preview changes, what is dangerous, and
+	// which objects change alike.
+	Review *review.Review `json:"review,omitempty"`
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"strings"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/redact"
+	"brine/inventory"
 )
 
 // Secrets are the values of all Secrets of a run: of the bundle, and of every
@@ -156,9 +158,42 @@ func (s *Secrets) Result(r *Result) {
 			p.Steps[i].Reason = s.About(bundle.Name(p.Steps[i].ID()), p.Steps[i].Reason)
 		}
 	}
+	r.Review = r.Review.Rewrite(s.Text)
 }
 
-// Diff is what changes between two versions of an object.
+// Diff is what changes between two versions of an object, but for ownership
+// metadata.
 func (s *Secrets) Diff(before, after *unstructured.Unstructured) diff.Diff {
-	return diff.Objects(before, after, s.Text)
+	return diff.Objects(withoutOwner(before), withoutOwner(after), s.Text)
+}
+
+// generation is an annotation that a controller keeps for itself.
+const generation = "deprecated.daemonset.template.generation"
+
+// withoutOwner is an object without what says whose it is, and without what the
+// server alone writes. It shares everything else.
+func withoutOwner(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	meta, _ := u.Object["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	for field, names := range map[string][]string{"annotations": {inventory.OwningInventory, generation}, "labels": {inventory.PartOf}} {
+		all, ok := meta[field].(map[string]any)
+		if !ok {
+			continue
+		}
+		all = maps.Clone(all)
+		for _, name := range names {
+			delete(all, name)
+		}
+		if meta[field] = all; len(all) == 0 {
+			delete(meta, field)
+		}
+	}
+	shown := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	if meta != nil {
+		shown.Object["metadata"] = meta
+	}
+	return shown
 }

@@ -13,6 +13,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/report"
+	"brine/bundle/review"
 	"brine/bundle/sls"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -39,13 +40,15 @@ func Compare(ctx context.Context, from, to Side, h report.Header) *report.Result
 	for _, o := range from.Bundle.Objects {
 		before[o.ID] = append(before[o.ID], o)
 	}
+	var changes []review.Change
 	add := func(o *bundle.Object, action plan.Action, a, b *unstructured.Unstructured) {
 		r := &report.ObjectResult{
 			Group: o.GVK.Group, Version: o.GVK.Version, Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
 			Source: o.Source, Action: action, Needs: []report.Need{},
 		}
 		d := rec.Secrets.Diff(a, b)
-		r.Changes = d.Changes
+		r.Changes, r.Schema = d.Changes, diff.Schemas(a, b)
+		changes = append(changes, review.Change{ID: o.ID, Action: action, Before: a, After: b, Fields: d.Changes})
 		r.Diff = strings.Replace(strings.Replace(d.Unified, "--- live\n", "--- "+from.Name+"\n", 1), "+++ applied\n", "+++ "+to.Name+"\n", 1)
 		rec.Result.Objects = append(rec.Result.Objects, r)
 	}
@@ -57,7 +60,7 @@ func Compare(ctx context.Context, from, to Side, h report.Header) *report.Result
 		}
 		before[o.ID] = old[1:]
 		if diff.Equal(old[0].Content, o.Content) {
-			add(o, plan.Unchanged, nil, nil)
+			add(o, plan.Unchanged, old[0].Content, o.Content)
 		} else {
 			add(o, plan.Configured, old[0].Content, o.Content)
 		}
@@ -67,6 +70,7 @@ func Compare(ctx context.Context, from, to Side, h report.Header) *report.Result
 			add(o, plan.Pruned, o.Content, nil)
 		}
 	}
+	rec.Result.Review = review.Of(changes, review.Cluster{Unread: true})
 	return rec.Finish(ctx, report.ExitOK, nil, map[string]int{})
 }
 

@@ -14,6 +14,7 @@ import (
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
+	"brine/bundle/review"
 	"brine/bundle/sls"
 	"brine/bundle/validate"
 	"brine/inventory"
@@ -119,6 +120,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	}
 	preview.Propagate(p, results)
 	preview.Report(r.record, p, objects, results)
+	r.record.Result.Review = review.Of(preview.Changes(p, objects, results), review.Cluster{Unread: true})
 	return nil
 }
 

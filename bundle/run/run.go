@@ -312,6 +312,9 @@ func (r *run) preview(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	preview.Report(r.record, p, objects, results)
+	if r.Wanted == "" {
+		r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
+	}
 	if !readOnly || r.Wanted != "" {
 		if err := preview.Stop(r.record.Result.MissingRights); err != nil {
 			return err

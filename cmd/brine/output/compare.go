@@ -27,9 +27,10 @@ func (t *text) compared(r *report.Result) string {
 	var b strings.Builder
 	b.WriteString(t.out.paint.in(bold, comparedTitle(r)) + "\n")
 	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return fmt.Sprintf("%d %s", n, changed[a]) }) + "\n")
+	b.WriteString(t.reviewed(r.Review))
 	b.WriteString(t.warnings(r.Warnings))
 	for _, a := range []plan.Action{plan.Pruned, plan.Configured, plan.Created} {
-		t.group(&b, a, strings.ToUpper(changed[a][:1])+changed[a][1:], r.Objects)
+		t.group(&b, a, strings.ToUpper(changed[a][:1])+changed[a][1:], r)
 	}
 	return b.String()
 }

@@ -69,7 +69,7 @@ func htmlPage(r *report.Result, now string) string {
 	m, tiles := &markup{}, tilesOf(r)
 	m.header(r, tiles, title, now, ended)
 	m.filters(r, tiles)
-	m.objects(r.Objects)
+	m.objects(r)
 	m.timeline(r)
 	m.graph(draw(r.Objects), r.Objects)
 	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(title), "<!-- body -->", m.String()).Replace(frameOfPage)
@@ -150,6 +150,7 @@ func (m *markup) header(r *report.Result, tiles []tile, title, now, ended string
 		m.add("<button class=\"tile\" type=\"button\" data-action=\"%s\" aria-pressed=\"false\"><b>%d</b>%s</button>\n", t.action, t.count, t.label)
 	}
 	m.add("</div>\n")
+	m.review(r)
 	m.box("error", "", "Errors", r.Errors)
 	m.box("error", "rights", "Missing rights", r.MissingRights)
 	m.box("warning", "", "Warnings", r.Warnings)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"brine/bundle"
+	"brine/bundle/plan"
 	"brine/bundle/report"
 )
 
@@ -19,8 +20,8 @@ type link struct {
 	name, note string
 }
 
-func (m *markup) objects(objects []*report.ObjectResult) {
-	at := map[bundle.ID]int{}
+func (m *markup) objects(r *report.Result) {
+	objects, at := r.Objects, map[bundle.ID]int{}
 	order := make([]int, len(objects))
 	for i, o := range objects {
 		at[o.ID()], order[i] = i, i
@@ -41,11 +42,28 @@ func (m *markup) objects(objects []*report.ObjectResult) {
 		return slices.Index(readingOrder, objects[a].Action) - slices.Index(readingOrder, objects[b].Action)
 	})
 	m.add("<div id=\"list\">\n")
-	for _, i := range order {
+	one := func(i int) {
 		m.object(i, objects[i])
 		m.links("Needs", needs[i])
 		m.links("Needed by", neededBy[i])
 		m.add("</div></details>\n")
+	}
+	alike := folded(r)
+	for n, i := range order {
+		if objects[i].Action == plan.Configured && (n == 0 || objects[order[n-1]].Action != plan.Configured) && len(alike) > 0 {
+			for _, s := range r.Review.Same {
+				m.add("<details class=\"same configured\"><summary><span class=\"act\">configured</span><span>%s</span> <span class=\"dim\">%s</span></summary>\n", sameLine(s), kinds(s.Objects))
+				for _, o := range s.Objects {
+					if i, ok := at[o.ID()]; ok {
+						one(i)
+					}
+				}
+				m.add("</details>\n")
+			}
+		}
+		if !alike[objects[i].ID()] {
+			one(i)
+		}
 	}
 	m.add("</div>\n<p id=\"none\" class=\"dim\" hidden>No object matches.</p>\n")
 }

@@ -6,6 +6,7 @@ import (
 
 	"brine/bundle/plan"
 	"brine/bundle/report"
+	"brine/bundle/review"
 )
 
 // groups are a preview's parts, what takes something away first.
@@ -42,6 +43,7 @@ func (t *text) previewed(r *report.Result) string {
 	b.WriteString(t.out.paint.in(bold, head) + "\n")
 	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return toDo(r, n, a) }) + "\n")
 	b.WriteString(t.unverified(r) + "  " + requests(r.Summary) + "\n")
+	b.WriteString(t.reviewed(r.Review))
 	clear(t.warned) // who reads the result elsewhere has not seen the progress
 	b.WriteString(t.warnings(r.Warnings))
 	for _, g := range groups {
@@ -49,7 +51,7 @@ func (t *text) previewed(r *report.Result) string {
 		if r.Wanted != "" {
 			title = g.drift
 		}
-		t.group(&b, g.action, title, r.Objects)
+		t.group(&b, g.action, title, r)
 	}
 	b.WriteString(t.problems(r))
 	text, color := outcome(r)
@@ -85,9 +87,9 @@ func (t *text) unverified(r *report.Result) string {
 	return "  " + t.out.paint.in(yellow, fmt.Sprintf("not verified: %d", n)) + "\n"
 }
 
-func (t *text) group(b *strings.Builder, action plan.Action, title string, objects []*report.ObjectResult) {
+func (t *text) group(b *strings.Builder, action plan.Action, title string, r *report.Result) {
 	var of []*report.ObjectResult
-	for _, o := range objects {
+	for _, o := range r.Objects {
 		if o.Action == action {
 			of = append(of, o)
 		}
@@ -96,7 +98,14 @@ func (t *text) group(b *strings.Builder, action plan.Action, title string, objec
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", t.out.paint.in(bold, fmt.Sprintf("%s (%d):", title, len(of))))
+	alike := folded(r)
+	if action == plan.Configured && len(alike) > 0 {
+		t.alike(b, r.Review.Same)
+	}
 	for _, o := range of {
+		if alike[o.ID()] && !unverified(o) && o.Reason == "" {
+			continue
+		}
 		line := t.named(o)
 		if o.Verified != "" && o.Verified != "server" {
 			line += "  " + t.out.paint.in(yellow, "["+Line(o.Verified)+"]")
@@ -107,6 +116,20 @@ func (t *text) group(b *strings.Builder, action plan.Action, title string, objec
 		}
 		if t.o.Diff && o.Diff != "" {
 			b.WriteString(t.out.paint.diff(t.shorten(o), "    "))
+		}
+	}
+}
+
+// alike are the changes that are the same in many objects, each once.
+func (t *text) alike(b *strings.Builder, same []review.Same) {
+	for _, s := range same {
+		b.WriteString("  " + sameLine(s) + "\n")
+		if !t.o.Verbose {
+			b.WriteString("    " + t.out.paint.in(dim, kinds(s.Objects)) + "\n")
+			continue
+		}
+		for _, o := range s.Objects {
+			b.WriteString("    " + objectName(o) + "\n")
 		}
 	}
 }

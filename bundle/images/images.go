@@ -1,0 +1,257 @@
+// Package images finds the container images that objects name: in pod specs, in the
+// fields of custom resources that their CRD calls an image, and, marked as guesses,
+// in arguments and variables that look like one. It is pure.
+package images
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+)
+
+// Found is an image that an object names.
+type Found struct {
+	Image string
+	// Path is the field, list items by their names where they have some:
+	// spec.template.spec.containers[name="app"].image.
+	Path string
+	// Guess: nothing says that this text is an image, it only looks like one.
+	Guess bool
+}
+
+// Definitions are the schemas of custom resources, by kind.
+type Definitions map[schema.GroupVersionKind]map[string]any
+
+// Define collects the schemas of the CRDs among the objects.
+func Define(objects []*unstructured.Unstructured) Definitions {
+	d := Definitions{}
+	for _, u := range objects {
+		definition, ok := bundle.DefinitionOf(u)
+		if !ok {
+			continue
+		}
+		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+		for _, v := range versions {
+			version, _ := v.(map[string]any)
+			name, _ := version["name"].(string)
+			if properties, found, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema"); found {
+				d[definition.Kind.WithVersion(name)] = properties
+			}
+		}
+	}
+	return d
+}
+
+// Of are the images of an object, in the order of their paths.
+func (d Definitions) Of(u *unstructured.Unstructured) []Found {
+	if u == nil {
+		return nil
+	}
+	s := &search{}
+	gvk := u.GroupVersionKind()
+	switch properties, defined := d[gvk]; {
+	case defined:
+		s.custom("", u.Object, properties, false)
+	case PodSpecPath(gvk.GroupKind()) == nil && !isBuiltin(gvk.Group):
+		s.custom("", u.Object, nil, true)
+	}
+	if path := PodSpecPath(gvk.GroupKind()); path != nil {
+		if spec, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...); ok {
+			s.podSpec(strings.Join(path, "."), spec)
+		}
+	}
+	slices.SortStableFunc(s.found, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(s.found, func(a, b Found) bool { return a.Path == b.Path })
+}
+
+// PodSpecPath is where objects of a kind hold a pod spec; nil where they hold none.
+func PodSpecPath(gk schema.GroupKind) []string {
+	switch gk {
+	case bundle.PodKind:
+		return []string{"spec"}
+	case schema.GroupKind{Kind: "PodTemplate"}:
+		return []string{"template", "spec"}
+	case schema.GroupKind{Kind: "ReplicationController"}, bundle.JobKind, bundle.StatefulSetKind,
+		schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
+		return []string{"spec", "template", "spec"}
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	return nil
+}
+
+// isBuiltin says whether a group is one of Kubernetes' own.
+func isBuiltin(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
+type search struct{ found []Found }
+
+func (s *search) add(path, image string, guess bool) {
+	if image != "" {
+		s.found = append(s.found, Found{Image: image, Path: path, Guess: guess})
+	}
+}
+
+// podSpec finds the images of containers and of image volumes, and guesses at
+// arguments and variables.
+func (s *search) podSpec(path string, v any) {
+	spec, _ := v.(map[string]any)
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		containers, _ := spec[list].([]any)
+		for i, c := range containers {
+			container, _ := c.(map[string]any)
+			at := path + "." + item(list, container, i)
+			image, _ := container["image"].(string)
+			s.add(at+".image", image, false)
+			s.guesses(at, container)
+		}
+	}
+	volumes, _ := spec["volumes"].([]any)
+	for i, v := range volumes {
+		volume, _ := v.(map[string]any)
+		image, _ := volume["image"].(map[string]any)
+		reference, _ := image["reference"].(string)
+		s.add(path+"."+item("volumes", volume, i)+".image.reference", reference, false)
+	}
+}
+
+func (s *search) guesses(at string, container map[string]any) {
+	for _, list := range []string{"command", "args"} {
+		words, _ := container[list].([]any)
+		for i, w := range words {
+			word, _ := w.(string)
+			value := word
+			if flag, v, ok := strings.Cut(word, "="); ok && strings.HasPrefix(flag, "-") {
+				value = v
+			}
+			if looksLike(value) {
+				s.add(fmt.Sprintf("%s.%s[%d]", at, list, i), value, true)
+			}
+		}
+	}
+	variables, _ := container["env"].([]any)
+	for i, v := range variables {
+		variable, _ := v.(map[string]any)
+		if value, _ := variable["value"].(string); looksLike(value) {
+			s.add(at+"."+item("env", variable, i)+".value", value, true)
+		}
+	}
+}
+
+// item names an item of a list, by its name where it has one.
+func item(list string, m map[string]any, i int) string {
+	if name, _ := m["name"].(string); name != "" {
+		return fmt.Sprintf("%s[name=%q]", list, name)
+	}
+	return fmt.Sprintf("%s[%d]", list, i)
+}
+
+// image is a reference with a registry or a path, and a tag or a digest.
+var image = regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]{2,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
+
+func looksLike(text string) bool {
+	last := text[strings.LastIndex(text, "/")+1:]
+	return len(text) < 400 && last != text && strings.ContainsAny(last, ":@") && image.MatchString(text)
+}
+
+// custom walks a custom resource beside its schema. Without one every field called
+// an image is a guess.
+func (s *search) custom(path string, v any, properties map[string]any, guess bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if s.split(path, v, guess) {
+			return
+		}
+		named, _ := properties["properties"].(map[string]any)
+		others, _ := properties["additionalProperties"].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path == "" && (key == "metadata" || key == "status" || key == "apiVersion" || key == "kind") {
+				continue
+			}
+			field, known := named[key].(map[string]any)
+			if !known {
+				field = others
+			}
+			at := strings.TrimPrefix(path+"."+key, ".")
+			text, isText := v[key].(string)
+			if isText && isImage(key) && (guess || field["type"] == "string" || field == nil) && plausible(text) {
+				s.add(at, text, guess || field == nil)
+				continue
+			}
+			s.custom(at, v[key], field, guess)
+		}
+	case []any:
+		items, _ := properties["items"].(map[string]any)
+		for i, w := range v {
+			m, _ := w.(map[string]any)
+			s.custom(item(path, m, i), w, items, guess)
+		}
+	}
+}
+
+// last is the field that a path ends with.
+func last(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+func isImage(key string) bool {
+	return key == "image" || strings.HasSuffix(key, "Image") || key == "imageName"
+}
+
+// plausible says whether a text can be an image at all.
+func plausible(text string) bool {
+	return text != "" && len(text) < 400 && !strings.ContainsAny(text, " \t\n{}$")
+}
+
+// split finds an image that is written in parts: registry, repository and tag.
+func (s *search) split(path string, m map[string]any, guess bool) bool {
+	repository, _ := m["repository"].(string)
+	if repository == "" || !plausible(repository) || !isImage(last(path)) && m["tag"] == nil {
+		return false
+	}
+	whole := repository
+	if registry, _ := m["registry"].(string); registry != "" {
+		whole = registry + "/" + repository
+	}
+	switch tag, digest := fmt.Sprint(orEmpty(m["tag"])), fmt.Sprint(orEmpty(m["digest"])); {
+	case digest != "":
+		whole += "@" + digest
+	case tag != "":
+		whole += ":" + tag
+	}
+	s.add(path, whole, guess || !isImage(last(path)))
+	return true
+}
+
+func orEmpty(v any) any {
+	if v == nil {
+		return ""
+	}
+	return v
+}
+
+// Split is an image in its repository and its tag or digest: "quay.io/a/b", "v1".
+func Split(image string) (repository, version string) {
+	if repository, digest, ok := strings.Cut(image, "@"); ok {
+		if name, tag := cutTag(repository); tag != "" {
+			return name, tag + "@" + digest
+		}
+		return repository, digest
+	}
+	return cutTag(image)
+}
+
+func cutTag(image string) (repository, tag string) {
+	colon := strings.LastIndex(image, ":")
+	if colon > strings.LastIndex(image, "/") {
+		return image[:colon], image[colon+1:]
+	}
+	return image, ""
+}

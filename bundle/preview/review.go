@@ -1,0 +1,131 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/review"
+)
+
+var budgetKind = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
+
+// Review says what the plan is about, and what is dangerous in it. Only what is
+// dangerous is asked about. What cannot be read is unknown.
+func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*report.ObjectResult, results []Result) *review.Review {
+	changes := Changes(p, objects, results)
+	asked := review.Ask(changes)
+	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}}
+	live := map[bundle.ID]*unstructured.Unstructured{}
+	for _, change := range changes {
+		live[change.ID] = change.Before
+	}
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(cluster.MaxConcurrency)
+	if len(asked.Budgets) > 0 {
+		group.Go(func() error {
+			answer.Budgets, answer.BudgetsUnknown = budgets(ctx, c, asked.Budgets)
+			return nil
+		})
+	}
+	for _, id := range asked.Count {
+		group.Go(func() error {
+			n := count(ctx, c, id, live[id])
+			mu.Lock()
+			defer mu.Unlock()
+			answer.Counts[id] = n
+			return nil
+		})
+	}
+	_ = group.Wait() // none of them fails
+	return review.Of(changes, answer)
+}
+
+// Changes are the steps of a plan as package review takes them.
+func Changes(p *plan.Plan, objects []*report.ObjectResult, results []Result) []review.Change {
+	changes := make([]review.Change, len(p.Steps))
+	for i, s := range p.Steps {
+		r, o := results[i], objects[i]
+		c := review.Change{ID: s.ID, Action: o.Action, Before: s.Live, After: r.Stored, Fields: o.Changes, Taken: r.Taken, Unadmitted: r.Verified == ByCRD}
+		if c.Before == nil {
+			c.Before = s.Terminating
+		}
+		if o.Action == plan.Recreated {
+			c.Reason = o.Reason
+		}
+		if why, ok := strings.CutPrefix(o.Verified, Unverified); ok {
+			c.Unverified = why
+		}
+		changes[i] = c
+	}
+	return changes
+}
+
+// budgets reads the PodDisruptionBudgets of namespaces with one LIST, or with one a
+// namespace where that is forbidden.
+func budgets(ctx context.Context, c *cluster.Client, namespaces []string) (found []unstructured.Unstructured, unknown string) {
+	r, err := c.Any(budgetKind)
+	if err != nil {
+		return nil, err.Error()
+	}
+	where := ""
+	if len(namespaces) == 1 {
+		where = namespaces[0]
+	}
+	found, err = c.List(ctx, r, where, "", "")
+	if !apierrors.IsForbidden(err) || where != "" {
+		return found, reason(err)
+	}
+	for _, namespace := range namespaces {
+		items, err := c.List(ctx, r, namespace, "", "")
+		if err != nil {
+			return nil, reason(err)
+		}
+		found = slices.Concat(found, items)
+	}
+	return found, ""
+}
+
+// reason is why something is unknown; "" where it is known.
+func reason(err error) string {
+	if right, ok := cluster.MissingRight(err); ok {
+		return "no right to " + right
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// count is how many resources of a CRD there are, or claims in a Namespace.
+func count(ctx context.Context, c *cluster.Client, id bundle.ID, live *unstructured.Unstructured) review.Count {
+	var r cluster.Resource
+	namespace, err := "", error(nil)
+	if id.GroupKind == bundle.NamespaceKind {
+		namespace = id.Name
+		r, err = c.Any(bundle.PersistentVolumeClaimKind)
+	} else if served := cluster.Defined(live); len(served) > 0 {
+		r = served[0]
+	} else {
+		err = errNoVersion
+	}
+	if err != nil {
+		return review.Count{Unknown: err.Error()}
+	}
+	n, err := c.Count(ctx, r, namespace)
+	return review.Count{N: n, Unknown: reason(err)}
+}
+
+var errNoVersion = errors.New("the CRD serves no version")

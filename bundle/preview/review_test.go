@@ -1,0 +1,161 @@
+package preview_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/review"
+	"brine/cmd/brine/clitest"
+)
+
+// risks are those of a preview, as "type Kind name: text".
+func risks(t testing.TB, o clitest.Outcome) []string {
+	t.Helper()
+	if o.Result == nil || o.Result.Review == nil {
+		t.Fatalf("no review:\n%s\n%s", o.Stderr, clitest.Clip(o.Stdout))
+	}
+	var found []string
+	for _, r := range o.Result.Review.Risks {
+		text := string(r.Type) + " " + r.Objects[0].Kind + " " + r.Objects[0].Name + ": " + r.Text
+		found = append(found, strings.Join(append([]string{text}, r.Details...), "; "))
+	}
+	return found
+}
+
+// A preview names first what is dangerous, as the cluster itself says it: pods that
+// restart and their PodDisruptionBudgets, resources that go with their CRD.
+func TestReviewOfAnUpgrade(t *testing.T) {
+	s := clitest.New(t)
+	budget := "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: '{ns}'}\nspec: {minAvailable: 1, selector: {matchLabels: {app: web}}}\n"
+	before := clitest.Documents(clitest.Deployment("web", 1, "1m"), clitest.ConfigMap("settings"), budget, clitest.Widgets, clitest.Widget)
+	s.Apply(before).Want(t, 0)
+	s.Eventually("the budget is observed", func() bool {
+		u := s.Live("policy/v1/poddisruptionbudgets", s.NS, "web")
+		healthy, _, _ := unstructured.NestedInt64(u.Object, "status", "currentHealthy")
+		return healthy == 1
+	})
+	after := clitest.Documents(strings.Replace(clitest.Deployment("web", 1, "1m"), "1m", "2m", 1), clitest.ConfigMap("settings"), budget)
+
+	p := s.Proxied()
+	got := s.Preview(after, "--force-namespaces").Want(t, 0)
+	want := []string{
+		"data CustomResourceDefinition widgets." + s.NS + ".example.com: the kind Widget is deleted with all its resources: 1 resource",
+		"restart Deployment web: its only pod restarts; the new one has to be ready first (container c: resources); PodDisruptionBudget web allows no disruption now (minAvailable 1): a rollout does not ask it, a drain of a node does",
+	}
+	if found := risks(t, got); !slices.Equal(found, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
+	var asked []string
+	for _, r := range p.Requests() {
+		if r.Method == "GET" && (strings.HasSuffix(r.Path, "/poddisruptionbudgets") && !r.Query.Has("labelSelector") || strings.HasSuffix(r.Path, "/widgets")) {
+			asked = append(asked, r.Path)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("the review asked %q", asked)
+	}
+	for _, w := range p.Writes() {
+		if !w.Query.Has("dryRun") {
+			t.Errorf("it wrote: %s %s", w.Method, w.Path)
+		}
+	}
+	s.Preview(after, "--force-namespaces", "-o", "text").Want(t, 0).Prints(t, "Dangerous (2):", "Data is deleted: 1 object", "Pods restart: 1 object, 1 pod",
+		"Deployment "+s.NS+"/web: its only pod restarts")
+	s.Preview(after, "--force-namespaces", "-o", "html").Want(t, 0).Prints(t, "Dangerous (2)", "the kind Widget is deleted")
+	// Nothing dangerous asks nothing.
+	quiet := strings.Replace(before, "key: value", "key: other", 1)
+	first := len(p.Requests())
+	if found := risks(t, s.Preview(quiet).Want(t, 0)); len(found) > 0 {
+		t.Errorf("dangerous: %q", found)
+	}
+	for _, r := range p.Requests()[first:] {
+		if strings.HasSuffix(r.Path, "/poddisruptionbudgets") && !r.Query.Has("labelSelector") {
+			t.Errorf("the review asked %s", r.Path)
+		}
+	}
+}
+
+// What may not be read is unknown, and not absent.
+func TestReviewWithoutRights(t *testing.T) {
+	s := clitest.New(t)
+	bundleText := clitest.Deployment("web", 1, "1m")
+	s.Apply(bundleText).Want(t, 0)
+	file := s.File(bundleText)
+	clitest.Grant(t, s.Cluster, clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer"))
+	var got clitest.Outcome
+	s.Eventually("the rights are known to the server", func() bool {
+		got = s.Preview(strings.Replace(bundleText, "1m", "2m", 1), "--as", "system:serviceaccount:"+s.NS+":deployer")
+		return got.Exit == 0
+	})
+	want := "its PodDisruptionBudgets are unknown: no right to list poddisruptionbudgets.policy"
+	if found := risks(t, got); len(found) != 1 || !strings.Contains(found[0], want) {
+		t.Errorf("got %q, want %q", found, want)
+	}
+}
+
+// The upgrade of a real platform: its objects are on a cluster, and the preview of
+// the next release names what a reviewer asks.
+func TestReviewOfARealPlatform(t *testing.T) {
+	before, after := clitest.RealBundle(t, "metalk8s-old"), clitest.RealBundle(t, "metalk8s-new")
+	c := clustertest.New(t)
+	brine := func(args ...string) clitest.Outcome {
+		return clitest.Run(t, c.Kubeconfig, append(args, "--inventory", "kube-system/metalk8s")...)
+	}
+	brine("apply", "-f", before, "--wait=applied").Want(t, 0)
+	got := brine("preview", "-f", after).Want(t, 0)
+	r := got.Result.Review
+	named := func(kind review.Type) (names []string) {
+		for _, risk := range r.Risks {
+			if risk.Type == kind {
+				names = append(names, bundle.Name(risk.Objects[0].ID()))
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	for kind, want := range map[review.Type][]string{
+		review.Data:    nil,
+		review.Deleted: {"Deployment.apps metalk8s-ingress/ingress-nginx-defaultbackend", "Service metalk8s-ingress/ingress-nginx-defaultbackend"},
+		review.Restart: {
+			"DaemonSet.apps metalk8s-ingress/ingress-nginx-control-plane-controller", "DaemonSet.apps metalk8s-ingress/ingress-nginx-controller",
+			"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki",
+		},
+		review.Webhook: {"MutatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook", "ValidatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook"},
+	} {
+		if found := named(kind); !slices.Equal(found, want) {
+			t.Errorf("%s: %q, want %q", kind, found, want)
+		}
+	}
+	// Every binding that is new widens somebody's rights.
+	for _, o := range got.Result.Objects {
+		if o.Action == plan.Created && strings.HasSuffix(o.Kind, "Binding") && !slices.Contains(named(review.Rights), bundle.Name(o.ID())) {
+			t.Errorf("%s is not among the rights that widen", bundle.Name(o.ID()))
+		}
+	}
+	changed := 0
+	for _, s := range r.Same {
+		if s.Labels {
+			changed += len(s.Objects)
+		}
+	}
+	if changed != 36 || len(r.Images) != 9 || len(r.Versions) != 5 {
+		t.Errorf("%d objects change in their versions alone, %d images, %d versions", changed, len(r.Images), len(r.Versions))
+	}
+	text := brine("preview", "-f", after, "-o", "text").Want(t, 0)
+	text.Prints(t, "registry.local/metalk8s/dex v2.37.0 → v2.40.0: Deployment metalk8s-auth/dex",
+		"ingress-nginx: chart 4.7.1 → 4.10.3, version 1.8.1 → 1.10.3 (21 objects)",
+		"19 objects: only app.kubernetes.io/version 1.8.1 → 1.10.3, helm.sh/chart ingress-nginx-4.7.1 → ingress-nginx-4.10.3")
+	if strings.Contains(text.Stdout, "owning-inventory") || strings.Contains(text.Stdout, "applyset.kubernetes.io") {
+		t.Error("the diffs show ownership metadata")
+	}
+	if got.Result.ExitCode != report.ExitOK {
+		t.Errorf("exit code %d", got.Result.ExitCode)
+	}
+}

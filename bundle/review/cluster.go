@@ -1,0 +1,124 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// Questions are what a review wants to know from the cluster. A change of which
+// nothing is dangerous has none.
+type Questions struct {
+	// Budgets: the PodDisruptionBudgets of these namespaces, sorted.
+	Budgets []string
+	// Count: how many resources a CRD has, or claims a Namespace.
+	Count []bundle.ID
+}
+
+// Cluster is what the cluster says to the questions. What it does not hold was not
+// asked.
+type Cluster struct {
+	Budgets []unstructured.Unstructured
+	// BudgetsUnknown is why the PodDisruptionBudgets could not be read.
+	BudgetsUnknown string
+	Counts         map[bundle.ID]Count
+	// Unread: no cluster was read. What pods there are is not known.
+	Unread bool
+}
+
+// Count is how many there are, or why that is not known.
+type Count struct {
+	N       int
+	Unknown string
+}
+
+// count says how many there are of something in an object.
+func (r *reviewer) count(id bundle.ID, one, many string) string {
+	c, asked := r.cluster.Counts[id]
+	switch {
+	case !asked:
+		c.Unknown = "the cluster was not asked"
+		fallthrough
+	case c.Unknown != "":
+		return "how many " + many + " is unknown (" + c.Unknown + ")"
+	}
+	return plural(c.N, one, many)
+}
+
+// Ask says what a review of these changes wants to know.
+func Ask(changes []Change) Questions {
+	var q Questions
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.Action == plan.Pruned && bundle.HoldsObjects(c.ID.GroupKind),
+			c.Action == plan.Configured && c.ID.GroupKind == bundle.CRDKind && diff.Schemas(c.Before, c.After).Breaks():
+			q.Count = append(q.Count, c.ID)
+		case c.Action == plan.Pruned && isWorkload(c.ID.GroupKind), c.Action == plan.Configured && (restarts(c) || shrinks(c)):
+			if pods, _ := podsOf(c.Before); pods > 0 && !slices.Contains(q.Budgets, c.ID.Namespace) {
+				q.Budgets = append(q.Budgets, c.ID.Namespace)
+			}
+		}
+	}
+	slices.Sort(q.Budgets)
+	return q
+}
+
+// budgets says which PodDisruptionBudgets of a workload's pods allow no disruption.
+func (r *reviewer) budgets(c *Change) []string {
+	switch {
+	case r.cluster.Unread:
+		return nil
+	case r.cluster.BudgetsUnknown != "":
+		return []string{"its PodDisruptionBudgets are unknown: " + r.cluster.BudgetsUnknown}
+	}
+	pods := labels.Set(words(get[map[string]any](content(c.Before), "spec", "template", "metadata", "labels")))
+	var found []string
+	for i := range r.cluster.Budgets {
+		b := &r.cluster.Budgets[i]
+		if b.GetNamespace() != c.ID.Namespace {
+			continue
+		}
+		var selector metav1.LabelSelector
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(get[map[string]any](b.Object, "spec", "selector"), &selector) != nil {
+			continue
+		}
+		if s, err := metav1.LabelSelectorAsSelector(&selector); err != nil || s.Empty() || !s.Matches(pods) {
+			continue
+		}
+		if allowed, known := number(get[any](b.Object, "status", "disruptionsAllowed")); known && allowed == 0 {
+			found = append(found, fmt.Sprintf("PodDisruptionBudget %s allows no disruption now (%s): a rollout does not ask it, a drain of a node does",
+				b.GetName(), demand(b)))
+		}
+	}
+	return found
+}
+
+// demand is what a PodDisruptionBudget asks for: "minAvailable 1".
+func demand(b *unstructured.Unstructured) string {
+	for _, field := range []string{"minAvailable", "maxUnavailable"} {
+		if v := get[any](b.Object, "spec", field); v != nil {
+			return fmt.Sprintf("%s %v", field, v)
+		}
+	}
+	return "no limit"
+}
+
+// words are the fields of a map that are texts.
+func words(m map[string]any) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		if s, ok := v.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}

@@ -1,0 +1,183 @@
+package review
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+)
+
+var (
+	deployment       = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	daemonSet        = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	replicaSet       = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	persistentVolume = schema.GroupKind{Kind: "PersistentVolume"}
+)
+
+// isWorkload says whether objects of a kind keep pods running.
+func isWorkload(gk schema.GroupKind) bool {
+	return gk == deployment || gk == daemonSet || gk == bundle.StatefulSetKind || gk == replicaSet
+}
+
+// podsOf is how many pods a live workload has; false for other kinds.
+func podsOf(u *unstructured.Unstructured) (int, bool) {
+	if u == nil {
+		return 0, false
+	}
+	gk := u.GroupVersionKind().GroupKind()
+	switch {
+	case gk == bundle.PodKind:
+		return 1, true
+	case !isWorkload(gk):
+		return 0, false
+	case gk == daemonSet:
+		n, _ := number(get[any](u.Object, "status", "desiredNumberScheduled"))
+		return n, true
+	}
+	n, known := number(get[any](u.Object, "status", "replicas"))
+	if !known {
+		n, _ = number(get[any](u.Object, "spec", "replicas"))
+	}
+	return n, true
+}
+
+// restarts says whether a change of a workload replaces its pods.
+func restarts(c *Change) bool { return isRolled(c.ID.GroupKind) && len(inTemplate(c.Fields)) > 0 }
+
+// isRolled says whether a controller replaces the pods of a changed object. A
+// ReplicaSet's stay.
+func isRolled(gk schema.GroupKind) bool {
+	return gk == deployment || gk == daemonSet || gk == bundle.StatefulSetKind
+}
+
+const template = "spec.template."
+
+// inTemplate are the changed fields of the pods: "labels", "container app: image".
+// Of their containers each field is named once, whatever changes in it.
+func inTemplate(fields []diff.Change) []string {
+	var found []string
+	for _, f := range fields {
+		path, ok := strings.CutPrefix(f.Path, template)
+		if !ok {
+			continue
+		}
+		if m := inContainer.FindStringSubmatch(path); m != nil {
+			path = "container " + m[1] + ": " + m[2]
+		} else {
+			path, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "spec."), "metadata."), "[")
+		}
+		if !slices.Contains(found, path) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+var inContainer = regexp.MustCompile(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
+
+// shownFields is how many changed fields are named of each object.
+const shownFields = 6
+
+// restart is about a workload whose pods are replaced.
+func (r *reviewer) restart(c *Change) {
+	if !restarts(c) {
+		return
+	}
+	pods, _ := podsOf(c.Before)
+	if r.cluster.Unread && pods == 0 {
+		r.add(Restart, c, 0, nil, "its pods restart (%s)", bundle.Some(inTemplate(c.Fields), shownFields))
+		return
+	}
+	why := " (" + bundle.Some(inTemplate(c.Fields), shownFields) + ")"
+	after := c.After
+	if after == nil {
+		after = c.Before
+	}
+	strategy := get[string](after.Object, "spec", "strategy", "type") + get[string](after.Object, "spec", "updateStrategy", "type")
+	details := r.budgets(c)
+	switch {
+	case pods == 0:
+		r.add(Restart, c, 0, nil, "has no pods now%s", why)
+		return
+	case get[bool](after.Object, "spec", "paused"):
+		r.add(Restart, c, 0, nil, "is paused: its %s once it is resumed%s", plural(pods, "pod restarts", "pods restart"), why)
+		return
+	case strategy == "OnDelete":
+		r.add(Restart, c, 0, nil, "its %s when somebody deletes them (updateStrategy OnDelete)%s", plural(pods, "pod restarts", "pods restart"), why)
+		return
+	}
+	text := fmt.Sprintf("all %d pods restart, one after another", pods)
+	switch down, surge := rolling(c.ID.GroupKind, after.Object, pods); {
+	case strategy == "Recreate" && pods == 1:
+		text = "its only pod stops before the new one starts (strategy Recreate)"
+	case strategy == "Recreate":
+		text = fmt.Sprintf("all %d pods stop before the new ones start (strategy Recreate)", pods)
+	case pods == 1 && surge > 0 && down == 0:
+		text = "its only pod restarts; the new one has to be ready first"
+	case pods == 1:
+		text = "its only pod restarts; until the new one is ready there is none"
+	case down > 1:
+		text = fmt.Sprintf("all %d pods restart, %d at once", pods, min(down, pods))
+	case down == 0:
+		text = fmt.Sprintf("all %d pods restart; new ones have to be ready first", pods)
+	}
+	if from, ok := number(get[any](after.Object, "spec", "updateStrategy", "rollingUpdate", "partition")); ok && from > 0 {
+		text = fmt.Sprintf("the pods from number %d on restart (partition)", from)
+		pods = max(pods-from, 0)
+	}
+	r.add(Restart, c, pods, details, "%s%s", text, why)
+}
+
+// scaled is about a workload that gets fewer pods.
+func (r *reviewer) scaled(c *Change) {
+	if was, is := replicas(c.Before), replicas(c.After); shrinks(c) {
+		r.add(Deleted, c, was-is, r.budgets(c), "scales from %s to %d", plural(was, "pod", "pods"), is)
+	}
+}
+
+func shrinks(c *Change) bool { return c.After != nil && replicas(c.After) < replicas(c.Before) }
+
+// replicas are those that a workload asks for; 0 for other kinds.
+func replicas(u *unstructured.Unstructured) int {
+	if u == nil || !isWorkload(u.GroupVersionKind().GroupKind()) {
+		return 0
+	}
+	n, _ := number(get[any](u.Object, "spec", "replicas"))
+	return n
+}
+
+// rolling is how many of the pods may be missing at once during a rollout, and how
+// many there may be beyond them.
+func rolling(gk schema.GroupKind, object map[string]any, pods int) (down, surge int) {
+	field := "updateStrategy"
+	if gk == deployment {
+		field = "strategy"
+	}
+	share := func(name, byDefault string, up bool) int {
+		value := intstr.Parse(byDefault)
+		if v := get[any](object, "spec", field, "rollingUpdate", name); v != nil {
+			value = intstr.Parse(fmt.Sprint(v))
+		}
+		n, _ := intstr.GetScaledValueFromIntOrPercent(&value, pods, up) // an error is 0
+		return n
+	}
+	switch gk {
+	case deployment:
+		down, surge = share("maxUnavailable", "25%", false), share("maxSurge", "25%", true)
+		if surge == 0 {
+			down = max(down, 1)
+		}
+	case daemonSet:
+		down, surge = share("maxUnavailable", "1", true), share("maxSurge", "0", true)
+	default:
+		down = share("maxUnavailable", "1", true)
+	}
+	return down, surge
+}

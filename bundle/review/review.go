@@ -1,0 +1,315 @@
+// Package review says what a reviewer of a change asks first: which images and
+// versions change, what is dangerous, and which objects change alike. The objects
+// before and after the change come in, with what the cluster says about them; a
+// Review goes out. It is pure.
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+)
+
+// Change is what becomes of one object.
+type Change struct {
+	ID     bundle.ID
+	Action plan.Action
+	Reason string
+	// Before is the live object, After the object as it would be stored. Either is
+	// nil where there is none, or where it is not known.
+	Before, After *unstructured.Unstructured
+	// Fields are what changes between them. Values of Secrets are masked in them.
+	Fields []diff.Change
+	// Taken are the fields that are taken from other field managers.
+	Taken []string
+	// Unverified is why the server could not be asked about the change; "" where it
+	// was, or where nobody asked it.
+	Unverified string
+	// Unadmitted: validated by the CRD of the bundle alone.
+	Unadmitted bool
+}
+
+// Review is what a change is about. Fields are added to it, never renamed.
+type Review struct {
+	// Risks come in the order of the types below.
+	Risks    []Risk          `json:"risks"`
+	Images   []ImageChange   `json:"images"`
+	Versions []VersionChange `json:"versions"`
+	Same     []Same          `json:"same"`
+}
+
+// Type is what is dangerous about a change.
+type Type string
+
+// The types of risks, the worst first.
+const (
+	Data       Type = "data"       // data is deleted
+	Deleted    Type = "deleted"    // pods or their Services are deleted
+	Recreated  Type = "recreated"  // an object is deleted and created again
+	Restart    Type = "restart"    // pods are replaced
+	Rights     Type = "rights"     // somebody may do more than before
+	Privileges Type = "privileges" // pods may do more on their nodes
+	Webhook    Type = "webhook"    // requests are sent to another server first
+	Network    Type = "network"    // Services, routes and policies, and who is behind them
+	API        Type = "api"        // a CRD loses fields or versions
+	Conflict   Type = "conflict"   // fields are taken from other field managers
+	Unverified Type = "unverified" // the server, or its policies, could not be asked
+)
+
+// Types are all types of risks, in their order.
+var Types = []Type{Data, Deleted, Recreated, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
+
+// Title names the risks of a type for people.
+func (t Type) Title() string {
+	return map[Type]string{
+		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Restart: "Pods restart",
+		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks and other API servers",
+		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
+		Unverified: "The server could not be asked",
+	}[t]
+}
+
+// Object names an object in a Review.
+type Object struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// ID names the object elsewhere.
+func (o Object) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+}
+
+func objectOf(id bundle.ID) Object {
+	return Object{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name}
+}
+
+// Risk is something that a reviewer has to know before the change is applied.
+type Risk struct {
+	Type Type `json:"type"`
+	// Objects are those it is about: one, but for Unverified.
+	Objects []Object `json:"objects"`
+	Text    string   `json:"text"`
+	Details []string `json:"details,omitempty"`
+	// Pods is how many pods restart or are deleted.
+	Pods int `json:"pods,omitempty"`
+}
+
+// ImageChange is an image that changes from one version to another, comes, or goes.
+type ImageChange struct {
+	// Image is without its version, as it is afterwards where there is an afterwards.
+	Image string `json:"image"`
+	// From and To are tags or digests, or whole images where the repository changes,
+	// too. From is "" for an image that is new, To for one that is no longer used.
+	From    string   `json:"from,omitempty"`
+	To      string   `json:"to,omitempty"`
+	Guess   bool     `json:"guess,omitempty"` // it may not be an image
+	Objects []Object `json:"objects"`
+}
+
+// VersionChange is a component whose labels say another version than before.
+type VersionChange struct {
+	Component string `json:"component"`
+	// ChartFrom and ChartTo are versions of its chart (helm.sh/chart), From and To its
+	// own (app.kubernetes.io/version).
+	ChartFrom string `json:"chartFrom,omitempty"`
+	ChartTo   string `json:"chartTo,omitempty"`
+	From      string `json:"from,omitempty"`
+	To        string `json:"to,omitempty"`
+	Objects   int    `json:"objects"`
+	// Action is what becomes of all of its objects: configured, created or pruned.
+	Action plan.Action `json:"action"`
+}
+
+// Same is a change that is the same in many objects.
+type Same struct {
+	Fields []diff.Change `json:"fields"`
+	// Labels: nothing but labels and annotations of versions changes.
+	Labels  bool     `json:"labels"`
+	Objects []Object `json:"objects"`
+}
+
+// Of reviews a change. Questions says what of the cluster it wants to know.
+func Of(changes []Change, cluster Cluster) *Review {
+	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}}
+	for i := range changes {
+		r.at[changes[i].ID] = &changes[i]
+	}
+	for i := range changes {
+		r.risks(&changes[i])
+	}
+	r.unverified()
+	slices.SortStableFunc(r.found, func(a, b Risk) int {
+		return cmp.Compare(slices.Index(Types, a.Type), slices.Index(Types, b.Type))
+	})
+	return &Review{Risks: orNone(r.found), Images: orNone(imagesOf(changes)), Versions: orNone(versionsOf(changes)), Same: orNone(sameOf(changes))}
+}
+
+// orNone is a list that JSON writes as [], not as null.
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Empty says whether there is nothing to say.
+func (r *Review) Empty() bool {
+	return r == nil || len(r.Risks)+len(r.Images)+len(r.Versions)+len(r.Same) == 0
+}
+
+// Rewrite is a copy with every text rewritten.
+func (r *Review) Rewrite(text func(string) string) *Review {
+	if r == nil {
+		return nil
+	}
+	c := &Review{Risks: slices.Clone(r.Risks), Images: slices.Clone(r.Images), Versions: slices.Clone(r.Versions), Same: slices.Clone(r.Same)}
+	for i := range c.Risks {
+		risk := &c.Risks[i]
+		risk.Text, risk.Objects, risk.Details = text(risk.Text), rewriteObjects(risk.Objects, text), slices.Clone(risk.Details)
+		for j := range risk.Details {
+			risk.Details[j] = text(risk.Details[j])
+		}
+	}
+	for i := range c.Images {
+		m := &c.Images[i]
+		m.Image, m.From, m.To, m.Objects = text(m.Image), text(m.From), text(m.To), rewriteObjects(m.Objects, text)
+	}
+	for i := range c.Versions {
+		v := &c.Versions[i]
+		for _, s := range []*string{&v.Component, &v.ChartFrom, &v.ChartTo, &v.From, &v.To} {
+			*s = text(*s)
+		}
+	}
+	for i := range c.Same {
+		s := &c.Same[i]
+		s.Objects, s.Fields = rewriteObjects(s.Objects, text), slices.Clone(s.Fields)
+		for j := range s.Fields {
+			f := &s.Fields[j]
+			f.Path, f.Old, f.New = text(f.Path), diff.Rewrite(f.Old, text), diff.Rewrite(f.New, text)
+		}
+	}
+	return c
+}
+
+func rewriteObjects(objects []Object, text func(string) string) []Object {
+	objects = slices.Clone(objects)
+	for i := range objects {
+		for _, s := range []*string{&objects[i].Group, &objects[i].Kind, &objects[i].Namespace, &objects[i].Name} {
+			*s = text(*s)
+		}
+	}
+	return objects
+}
+
+// reviewer collects the risks of a change.
+type reviewer struct {
+	cluster Cluster
+	changes []Change
+	at      map[bundle.ID]*Change
+	found   []Risk
+}
+
+func (r *reviewer) add(t Type, c *Change, pods int, details []string, format string, args ...any) {
+	r.found = append(r.found, Risk{Type: t, Objects: []Object{objectOf(c.ID)}, Text: fmt.Sprintf(format, args...), Details: details, Pods: pods})
+}
+
+// risks finds those of one object.
+func (r *reviewer) risks(c *Change) {
+	if len(c.Taken) > 0 {
+		r.add(Conflict, c, 0, nil, "takes %s", strings.Join(c.Taken, "; "))
+	}
+	switch c.Action {
+	case plan.Pruned, plan.Recreated:
+		r.removed(c)
+	case plan.Configured, plan.Created:
+	default:
+		return
+	}
+	if c.Action != plan.Pruned {
+		r.rights(c)
+		r.privileges(c)
+		r.webhook(c)
+	}
+	r.network(c)
+	if c.Action == plan.Configured {
+		r.scaled(c)
+		r.restart(c)
+		r.api(c)
+	}
+}
+
+// unverified are the changes that the server could not be asked about, by reason.
+func (r *reviewer) unverified() {
+	at := map[string]int{}
+	add := func(reason string, c *Change) {
+		i, known := at[reason]
+		if !known {
+			i = len(r.found)
+			at[reason] = i
+			r.found = append(r.found, Risk{Type: Unverified, Text: reason})
+		}
+		r.found[i].Objects = append(r.found[i].Objects, objectOf(c.ID))
+	}
+	for i := range r.changes {
+		switch c := &r.changes[i]; {
+		case c.Unverified != "":
+			add(c.Unverified, c)
+		case c.Unadmitted:
+			add("validated by the CRD of the bundle: webhooks and admission policies were not asked", c)
+		}
+	}
+}
+
+// get is what is at a path of fields, the zero value where there is no T.
+func get[T any](m map[string]any, path ...string) T {
+	var zero T
+	v, _, _ := unstructured.NestedFieldNoCopy(m, path...)
+	if t, ok := v.(T); ok {
+		return t
+	}
+	return zero
+}
+
+// content is an object's, nil where there is none.
+func content(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
+	}
+	return u.Object
+}
+
+// texts are those of a list that are texts.
+func texts(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, w := range list {
+		if s, ok := w.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// number is an integer of a JSON document.
+func number(v any) (int, bool) {
+	switch v := v.(type) {
+	case int64:
+		return int(v), true
+	case float64:
+		return int(v), true
+	case int:
+		return v, true
+	}
+	return 0, false
+}
