@@ -179,10 +179,14 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		o.Diff, o.Changes = d.Unified, d.Changes
 	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
 		d := rec.Secrets.Diff(s.Live, r.Stored)
-		o.Diff, o.Changes, o.Schema = d.Unified, d.Changes, diff.Schemas(s.Live, r.Stored)
-		if d.Unified == "" && o.Reason == "" {
+		o.Schema = diff.Schemas(s.Live, r.Stored)
+		switch {
+		case rec.Result.Wanted != "":
+			d = diff.Objects(s.Live, r.Stored, rec.Secrets.Text) // ownership metadata, too
+		case d.Unified == "" && o.Reason == "":
 			o.Reason = "only its ownership metadata or its field managers change"
 		}
+		o.Diff, o.Changes = d.Unified, d.Changes
 		if rec.Result.Wanted != "" {
 			o.Diff = strings.Replace(o.Diff, "+++ applied\n", "+++ wanted\n", 1)
 			o.Reason = joined(o.Reason, diff.Written(s.Live, o.Changes))
