@@ -35,6 +35,14 @@ func (r *run) take(ctx context.Context) error {
 	return nil
 }
 
+// holder is this run for those that find its lock held.
+func (r *run) holder() string {
+	if r.JobID == "" {
+		return r.Who
+	}
+	return r.Who + ", Salt job " + r.JobID
+}
+
 // release gives the lock back.
 func (r *run) release() {
 	if paused := r.lock.Paused(); paused > 0 {

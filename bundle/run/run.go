@@ -154,6 +154,7 @@ func (r *run) read(ctx context.Context) error {
 		lock, err := store.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, store.Wait{
 			Until:  r.record.Begin.Add(r.LockTimeout),
 			Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
+			Who:    r.holder(),
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +40,14 @@ type Wait struct {
 	Until time.Time
 	// Report is called, once, when there is something to wait for.
 	Report func(message string)
+	// Who is this run in the messages of those that find the lock held: the user,
+	// the Salt minion and job.
+	Who string
 }
+
+// holderName is an annotation of the Lease: its holder, a space, and Wait.Who. It
+// counts only for that holder, since an older brine leaves it as it is.
+const holderName = "brine.dev/holder"
 
 // Lock is a Lease, brine-<inventory>, held while a run writes. It stays when
 // it is given back, so that its resourceVersion shows whether another run held it since.
@@ -47,6 +55,7 @@ type Lock struct {
 	client   *cluster.Client
 	id       bundle.ID
 	file     *runFile
+	who      string
 	duration time.Duration // of the lease; tests shorten it
 
 	mu      sync.Mutex
@@ -73,6 +82,7 @@ type Lock struct {
 // That is also the error for a lease that is made to last longer than ours do.
 func Await(ctx context.Context, c *cluster.Client, namespace, name string, wait Wait) (*Lock, error) {
 	l := newLock(c, namespace, name)
+	l.who = wait.Who
 	if err := l.await(ctx, wait); err != nil {
 		return nil, fmt.Errorf("lock inventory %s/%s: %w", namespace, name, err)
 	}
@@ -144,6 +154,9 @@ func (l *Lock) locked(detail string, cause error) error {
 
 func heldBy(lease *unstructured.Unstructured) string {
 	text := spoken(holderOf(lease))
+	if who, ok := strings.CutPrefix(lease.GetAnnotations()[holderName], holderOf(lease)+" "); ok {
+		text += " (" + who + ")"
+	}
 	if since, _, _ := unstructured.NestedString(lease.Object, "spec", "acquireTime"); since != "" {
 		text += " since " + since
 	}
@@ -205,6 +218,12 @@ func (l *Lock) fill(u *unstructured.Unstructured) string {
 	}
 	if holder := l.file.holder(); spec["holderIdentity"] != holder {
 		spec["holderIdentity"], spec["acquireTime"] = holder, now
+		annotations := u.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[holderName] = holder + " " + l.who
+		u.SetAnnotations(annotations)
 	}
 	spec["leaseDurationSeconds"] = int64(max(l.duration, time.Second) / time.Second)
 	spec["renewTime"] = now

@@ -193,7 +193,7 @@ class Contract(unittest.TestCase):
     def test_locked(self):
         first = subprocess.Popen(
             self.command("apply", "-o", "salt", "--timeout=60s"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            universal_newlines=True,
+            universal_newlines=True, env=dict(os.environ, BRINE_MINION="edge-1", BRINE_JID="2026"),
         )
         self.addCleanup(first.communicate)
         self.addCleanup(first.terminate)
@@ -204,6 +204,7 @@ class Contract(unittest.TestCase):
         ret, state, code = self.both(self.bundle("two"))
         self.assertEqual((ret["result"], ret["changes"], state["result"], state["changes"], code), (False, {}, False, {}, 5))
         self.assertIn("lock", ret["comment"])
+        self.assertIn(", minion edge-1, Salt job 2026)", ret["comment"])
 
     def test_cluster_away(self):
         away = os.path.join(real.folder(), "away")

@@ -159,7 +159,8 @@ func (r *runOptions) writeReport(result *report.Result) error {
 	})
 }
 
-// who is for the history: the user that Salt or sudo ran as, at this host.
+// who is for the history and the lock: the user that Salt or sudo ran as, at this
+// host, and the minion.
 func who() string {
 	name := os.Getenv("SUDO_USER")
 	if name == "" {
@@ -167,9 +168,11 @@ func who() string {
 			name = u.Username
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
 	}
-	return name + "@" + host
+	if minion := os.Getenv("BRINE_MINION"); minion != "" { // as scripts/salt sets it
+		name += ", minion " + minion
+	}
+	return name
 }

@@ -296,6 +296,10 @@ def _state(command, name, source, bundle, sls, kwargs, words=()):
     ret["name"] = name
     if "--max-prune={} ".format(_MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
+    if command == "apply" and run["dry"] and ret["result"] is not False:
+        ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
+    if command == "destroy" and ret["result"] and not ret["changes"] and ret.get("warnings"):
+        ret["comment"], ret["warnings"] = "; ".join(ret["warnings"]), []  # there is no such inventory, as it should be
     if not ret.get("warnings"):
         ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
     subs = ret.pop("sub_state_run", None)
@@ -303,6 +307,23 @@ def _state(command, name, source, bundle, sls, kwargs, words=()):
         ret["sub_state_run"] = [_sub_state(sub, name if state_id is None else state_id) for sub in subs if sub.get("changes") or not sub.get("result")]
         ret["changes"] = _counts(ret["changes"])
     return ret
+
+
+def _not_ready(run):
+    """A preview of nothing to change does not say that what is there works: the objects that are not ready now."""
+    try:
+        takes = (_features(run["argv"][0]).get("flags") or {}).get("status") or ()
+        if not takes:
+            return []  # of an older build
+        flags = [one for one in run["argv"][2:] if one[2:].split("=")[0] in takes]
+        objects = json.loads(_simple([run["argv"][0], "status", "--output=json"] + flags, run["env"])["stdout"])["objects"]
+    except (CommandExecutionError, ValueError, KeyError, TypeError):
+        return []  # there is no inventory yet
+    found = ["{}: {}".format(_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
+    if not found:
+        return []
+    more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
+    return ["Not ready now: " + "; ".join(found[:20] + more)]
 
 
 def _sub_state(sub, state_id):
@@ -391,6 +412,8 @@ def _prepare(command, name, kwargs, state=False):
             env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
     if jid:
         env["BRINE_JID"] = str(jid)
+    if __opts__.get("id"):
+        env["BRINE_MINION"] = str(__opts__["id"])
     argv += _flags(flags)
     return {
         "argv": argv, "env": env, "settings": settings, "given": given, "inventory": inventory, "jid": jid, "stdin": None,
@@ -816,12 +839,34 @@ def _stream(run, output):
     with _forwarding(process, run), contextlib.closing(_Bus(run)) as bus, process.stdout:
         for helper in helpers:
             helper.start()
-        for line in process.stdout:
+        for line in _lines(process.stdout):
             _line(line, done, bus)
         done["exit"] = process.wait()
         for helper in helpers:
             helper.join(_STOP_SECONDS)
     return done
+
+
+def _lines(pipe):
+    """
+    The lines of a pipe, read by a thread: a signal that comes directly before a
+    read does not interrupt it, and Python would handle it with the next line.
+    """
+    lines = queue.Queue()
+
+    def read():
+        with contextlib.suppress(OSError, ValueError):
+            for line in pipe:
+                lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        with contextlib.suppress(queue.Empty):
+            line = lines.get(timeout=0.5)
+            if line is None:
+                return
+            yield line
 
 
 def _line(line, done, bus):
@@ -1042,6 +1087,18 @@ class _Bus:
                 self.failures = 3  # every one of them would take that long
 
 
+def _masterless():
+    """There is no bus but that of a minion that runs here; without one, each event waits for it in vain."""
+    if __opts__.get("use_master_when_local"):
+        return False
+    if not (__opts__.get("local") or __opts__.get("file_client") == "local" or __opts__.get("master_type") == "disable"):
+        return False
+    try:
+        return not any(name.startswith("minion_event") for name in os.listdir(__opts__["sock_dir"]))
+    except (KeyError, OSError):
+        return True
+
+
 def _sender():
     """The function (tag, data) that puts an event on the bus of this process."""
     if __opts__.get("__role") == "master":  # an orchestrate run
@@ -1053,7 +1110,7 @@ def _sender():
             log.debug("brine: no master's event bus: %s", exc)
             return None
         return lambda tag, data: bus.fire_event(data, tag)
-    if "event.send" not in __salt__:
+    if "event.send" not in __salt__ or _masterless():
         return None
     send = __salt__["event.send"]
     return lambda tag, data: send(tag, data)
