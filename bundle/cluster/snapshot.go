@@ -25,7 +25,8 @@ type Snapshot struct {
 	// of their APIService is not available, or their CRD serves no version now.
 	Unknown map[bundle.ID]error
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	asked map[bundle.ID]bool // by single GETs, or whatever fill takes instead
 }
 
 const (
@@ -33,34 +34,31 @@ const (
 	fewGets = 4  // up to here, single GETs are cheaper than a LIST
 )
 
-// Snapshot reads the live objects of members and others with as few requests as it
-// can: members by one LIST a kind through the selector of their label; what
-// that does not find by single GETs, or where there are many by a LIST of
-// metadata. Objects in namespaces that do not exist are not read.
+// Snapshot reads the live objects of members and others with as few requests, and as
+// few that wait for each other, as it can: members by one LIST a kind through the
+// selector of their label, and others meanwhile; then what the label did not find, by
+// single GETs, or where there are many by a LIST of metadata. Objects in namespaces
+// that do not exist are not read.
 //
 // Members, and those of others in certain, are absent only if that is proven:
 // where their kind is not served they are Unknown until it is.
 func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
-	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}}
+	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}, asked: map[bundle.ID]bool{}}
 	wanted, groups := map[bundle.ID]bool{}, map[string]bool{}
 	for _, id := range slices.Concat(members, others) {
 		wanted[id] = true
 		groups[id.GroupKind.Group] = true
 	}
 	c.AskFailed(ctx, func(group string) bool { return groups[group] })
-	if err := c.eachKind(ctx, members, func(ctx context.Context, r Resource, ids []bundle.ID) error {
-		if len(ids) == 1 {
-			return nil // a GET, below, is as cheap
-		}
-		items, err := c.listEverywhere(ctx, r, ids, selector)
-		if err != nil && !NotServed(err) {
-			return err
-		}
-		for i := range items {
-			v.add(wanted, r, &items[i])
-		}
-		return nil
-	}); err != nil {
+	inside := func(id bundle.ID) bool { // of a namespace that may not exist
+		return id.Namespace != "" && wanted[bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}]
+	}
+	first, reading := errgroup.WithContext(ctx)
+	first.Go(func() error {
+		return c.eachKind(reading, slices.DeleteFunc(slices.Clone(others), inside), v.fill(c, wanted))
+	})
+	first.Go(func() error { return c.eachKind(reading, members, v.list(c, wanted, selector)) })
+	if err := first.Wait(); err != nil {
 		return nil, err
 	}
 	c.proveAbsent(ctx, v, slices.Concat(members, certain))
@@ -75,9 +73,11 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 			}
 			continue
 		}
-		if id.GroupKind == bundle.NamespaceKind {
+		switch {
+		case v.asked[id]:
+		case id.GroupKind == bundle.NamespaceKind:
 			namespaces = append(namespaces, id)
-		} else {
+		default:
 			rest = append(rest, id)
 		}
 	}
@@ -85,13 +85,30 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 		return nil, err
 	}
 	rest = slices.DeleteFunc(rest, func(id bundle.ID) bool {
-		namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
-		return id.Namespace != "" && wanted[namespace] && v.Live[namespace] == nil
+		return inside(id) && v.Live[bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}] == nil
 	})
 	if err := c.eachKind(ctx, rest, v.fill(c, wanted)); err != nil {
 		return nil, err
 	}
 	return v, nil
+}
+
+// list reads members of one kind by their label; a single one by a GET, which is as
+// cheap, and finds it without the label.
+func (v *Snapshot) list(c *Client, wanted map[bundle.ID]bool, selector string) func(context.Context, Resource, []bundle.ID) error {
+	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
+		if len(ids) == 1 {
+			return v.fill(c, wanted)(ctx, r, ids)
+		}
+		items, err := c.listEverywhere(ctx, r, ids, selector)
+		if err != nil && !NotServed(err) {
+			return err
+		}
+		for i := range items {
+			v.add(wanted, r, &items[i])
+		}
+		return nil
+	}
 }
 
 // proveAbsent settles those of ids whose kind is not served: they are Unknown
@@ -135,6 +152,11 @@ func (v *Snapshot) addUnknown(id bundle.ID, err error) {
 // fill reads the objects of one kind that no label found.
 func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
+		v.mu.Lock()
+		for _, id := range ids {
+			v.asked[id] = true
+		}
+		v.mu.Unlock()
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
 			if err != nil && !apierrors.IsForbidden(err) && !NotServed(err) {

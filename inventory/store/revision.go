@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -151,13 +150,17 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 }
 
 func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata) error {
+	all, ctx := errgroup.WithContext(ctx)
 	for i := range items {
-		id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
-		if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
-			return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
-		}
+		all.Go(func() error {
+			id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
+			if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
+				return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // History are the revisions that are kept, the newest first. One that the

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -264,10 +265,15 @@ func (inv *Inventory) remove(ctx context.Context, objects []*unstructured.Unstru
 // overflow after it, because the inventory object names its parts. An inventory without a object
 // is removed by what is left of it.
 func (inv *Inventory) Delete(ctx context.Context) error {
-	if err := inv.DeleteHistory(ctx); err != nil {
-		return inv.failed("delete the history", err)
-	}
-	if err := inv.remove(ctx, inv.fingerprints); err != nil {
+	both, deleting := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		if err := inv.DeleteHistory(deleting); err != nil {
+			return inv.failed("delete the history", err)
+		}
+		return nil
+	})
+	both.Go(func() error { return inv.remove(deleting, inv.fingerprints) })
+	if err := both.Wait(); err != nil {
 		return err
 	}
 	if inv.object != nil {

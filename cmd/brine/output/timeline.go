@@ -80,8 +80,8 @@ func groupSpans(objects []*report.ObjectResult, critical map[bundle.ID]bool) []*
 		g.sum.critical = g.sum.critical || b.critical
 	}
 	for _, g := range groups {
-		g.sum.sent, g.sum.answered = g.sum.from, g.sum.from // one bar
-		g.sum.reason = bundle.Count(len(g.spans), "object")
+		g.sum.sent, g.sum.answered = g.sum.end, g.sum.end // one bar
+		g.sum.name += ", " + bundle.Count(len(g.spans), "object")
 		slices.SortStableFunc(g.spans, func(a, b span) int { return cmp.Compare(b.end-b.from, a.end-a.from) })
 	}
 	slices.SortStableFunc(groups, func(a, b *spanGroup) int { return cmp.Compare(b.sum.end, a.sum.end) })
