@@ -193,7 +193,10 @@ func brief(v any) string {
 	if len(text) > 60 {
 		return "…"
 	}
-	return strings.Trim(string(text), `"`)
+	if s, ok := v.(string); ok && s != "" {
+		return s
+	}
+	return string(text)
 }
 
 // Breaks says whether resources that were valid may lose something, or be invalid.

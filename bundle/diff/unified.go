@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,10 +21,71 @@ func unified(a, b any) string {
 	if b == nil {
 		to = "/dev/null"
 	}
-	x, y := render(a), render(b)
+	a, b, files := takeFiles(a, b)
+	text := lines(from, to, render(a), render(b))
+	if text == "" && len(files) > 0 {
+		text = fmt.Sprintf("--- %s\n+++ %s\n", from, to)
+	}
+	for _, f := range files {
+		_, hunks, _ := strings.Cut(lines(from, to, f.before, f.after), "\n+++ ")
+		_, hunks, _ = strings.Cut(hunks, "\n")
+		text += "@@ " + f.path + " @@\n" + hunks
+	}
+	return text
+}
+
+// lines is the unified diff of two texts, "" where they are the same.
+func lines(from, to, x, y string) string {
 	text, err := udiff.ToUnified(from, to, x, edits(x, y, 0), udiff.DefaultContextLines)
 	if err != nil { // cannot be: the edits are udiff's own
 		return fmt.Sprintf("--- %s\n+++ %s\n# no diff: %v\n", from, to, err)
+	}
+	return text
+}
+
+// file is a value of a ConfigMap that is a file: it has lines.
+type file struct{ path, before, after string }
+
+// takeFiles takes the files that differ out of two versions of a ConfigMap, so that
+// they are compared line by line, however YAML would write them. JSON of one line is
+// given lines.
+func takeFiles(a, b any) (x, y any, files []file) {
+	before, _ := a.(map[string]any)
+	after, _ := b.(map[string]any)
+	if before == nil || after == nil || before["kind"] != "ConfigMap" || before["apiVersion"] != "v1" {
+		return a, b, nil
+	}
+	old, _ := before["data"].(map[string]any)
+	now, _ := after["data"].(map[string]any)
+	old, now = maps.Clone(old), maps.Clone(now)
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		was, isText := old[key].(string)
+		is, isText2 := now[key].(string)
+		if !isText || !isText2 || was == is {
+			continue
+		}
+		if was, is = withLines(was), withLines(is); strings.Contains(was, "\n") || strings.Contains(is, "\n") {
+			files = append(files, file{field("data", key), was, is})
+			delete(old, key)
+			delete(now, key)
+		}
+	}
+	if len(files) == 0 {
+		return a, b, nil
+	}
+	before, after = maps.Clone(before), maps.Clone(after)
+	before["data"], after["data"] = old, now
+	return before, after, files
+}
+
+// withLines is a text that ends with its last line; JSON of one line is indented.
+func withLines(text string) string {
+	var b bytes.Buffer
+	if !strings.Contains(text, "\n") && strings.HasPrefix(text, "{") && json.Indent(&b, []byte(text), "", "  ") == nil {
+		text = b.String()
+	}
+	if strings.Contains(text, "\n") && !strings.HasSuffix(text, "\n") {
+		text += "\n"
 	}
 	return text
 }

@@ -100,6 +100,27 @@ func TestReviewWithoutRights(t *testing.T) {
 	}
 }
 
+// Long changes are shown in short: a CRD's by its fields, an object's that is new by
+// its parts, a file's in a ConfigMap line by line. With -v they are shown whole.
+func TestPreviewInShort(t *testing.T) {
+	s := clitest.New(t)
+	pumps := clitest.PumpCRD
+	s.Apply(clitest.Documents(pumps, clitest.ConfigMapOf("file", `{app.conf: "a = 1 \nb = 2\nc = 3\n"}`))).Want(t, 0)
+	next := clitest.Documents(strings.Replace(pumps, "limit: {type: integer}", "limit: {type: integer}\n              unit: {type: string}", 1),
+		clitest.ConfigMapOf("file", `{app.conf: "a = 1 \nb = 3\nc = 3\n"}`), clitest.Deployment("web", 1, "1m"))
+	s.Preview(next, "-o", "text").Want(t, 0).Prints(t, "1 field added\n", "+ v1 spec.unit: added (string)",
+		"@@ data[\"app.conf\"] @@\n    @@ -1,3 +1,3 @@\n     a = 1 \n    -b = 2\n    +b = 3\n     c = 3\n",
+		"spec.selector (", "-v or -o json show all of it")
+	whole := s.Preview(next, "-o", "text", "-v").Want(t, 0).Prints(t, "unit:", "image: registry.k8s.io/pause:3.10")
+	if strings.Contains(whole.Stdout, "1 field added") {
+		t.Errorf("-v shows fields:\n%s", whole.Stdout)
+	}
+	got := s.Preview(next).Want(t, 0)
+	if o := got.Object(t, "CustomResourceDefinition", "pumps."+s.NS+".example.com"); o.Schema == nil || len(o.Schema.Fields) != 1 || o.Schema.Fields[0].Field != "spec.unit" {
+		t.Errorf("the fields are %+v", o.Schema)
+	}
+}
+
 // The upgrade of a real platform: its objects are on a cluster, and the preview of
 // the next release names what a reviewer asks.
 func TestReviewOfARealPlatform(t *testing.T) {

@@ -163,6 +163,15 @@ func cleanObject(o *report.ObjectResult) *report.ObjectResult {
 		*s = Clean(*s)
 	}
 	c.Why, c.Needs, c.Changes, c.Waits = cleanAll(o.Why), slices.Clone(o.Needs), slices.Clone(o.Changes), slices.Clone(o.Waits)
+	if o.Schema != nil {
+		schema := *o.Schema
+		schema.Fields = slices.Clone(schema.Fields)
+		for i := range schema.Fields {
+			f := &schema.Fields[i]
+			f.Version, f.Field, f.Details = Line(f.Version), Line(f.Field), cleanAll(f.Details)
+		}
+		c.Schema = &schema
+	}
 	for i := range c.Needs {
 		c.Needs[i] = cleanNeed(c.Needs[i])
 	}

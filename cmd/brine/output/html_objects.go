@@ -103,7 +103,14 @@ func (m *markup) object(i int, o *report.ObjectResult) {
 		m.add(`<p class="why dim">because %s</p>`, why)
 	}
 	m.add("\n")
-	if len(o.Changes) > 0 {
+	if o.Schema != nil {
+		m.add("<h3>Fields: %s</h3><ul>", o.Schema.Summary())
+		for _, f := range o.Schema.Fields {
+			m.add("<li>%s</li>", f.String())
+		}
+		m.add("</ul>")
+	}
+	if len(o.Changes) > 0 && o.Schema == nil {
 		m.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th>Field</th><th>Now</th><th>Then</th></tr></thead><tbody>`)
 		for _, c := range o.Changes {
 			m.add(`<tr><td class="mono">%s</td><td class="old mono">%s</td><td class="new mono">%s</td></tr>`, c.Path, value(c.Old), value(c.New))

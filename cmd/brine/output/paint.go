@@ -48,6 +48,8 @@ func (p paint) diff(text, indent string) string {
 		}
 		color := ""
 		switch {
+		case strings.HasPrefix(line, "~"):
+			color = yellow
 		case strings.HasPrefix(line, "+"):
 			color = green
 		case strings.HasPrefix(line, "-"):

@@ -133,20 +133,3 @@ func (t *text) alike(b *strings.Builder, same []review.Same) {
 		}
 	}
 }
-
-// wholeObject is how many lines are shown of an object that is all new, or deleted.
-const wholeObject = 60
-
-// shorten cuts the diff of an object that is created or pruned: there it is the
-// whole object, and that of a CRD has thousands of lines. What changes in an
-// object is always shown whole.
-func (t *text) shorten(o *report.ObjectResult) string {
-	if t.o.Verbose || (o.Action != plan.Created && o.Action != plan.Pruned) {
-		return o.Diff
-	}
-	lines := strings.SplitAfter(o.Diff, "\n")
-	if len(lines) <= wholeObject+10 {
-		return o.Diff
-	}
-	return strings.Join(lines[:wholeObject], "") + fmt.Sprintf("… %d more lines: -v or -o json show them\n", len(lines)-wholeObject)
-}
