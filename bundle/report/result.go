@@ -39,7 +39,10 @@ type ObjectResult struct {
 	Ready string `json:"ready"`
 	// Reason says why: why it is not ready, was skipped, is pruned.
 	Reason string `json:"reason"`
-	Needs  []Need `json:"needs"`
+	// NotServed says, in a status for another version of Kubernetes, why that does
+	// not serve the object as it was applied.
+	NotServed string `json:"notServed,omitempty"`
+	Needs     []Need `json:"needs"`
 	// Diff is what changes, a unified diff of YAML; Secrets' values are masked.
 	Diff string `json:"diff"`
 	// Changes is the same field by field, for machines.

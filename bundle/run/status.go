@@ -9,23 +9,29 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/ready"
 	"brine/bundle/report"
+	"brine/bundle/validate"
 	"brine/inventory/store"
 )
 
 // Status reads an inventory and the state that its members are in now. Its exit
 // code is 4 if one of them is not ready, or gone. Members with brine.dev/wait: skip
-// do not count.
-func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version string) (*report.Result, error) {
+// do not count. Where kubernetes is a version of Kubernetes, the exit code is 3 if that
+// does not serve a member in the version in which it was applied.
+func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	return status(ctx, c, where, version, &secrets)
+	return status(ctx, c, where, version, kubernetes, &secrets)
 }
 
 // statusPause is the time between two looks of AwaitReady.
@@ -34,7 +40,7 @@ const statusPause = 2 * time.Second
 // AwaitReady is Status, again and again until every member is ready, nothing is
 // left to wait for but members that failed or are gone, or ctx's time has run out.
 // See is given every result that is not the last.
-func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version string, see func(*report.Result)) (*report.Result, error) {
+func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, see func(*report.Result)) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
@@ -42,7 +48,7 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 	}
 	var last *report.Result
 	for {
-		result, err := status(ctx, c, where, version, &secrets)
+		result, err := status(ctx, c, where, version, kubernetes, &secrets)
 		switch {
 		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
 			return last, nil
@@ -62,7 +68,7 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 	}
 }
 
-func status(ctx context.Context, c *cluster.Client, where report.Inventory, version string, secrets *report.Secrets) (*report.Result, error) {
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, secrets *report.Secrets) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -78,6 +84,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	hints := storageHints(ctx, c, ids, nil)
 	where.ID = inv.ID
 	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: report.None}, func(report.Event) {}).Result
+	refused := false
 	for _, id := range ids {
 		secrets.Public(id.Name, id.Namespace)
 		o := &report.ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []report.Need{}}
@@ -94,6 +101,10 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			continue
 		default:
 			o.Version = live.GroupVersionKind().Version
+			if o.NotServed, err = notServed(live, kubernetes); err != nil {
+				return nil, err
+			}
+			refused = refused || o.NotServed != ""
 			rules, _ := ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 			status := ready.Of(live, rules, hints)
 			o.Ready, o.Reason = string(status.State), status.Reason
@@ -110,9 +121,27 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			result.ExitCode = report.ExitNotReady
 		}
 	}
+	if refused {
+		result.ExitCode = report.ExitBadBundle
+	}
 	result.Summary.Requests = c.Requests.Counts()
 	secrets.Result(result)
 	return result, nil
+}
+
+// notServed says why a version of Kubernetes does not serve an object in the version
+// in which brine applied it.
+func notServed(live *unstructured.Unstructured, kubernetes string) (string, error) {
+	if kubernetes == "" {
+		return "", nil
+	}
+	gvk := live.GroupVersionKind()
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == bundle.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			gvk = schema.FromAPIVersionAndKind(entry.APIVersion, gvk.Kind)
+		}
+	}
+	return validate.NotServed(gvk, kubernetes)
 }
 
 // Refuse is the result of a run that could not begin.

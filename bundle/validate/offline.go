@@ -67,11 +67,11 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	}
 	typed := known(obj.GVK)
 	model := doc.Kinds[published.Key(obj.GVK)]
-	if typed == nil && model == "" {
-		return nil, []bundle.Problem{obj.Problem("apiVersion", unknownKind(doc, obj.GVK, minor))}
-	}
 	if reason := notServed(typed, obj.GVK, minor); reason != "" {
 		return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
+	}
+	if typed == nil && model == "" {
+		return nil, []bundle.Problem{obj.Problem("apiVersion", unknownKind(doc, obj.GVK, minor))}
 	}
 	if reason := versionWarning(doc, typed, obj.GVK, minor); reason != "" {
 		warnings = append(warnings, obj.Problem("apiVersion", reason))

@@ -1,10 +1,12 @@
 package validate
 
 import (
+	_ "embed" // the removed kinds
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,6 +99,9 @@ func isRoot(obj runtime.Object) bool {
 func notServed(typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
 	name := gvk.GroupVersion().String() + " " + gvk.Kind
 	gone, since := lifecycle(typed)
+	if typed == nil {
+		gone = removedKinds()[gvk].minor
+	}
 	switch {
 	case since > minor:
 		return fmt.Sprintf("Kubernetes 1.%d does not serve %s yet, which came with 1.%d%s", minor, name, since, instead(gvk, minor))
@@ -105,11 +110,46 @@ func notServed(typed runtime.Object, gvk schema.GroupVersionKind, minor int) str
 		if r, ok := typed.(replaced); ok {
 			by := r.APILifecycleReplacement()
 			write = fmt.Sprintf("; write %s %s", by.GroupVersion(), by.Kind)
+		} else if by := removedKinds()[gvk].by; by != "" && write == "" {
+			write = "; write apiVersion: " + by
 		}
 		return fmt.Sprintf("Kubernetes 1.%d no longer serves %s, gone since 1.%d%s", minor, name, gone, write)
 	}
 	return ""
 }
+
+// NotServed says why a server of a version of Kubernetes does not serve a built-in
+// kind, and what to write instead; "" if it does, or if the kind is not known.
+func NotServed(gvk schema.GroupVersionKind, kubernetesVersion string) (string, error) {
+	minor, err := minorOf(kubernetesVersion)
+	if err != nil {
+		return "", err
+	}
+	return notServed(known(gvk), gvk, minor), nil
+}
+
+type removal struct {
+	minor int
+	by    string // the API version to write instead, or ""
+}
+
+//go:embed removed.txt
+var removedText string
+
+// removedKinds are those that only older versions served, and that k8s.io/api has no
+// Go type of any more: scripts/removed-apis writes them.
+var removedKinds = sync.OnceValue(func() map[schema.GroupVersionKind]removal {
+	all := map[schema.GroupVersionKind]removal{}
+	for line := range strings.Lines(removedText) {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			continue // a comment
+		}
+		minor, _ := strconv.Atoi(words[2])
+		all[schema.FromAPIVersionAndKind(words[0], words[1])] = removal{minor, strings.TrimPrefix(words[3], "-")}
+	}
+	return all
+})
 
 func instead(gvk schema.GroupVersionKind, minor int) string {
 	if best := servedVersion(gvk.GroupKind(), minor); best != "" {

@@ -158,6 +158,26 @@ func (c *Cluster) Reset(t testing.TB) {
 	}
 }
 
+// Upgrade runs another version of Kubernetes on the cluster of New, also an older
+// one. Its data stays.
+func (c *Cluster) Upgrade(t testing.TB, version string) {
+	t.Helper()
+	if _, err := c.dev.run("up", "--kubernetes", version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Restart kills one program of the cluster of New, as scripts/cluster status calls
+// it, and starts it again. It may be called from any goroutine.
+func (c *Cluster) Restart(program string) error {
+	for _, command := range []string{"stop", "start"} {
+		if _, err := c.dev.run(command, program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Config returns a client configuration without a limit of its own on requests.
 func (c *Cluster) Config(t testing.TB) *rest.Config {
 	t.Helper()

@@ -12,16 +12,19 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
 
 func newStatus(s Streams) *cobra.Command {
 	var wait bool
+	var kubernetes string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now",
 		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
-not ready or missing.`,
+not ready or missing. With --kubernetes-version it is 3 if that version does not serve
+an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
 	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
 		where, client, err := o.reach(s, cluster.Options{RetryFor: inspectRetry})
@@ -32,15 +35,17 @@ not ready or missing.`,
 		if wait {
 			limited, stop := run.WithTimeout(ctx, timeout)
 			defer stop()
-			result, err = run.AwaitReady(limited, client, where, version(), reportWaiting(s))
+			result, err = run.AwaitReady(limited, client, where, version(), kubernetes, reportWaiting(s))
 		} else {
-			result, err = run.Status(ctx, client, where, version())
+			result, err = run.Status(ctx, client, where, version(), kubernetes)
 		}
 		if err != nil {
 			return failed(err)
 		}
 		return printed("print the status", printStatus(s, o.format, result), result.ExitCode)
 	})
+	known := validate.Versions()
+	cmd.Flags().StringVar(&kubernetes, "kubernetes-version", "", fmt.Sprintf("list the objects that this version of Kubernetes does not serve in the version in which they were applied: %s to %s", known[len(known)-1], known[0]))
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all objects are ready, or nothing is left to wait for but failed or missing ones")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "limit of --wait; 0 is none")
 	return cmd
@@ -72,7 +77,11 @@ func printStatus(s Streams, format string, result *report.Result) error {
 	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
 	gone := 0
 	for _, o := range result.Objects {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(o.Reason))
+		reason := o.Reason
+		if o.NotServed != "" {
+			reason = o.NotServed
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(reason))
 		if o.Ready == report.StateGone {
 			gone++
 		}
