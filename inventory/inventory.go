@@ -46,7 +46,17 @@ type Status struct {
 	Strategy  string `json:"strategy,omitempty"`
 	Actuation string `json:"actuation,omitempty"`
 	Reconcile string `json:"reconcile,omitempty"`
+	// MovingTo is the inventory, NAMESPACE/NAME, to which a move of the member began.
+	// The member may not be deleted before the move has ended.
+	MovingTo string `json:"movingTo,omitempty"`
+	// From is where the member came from, as long as no run has applied it since:
+	// NAMESPACE/NAME of an inventory, or Adopted. A bundle that contains nothing that
+	// came from there is older than the move, and does not prune it.
+	From string `json:"from,omitempty"`
 }
+
+// Adopted is Status.From of a member that was in no inventory.
+const Adopted = "adopted"
 
 // Pending is a member's status before it was applied.
 var Pending = Status{Strategy: "Apply", Actuation: "Pending", Reconcile: "Pending"}

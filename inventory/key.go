@@ -60,6 +60,14 @@ func (k *Key) Encode(inventoryID string) *unstructured.Unstructured {
 	return u
 }
 
+// CopyTo is the same key for the inventory namespace/name, not on the cluster yet.
+func (k *Key) CopyTo(namespace, name string) *Key {
+	return &Key{namespace: namespace, name: KeyName(name), secret: k.secret, fresh: true}
+}
+
+// Equal says whether two keys make the same hashes.
+func (k *Key) Equal(other *Key) bool { return hmac.Equal(k.secret, other.secret) }
+
 // ID names the Secret that holds the key.
 func (k *Key) ID() bundle.ID {
 	return bundle.ID{Namespace: k.namespace, Name: k.name, GroupKind: bundle.SecretKind}

@@ -78,6 +78,9 @@ type buildCase struct {
 	Ours, Live objects
 	// Members are in the inventory besides Ours.
 	Members []string
+	// MovingTo and From are of members whose move to another inventory began, or that
+	// came from one.
+	MovingTo, From map[string]string
 	// Unknown is why nothing can be known about objects.
 	Unknown map[string]string
 	// Contents are those of Namespaces and CRDs.
@@ -187,6 +190,12 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	for _, name := range c.Members {
 		inv.Members[named(t, name)] = inventory.Status{}
+	}
+	for name, to := range c.MovingTo {
+		inv.Members[named(t, name)] = inventory.Status{MovingTo: to}
+	}
+	for name, from := range c.From {
+		inv.Members[named(t, name)] = inventory.Status{From: from}
 	}
 	for name, why := range c.Unknown {
 		in.Unknown[named(t, name)] = errors.New(why)

@@ -29,6 +29,8 @@ type Guard struct {
 	// one of the objects that use it.
 	Namespaces map[string]string
 	Kinds      map[schema.GroupKind]string
+	// Moved says of members why a move between inventories keeps them.
+	Moved map[bundle.ID]Verdict
 }
 
 // Verdict is what may be done with an object that would be deleted.
@@ -61,7 +63,30 @@ func newGuard(in *Input, p *Plan) *Guard {
 		g.Namespaces[o.ID.Namespace] = bundle.Name(o.ID)
 		g.Kinds[o.ID.GroupKind] = bundle.Name(o.ID)
 	}
+	g.Moved = in.moved()
 	return g
+}
+
+// moved keeps members whose move to another inventory was interrupted, and members
+// that came from another one of which this bundle knows nothing yet.
+func (in *Input) moved() map[bundle.ID]Verdict {
+	known := map[string]bool{}
+	for _, o := range in.Graph.Objects {
+		known[in.Inventory.Members[o.ID].From] = true
+	}
+	moved := map[bundle.ID]Verdict{}
+	for id, status := range in.Inventory.Members {
+		switch {
+		case status.MovingTo != "":
+			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: "its move to inventory " + status.MovingTo + " was interrupted: repeat that command first"}
+		case status.From == "" || known[status.From] || in.Options.Destroy:
+		case status.From == inventory.Adopted:
+			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
+		default:
+			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + status.From + ", and the bundle contains no object from there yet"}
+		}
+	}
+	return moved
 }
 
 // Holds says whether the guard has to know what an object holds.
@@ -77,6 +102,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	same, twice := g.Same[live.GetUID()]
 	controller := metav1.GetControllerOf(live)
 	defined, _ := bundle.DefinitionOf(live)
+	kept, moved := g.Moved[id]
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
@@ -90,6 +116,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " was removed: it no longer belongs to this inventory"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+	case moved && (kept.Kept || !asked):
+		return kept
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
 	case g.Kinds[defined.Kind] != "":

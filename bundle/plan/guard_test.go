@@ -58,6 +58,12 @@ func TestGuard(t *testing.T) {
 		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
 		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
 		{"the same object under another group", mine(owned), bundle.Contents{}, func(g *Guard) { g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}} }, "detached shared"},
+		{"a move that was interrupted", mine(owned), bundle.Contents{}, func(g *Guard) {
+			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true}}
+		}, "skipped kept"},
+		{"moved away", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) {
+			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true}}
+		}, "detached"},
 		{"--no-prune", mine(owned), bundle.Contents{}, func(g *Guard) { g.Options.NoPrune = true }, "skipped: --no-prune"},
 		{"an empty namespace", namespace, bundle.Contents{}, nil, "pruned"},
 		{"a namespace in use", namespace, bundle.Contents{}, func(g *Guard) { g.Namespaces = map[string]string{"held": "Pod held/p"} }, "skipped: still in use by Pod held/p"},

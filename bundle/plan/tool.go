@@ -12,9 +12,9 @@ import (
 	"brine/bundle"
 )
 
-// toolOf is the tool that a live object belongs to by its ownership metadata, like
+// ToolOf is the tool that a live object belongs to by its ownership metadata, like
 // "Helm release web in namespace shop"; "" if there is none.
-func toolOf(live *unstructured.Unstructured) string {
+func ToolOf(live *unstructured.Unstructured) string {
 	annotations, labels := live.GetAnnotations(), live.GetLabels()
 	if name := annotations["meta.helm.sh/release-name"]; name != "" {
 		return fmt.Sprintf("Helm release %s in namespace %s", name, cmp.Or(annotations["meta.helm.sh/release-namespace"], "(unknown)"))
@@ -46,7 +46,7 @@ func otherTools(steps []*Step) []string {
 		if s.Live == nil || s.Member || s.Action == Unchanged {
 			continue
 		}
-		if tool := toolOf(s.Live); tool != "" {
+		if tool := ToolOf(s.Live); tool != "" {
 			names[tool] = append(names[tool], bundle.Name(s.ID))
 		}
 	}

@@ -33,6 +33,7 @@ const (
 	Destroy = "brine destroy"
 	History = "brine history"
 	Repair  = "brine inventory repair"
+	Status  = "brine status"
 )
 
 // Flag is the flag of a name that is data, as in a saved plan.

@@ -19,7 +19,7 @@ import (
 func (r *run) resolve(ctx context.Context) error {
 	resolver := read.Resolver{
 		Namespace: r.Namespace,
-		Scope:     r.scope,
+		Scope:     r.client.Scope,
 		Hint:      r.hint,
 		Strict:    true,
 	}
@@ -60,19 +60,6 @@ func (r *run) live(ctx context.Context) func(bundle.ID) (*unstructured.Unstructu
 		}
 		return r.client.Get(ctx, resource, id)
 	}
-}
-
-func (r *run) scope(gvk schema.GroupVersionKind) read.Scope {
-	resource, err := r.client.Resource(gvk)
-	switch {
-	case err == nil && resource.Namespaced:
-		return read.ScopeNamespaced
-	case err == nil:
-		return read.ScopeCluster
-	case r.client.Failed(gvk.Group) != nil:
-		return read.ScopeLater
-	}
-	return read.ScopeUnknown
 }
 
 func (r *run) hint(gvk schema.GroupVersionKind) string {

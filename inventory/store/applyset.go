@@ -74,6 +74,9 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
 	}
+	if inv.renamedFrom != "" {
+		annotations[renamedFrom] = inv.renamedFrom
+	}
 	if !inv.unnamed {
 		delete(annotations, overflowParts)
 	}

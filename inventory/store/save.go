@@ -78,8 +78,17 @@ func (inv *Inventory) roomyOverflow(counts map[string]int) string {
 }
 
 // Finish writes how the run ended: gone leaves the inventory (each of them was
-// deleted, detached, or of another inventory), statuses are stored.
+// deleted, detached, or of another inventory), statuses are stored. A move that
+// began is not over with the run.
 func (inv *Inventory) Finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
+	for id, status := range statuses {
+		status.MovingTo = inv.Members[id].MovingTo
+		statuses[id] = status
+	}
+	return inv.set(ctx, gone, statuses)
+}
+
+func (inv *Inventory) set(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
 	dirty := map[string]bool{}
 	for _, id := range gone {
 		if place, ok := inv.place[id]; ok {

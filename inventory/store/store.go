@@ -45,6 +45,7 @@ type Inventory struct {
 	damage       []string                     // why members may be missing; see Open
 	found        bool                         // the inventory object was there when it was read
 	lastRevision string                       // to be written to the inventory object
+	renamedFrom  string                       // the same
 }
 
 // Exists says whether the inventory is on the cluster.

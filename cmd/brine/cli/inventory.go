@@ -17,8 +17,8 @@ import (
 )
 
 func newInventory(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "inventory", Short: "List, search and repair inventories"}
-	cmd.AddCommand(newInventoryList(s), newOrphans(s), newRepair(s))
+	cmd := &cobra.Command{Use: "inventory", Short: "List, repair, split, merge and rename inventories"}
+	cmd.AddCommand(newInventoryList(s), newOrphans(s), newRepair(s), newSplit(s), newMerge(s), newAdopt(s), newRename(s))
 	return cmd
 }
 
@@ -95,15 +95,8 @@ func printInventories(s Streams, format string, l *admin.List) error {
 			fmt.Fprintf(s.Out, "unknown of %s/%s: %s\n", inv.Namespace, inv.Name, output.Line(u))
 		}
 	}
-	_, err := fmt.Fprintln(s.Out, countInventories(len(l.Inventories)))
+	_, err := fmt.Fprintln(s.Out, bundle.Count(len(l.Inventories), "inventory"))
 	return err
-}
-
-func countInventories(n int) string {
-	if n == 1 {
-		return "1 inventory"
-	}
-	return fmt.Sprintf("%d inventories", n)
 }
 
 func orDash(text string) string {
@@ -122,7 +115,7 @@ all objects is listed, of all kinds, in the cluster or with -n in a namespace. O
 that another object controls do not count, because controllers copy annotations.
 
 "brine inventory repair --all-kinds" adds the orphans of an inventory to it that still
-carry its label.
+carry its label. "brine inventory adopt" makes members of them in any inventory.
 
 The exit code is 2 if there are orphans, and 1 if a kind could not be listed, or an
 inventory is damaged: its objects are unknown then.`,

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+	"brine/inventory/admin"
+)
+
+// moveOptions are those of the commands that move members between inventories.
+type moveOptions struct {
+	place
+	s            Streams
+	format       string
+	dryRun       report.DryRun
+	lockTimeout  time.Duration
+	to           string
+	only         []string
+	takeOverFrom []string
+	input        input
+}
+
+func newMove(s Streams, cmd *cobra.Command) (*moveOptions, *cobra.Command) {
+	o := &moveOptions{s: s, dryRun: report.None}
+	o.conn = newConnection(cmd)
+	outputFlag(cmd, &o.format, "text or json", "text", "json")
+	enumFlag(cmd, &o.dryRun, "dry-run", "", "none, or server: read, and write nothing", report.None, report.Server)
+	cmd.Flags().DurationVar(&o.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
+	cmd.ValidArgsFunction = fromCluster(o.conn, inventories)
+	return o, cmd
+}
+
+func (o *moveOptions) toFlag(cmd *cobra.Command, name, usage string) {
+	cmd.Flags().StringVar(&o.to, name, "", usage)
+	_ = cmd.MarkFlagRequired(name)
+	completeFlag(cmd, o.conn, name, inventories)
+}
+
+func newSplit(s Streams) *cobra.Command {
+	o, cmd := newMove(s, &cobra.Command{
+		Use: "split INVENTORY --to INVENTORY (--only OBJECTS | -f BUNDLE)", Short: "Move members of an inventory to another one", Args: cobra.ExactArgs(1),
+		Long: `Moves members of an inventory to another one, which is made if it does not exist. An
+inventory is NAMESPACE/NAME, or NAME in the namespace of the kubeconfig. --only chooses
+members, -f those that a bundle contains.
+
+Only the annotation and the label of the owner change on the cluster. No object is
+deleted, also if the command is killed: repeat it then. Until it has ended, no run
+deletes the members. Afterwards, a bundle that contains none of them does not prune
+them.`,
+	})
+	o.toFlag(cmd, "to", "inventory that the members move to")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "members: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; * stands for any text")
+	o.input.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if (len(o.only) == 0) == (len(o.input.files) == 0) {
+			return errors.New("choose the members by --only or by -f; to move all, use brine inventory merge")
+		}
+		return o.move(cmd.Context(), args, false, false)
+	}
+	return cmd
+}
+
+func newMerge(s Streams) *cobra.Command {
+	o, cmd := newMove(s, &cobra.Command{
+		Use: "merge INVENTORY... --into INVENTORY", Short: "Move all members of inventories to another one, and delete the empty inventories", Args: cobra.MinimumNArgs(1),
+		Long: `Moves all members of inventories to another one, as split does, and deletes the
+inventories that are empty then, with their revisions. The revisions of the other
+inventory stay: they contain none of the new members, so that a rollback to one of
+them prunes these.`,
+	})
+	o.toFlag(cmd, "into", "inventory that the members move to")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.move(cmd.Context(), args, true, false) }
+	return cmd
+}
+
+func newRename(s Streams) *cobra.Command {
+	o, cmd := newMove(s, &cobra.Command{
+		Use: "rename INVENTORY NEW", Short: "Give an inventory another name, or move it to another namespace", Args: cobra.ExactArgs(2),
+		Long: `Gives an inventory another name, or moves it to another namespace: all members, the
+revisions and the key of the hashes of Secrets. The next apply sends each object once,
+because the fingerprints are not valid any more.`,
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.to = args[1]
+		return o.move(cmd.Context(), args[:1], true, true)
+	}
+	return cmd
+}
+
+func newAdopt(s Streams) *cobra.Command {
+	o, cmd := newMove(s, &cobra.Command{
+		Use: "adopt (OBJECT... | -f BUNDLE) --into INVENTORY", Short: "Make members of objects that are on the cluster",
+		Long: `Makes members of objects that are on the cluster, and changes nothing of them but the
+annotation and the label of the owner. An object is KIND/NAMESPACE/NAME, or KIND/NAME
+without a namespace. -f adopts those objects of a bundle that exist.
+
+Objects that belong to another inventory are refused, unless --take-over-from names
+it: NAMESPACE/NAME, or the id of an inventory that does not exist any more. Objects that
+belong to Helm, Argo CD, Flux, kapp or Salt are refused. A bundle that contains none of
+the adopted objects does not prune them.`,
+	})
+	o.toFlag(cmd, "into", "inventory that the objects become members of")
+	cmd.Flags().StringSliceVar(&o.takeOverFrom, "take-over-from", nil, "inventories whose objects are taken: NAMESPACE/NAME, or the id of one that does not exist any more")
+	o.input.flags(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if (len(args) == 0) == (len(o.input.files) == 0) {
+			return errors.New("name the objects, or give a bundle with -f")
+		}
+		return o.adopt(cmd.Context(), args)
+	}
+	return cmd
+}
+
+// options are those of all of these commands.
+func (o *moveOptions) options(from []string) (admin.MoveOptions, error) {
+	m := admin.MoveOptions{Version: version(), DryRun: o.dryRun != report.None, LockTimeout: o.lockTimeout, Report: o.s.warn}
+	var err error
+	if m.To, err = o.named(o.to); err != nil {
+		return m, err
+	}
+	for _, name := range from {
+		inv, err := o.named(name)
+		if err != nil {
+			return m, err
+		}
+		m.From = append(m.From, inv)
+	}
+	return m, nil
+}
+
+// named is the inventory that an argument names.
+func (o *moveOptions) named(text string) (report.Inventory, error) {
+	if wrong := wrongInventory(text); wrong != "" {
+		return report.Inventory{}, fmt.Errorf("%q: %s", text, wrong)
+	}
+	p := place{inventory: text, conn: o.conn}
+	return p.where("")
+}
+
+// chosen are the objects of the bundle, nil without one.
+func (o *moveOptions) chosen(ctx context.Context, client *cluster.Client) (map[bundle.ID]bool, error) {
+	if len(o.input.files) == 0 {
+		return nil, nil
+	}
+	b, err := o.input.read(ctx, o.s)
+	if err != nil {
+		return nil, err
+	}
+	return admin.IDsOf(ctx, client, b, o.conn.namespace())
+}
+
+func (o *moveOptions) move(ctx context.Context, from []string, remove, rename bool) error {
+	m, err := o.options(from)
+	if err != nil {
+		return err
+	}
+	m.Remove, m.Rename = remove, rename
+	only, err := admin.ParseSelector(o.only)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	client, err := o.client(o.s, cluster.Options{RetryFor: time.Minute})
+	if err != nil {
+		return err
+	}
+	ids, err := o.chosen(ctx, client)
+	switch {
+	case err != nil:
+		return failedOr(err)
+	case ids != nil:
+		m.Select = func(id bundle.ID) bool { return ids[id] }
+	case len(only) > 0:
+		m.Select = only.Chooses
+	}
+	done, err := admin.MoveMembers(ctx, client, m)
+	return o.print(done, err)
+}
+
+func (o *moveOptions) adopt(ctx context.Context, names []string) error {
+	var from, owners []string
+	for _, name := range o.takeOverFrom {
+		if strings.Contains(name, "/") {
+			from = append(from, name)
+		} else {
+			owners = append(owners, name)
+		}
+	}
+	m, err := o.options(from)
+	if err != nil {
+		return err
+	}
+	named, err := admin.ParseSelector(names)
+	if err != nil {
+		return err
+	}
+	client, err := o.client(o.s, cluster.Options{RetryFor: time.Minute})
+	if err != nil {
+		return err
+	}
+	a := admin.AdoptOptions{MoveOptions: m, Owners: owners, Optional: len(o.input.files) > 0}
+	ids, err := o.chosen(ctx, client)
+	if err != nil {
+		return failedOr(err)
+	}
+	a.Objects = slices.SortedFunc(maps.Keys(ids), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	if len(names) > 0 {
+		if a.Objects, err = named.Named(ctx, client); err != nil {
+			return failedOr(err)
+		}
+	}
+	done, err := admin.Adopt(ctx, client, a)
+	return o.print(done, err)
+}
+
+// failedOr is an error of the cluster, or of the command line or the bundle.
+func failedOr(err error) error {
+	if code := run.ExitCode(err); code != report.ExitFailed {
+		return &coded{code: code, err: err}
+	}
+	return err
+}
+
+func (o *moveOptions) print(m *admin.Move, err error) error {
+	if err != nil {
+		return failed(err)
+	}
+	return printed("print the move", printMove(o.s, o.format, m), m.ExitCode)
+}
+
+func printMove(s Streams, format string, m *admin.Move) error {
+	if format == "json" {
+		return output.JSON(s.Out, m)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	for i := range m.Moved {
+		fmt.Fprintf(w, "moved\t%s\n", output.Line(bundle.Name(m.Moved[i].ID())))
+	}
+	for i := range m.NotMoved {
+		fmt.Fprintf(w, "not moved\t%s\t%s\n", output.Line(bundle.Name(m.NotMoved[i].ID())), output.Line(m.NotMoved[i].Reason))
+	}
+	for _, inv := range m.Removed {
+		fmt.Fprintf(w, "deleted\tinventory %s/%s\t\n", inv.Namespace, inv.Name)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	state := ""
+	if m.DryRun {
+		state = "; nothing was changed (--dry-run)"
+	}
+	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s moved to it%s\n", m.To.Namespace, m.To.Name, output.Line(m.To.ID), bundle.Count(len(m.Moved), "member"), state)
+	return err
+}

@@ -1,0 +1,155 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+// ownTries is how often an object may change between two requests. Controllers
+// write status all the time.
+const ownTries = 20
+
+// ownOne makes an object one of the target's, and changes nothing else of it.
+func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstructured.Unstructured) error {
+	r, err := m.client.Any(id.GroupKind)
+	if err != nil {
+		return err
+	}
+	for range ownTries {
+		patch, kind, err := m.next(b, live)
+		if err != nil || patch == nil {
+			return err
+		}
+		stored, err := m.client.Patch(ctx, r, id, kind, patch, cluster.Write{})
+		switch {
+		case err == nil:
+			live = stored
+			continue
+		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+			return fmt.Errorf("change its owner: %w", err)
+		}
+		if live, err = m.client.Get(ctx, r, id); err != nil {
+			return fmt.Errorf("read it again, to change its owner: %w", err)
+		}
+		if live == nil {
+			return nil // another client deleted it
+		}
+	}
+	return errors.New("change its owner: other clients changed it again and again")
+}
+
+// next is the next request about an object as it is now; nil when there is nothing
+// left to do. The ownership metadata changes first. The server attributes that to
+// an update by brine, and the next apply of another inventory would conflict with
+// it. So its fields are added to what brine has applied.
+func (m *mover) next(b *batch, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	want := &unstructured.Unstructured{Object: map[string]any{}}
+	m.to.SetOwner(want)
+	if live.GetAnnotations()[inventory.OwningInventory] != m.to.ID {
+		if why := b.refusal(live); why != "" {
+			return nil, "", errors.New(why)
+		}
+		want.SetUID(live.GetUID())
+		want.SetResourceVersion(live.GetResourceVersion())
+		patch, err := json.Marshal(want.Object)
+		return patch, types.MergePatchType, err
+	}
+	if live.GetLabels()[inventory.PartOf] != m.to.ApplySetID() {
+		want.SetUID(live.GetUID())
+		want.SetResourceVersion(live.GetResourceVersion())
+		patch, err := json.Marshal(want.Object)
+		return patch, types.MergePatchType, err
+	}
+	entries, changed, err := appliedOwner(live.GetManagedFields(), live.GetAPIVersion())
+	if err != nil || !changed {
+		return nil, "", err
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}, // a conflict if it changed
+	})
+	return patch, types.JSONPatchType, err
+}
+
+// ownership are the fields of the ownership metadata.
+func ownership() (fields, parents *fieldpath.Set) {
+	annotations, labels := fieldpath.MakePathOrDie("metadata", "annotations"), fieldpath.MakePathOrDie("metadata", "labels")
+	return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", inventory.OwningInventory), fieldpath.MakePathOrDie("metadata", "labels", inventory.PartOf)),
+		fieldpath.NewSet(annotations, labels)
+}
+
+// appliedOwner moves the ownership metadata from what brine has updated to what it
+// has applied.
+func appliedOwner(entries []metav1.ManagedFieldsEntry, apiVersion string) (moved []metav1.ManagedFieldsEntry, changed bool, err error) {
+	fields, parents := ownership()
+	owned := &fieldpath.Set{}
+	applied := -1
+	for _, entry := range entries {
+		if entry.Manager != bundle.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
+			moved = append(moved, entry)
+			continue
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			applied = len(moved)
+			moved = append(moved, entry)
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			return nil, false, fmt.Errorf("read its managed fields: %w", err)
+		}
+		both := set.Intersection(fields)
+		if both.Empty() {
+			moved = append(moved, entry)
+			continue
+		}
+		owned, changed = owned.Union(both), true
+		if rest := set.Difference(fields); !rest.Difference(parents).Empty() {
+			if entry.FieldsV1, err = fieldsOf(rest); err != nil {
+				return nil, false, err
+			}
+			moved = append(moved, entry)
+		}
+	}
+	if !changed {
+		return entries, false, nil
+	}
+	if applied < 0 {
+		now := metav1.Now()
+		moved = append(moved, metav1.ManagedFieldsEntry{Manager: bundle.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: &now, FieldsType: "FieldsV1"})
+		applied = len(moved) - 1
+	} else {
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(moved[applied].FieldsV1.GetRawBytes())); err != nil {
+			return nil, false, fmt.Errorf("read its managed fields: %w", err)
+		}
+		owned = owned.Union(set)
+	}
+	moved = slices.Clone(moved)
+	moved[applied].FieldsV1, err = fieldsOf(owned)
+	return moved, true, err
+}
+
+func fieldsOf(set *fieldpath.Set) (*metav1.FieldsV1, error) {
+	text, err := set.ToJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encode its managed fields: %w", err)
+	}
+	fields := &metav1.FieldsV1{}
+	fields.SetRawBytes(text)
+	return fields, nil
+}

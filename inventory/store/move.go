@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+// renamedFrom is the annotation of an inventory object that another one was renamed
+// to: the other's name and uid. It shows a repeated command that the first one began.
+const renamedFrom = "brine.dev/renamed-from"
+
+// BeginMove records of members that their move to another inventory begins: from now
+// on no run of this one deletes them. A move to "" was given up.
+func (inv *Inventory) BeginMove(ctx context.Context, ids []bundle.ID, to string) error {
+	statuses := map[bundle.ID]inventory.Status{}
+	for _, id := range ids {
+		status := inv.Members[id]
+		status.MovingTo = to
+		statuses[id] = status
+	}
+	return inv.set(ctx, nil, statuses)
+}
+
+// Receive makes members of ids, which come from another inventory or were adopted,
+// before the first of them changes its owner.
+func (inv *Inventory) Receive(ctx context.Context, ids []bundle.ID, from string) error {
+	dirty := inv.assign(ids)
+	for _, id := range ids {
+		status := inv.Members[id]
+		if status.From != from || status.MovingTo != "" {
+			status.From, status.MovingTo = from, ""
+			inv.Members[id] = status
+			dirty[inv.place[id]] = true
+		}
+	}
+	return inv.write(ctx, dirty)
+}
+
+// Forget removes members: they have another owner now, or were never ours.
+func (inv *Inventory) Forget(ctx context.Context, ids []bundle.ID) error {
+	return inv.set(ctx, ids, nil)
+}
+
+// Rename makes the next write of this inventory say that another one was renamed to
+// it. It is an error if this one is already there for another reason.
+func (inv *Inventory) Rename(from *Inventory) error {
+	if from.object == nil {
+		return nil
+	}
+	was := fmt.Sprintf("%s/%s %s", from.Namespace, from.Name, from.object.GetUID())
+	if inv.object != nil && inv.object.GetAnnotations()[renamedFrom] != was {
+		return fmt.Errorf("inventory %s/%s exists: choose another name, or merge %s/%s into it", inv.Namespace, inv.Name, from.Namespace, from.Name)
+	}
+	inv.renamedFrom = was
+	return nil
+}
+
+// RenamedFrom is the inventory, NAMESPACE/NAME, that was renamed to this one.
+func (inv *Inventory) RenamedFrom() string {
+	if inv.object == nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(inv.object.GetAnnotations()[renamedFrom], " ")
+	return name
+}
+
+// CopyHistory copies the key and all revisions of another inventory to this one. The
+// next write of the inventory object names the last one.
+func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
+	if err := inv.copyKey(ctx, from); err != nil {
+		return err
+	}
+	items, err := inv.client.List(ctx, cluster.Secrets, from.Namespace, inventory.AuxiliaryLabel+"="+from.ID+","+inventory.RevisionLabel, "")
+	if err != nil {
+		return fmt.Errorf("read the history of inventory %s/%s: %w", from.Namespace, from.Name, err)
+	}
+	// The first part, which describes the revision, comes last.
+	for _, first := range []bool{false, true} {
+		for i := range items {
+			if _, ok := items[i].GetAnnotations()[revisionInfo]; ok == first {
+				if err := inv.copyPart(ctx, from, &items[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if last := from.Last(); last.Number > inv.Last().Number {
+		return inv.setLast(last)
+	}
+	return nil
+}
+
+func (inv *Inventory) copyKey(ctx context.Context, from *Inventory) error {
+	key, err := from.ReadKey(ctx)
+	if err != nil || key.Fresh() {
+		return err
+	}
+	there, err := inv.ReadKey(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !there.Fresh() && !there.Equal(key):
+		return fmt.Errorf("%s is there, and is another key", bundle.Name(there.ID()))
+	case !there.Fresh():
+		return nil
+	}
+	inv.Key = key.CopyTo(inv.Namespace, inv.Name)
+	return inv.SaveKey(ctx)
+}
+
+func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstructured.Unstructured) error {
+	rest, ok := strings.CutPrefix(part.GetName(), from.Name+"-revision-")
+	number, index, both := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(number)
+	i, wrong := strconv.Atoi(index)
+	if !ok || !both || errors.Join(err, wrong) != nil {
+		return nil // not a part of this inventory's history
+	}
+	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, n, i), GroupKind: bundle.SecretKind}
+	u := bundle.V1(id, map[string]any{"type": part.Object["type"], "immutable": false, "data": part.Object["data"]})
+	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, inventory.RevisionLabel: number})
+	if info, ok := part.GetAnnotations()[revisionInfo]; ok {
+		u.SetAnnotations(map[string]string{revisionInfo: info})
+	}
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
+		return fmt.Errorf("copy the history: %s: %w", bundle.Name(id), err)
+	}
+	return nil
+}
