@@ -25,7 +25,9 @@ const (
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
 	Recreate            = "--recreate"
+	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
+	Timeout             = "--timeout"
 )
 
 // Commands.

@@ -16,6 +16,7 @@ const (
 	ExitNotReady    = 4 // applied, but not ready in time, or failed
 	ExitLocked      = 5 // another run holds the lock
 	ExitUnreachable = 6 // cluster unreachable, or not permitted
+	ExitRolledBack  = 7 // some object failed or was not ready, and the last good revision was applied again
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )

@@ -148,10 +148,23 @@ func resultOf(s *plan.Step, p *plan.Plan) *ObjectResult {
 	return o
 }
 
-// Finish counts the objects, sets the exit code, and emits the whole result.
-// code is what err, which ended the run early, stands for; requests are the API
-// requests sent, by verb.
+// Finish concludes a run and ends it.
 func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map[string]int) *Result {
+	r.Conclude(ctx, code, err)
+	return r.End(requests)
+}
+
+// End emits the whole result of a run that is concluded. requests are the API
+// requests sent, by verb.
+func (r *Recorder) End(requests map[string]int) *Result {
+	r.Result.Summary.Requests, r.Result.Summary.Seconds = requests, r.Seconds()
+	r.Emit(Finished{Result: r.Result})
+	return r.Result
+}
+
+// Conclude counts the objects, sets the exit code and returns it. code is what err,
+// which ended the run early, stands for.
+func (r *Recorder) Conclude(ctx context.Context, code int, err error) int {
 	res := r.Result
 	if err != nil {
 		res.Errors = append(res.Errors, Lines(err)...)
@@ -172,11 +185,9 @@ func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map
 			s.NotReady++
 		}
 	}
-	s.Requests, s.Seconds = requests, r.Seconds()
 	if res.DryRun == None {
 		res.CriticalPath = criticalPath(res.Objects)
 	}
 	res.ExitCode = r.exitCode(ctx, code)
-	r.Emit(Finished{Result: res})
-	return res
+	return res.ExitCode
 }

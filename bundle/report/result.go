@@ -141,6 +141,8 @@ type Result struct {
 	ExitCode    int    `json:"exitCode"`
 	Interrupted string `json:"interrupted,omitempty"`
 	Revision    int    `json:"revision,omitempty"`
+	// Rollback is what came of the rollback of a run that failed.
+	Rollback *Result `json:"rollback,omitempty"`
 	// Compared are the two bundles of brine diff.
 	Compared *Compared `json:"compared,omitempty"`
 	// Wanted is what a drift is from: "revision 3", "bundle shop.yaml".

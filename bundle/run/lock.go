@@ -43,6 +43,19 @@ func (r *run) holder() string {
 	return r.Who + ", Salt job " + r.JobID
 }
 
+// takeFor takes the lock for this run, and for its rollback.
+func (r *run) takeFor(ctx context.Context) error {
+	if r.back == nil || r.held != nil {
+		return r.take(ctx)
+	}
+	if err := r.take(r.back.command); err != nil {
+		return err
+	}
+	r.back.locked = r.held
+	r.held, _ = r.back.limit(r.held) // its timer ends with the command's context
+	return nil
+}
+
 // release gives the lock back.
 func (r *run) release() {
 	if paused := r.lock.Paused(); paused > 0 {

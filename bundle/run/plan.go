@@ -111,6 +111,11 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 		}
 		return r.plan(ctx, t, live)
 	}
+	if r.RollbackOnFailure {
+		if err := r.planWayBack(ctx, p); err != nil {
+			return t, nil, err
+		}
+	}
 	if len(p.Refused) > 0 && r.DryRun == report.None {
 		return t, nil, report.BadBundle(p.Refused...)
 	}

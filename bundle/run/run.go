@@ -54,6 +54,9 @@ type Options struct {
 	// it was applied with, as flags name them.
 	Revision        int
 	RevisionOptions map[string]string
+	// RollbackOnFailure: if objects fail or are not ready, the last good revision is
+	// applied again.
+	RollbackOnFailure bool
 	// PlanOut is called with the plan of a dry run that finds nothing wrong.
 	PlanOut func(*plan.Saved) error
 	// SavedPlan is the plan to carry out, and no other.
@@ -77,6 +80,7 @@ type run struct {
 	began     bool                       // the plan is being carried out: nothing is repeated
 	namespace *unstructured.Unstructured // the inventory's, if this run made it
 	reported  int                        // of the bundle's invalid objects
+	back      *wayBack                   // where a run that fails is rolled back
 	crds      *validate.CRDs             // of the bundle, once they are compiled
 }
 
@@ -89,21 +93,37 @@ type target struct {
 // Run makes the cluster match the bundle and returns the result, which holds
 // every error. Events go to emit, one at a time; the last holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit), after: newShutdown(ctx)}
-	defer r.after.stop()
+	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit)}
+	if o.RollbackOnFailure && o.DryRun == report.None {
+		r.back = &wayBack{}
+		var stop context.CancelFunc
+		ctx, stop = r.back.keepTime(ctx, o.Timeout)
+		defer stop()
+	}
+	r.after = newShutdown(ctx)
+	defer func() { r.after.stop() }()
 	c.OnRetry(r.record.Retrying)
 	c.OnSecret(r.record.Secrets.Read)
 	err := r.run(ctx)
 	if o.DryRun == report.Server && apierrors.IsForbidden(err) {
 		err = r.unreadable(ctx, err)
 	}
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, report.ErrTimeout) && !errors.Is(err, report.ErrTimeout) {
-		err = fmt.Errorf("%w: %w", cause, err)
+	if exit := r.record.Conclude(ctx, ExitCode(err), timedOut(ctx, err)); r.mayGoBack(exit) {
+		defer r.after.stop()
+		r.goBack(o, emit) //nolint:contextcheck // the rollback has the command's
 	}
 	if r.held != nil {
 		r.release()
 	}
-	return r.record.Finish(ctx, ExitCode(err), err, c.Requests.Counts())
+	return r.record.End(c.Requests.Counts())
+}
+
+// timedOut is an error that says so where time ran out.
+func timedOut(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, report.ErrTimeout) && !errors.Is(err, report.ErrTimeout) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 func (r *run) run(ctx context.Context) error {
@@ -240,7 +260,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	if !r.Planning.Destroy && r.inv.Exists() && p.ChangesNothing() && t.isReady(p, hints) {
 		return r.carryOut(ctx, t, p, hints)
 	}
-	if err := r.take(ctx); err != nil {
+	if err := r.takeFor(ctx); err != nil { //nolint:contextcheck // a rollback has more time
 		return err
 	}
 	if !r.Planning.Destroy {

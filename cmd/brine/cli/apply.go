@@ -140,6 +140,7 @@ func (a *applyOptions) command(s Streams, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	a.input.flags(cmd)
 	a.flags(cmd)
+	cmd.Flags().BoolVar(&a.options.RollbackOnFailure, "rollback-on-failure", false, "if an object fails or is not ready, apply the last good revision again (exit code 7); a third of --timeout is kept for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd, s, a.task(s)) }
 	return cmd
 }

@@ -75,7 +75,8 @@ inventory, pruned, and waited for until it is ready.
 Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
 Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode),
 or drift; 3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked
-by another run; 6 cluster unreachable or not permitted; 130, 143 interrupted.`,
+by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled back;
+130, 143 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,6 +23,12 @@ func (t *text) closing(r *report.Result) string {
 		b.WriteString("\n" + t.counts(r))
 	}
 	b.WriteString(bad)
+	if back := r.Rollback; back != nil {
+		if !t.o.Quiet {
+			b.WriteString("\nRollback of " + t.counts(back))
+		}
+		b.WriteString(t.problems(back))
+	}
 	if !t.o.Quiet || bad != "" || r.ExitCode != 0 {
 		text, color := outcome(r)
 		b.WriteString("\n" + t.out.paint.in(color, text) + "\n")
@@ -293,6 +299,8 @@ func outcome(r *report.Result) (string, string) {
 		detail += fmt.Sprintf(" (exit code %d)", r.ExitCode)
 	}
 	switch {
+	case r.ExitCode == report.ExitRolledBack:
+		return "failed, and rolled back: " + detail, red
 	case r.Interrupted != "":
 		return fmt.Sprintf("interrupted by %s: %s. Run it again to continue", r.Interrupted, detail), red
 	case (r.ExitCode == 0 || r.ExitCode == report.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,

@@ -40,7 +40,11 @@ type progress struct {
 const rateOver = 5 * time.Second
 
 func (s *liveState) update(e report.Event) {
-	if s.inFlight == nil {
+	_, begins := e.Payload.(report.Started)
+	if begins { // a rollback begins anew
+		s.total, s.done, s.rates = 0, 0, nil
+	}
+	if s.inFlight == nil || begins {
 		s.inFlight, s.waiting = map[bundle.ID]pending{}, map[bundle.ID]pending{}
 		s.dependents, s.settled = map[bundle.ID][]bundle.ID{}, map[bundle.ID]bool{}
 	}

@@ -337,6 +337,8 @@ func saltHeadline(r *report.Result) string {
 	}
 	again := " (exit code %d). Run it again to continue"
 	switch {
+	case r.ExitCode == report.ExitRolledBack:
+		return fmt.Sprintf("Failed, and rolled back:%s has %s (exit code %d)", name, counts, r.ExitCode)
 	case r.Interrupted != "":
 		return fmt.Sprintf("Interrupted by %s:%s has %s"+again, r.Interrupted, name, counts, r.ExitCode)
 	case saltFailed(r) && r.Summary.Failed == 0 && len(r.Errors) == 0 && r.Summary.NotReady > 0:

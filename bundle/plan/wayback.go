@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+)
+
+// WayBack says what in the plan could not be undone by applying an earlier bundle:
+// what is deleted with its data, and fields that the server does not change back.
+func (p *Plan) WayBack(earlier []*bundle.Object, o Options) []bundle.Problem {
+	before := map[bundle.ID]*unstructured.Unstructured{}
+	for _, e := range earlier {
+		before[e.ID] = e.Content
+	}
+	var problems []bundle.Problem
+	for _, s := range p.Steps {
+		problem := bundle.Problem{ID: s.ID}
+		if s.Deletes() {
+			problem.Message = s.losesData(o)
+		} else {
+			problem = s.Object.Problem("", "")
+			if was := before[s.ID]; was != nil && s.Action != Unchanged {
+				problem.Message = s.oneWay(was, o)
+			}
+		}
+		if problem.Message != "" {
+			problems = append(problems, problem)
+		}
+	}
+	return problems
+}
+
+// losesData says what is lost with an object that is pruned; "" if it can be
+// created again.
+func (s *Step) losesData(o Options) string {
+	if s.Action != Pruned {
+		return ""
+	}
+	policy, _, _ := unstructured.NestedString(s.Live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	switch {
+	case s.ID.GroupKind == bundle.PersistentVolumeClaimKind, s.ID.GroupKind == bundle.NamespaceKind:
+		return "it would be pruned, and a rollback does not bring back what it contains"
+	case s.ID.GroupKind == bundle.CRDKind && o.ForceNamespaces:
+		return "it would be pruned with all of its resources, and a rollback does not bring those back that are not in the bundle"
+	case s.ID.GroupKind == bundle.StatefulSetKind && policy == "Delete":
+		return "it would be pruned with its PersistentVolumeClaims (persistentVolumeClaimRetentionPolicy), and a rollback does not bring back their data"
+	}
+	return ""
+}
+
+// oneWay says which change of an object the server would not take back.
+func (s *Step) oneWay(was *unstructured.Unstructured, o Options) string {
+	now := s.Object.Content
+	switch s.ID.GroupKind {
+	case bundle.CRDKind:
+		return storedForever(s.Live, now, was)
+	case bundle.PersistentVolumeClaimKind:
+		old, before := request(was)
+		larger, after := request(now)
+		if before && after && larger.Cmp(old) > 0 {
+			return fmt.Sprintf("its size would grow from %s to %s, and the server does not shrink it again", old.String(), larger.String())
+		}
+	case bundle.ConfigMapKind, bundle.SecretKind:
+		if now.Object["immutable"] == true && !diff.Equal(now, was) && !recreates(was, o) {
+			return "it would become immutable with another content, and the earlier bundle does not allow to recreate it"
+		}
+	}
+	return ""
+}
+
+// storedForever names a version in which resources of a CRD would be stored, and
+// that the earlier CRD does not have.
+func storedForever(live, now, was *unstructured.Unstructured) string {
+	var stored []string
+	if live != nil {
+		stored, _, _ = unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+	}
+	next, _ := bundle.DefinitionOf(now)
+	for _, v := range next.Versions {
+		if v.Storage {
+			stored = append(stored, v.Name)
+		}
+	}
+	earlier, _ := bundle.DefinitionOf(was)
+	for _, name := range stored {
+		if !slices.ContainsFunc(earlier.Versions, func(v bundle.DefinedVersion) bool { return v.Name == name }) {
+			return fmt.Sprintf("its resources would be stored as %s, which the earlier CRD does not have: the server would refuse that CRD", name)
+		}
+	}
+	return ""
+}
+
+func request(u *unstructured.Unstructured) (resource.Quantity, bool) {
+	text, _, _ := unstructured.NestedString(u.Object, "spec", "resources", "requests", "storage")
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
+}
+
+// recreates says whether an object may be recreated for an immutable field.
+func recreates(u *unstructured.Unstructured, o Options) bool {
+	in := Input{Options: o}
+	return u.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(u.GroupVersionKind().GroupKind())
+}
+
+// RecreatesOneWay are the objects that the plan may recreate, and that the earlier
+// bundle does not allow to recreate.
+func (p *Plan) RecreatesOneWay(earlier []*bundle.Object, o Options) map[bundle.ID]bool {
+	found := map[bundle.ID]bool{}
+	before := map[bundle.ID]*unstructured.Unstructured{}
+	for _, e := range earlier {
+		before[e.ID] = e.Content
+	}
+	for _, s := range p.Steps {
+		if was := before[s.ID]; was != nil && s.Recreate && !s.Always && s.Live != nil && s.Action == Configured && !recreates(was, o) {
+			found[s.ID] = true
+		}
+	}
+	return found
+}

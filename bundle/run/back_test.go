@@ -1,0 +1,157 @@
+package run_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
+	"brine/cmd/brine/clitest"
+)
+
+const rollsBack = "--rollback-on-failure"
+
+// failing is a ConfigMap that is applied, and then says that it failed.
+func failing(name string) string {
+	return clitest.ConfigMapOf(name, "{key: two}", clitest.Annotations("brine.dev/ready-when: 'false'", "brine.dev/failed-when: self.data.key == 'two'"))
+}
+
+func value(t *testing.T, s *clitest.Fixture, name string) any {
+	t.Helper()
+	live := s.Live("v1/configmaps", s.NS, name)
+	if live == nil {
+		return nil
+	}
+	data, _ := live.Object["data"].(map[string]any)
+	return data["key"]
+}
+
+// A run in which an object fails, or is not ready, is undone. The result holds
+// both runs.
+func TestRollbackOnFailure(t *testing.T) {
+	good := clitest.Documents(clitest.ConfigMapOf("a", "{key: one}"), clitest.ConfigMapOf("b", "{key: one}"))
+	for name, test := range map[string]struct {
+		bad, result string
+		failed      int
+	}{
+		"not ready": {clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), failing("b"), clitest.ConfigMap("new")), "not-ready", 0},
+		"failed":    {clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), strings.Replace(clitest.ConfigMap("b"), "data: {key: value}", "data: {'not a key!': value}", 1), clitest.ConfigMap("new")), "failed", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			s.Apply(good, rollsBack).Want(t, 3).Prints(t, "has no revision that was applied without an error: there is nothing to go back to")
+			s.Missing("v1/configmaps", "a")
+			s.Apply(good).Want(t, 0)
+			did := s.Apply(test.bad, rollsBack).Want(t, 7).Prints(t, "rolling back to revision 1", "rolled back to revision 1")
+			did.Did(t, "ConfigMap", "a", plan.Configured)
+			did.Did(t, "ConfigMap", "new", plan.Created)
+			back := did.Result.Rollback
+			if back == nil || back.ExitCode != 0 || back.Command != "rollback" || back.Revision != 3 || back.Summary.Pruned != 1 || back.Summary.Configured != 2-test.failed || did.Result.Command != "apply" || did.Result.Revision != 2 {
+				t.Fatalf("the rollback is %+v", back)
+			}
+			if value(t, s, "a") != "one" || value(t, s, "b") != "one" {
+				t.Errorf("the objects are %v and %v", value(t, s, "a"), value(t, s, "b"))
+			}
+			s.Missing("v1/configmaps", "new")
+			s.Holds("ConfigMap a", "ConfigMap b")
+			wantHistory(s, "1 applied", "2 "+test.result, "3 applied")
+			drift(s).Want(t, 0)
+			// The lock was given back.
+			s.Apply(test.bad, rollsBack, "-o", "text").Want(t, 7).Prints(t, "Rollback of inventory", "failed, and rolled back: ")
+			s.Apply(test.bad, rollsBack, "-o", "salt").Want(t, 7).Prints(t, `"result":false`, "Failed, and rolled back: inventory")
+		})
+	}
+}
+
+// The bundle of the last good revision has nothing to go back to, and a run that
+// succeeds costs no more than the look at the history.
+func TestRollbackOnFailureOfTheSameBundle(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	take(s, "a")
+	did := s.Apply(clitest.ConfigMapOf("a", "{key: one}"), rollsBack).Want(t, 1).Prints(t, "has no effect: the bundle is that of revision 1")
+	if did.Result.Rollback != nil {
+		t.Error("it was rolled back")
+	}
+	s.Apply(clitest.ConfigMapOf("a", "{key: two}"), rollsBack, "--force-conflicts").Want(t, 0)
+	wantHistory(s, "1 applied", "2 failed", "3 applied")
+}
+
+// A rollback that fails is reported with the failure that it was for.
+func TestRollbackOnFailureThatFails(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: one}"), clitest.ConfigMapOf("b", "{key: one}"))).Want(t, 0)
+	p := s.Proxied()
+	var patches atomic.Int32
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/a") && patches.Add(1) > 1 {
+			return clustertest.Action{Status: 422, Message: "the policy says no"}
+		}
+		return clustertest.Action{}
+	})
+	did := s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), failing("b")), rollsBack).Want(t, 1).
+		Prints(t, "the rollback to revision 1 failed: ", "the policy says no")
+	if did.Object(t, "ConfigMap", "b").Ready != "failed" || did.Result.Rollback.ExitCode != 1 || value(t, s, "b") != "one" {
+		t.Errorf("the result is %+v", did.Result.Rollback)
+	}
+	s.Kubeconfig = s.Cluster.Kubeconfig
+	s.Apply(clitest.ConfigMap("a"), "-o", "text").Want(t, 0) // the lock is free
+}
+
+// The apply ends early enough for its rollback.
+func TestRollbackOnFailureHasTimeLeft(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	never := clitest.ConfigMapOf("a", "{key: two}", clitest.Annotations("brine.dev/ready-when: 'false'"))
+	s.Apply(never, rollsBack, "--timeout=30s").Want(t, 7).Prints(t, "the rest of --timeout is kept for the rollback")
+	if value(t, s, "a") != "one" {
+		t.Errorf("it is %v", value(t, s, "a"))
+	}
+}
+
+// A run that could not be undone is refused before its first write.
+func TestRollbackOnFailureWithoutAWayBack(t *testing.T) {
+	claim := func(size string) string {
+		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: '{ns}'}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: " + size + "}}}\n"
+	}
+	fixed := func(data, recreate string) string {
+		return strings.Replace(clitest.ConfigMapOf("fixed", data, recreate), "\ndata:", "\nimmutable: true\ndata:", 1)
+	}
+	second := strings.Replace(clitest.PumpCRD, "    storage: true\n", "    storage: false\n", 1) + `  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+	stays := clitest.ConfigMap("stays")
+	recreates := clitest.Annotations("brine.dev/on-immutable: recreate")
+	for name, test := range map[string]struct{ good, bad, why string }{
+		"a claim is pruned":              {claim("1Gi"), stays, "PersistentVolumeClaim {ns}/data: --rollback-on-failure: it would be pruned, and a rollback does not bring back what it contains"},
+		"a claim grows":                  {claim("1Gi"), claim("2Gi"), "would grow from 1Gi to 2Gi"},
+		"a namespace is pruned":          {"apiVersion: v1\nkind: Namespace\nmetadata: {name: '{ns}-extra'}\n", stays, "it would be pruned"},
+		"a new stored version":           {clitest.PumpCRD, second, "stored as v2, which the earlier CRD does not have"},
+		"becomes immutable":              {clitest.ConfigMapOf("fixed", "{key: one}"), fixed("{key: two}", "labels: {a: b}"), "it would become immutable with another content"},
+		"a recreation that is not again": {fixed("{key: one}", "labels: {a: b}"), strings.Replace(clitest.ConfigMapOf("fixed", "{key: two}", recreates), "\ndata:", "\nimmutable: false\ndata:", 1), "it would be recreated, and revision 1 does not allow to recreate it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			s.GoneAfter("v1/namespaces", s.NS+"-extra")
+			s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.NS+".example.com")
+			s.Apply(clitest.Documents(stays, test.good)).Want(t, 0)
+			bad := clitest.Documents(stays, test.bad)
+			if test.bad == stays {
+				bad = stays
+			}
+			p := s.Proxied()
+			s.Apply(bad, rollsBack).Want(t, 3).Prints(t, strings.ReplaceAll(test.why, "{ns}", s.NS))
+			s.Preview(bad, rollsBack).Want(t, 3).Prints(t, strings.ReplaceAll(test.why, "{ns}", s.NS))
+			if w := p.Writes(); len(w) > 0 {
+				t.Errorf("it wrote %v", clitest.Describe(w))
+			}
+			if name != "a claim grows" { // this cluster has no class that allows it
+				s.Preview(bad).Want(t, 0)
+			}
+		})
+	}
+}
