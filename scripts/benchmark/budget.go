@@ -72,6 +72,9 @@ func (r *report) budgets() string {
 	}
 	for _, work := range platformWorks {
 		ours, peer := r.cell("brine", work, 0, 0), r.cell("kapp", work, 0, 0)
+		if ours != nil && ours.toBound > 0 {
+			add("the real platform, "+work+": time to its bound", "1.1", 1.1, ours.toBound, "")
+		}
 		if ours == nil || peer == nil || ours.failed != "" || peer.failed != "" {
 			continue
 		}

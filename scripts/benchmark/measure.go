@@ -25,6 +25,7 @@ type result struct {
 	Run      int            `json:"run"`
 	Answered float64        `json:"answered,omitempty"` // raw delete: seconds until the last answer
 	Requests map[string]int `json:"requests,omitempty"` // as the server counted them
+	Bound    float64        `json:"bound,omitempty"`    // seconds that the server alone took
 	Load     float64        `json:"load"`               // of the machine, the minute before
 	Said     string         `json:"said,omitempty"`     // the end of what it said, when it failed
 	usage
@@ -235,6 +236,11 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 			return fmt.Errorf("read what raw says: %w", err)
 		}
 		r.Seconds, r.Answered = max(times.Answered, times.Gone), times.Answered
+	}
+	if c.trace != "" && r.Exit == 0 {
+		if r.Bound, err = boundOf(c.trace); err != nil {
+			return err
+		}
 	}
 	if r.Work == reading && r.Exit == 0 {
 		before, _, ok := strings.Cut(string(text), " ns/op")

@@ -51,6 +51,7 @@ func (r *report) write(dir string) error {
 // cell is the medians of the runs of one tool at one work.
 type cell struct {
 	seconds, answered, cpu, memory float64
+	toBound                        float64 // seconds to the bound, 0 where there is none
 	parallel                       int
 	requests                       map[string]int
 	runs                           int
@@ -76,6 +77,10 @@ func (r *report) cell(tool, work string, count, delay int) *cell {
 		}
 		of := func(value func(result) float64) float64 { return median(runs, value) }
 		c.seconds, c.answered = of(func(x result) float64 { return x.Seconds }), of(func(x result) float64 { return x.Answered })
+		c.toBound = of(func(x result) float64 { return x.Seconds / max(x.Bound, 0.001) })
+		if of(func(x result) float64 { return x.Bound }) == 0 {
+			c.toBound = 0
+		}
 		c.cpu, c.memory = of(func(x result) float64 { return x.CPU }), of(func(x result) float64 { return x.Memory })
 		c.requests = runs[len(runs)-1].Requests
 		if best == nil || (c.failed == "" && (best.failed != "" || c.seconds < best.seconds)) {

@@ -7,8 +7,9 @@ import (
 
 // command is how a tool does a work; nil arguments: it does not do it.
 type command struct {
-	env  []string
-	args []string
+	env   []string
+	args  []string
+	trace string // the file of brine's result
 }
 
 // The works that are done to a generated bundle, in this order, each time on a
@@ -45,11 +46,11 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 		env := []string{"KUBECONFIG=" + kubeconfig}
 		switch work {
 		case preview:
-			return command{env, []string{o.peers[tool], "preview", "--server-side", b.folder}}
+			return command{env: env, args: []string{o.peers[tool], "preview", "--server-side", b.folder}}
 		case destroy:
-			return command{env, []string{o.peers[tool], "destroy", b.folder, "--delete-timeout=15m"}}
+			return command{env: env, args: []string{o.peers[tool], "destroy", b.folder, "--delete-timeout=15m"}}
 		}
-		return command{env, []string{o.peers[tool], "apply", "--server-side", b.folder, "--reconcile-timeout=15m"}}
+		return command{env: env, args: []string{o.peers[tool], "apply", "--server-side", b.folder, "--reconcile-timeout=15m"}}
 	case "kapp":
 		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "bench", "-y"}
 		switch work {
@@ -65,13 +66,13 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 		at := []string{"bench", "-n", "default"}
 		switch work {
 		case preview:
-			return command{env, []string{o.peers[tool], "install", "--dry-run=server", "bench", b.chart, "-n", "default"}}
+			return command{env: env, args: []string{o.peers[tool], "install", "--dry-run=server", "bench", b.chart, "-n", "default"}}
 		case destroy:
-			return command{env, append([]string{o.peers[tool], "uninstall", "--wait", "--timeout=15m"}, at...)}
+			return command{env: env, args: append([]string{o.peers[tool], "uninstall", "--wait", "--timeout=15m"}, at...)}
 		case first:
-			return command{env, []string{o.peers[tool], "install", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
+			return command{env: env, args: []string{o.peers[tool], "install", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
 		}
-		return command{env, []string{o.peers[tool], "upgrade", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
+		return command{env: env, args: []string{o.peers[tool], "upgrade", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
 	}
 	return command{}
 }
@@ -94,11 +95,12 @@ func (o options) platformCommand(tool, work, kubeconfig string) command {
 	}
 	switch tool {
 	case "brine":
-		at := []string{"--kubeconfig", kubeconfig, "--inventory", "default/platform"}
+		trace := kubeconfig + ".trace.json"
+		at := []string{"--kubeconfig", kubeconfig, "--inventory", "default/platform", "--report", trace}
 		if work == deleteAll {
-			return command{args: append([]string{o.brine, "destroy"}, at...)}
+			return command{args: append([]string{o.brine, "destroy"}, at...), trace: trace}
 		}
-		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...)}
+		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...), trace: trace}
 	case "kapp":
 		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "platform", "-y"}
 		if work == deleteAll {
