@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,8 @@ type Write struct {
 	// Strict refuses unknown and duplicate fields, whatever the client's options
 	// say.
 	Strict bool
+	// Manager is the field manager of an apply; "" is brine's own.
+	Manager string
 }
 
 func (w Write) dryRun() []string {
@@ -45,7 +48,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	body = readable(body)
 	force := c.options.ForceConflicts || w.Force
 	o := metav1.PatchOptions{
-		FieldManager:    bundle.FieldManager,
+		FieldManager:    cmp.Or(w.Manager, bundle.FieldManager),
 		FieldValidation: c.options.FieldValidation,
 		Force:           &force,
 		DryRun:          w.dryRun(),

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import hashlib
 import importlib.util
 import io
 import json
@@ -573,6 +574,133 @@ class VersionSkew(Case):
                 ast.parse(source)
 
 
+class Objects(Case):
+    """Each of MetalK8s' read functions has its test here, by its name."""
+
+    POD = {"kind": "Pod", "metadata": {"name": "a"}, "data": {"config.yaml": "x", "list": ["y"]}}
+
+    def found(self, *objects, **readiness):
+        states = [dict({"state": "ready"}, **readiness) for _ in objects]
+        self.play(then="print({!r})".format(json.dumps({"objects": objects, "readiness": states})))
+
+    def test_get_object(self):
+        self.found(self.POD)
+        self.assertEqual(self.brine.get(name="a", kind="Pod", apiVersion="v1", kubeconfig="/k"), self.POD)
+        self.assertEqual(self.called()["argv"], [
+            "get", "--output=json", "Pod", "a", "--api-version=v1", "--ignore-not-found=true", "--kubeconfig=/k", "--namespace=default"])
+        self.assertEqual(self.brine.get(manifest={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "n"}}), self.POD)
+        self.assertEqual(self.called()["argv"][3:], ["b", "--api-version=v1", "--ignore-not-found=true", "--namespace=n"])
+        self.brine.get(name="a", kind="Secret", apiVersion="v1", show_secrets=True)
+        self.assertIn("--show-secrets=true", self.called()["argv"])
+        self.found()
+        self.assertIsNone(self.brine.get(name="a", kind="Pod", apiVersion="v1"))
+        with self.assertRaisesRegex(Exception, "give manifest, or name and kind"):
+            self.brine.get(name="a")
+
+    def test_object_exists(self):
+        self.found(self.POD)
+        self.assertIs(self.brine.exists("Pod", "v1", "a"), True)
+        self.found()
+        self.assertIs(self.brine.exists("Pod", "v1", "a"), False)
+        self.play(code=6, then="sys.stderr.write('forbidden')")
+        with self.assertRaisesRegex(Exception, "exit code 6.*forbidden"):
+            self.brine.exists("Pod", "v1", "a")
+
+    def test_list_objects(self):
+        self.found(self.POD, self.POD)
+        self.assertEqual(len(self.brine.list_objects("Pod", "v1", label_selector="a=b", field_selector="c=d")), 2)
+        self.assertEqual(self.called()["argv"], [
+            "get", "--output=json", "Pod", "--api-version=v1", "--field-selector=c=d", "--namespace=default", "--selector=a=b"])
+        self.brine.list_objects("Pod", "v1", all_namespaces=True)
+        self.assertEqual(self.called()["argv"][3:], ["--all-namespaces=true", "--api-version=v1"])
+
+    def test_check_object_ready(self):
+        self.found(self.POD)
+        self.assertIs(self.brine.ready(name="a", kind="Pod", apiVersion="v1"), True)
+        self.found(self.POD, state="not-ready", reason="0 of 1")
+        with self.assertRaisesRegex(Exception, "Object is not yet Ready: 0 of 1"):
+            self.brine.ready(name="a", kind="Pod", apiVersion="v1")
+        self.found()
+        with self.assertRaisesRegex(Exception, "Unable to find the object"):
+            self.brine.ready(name="a", kind="Pod", apiVersion="v1")
+
+    def test_get_object_digest(self):
+        def sha(text):
+            return hashlib.sha256(text.encode()).hexdigest()
+
+        self.found(self.POD)
+        which = {"name": "a", "kind": "Pod", "apiVersion": "v1"}
+        self.assertEqual(self.brine.digest(**which), sha(json.dumps(self.POD, sort_keys=True)))
+        self.assertIn("--show-secrets=true", self.called()["argv"])
+        self.assertEqual(self.brine.digest("data:config.yaml", **which), sha("x"))
+        self.assertEqual(self.brine.digest("data:list:0", "md5", **which), hashlib.md5(b"y").hexdigest())
+        with self.assertRaisesRegex(Exception, 'Unable to find key "data:none" in the object'):
+            self.brine.digest("data:none", **which)
+
+    def answer(self):
+        self.play(then="print({!r})".format(json.dumps(dict(RETURN, warnings=[]))))
+
+    def test_object_updated(self):
+        self.answer()
+        want = {key: value for key, value in RETURNED.items() if key != "warnings"}
+        labels = {"metadata": {"labels": {"a": "b"}}}
+        ret = self.brine.patched("node-1", kind="Node", apiVersion="v1", patch=labels, __id__="Label it: now", jid="7")
+        self.assertEqual(ret, dict(want, name="node-1"))
+        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--field-manager=brine-patch-Label-it-now"])
+        self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), {
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {"a": "b"}}})
+        self.brine.patched("node-1", kind="Node", apiVersion="v1", absent=True, test=True)
+        self.assertEqual(self.called()["argv"][3:], ["--dry-run=server", "--field-manager=brine-patch-node-1", "--remove=true"])
+        for given in ({}, {"patch": [{"op": "remove"}]}):
+            self.assertIn("give patch, a mapping", self.brine.patched("a", kind="Node", apiVersion="v1", **given)["comment"])
+        self.assertIn("give kind and apiVersion", self.brine.patched("a", patch=labels)["comment"])
+
+    def test_object_present(self):
+        self.answer()
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"p": SECRET}}
+        self.assertIs(self.brine.present("Some map", manifest=manifest)["result"], True)
+        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--create=true", "--field-manager=brine-present"])
+        self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), manifest)
+        self.assertIn("give manifest", self.brine.present("a")["comment"])
+
+    def test_object_absent(self):
+        self.answer()
+        self.assertIs(self.brine.absent_object("old", kind="Service", apiVersion="v1", namespace="n")["result"], True)
+        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--delete=true"])
+        self.play(code=6, then="sys.stderr.write('no cluster')")
+        ret = self.brine.absent_object("old", kind="Service", apiVersion="v1")
+        self.assertIs(ret["result"], False)
+
+    def test_wait(self):
+        self.found(self.POD, state="not-ready", reason="0 of 1")
+        which = {"kind": "Pod", "apiVersion": "v1"}
+        ret = self.brine.waited("a", timeout=0, **which)
+        self.assertEqual((ret["result"], ret["comment"]), (False, "Not in 0 seconds: a: 0 of 1"))
+        self.assertIs(self.brine.waited("a", test=True, **which)["result"], None)
+        self.assertIn("a still there", self.brine.waited("a", absent=True, timeout=0, **which)["comment"])
+        self.assertIn("condition Ready is not there", self.brine.waited("a", condition="Ready", timeout=0, **which)["comment"])
+        self.found(dict(self.POD, status={"conditions": [{"type": "Ready", "status": "True"}]}), state="not-ready")
+        self.assertIs(self.brine.waited("a", condition="Ready", **which)["result"], True)
+        self.assertIs(self.brine.waited("a", condition="Ready=False", timeout=0, **which)["result"], False)
+        self.found()
+        self.assertIs(self.brine.waited("a", absent=True, **which)["result"], True)
+        self.assertIn("there is no such object", self.brine.waited("a", label_selector="x=y", timeout=0, **which)["comment"])
+        self.assertNotIn("a", self.called()["argv"])
+
+    def test_check_rbac_inventories_and_drift(self):
+        self.play(then="print(json.dumps({'problems': []}))")
+        self.brine.check(bundle="kind: A\n")
+        self.assertEqual((self.called()["argv"], self.called()["stdin"]), (
+            ["check", "--output=json", "--filename=-"], "# brine.dev/source: 1 bundle\nkind: A\n"))
+        self.brine.rbac(bundle="kind: A\n", inventory="ns/platform")
+        self.assertEqual(self.called()["argv"], ["rbac", "--filename=-", "--inventory=ns/platform"])
+        self.brine.inventories(namespace="ns")
+        self.assertEqual(self.called()["argv"], ["inventory", "list", "--output=json", "--namespace=ns"])
+        self.play(code=2, then="print(json.dumps({'objects': []}))")
+        self.assertEqual(self.brine.drift("platform"), {"objects": []})
+        self.assertNotIn("retcode", self.brine.__context__)
+
+
 class Readme(Case):
     def test_examples_name_states_and_arguments_that_exist(self):
         try:
@@ -593,7 +721,7 @@ class Readme(Case):
                     found += 1
                     self.assertTrue(hasattr(states, fun[len("brine."):]), fun)
                     for key in (key for value in values for key in value):
-                        known = arguments | {"take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
+                        known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
                         self.assertIn(key, known, "an argument of {} that README.md does not list".format(fun))
         self.assertGreater(found, 3)
 

@@ -245,6 +245,55 @@ class SaltCall(unittest.TestCase):
         except ValueError:
             return []
 
+    def test_read_functions_in_a_template(self):
+        self.bundle("one")
+        self.apply()
+        what = "apiVersion='v1', namespace='%s', kubeconfig='%s'" % (self.name, self.kubeconfig)
+        calls = {
+            "get": "salt['brine.get'](name='settings', kind='ConfigMap', %s).data" % what,
+            "secret": "salt['brine.get'](name='login', kind='Secret', %s).data" % what,
+            "gone": "salt['brine.get'](name='gone', kind='ConfigMap', %s)" % what,
+            "exists": "salt['brine.exists'](name='settings', kind='ConfigMap', %s)" % what,
+            "list": "salt['brine.list_objects'](kind='ConfigMap', label_selector='applyset.kubernetes.io/part-of', %s) | length" % what,
+            "ready": "salt['brine.ready'](name='settings', kind='ConfigMap', %s)" % what,
+            "digest": "salt['brine.digest'](name='settings', kind='ConfigMap', path='data:mode', %s)" % what,
+            "inventories": "salt['brine.inventories'](kubeconfig='%s') | string" % self.kubeconfig,
+            "drift": "salt['brine.drift']('%s', namespace='default', kubeconfig='%s').exitCode" % (self.name, self.kubeconfig),
+            "rbac": "salt['brine.rbac'](source='salt://bundle.yaml')",
+            "check": "salt['brine.check'](source='salt://bundle.yaml') | string",
+        }
+        text = "{%% set all = {%s} %%}{{ all | tojson }}" % ", ".join("%r: %s" % one for one in calls.items())
+        self.write("states/template.jinja", text)
+        got = self.call("slsutil.renderer", "salt://template.jinja", "default_renderer=jinja")
+        got = json.loads(got) if isinstance(got, str) else got
+        self.assertEqual(got["get"], {"mode": "one"})
+        self.assertEqual(got["secret"], {"password": "***"})
+        self.assertEqual((got["gone"], got["exists"], got["ready"], got["drift"]), (None, True, True, 0))
+        self.assertGreater(got["list"], 0)
+        self.assertEqual(got["digest"], "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed")
+        self.assertIn(self.name, got["inventories"])
+        self.assertIn("kind: ClusterRole", got["rbac"])
+        self.assertIn("'errors': []", got["check"])
+        run = self.run_states(settings=("waited", {"kind": "ConfigMap", "apiVersion": "v1", "namespace": self.name}))
+        self.assertEqual((run["settings"]["result"], run["settings"]["changes"]), (True, {}), run)
+
+    def test_single_objects(self):
+        which = {"kind": "ConfigMap", "apiVersion": "v1", "namespace": "default"}
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.name, "namespace": "default"}, "data": {"a": "1"}}
+        made = ("present", {"manifest": manifest})
+        patch = ("patched", dict(which, name=self.name, patch={"data": {"b": "2"}}))
+        run = self.run_states(Make=made, Patch=patch)
+        self.assertEqual([v["result"] for v in run.values()], [True, True], run)
+        self.assertEqual(run["Patch"]["changes"], {"v1/ConfigMap default/" + self.name: {"old": {}, "new": {"data.b": "2"}}})
+        again = self.run_states(Make=made, Patch=patch)
+        self.assertEqual([(v["result"], v["changes"]) for v in again.values()], [(True, {}), (True, {})], again)
+        gone = self.run_states(Patch=("patched", dict(which, name=self.name, absent=True)), Gone=("absent_object", dict(which, name=self.name)))
+        self.assertEqual(gone["Patch"]["changes"], {"v1/ConfigMap default/" + self.name: {"old": {"data.b": "2"}, "new": {}}})
+        self.assertEqual(gone["Gone"]["changes"], {"v1/ConfigMap default/" + self.name: {"old": "present", "new": "absent"}})
+        missing = self.run_states(Patch=patch)
+        self.assertIs(missing["Patch"]["result"], False)
+        self.assertIn("only an existing object can be patched", missing["Patch"]["comment"])
+
     def test_messages_name_the_file_of_a_source(self):
         self.write("states/bundle.yaml", "#!jinja\n" + real.bundle("one", self.name))
         self.write("states/more.yaml", "{# gone #}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata:\n  port: 8080\n")

@@ -26,6 +26,7 @@ import ctypes
 import difflib
 import fnmatch
 import functools
+import hashlib
 import json
 import logging
 import os
@@ -237,6 +238,351 @@ def history(name, **kwargs):
     return _document("history", name, kwargs)
 
 
+def drift(name, **kwargs):
+    """
+    What others changed on the cluster since the last good revision of an inventory,
+    field by field: the document of ``brine drift -o json``. Nothing is written.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.drift platform
+    """
+    return _document("drift", name, kwargs, fine=(0, 2))
+
+
+def inventories(**kwargs):
+    """
+    The inventories of the cluster, or those of ``namespace``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.inventories
+    """
+    return json.loads(_plain(["inventory", "list", "--output=json"], kwargs))
+
+
+def check(source=None, bundle=None, sls=None, **kwargs):
+    """
+    Read, order and validate a bundle without a cluster, and return all problems.
+    The bundle is given as to brine.applied.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.check source=salt://platform/
+    """
+    return json.loads(_plain(["check", "--output=json"], kwargs, (source, bundle, sls), fine=(0, 3)))
+
+
+def rbac(source=None, bundle=None, sls=None, **kwargs):
+    """
+    The smallest roles with which a bundle can be applied, as YAML.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.rbac source=salt://platform/ inventory=kube-system/platform --out=newline_values_only
+    """
+    return _plain(["rbac"], kwargs, (source, bundle, sls))
+
+
+def get(name=None, kind=None, apiVersion=None, namespace="default", show_secrets=False, manifest=None, **kwargs):
+    """
+    One object as it is now; None if there is none. The same as
+    metalk8s_kubernetes.get_object, but values of Secrets are masked unless
+    ``show_secrets`` is True.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.get kind=Deployment apiVersion=apps/v1 name=coredns namespace=kube-system
+    """
+    found = _one(name, kind, apiVersion, namespace, manifest, dict(kwargs, show_secrets=show_secrets))
+    return found["objects"][0] if found["objects"] else None
+
+
+def exists(kind, apiVersion, name, namespace="default", **kwargs):
+    """
+    Whether an object is there, as metalk8s_kubernetes.object_exists. What cannot be
+    read is an error, never False.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.exists kind=Node apiVersion=v1 name=bootstrap
+    """
+    return get(name, kind, apiVersion, namespace, **kwargs) is not None
+
+
+def list_objects(
+    kind, apiVersion, namespace="default", all_namespaces=False, field_selector=None, label_selector=None, show_secrets=False, **kwargs
+):
+    """
+    The objects of a kind, as metalk8s_kubernetes.list_objects. Values of Secrets are
+    masked unless ``show_secrets`` is True.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.list_objects kind=Pod apiVersion=v1 all_namespaces=True field_selector=spec.nodeName=bootstrap
+    """
+    flags = dict(
+        kwargs, api_version=apiVersion, all_namespaces=all_namespaces, namespace=None if all_namespaces else namespace,
+        selector=label_selector, field_selector=field_selector, show_secrets=show_secrets,
+    )
+    return json.loads(_plain(["get", "--output=json", kind], flags))["objects"]
+
+
+def ready(name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+    """
+    True if an object is ready, as brine waits for it, of every kind. Otherwise an
+    error that says why not, as metalk8s_kubernetes.check_object_ready.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.ready kind=Deployment apiVersion=apps/v1 name=coredns namespace=kube-system
+    """
+    found = _one(name, kind, apiVersion, namespace, manifest, kwargs)
+    if not found["objects"]:
+        raise CommandExecutionError("Unable to find the object")
+    state = found["readiness"][0]
+    if state["state"] != "ready":
+        raise CommandExecutionError("Object is not yet Ready: {}".format(state.get("reason") or state["state"]))
+    return True
+
+
+def digest(path=None, checksum="sha256", name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+    """
+    The digest of an object, or of what is at a path of it (keys separated by ``:``),
+    as metalk8s_kubernetes.get_object_digest. Secrets are digested with their values.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.digest kind=ConfigMap apiVersion=v1 name=settings path=data:config.yaml
+    """
+    found = get(name, kind, apiVersion, namespace, True, manifest, **kwargs)
+    if not found:
+        raise CommandExecutionError("Unable to find the object")
+    for key in path.split(":") if path else ():
+        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            found = found.get(key) if isinstance(found, dict) else None
+        if not found:
+            raise CommandExecutionError('Unable to find key "{}" in the object'.format(path))
+    if isinstance(found, dict):
+        found = json.dumps(found, sort_keys=True)
+    return hashlib.new(checksum, str(found).encode("utf-8")).hexdigest()
+
+
+def waited(
+    name, kind=None, apiVersion=None, namespace="default", label_selector=None, condition=None, absent=False, timeout=600, interval=5, **kwargs
+):
+    """
+    Wait until an object (or all that ``label_selector`` finds, and at least one) is
+    ready, and return what a state returns.
+
+    name
+        Name of the object, where there is no label_selector.
+    condition
+        Wait for a condition of the status instead: ``Established``,
+        ``Progressing=False``.
+    absent
+        Wait until there is none.
+    timeout
+        In seconds; ``interval`` is the time between two looks.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.waited coredns kind=Deployment apiVersion=apps/v1 namespace=kube-system timeout=120
+    """
+    test = kwargs.pop("test", None)
+    if test is None:
+        test = __opts__.get("test", False)
+    kwargs.pop("__id__", None)
+    kwargs.pop("jid", None)
+    flags = dict(kwargs, api_version=apiVersion, namespace=namespace, selector=label_selector)
+    words = ["get", "--output=json", kind] + ([] if label_selector else [str(name)])
+    if not label_selector:
+        flags["ignore_not_found"] = True
+    ret = {"name": name, "result": True, "changes": {}, "comment": ""}
+    until = time.time() + float(timeout)
+    while True:
+        try:
+            if not kind:
+                raise SaltInvocationError("give kind and apiVersion of what is waited for")
+            missing = _waits(json.loads(_plain(words, dict(flags))), condition, absent)
+        except (CommandExecutionError, SaltInvocationError) as exc:
+            return dict(ret, result=False, comment=str(exc))
+        if not missing:
+            return dict(ret, comment="{} {}".format(name, "is absent" if absent else condition or "is ready"))
+        if test:
+            return dict(ret, result=None, comment="Would wait: " + missing)
+        if time.time() >= until:
+            return dict(ret, result=False, comment="Not in {} seconds: {}".format(timeout, missing))
+        time.sleep(min(float(interval), max(until - time.time(), 0)))
+
+
+def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manifest=None, absent=False, **kwargs):
+    """
+    Set fields of one existing object that is in no bundle, and return what a state
+    returns. Only the given fields are sent, by server-side apply. Those that the
+    same state set before, and that are not given any more, are removed.
+
+    name
+        Name of the object, unless ``manifest`` names it.
+    patch
+        The fields: ``{metadata: {labels: {a: b}}}``.
+    manifest
+        The fields with apiVersion, kind and metadata.name, in place of patch.
+    absent
+        Remove the fields that this state set.
+    field_manager
+        Owner of the fields: the default is made of the state's id.
+    force_conflicts
+        Overwrite fields that others own.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.patched node-1 kind=Node apiVersion=v1 patch='{metadata: {labels: {a: b}}}'
+    """
+    state_id = str(kwargs.pop("__id__", None) or name)
+    kwargs.setdefault("field_manager", "brine-patch-" + re.sub(r"[^A-Za-z0-9._-]+", "-", state_id)[:100])
+    if absent:
+        kwargs["remove"] = True
+    elif not manifest and not (isinstance(patch, dict) and patch):
+        return {"name": name, "result": False, "changes": {}, "comment": "give patch, a mapping of fields, or manifest"}
+    return _object_state(name, kind, apiVersion, namespace, manifest or dict(patch or {}), kwargs)
+
+
+def present(name, manifest=None, **kwargs):
+    """
+    One object that is in no bundle: create it, or make it as the manifest says, and
+    return what a state returns. Fields that the manifest had before, and has not any
+    more, are removed. It belongs to no inventory: nothing prunes it.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.present a manifest='{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}'
+    """
+    kwargs.pop("__id__", None)
+    if not isinstance(manifest, dict) or not manifest:
+        return {"name": name, "result": False, "changes": {}, "comment": "give manifest, the object as a mapping"}
+    kwargs.setdefault("field_manager", "brine-present")
+    return _object_state(name, None, None, None, manifest, dict(kwargs, create=True))
+
+
+def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=None, **kwargs):
+    """
+    Delete one object that is in no inventory, and return what a state returns.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.absent_object old kind=Service apiVersion=v1 namespace=kube-system
+    """
+    kwargs.pop("__id__", None)
+    return _object_state(name, kind, apiVersion, namespace, manifest or {}, dict(kwargs, delete=True))
+
+
+def _object_state(name, kind, apiVersion, namespace, manifest, kwargs):
+    """What `brine patch` does with one object, as a state's return."""
+    test = kwargs.pop("test", None)
+    if test is None:
+        test = __opts__.get("test", False)
+    kwargs.pop("jid", None)
+    if test:
+        kwargs["dry_run"] = "server"
+    try:
+        metadata = dict({"name": str(name)}, **(manifest.get("metadata") or {}))
+        if namespace:
+            metadata["namespace"] = namespace
+        body = dict(manifest, apiVersion=apiVersion or manifest.get("apiVersion"), kind=kind or manifest.get("kind"), metadata=metadata)
+        if not body["apiVersion"] or not body["kind"]:
+            raise SaltInvocationError("give kind and apiVersion, or a manifest that has them")
+        ret = json.loads(_plain(["patch", "--output=salt"], kwargs, (None, body, None), fine=(0, 1, 3, 6, 130, 143)))
+    except (CommandExecutionError, SaltInvocationError, ValueError) as exc:
+        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
+    ret["name"] = name
+    ret.pop("sub_state_run", None)
+    if not ret.get("warnings"):
+        ret.pop("warnings", None)
+    return ret
+
+
+def _waits(found, condition, absent):
+    """What is waited for, or ""."""
+    objects = found["objects"]
+    if absent or not objects:
+        left = ", ".join(o["metadata"]["name"] for o in objects[:5])
+        return "{} still there".format(left) if absent and objects else "" if absent else "there is no such object"
+    kind, _, status = (condition or "").partition("=")
+    for one, state in zip(objects, found["readiness"]):
+        if not condition:
+            why = None if state["state"] == "ready" else state.get("reason") or state["state"]
+        else:
+            have = [c.get("status") for c in (one.get("status") or {}).get("conditions") or () if c.get("type") == kind]
+            why = None if have == [status or "True"] else "condition {} is {}".format(kind, have[0] if have else "not there")
+        if why:
+            return "{}: {}".format(one["metadata"]["name"], why)
+    return ""
+
+
+def _one(name, kind, apiVersion, namespace, manifest, kwargs):
+    if manifest:
+        metadata = manifest.get("metadata") or {}
+        name, kind, apiVersion = metadata.get("name"), manifest.get("kind"), manifest.get("apiVersion")
+        namespace = metadata.get("namespace") or namespace
+    if not (name and kind and apiVersion):
+        raise SaltInvocationError("give manifest, or name and kind and apiVersion")
+    flags = dict(kwargs, api_version=apiVersion, namespace=namespace, ignore_not_found=True)
+    return json.loads(_plain(["get", "--output=json", kind, str(name)], flags))
+
+
+def _plain(words, kwargs, given=None, fine=(0,)):
+    """What a command without an inventory prints. words are the command, its arguments and its output."""
+    takes = _features(_binary(kwargs.get("binary"))).get("flags") or {}
+    command = next((c for c in (" ".join(words[:2]), words[0]) if c in takes), words[0])
+    settings = {key: kwargs.pop(key, None) for key in ("saltenv", "pillar", "defaults", "allow_empty_sls")}
+    run = {"given": {key for key in settings if settings[key] is not None}, "settings": settings, "direct": False, "argv": []}
+    defaults = _defaults()
+    settings["template"] = kwargs.pop("template", None) or defaults.get("template") or "jinja"
+    binary = _binary(kwargs.pop("binary", None) or defaults.get("binary"))
+    flags = {key: value for key, value in kwargs.items() if value is not None and value is not False and not key.startswith("__")}
+    defaults = {key: value for key, value in defaults.items() if key not in _SETTINGS and key != "inventory"}
+    _check(command, flags, defaults, takes)
+    env = dict(os.environ)
+    for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
+        for key, value in values.items():
+            if key != "ignore_fields":
+                env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
+    stdin = None if given is None else _bundle(command, given[0], given[1], given[2], run)
+    done = _simple([binary] + words + run["argv"] + _flags(flags), env, stdin)
+    if done["exit"] not in fine:
+        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(command, done["exit"], done["stderr"].strip() or done["stdout"].strip()))
+    return done["stdout"]
+
+
 def _revision(name, revision, kwargs):
     """The argument of `brine rollback`; its own default is the revision before the present one."""
     if revision == "previous":
@@ -354,10 +700,10 @@ def _result(command, name, source, bundle, sls, kwargs, words=()):
     return result
 
 
-def _document(command, name, kwargs):
+def _document(command, name, kwargs, fine=(0,)):
     run = _prepare(command, name, kwargs)
     done = _simple(run["argv"] + ["--output=json"], run["env"])
-    if done["exit"]:
+    if done["exit"] not in fine:
         __context__["retcode"] = done["exit"]
     try:
         document = json.loads(done["stdout"])
@@ -601,7 +947,7 @@ def _bundle(command, source, bundle, sls, run):
     file, and the number of its first line, for brine's messages.
     """
     given = [key for key, value in (("source", source), ("bundle", bundle), ("sls", sls)) if value]
-    if command != "apply":
+    if command not in ("apply", "check", "rbac", "patch"):
         _without_effect(run, ("pillar", "defaults", "template", "saltenv", "allow_empty_sls"), "there is no bundle")
         return None
     if len(given) != 1:
@@ -802,15 +1148,15 @@ def _cut(error):
 # Running
 
 
-def _simple(argv, env):
+def _simple(argv, env, stdin=None):
     try:
         done = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **_child()
+            argv, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **_child()
         )
     except OSError as exc:
         raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
     with _forwarding(done):
-        out, err = done.communicate()
+        out, err = done.communicate(stdin)
     return {
         "exit": done.returncode,
         "stdout": out.decode("utf-8", "replace"),

@@ -73,6 +73,77 @@ def rolled_back(name, revision=None, **kwargs):
     return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
 
 
+def patched(name, **kwargs):
+    """
+    Set fields of one existing object that is in no bundle. Only the given fields are
+    sent. ``absent: True`` removes those that this state set.
+
+    .. code-block:: yaml
+
+        Set version of node-1:
+          brine.patched:
+            - name: node-1
+            - kind: Node
+            - apiVersion: v1
+            - patch:
+                metadata:
+                  labels:
+                    example.com/version: '2'
+
+    Arguments are those of the execution module's brine.patched.
+    """
+    return __salt__["brine.patched"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def present(name, **kwargs):
+    """
+    One object that is in no bundle and belongs to no inventory.
+
+    .. code-block:: yaml
+
+        A token for the tests:
+          brine.present:
+            - manifest:
+                apiVersion: v1
+                kind: ServiceAccount
+                metadata: {name: tests, namespace: default}
+    """
+    return __salt__["brine.present"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def absent_object(name, **kwargs):
+    """
+    Delete one object that is in no inventory.
+
+    .. code-block:: yaml
+
+        old-service:
+          brine.absent_object:
+            - kind: Service
+            - apiVersion: v1
+            - namespace: kube-system
+    """
+    return __salt__["brine.absent_object"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def waited(name, **kwargs):
+    """
+    Wait for an object, or for those that a label selector finds:
+
+    .. code-block:: yaml
+
+        coredns:
+          brine.waited:
+            - kind: Deployment
+            - apiVersion: apps/v1
+            - namespace: kube-system
+            - timeout: 300
+
+    Arguments are those of the execution module's brine.waited. It changes nothing.
+    """
+    return __salt__["brine.waited"](name, test=__opts__["test"], **kwargs)
+
+
 def _env():
     return globals().get("__env__") or __opts__.get("saltenv") or "base"
 

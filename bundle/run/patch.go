@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/write"
+	"brine/inventory"
+)
+
+// PatchOptions say what Patch does with each object of a bundle.
+type PatchOptions struct {
+	report.Header
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Manager is the field manager: fields that it set before and that are not in
+	// the bundle any more are removed.
+	Manager string
+	// Create creates an object that does not exist. Without it that is an error.
+	Create bool
+	// Remove removes the manager's fields, Delete the object.
+	Remove, Delete bool
+}
+
+// patchTries is how often a write is decided anew that another client overtook.
+const patchTries = 10
+
+// Patch writes single objects, or only some of their fields, by server-side apply.
+// They become members of no inventory. Objects are written one after another, and
+// an object that fails does not stop the others.
+func Patch(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o PatchOptions, emit func(report.Event)) *report.Result {
+	r := report.New(o.Header, emit)
+	c.OnSecret(r.Secrets.Read)
+	r.Secrets.Bundle(b.Objects)
+	r.Emit(report.Started{Result: r.Result})
+	if err := c.Discover(ctx); err != nil {
+		return r.Finish(ctx, ExitCode(err), err, c.Requests.Counts())
+	}
+	code := report.ExitOK
+	for _, object := range b.Objects {
+		result := &report.ObjectResult{
+			Group: object.GVK.Group, Version: object.GVK.Version, Kind: object.GVK.Kind, Namespace: object.ID.Namespace, Name: object.ID.Name,
+			Source: object.Source, Needs: []report.Need{}, StartedAt: r.Seconds(),
+		}
+		r.Result.Objects = append(r.Result.Objects, result)
+		if err := o.patch(ctx, c, r, object, result); err != nil {
+			result.Action, result.Error = plan.Failed, r.Secrets.Text(err.Error())
+			r.Fail(result.About(result.Error))
+			code = ExitCode(err)
+		}
+		result.ActedAt = r.Seconds()
+		r.Emit(report.Acted{Object: result})
+	}
+	return r.Finish(ctx, code, nil, c.Requests.Counts())
+}
+
+func (o *PatchOptions) patch(ctx context.Context, c *cluster.Client, r *report.Recorder, object *bundle.Object, result *report.ObjectResult) error {
+	resource, err := c.Resource(object.GVK)
+	if err != nil {
+		return fmt.Errorf("find kind %s of %s: %w", object.GVK.Kind, object.GVK.GroupVersion(), err)
+	}
+	id := object.ID
+	switch {
+	case !resource.Namespaced:
+		id.Namespace = ""
+	case id.Namespace == "":
+		id.Namespace = o.Namespace
+	}
+	result.Namespace = id.Namespace
+	r.Secrets.Public(id.Name, id.Namespace)
+	for try := 1; ; try++ {
+		live, err := c.Get(ctx, resource, id)
+		if err != nil {
+			return err
+		}
+		err = o.write(ctx, c, r, resource, id, object, live, result)
+		if !cluster.Overtaken(err) || try == patchTries {
+			return err
+		}
+	}
+}
+
+// write does what is to be done with the very object that was read.
+func (o *PatchOptions) write(ctx context.Context, c *cluster.Client, r *report.Recorder, resource cluster.Resource, id bundle.ID, object *bundle.Object, live *unstructured.Unstructured, result *report.ObjectResult) error {
+	owner := ""
+	if live != nil {
+		owner = live.GetAnnotations()[inventory.OwningInventory]
+	}
+	dry := o.DryRun != report.None
+	switch {
+	case live == nil && (o.Remove || o.Delete):
+		result.Action, result.Reason = plan.Unchanged, "it does not exist"
+		return nil
+	case live == nil && !o.Create:
+		return fmt.Errorf("it does not exist: only an existing object can be patched")
+	case owner != "" && (o.Create || o.Delete):
+		return fmt.Errorf("it belongs to inventory %q: change the bundle of that inventory instead", owner)
+	case o.Delete:
+		result.Action = plan.Pruned
+		if _, err := c.Delete(ctx, resource, id, cluster.Deletion{UID: live.GetUID(), DryRun: dry}); err != nil {
+			return fmt.Errorf("delete: %w", err)
+		}
+		return nil
+	}
+	content := object.Content.DeepCopy()
+	if o.Remove {
+		content = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+		content.SetGroupVersionKind(object.GVK)
+		content.SetName(id.Name)
+	}
+	content.SetNamespace(id.Namespace)
+	body, err := content.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if !dry {
+		if body, err = write.Precondition(body, live); err != nil {
+			return err
+		}
+	}
+	stored, warnings, err := c.Apply(ctx, resource, id, body, cluster.Write{DryRun: dry, Exact: !dry, Manager: o.Manager})
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	for _, w := range warnings {
+		r.Warn(result.About(w))
+	}
+	found := r.Secrets.Diff(live, stored)
+	result.Diff, result.Changes = found.Unified, found.Changes
+	switch {
+	case live == nil:
+		result.Action, result.Diff, result.Changes = plan.Created, found.Unified, nil
+	case len(found.Changes) > 0:
+		result.Action = plan.Configured
+	default:
+		result.Action = plan.Unchanged
+	}
+	return nil
+}

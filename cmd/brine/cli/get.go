@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/cmd/brine/output"
+)
+
+func newGet(s Streams) *cobra.Command {
+	var q run.Query
+	var everywhere, ignore bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "get KIND[.GROUP] [NAME]", Short: "Show objects of any kind as they are now, with masked Secrets, and whether they are ready", Args: cobra.RangeArgs(1, 2),
+	}
+	conn := newConnection(cmd)
+	outputFlag(cmd, &format, "text or json", "text", "json")
+	f := cmd.Flags()
+	f.StringVar(&q.APIVersion, "api-version", "", "GROUP/VERSION of the kind; the server's preferred one without it")
+	f.BoolVarP(&everywhere, "all-namespaces", "A", false, "objects of all namespaces")
+	f.StringVarP(&q.Labels, "selector", "l", "", "label selector: app=web,tier!=db")
+	f.StringVar(&q.Fields, "field-selector", "", "field selector: spec.nodeName=node-1")
+	f.BoolVar(&q.Secrets, "show-secrets", false, "print the values of Secrets")
+	f.BoolVar(&ignore, "ignore-not-found", false, "an object that does not exist is no error")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q.Kind, q.Namespace = args[0], conn.namespace()
+		if len(args) == 2 {
+			q.Name = args[1]
+		}
+		if q.Name != "" && (everywhere || q.Labels != "" || q.Fields != "") {
+			return errors.New("NAME is one object: it excludes --all-namespaces, --selector and --field-selector")
+		}
+		if everywhere {
+			q.Namespace = ""
+		}
+		client, err := conn.client(cluster.Options{RetryFor: inspectRetry})
+		if err != nil {
+			return err
+		}
+		found, err := run.Get(cmd.Context(), client, q)
+		if err != nil {
+			return failed(err)
+		}
+		if q.Name != "" && len(found.Objects) == 0 && !ignore {
+			return &coded{code: report.ExitFailed, err: fmt.Errorf("%s %s does not exist in namespace %s", q.Kind, q.Name, q.Namespace)}
+		}
+		return printed("print the objects", printFound(s, format, found), report.ExitOK)
+	}
+	return cmd
+}
+
+func printFound(s Streams, format string, found *run.Found) error {
+	if format == "json" {
+		return output.JSON(s.Out, found)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
+	for i, o := range found.Objects {
+		u := unstructured.Unstructured{Object: o}
+		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(id)), found.Readiness[i].State, output.Line(found.Readiness[i].Reason))
+	}
+	return w.Flush()
+}

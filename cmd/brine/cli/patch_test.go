@@ -1,0 +1,77 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/cmd/brine/clitest"
+)
+
+func TestPatchSetsAndRemovesOnlyItsFields(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{k: v}")).Want(t, 0)
+	patch := func(text string, exit int, flags ...string) clitest.Outcome {
+		t.Helper()
+		p := clitest.Run(t, s.Kubeconfig, append([]string{"patch", "--namespace", s.NS, "-f", s.File(text), "-o", "json"}, flags...)...)
+		if p.Exit != exit {
+			t.Fatalf("exit code %d, want %d: %s%s", p.Exit, exit, p.Stdout, p.Stderr)
+		}
+		return p
+	}
+	data := func(name string) map[string]any {
+		t.Helper()
+		u, err := s.Resources("v1/configmaps").Namespace(s.NS).Get(s.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return nil
+		}
+		values, _ := u.Object["data"].(map[string]any)
+		return values
+	}
+	one := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mine: one}\n"
+	if p := patch(one, 0, "--dry-run=server"); !strings.Contains(p.Stdout, `"configured"`) || data("a")["mine"] != nil {
+		t.Errorf("a dry run: %s", p.Stdout)
+	}
+	patch(one, 0)
+	if p := patch(one, 0); !strings.Contains(p.Stdout, `"unchanged"`) {
+		t.Errorf("the second patch changes something: %s", p.Stdout)
+	}
+	patch(strings.Replace(one, "mine", "other", 1), 0)
+	if got := data("a"); got["mine"] != nil || got["other"] != "one" || got["k"] != "v" {
+		t.Errorf("after another patch the data are %v", got)
+	}
+	if p := patch(strings.Replace(one, "mine: one", "k: changed", 1), 1); !strings.Contains(p.Stdout, "conflict") || data("a")["k"] != "v" {
+		t.Errorf("a field of another manager: %s", p.Stdout)
+	}
+	patch(one, 0, "--remove")
+	if got := data("a"); len(got) != 1 || got["k"] != "v" {
+		t.Errorf("after --remove the data are %v", got)
+	}
+
+	// Neither of them touches a member of an inventory.
+	for _, flag := range []string{"--create", "--delete"} {
+		if p := patch(one, 1, flag); !strings.Contains(p.Stdout, "belongs to inventory") {
+			t.Errorf("%s: %s", flag, p.Stdout)
+		}
+	}
+	single := strings.Replace(one, "name: a", "name: single", 1)
+	if p := patch(single, 1); !strings.Contains(p.Stdout, "only an existing object can be patched") || data("single") != nil {
+		t.Errorf("an object that does not exist: %s", p.Stdout)
+	}
+	patch(single, 0, "--create", "--dry-run=server")
+	if data("single") != nil {
+		t.Error("a dry run created the object")
+	}
+	if p := patch(single, 0, "--create"); !strings.Contains(p.Stdout, `"created"`) || data("single")["mine"] != "one" {
+		t.Errorf("--create: %s", p.Stdout)
+	}
+	patch(single, 0, "--delete", "--dry-run=server")
+	if data("single") == nil {
+		t.Error("a dry run deleted the object")
+	}
+	if p := patch(single, 0, "--delete"); !strings.Contains(p.Stdout, `"pruned"`) || data("single") != nil {
+		t.Errorf("--delete: %s", p.Stdout)
+	}
+	patch(single, 0, "--delete")
+}
