@@ -9,11 +9,14 @@ type Revision struct {
 	Time    time.Time `json:"time"`
 	Who     string    `json:"who,omitempty"`
 	JobID   string    `json:"jid,omitempty"` // Salt's
-	Result  string    `json:"result"`        // applied, not-ready, failed
+	Result  string    `json:"result"`        // applied, partial, not-ready, failed
 	Objects int       `json:"objects"`
 	Parts   int       `json:"parts"`
 	Version string    `json:"version"` // of brine
 }
+
+// Partial is the Result of a run of chosen objects that ended without an error.
+const Partial = "partial"
 
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }

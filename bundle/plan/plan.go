@@ -59,6 +59,8 @@ type Input struct {
 	// Invalid are objects of the bundle that were left out of it: they are
 	// not changed, and are reported elsewhere.
 	Invalid map[bundle.ID]bool
+	// Chosen are the objects of a partial run; nil is all of them.
+	Chosen  map[*bundle.Object]bool
 	Options Options
 
 	ignored map[bundle.ID]fields.Pointers
@@ -162,8 +164,12 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	}
 	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
 	priority := in.Graph.CriticalPath()
-	for n, i := range in.Graph.Sorted {
-		at[i] = n
+	for _, i := range in.Graph.Sorted {
+		if in.Chosen != nil && !in.Chosen[in.Graph.Objects[i]] {
+			at[i] = -1
+			continue
+		}
+		at[i] = len(p.Steps) + len(problems)
 		step, err := in.apply(in.Graph.Objects[i])
 		if err == nil && step.Live != nil && step.Blocked == "" && !LeavesAlone(step.Object) && in.migrate(p, step) {
 			step.Action = Configured
@@ -173,6 +179,9 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 			continue
 		}
 		for _, e := range in.Graph.Needs[i] {
+			if at[e.To] < 0 {
+				continue
+			}
 			step.Needs = append(step.Needs, Need{Step: at[e.To], Want: e.Want, Reason: e.Reason, Weak: e.Weak})
 		}
 		step.Priority = priority[i]
@@ -185,6 +194,13 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return nil, problems
 	}
 	p.Warnings = append(p.Warnings, otherTools(p.Steps)...)
+	if in.Chosen != nil {
+		p.Guard = newGuard(&in, p)
+		if problems := in.missingNeeds(p); len(problems) > 0 {
+			return nil, problems
+		}
+		return p, nil // nothing is pruned
+	}
 	in.prune(p)
 	if problems := in.tooMany(p); len(problems) > 0 {
 		return nil, problems

@@ -50,6 +50,21 @@ func (b *Saved) IgnoreFields() ([]fields.Rule, error) {
 	return rules, nil
 }
 
+// Only are the words that chose the objects of a partial plan.
+func (b *Saved) Only() (words []string, withNeeds bool) {
+	_ = json.Unmarshal([]byte(b.Options["only"]), &words) // of older versions there are none
+	return words, b.Options["with-needs"] == "true"
+}
+
+// OnlyText is what the option holds; "" for a whole run.
+func OnlyText(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(words) //nolint:errchkjson // they are text
+	return string(text)
+}
+
 // RulesText is what the option holds; "" for no rules.
 func RulesText(rules []fields.Rule) string {
 	if len(rules) == 0 {

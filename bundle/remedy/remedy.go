@@ -22,12 +22,14 @@ const (
 	MaxPrune            = "--max-prune"
 	Name                = "--name"
 	NoPrune             = "--no-prune"
+	Only                = "--only"
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
 	Recreate            = "--recreate"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"
+	WithNeeds           = "--with-needs"
 )
 
 // Commands.

@@ -3,6 +3,9 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +14,7 @@ import (
 	"brine/bundle/apply"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/redact"
 	"brine/bundle/report"
 	"brine/bundle/write"
 	"brine/inventory"
@@ -60,7 +64,12 @@ const recordsTime = 2 * time.Minute
 // persist writes the inventory, the fingerprints and the revision.
 func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcome) error {
 	gone, statuses, fingerprints := r.findings(p, outcomes)
-	last, revision := r.inv.Last().Number, r.revision()
+	last := r.inv.Last().Number
+	content, err := r.content(ctx)
+	if err != nil {
+		r.record.Warn(err.Error())
+	}
+	revision := r.revision(content)
 	if r.held == nil {
 		if len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, fingerprints) {
 			r.record.Result.Revision = revision.Number
@@ -84,7 +93,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	} else {
 		go func() { saved <- r.inv.SaveFingerprints(records, fingerprints) }()
 	}
-	number, err := r.saveRevision(records, revision)
+	number, err := r.saveRevision(records, revision, content)
 	for _, err := range []error{err, <-saved} {
 		if err != nil {
 			r.record.Warn(err.Error())
@@ -119,6 +128,9 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID, statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) {
 	gone = append(gone, p.Forget...)
 	statuses, fingerprints = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}
+	if r.chosen != nil { // those of the other members still hold
+		maps.Copy(fingerprints, r.inv.Fingerprints)
+	}
 	for i := range outcomes {
 		o := &outcomes[i]
 		switch {
@@ -140,7 +152,7 @@ func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID
 			if o.SeenComplete {
 				f, known = o.Complete(f), true
 			}
-			if known {
+			if delete(fingerprints, o.ID); known {
 				fingerprints[o.ID] = f
 			}
 		}
@@ -180,8 +192,8 @@ func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.
 
 // revision is what the history is to say of the run; its Digest is "" where it is to
 // say nothing, its Number 0 unless the last revision says the same.
-func (r *run) revision() inventory.Revision {
-	if r.Planning.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
+func (r *run) revision(content *inventory.Content) inventory.Revision {
+	if content == nil || r.Planning.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
 		return inventory.Revision{}
 	}
 	revision := inventory.Revision{
@@ -200,18 +212,59 @@ func (r *run) revision() inventory.Revision {
 			revision.Result = "not-ready"
 		}
 	}
+	if r.chosen != nil {
+		revision.Objects = len(content.Bundle.Objects)
+		switch {
+		case r.key != nil && !r.key.Fresh():
+			revision.Digest = r.key.Digest(content.Bundle.Digest)
+		case slices.ContainsFunc(content.Bundle.Objects, func(o *bundle.Object) bool { return redact.Holds(o.Content) }):
+			revision.Digest = content.Bundle.DigestWithoutSecrets(redact.Holds)
+		default:
+			revision.Digest = content.Bundle.Digest
+		}
+		if revision.Result == "applied" {
+			revision.Result = inventory.Partial
+			if last.Good() && last.Digest == revision.Digest {
+				revision.Result = last.Result // it asked for nothing else than that
+			}
+		}
+	}
 	if last.Digest == revision.Digest && last.Result == revision.Result {
 		revision.Number = last.Number
 	}
 	return revision
 }
 
+// content is what the revision keeps. That of a partial run is the last revision
+// with the chosen objects in place of its own, so that it is a whole bundle.
+func (r *run) content(ctx context.Context) (*inventory.Content, error) {
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
+	if r.chosen == nil || r.HistoryLimit <= 0 {
+		return content, nil
+	}
+	earlier := &inventory.Content{Bundle: &bundle.Bundle{}}
+	if last := r.inv.Last().Number; last > 0 {
+		var err error
+		if earlier, err = r.inv.LoadRevision(ctx, last); err != nil {
+			return nil, fmt.Errorf("no revision is kept of this partial run: %w", err)
+		}
+		content.Options = earlier.Options
+	}
+	var chosen []*bundle.Object
+	for _, o := range r.bundle.Objects {
+		if r.chosen[o] && o.ID.Name != "" {
+			chosen = append(chosen, o)
+		}
+	}
+	content.Bundle = plan.Merged(earlier.Bundle, chosen)
+	return content, nil
+}
+
 // saveRevision saves the bundle in the history, with the result of the run.
-func (r *run) saveRevision(ctx context.Context, revision inventory.Revision) (int, error) {
+func (r *run) saveRevision(ctx context.Context, revision inventory.Revision, content *inventory.Content) (int, error) {
 	if revision.Digest == "" {
 		return 0, nil
 	}
-	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
 	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
 	r.record.Result.Revision = saved.Number
 	return saved.Number, err

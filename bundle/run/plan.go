@@ -82,11 +82,11 @@ func (r *run) readInOwnVersion(ctx context.Context, view *cluster.Snapshot) erro
 // plan makes the plan. The target is another one where objects of the bundle
 // turned out to be invalid, and were left out.
 func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (target, *plan.Plan, error) {
-	if err := r.sameBundle(); err != nil {
+	if err := r.sameBundle(); err != nil && t.chosen == nil {
 		return t, nil, err
 	}
 	in := plan.Input{
-		Graph: t.graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
+		Graph: t.graph, Chosen: t.chosen, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
 		Live: live.Live, Unknown: live.Unknown, Options: r.Planning, Invalid: map[bundle.ID]bool{},
 	}
 	for _, p := range r.bundle.Invalid {
@@ -136,7 +136,7 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 
 // contents is what the Namespaces and CRDs hold that might be deleted.
 func (r *run) contents(ctx context.Context, g *order.Graph, live *cluster.Snapshot) (map[bundle.ID]bundle.Contents, error) {
-	if r.Planning.NoPrune || r.Planning.ForceNamespaces {
+	if r.Planning.NoPrune || r.Planning.ForceNamespaces || r.chosen != nil {
 		return nil, nil
 	}
 	var holders, deleted []*unstructured.Unstructured

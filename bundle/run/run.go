@@ -54,6 +54,9 @@ type Options struct {
 	// it was applied with, as flags name them.
 	Revision        int
 	RevisionOptions map[string]string
+	// Only selects the objects of a partial run, WithNeeds adds what these need.
+	Only      []string
+	WithNeeds bool
 	// RollbackOnFailure: if objects fail or are not ready, the last good revision is
 	// applied again.
 	RollbackOnFailure bool
@@ -80,6 +83,7 @@ type run struct {
 	began     bool                       // the plan is being carried out: nothing is repeated
 	namespace *unstructured.Unstructured // the inventory's, if this run made it
 	reported  int                        // of the bundle's invalid objects
+	chosen    map[*bundle.Object]bool    // of a partial run
 	back      *wayBack                   // where a run that fails is rolled back
 	crds      *validate.CRDs             // of the bundle, once they are compiled
 }
@@ -88,6 +92,8 @@ type run struct {
 type target struct {
 	graph *order.Graph
 	rules map[bundle.ID]*ready.Rules // of readiness, where an object has its own
+	// chosen are the objects of a partial run; nil is all of them.
+	chosen map[*bundle.Object]bool
 }
 
 // Run makes the cluster match the bundle and returns the result, which holds
@@ -321,6 +327,12 @@ func (r *run) order() (target, error) {
 		r.record.Warn(notice.Error())
 	}
 	r.reportInvalid()
+	if t.chosen, problems = plan.Choose(g, r.Only, r.WithNeeds); len(problems) > 0 {
+		return target{}, report.BadBundle(problems...)
+	}
+	if r.chosen = t.chosen; t.chosen != nil {
+		r.record.Warn(fmt.Sprintf("partial run: %d of %s, nothing is pruned", len(t.chosen), bundle.Count(len(g.Objects), "object")))
+	}
 	return t, nil
 }
 

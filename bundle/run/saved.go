@@ -31,6 +31,7 @@ func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Resul
 		Digest: r.digest(), Inventory: plan.SaveInventory(&r.inv.Inventory), Steps: []plan.SavedStep{},
 		Options: r.deciding(),
 	}
+	b.Options["only"], b.Options["with-needs"] = plan.OnlyText(r.Only), fmt.Sprint(r.WithNeeds)
 	for i, s := range p.Steps {
 		result := results[i]
 		if result.Hidden {

@@ -141,6 +141,9 @@ func (a *applyOptions) command(s Streams, cmd *cobra.Command) *cobra.Command {
 	a.input.flags(cmd)
 	a.flags(cmd)
 	cmd.Flags().BoolVar(&a.options.RollbackOnFailure, "rollback-on-failure", false, "if an object fails or is not ready, apply the last good revision again (exit code 7); a third of --timeout is kept for it")
+	cmd.Flags().StringArrayVar(&a.options.Only, "only", nil, "apply only these objects, prune nothing: a label selector (app=web), KIND/NAME or KIND/NAMESPACE/NAME (* is any text), a file or folder, or an SLS; can be given several times")
+	cmd.Flags().BoolVar(&a.options.WithNeeds, "with-needs", false, "with --only: also the objects that these need")
+	cmd.MarkFlagsMutuallyExclusive("only", "rollback-on-failure")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd, s, a.task(s)) }
 	return cmd
 }
@@ -151,6 +154,16 @@ func (a *applyOptions) task(s Streams) task {
 	}
 	o, err := a.settle(a.input.files[0])
 	a.input.skipInvalid = o.SkipInvalid
+	if o.SavedPlan != nil && len(o.Only) == 0 {
+		o.Only, o.WithNeeds = o.SavedPlan.Only()
+	}
+	switch {
+	case err != nil:
+	case o.WithNeeds && len(o.Only) == 0:
+		err = errors.New("--with-needs is for --only")
+	case len(o.Only) > 0 && o.DryRun == report.Client:
+		err = errors.New("--only needs a cluster: it cannot be used with --dry-run=client")
+	}
 	return task{o, err, func(ctx context.Context, _ *run.Options) (*bundle.Bundle, error) {
 		b, err := a.input.read(ctx, s)
 		// A mistake until somebody says that it is none.
