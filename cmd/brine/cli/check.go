@@ -17,7 +17,7 @@ import (
 
 func newCheck(s Streams) *cobra.Command {
 	var in input
-	var format, namespace, kubernetes string
+	var format, namespace, kubernetes, imagesIn string
 	cmd := &cobra.Command{
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,6 +30,11 @@ func newCheck(s Streams) *cobra.Command {
 			if checkErr != nil {
 				return checkErr
 			}
+			missing, err2 := lacking(b, imagesIn)
+			if err2 != nil {
+				return err2
+			}
+			c.Problems = append(c.Problems, missing...)
 			problems := together(bundle.ProblemsOf(err), slices.Concat(c.Problems, c.Faults))
 			code := report.ExitOK
 			if len(problems) > 0 {
@@ -41,6 +46,7 @@ func newCheck(s Streams) *cobra.Command {
 	in.flags(cmd)
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
+	cmd.Flags().StringVar(&imagesIn, "images-in", "", "file with the images that a registry has, one a line: every other image of the bundle is a problem")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	return cmd
 }

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// writeFile writes a file that only its owner may read, whole or not at all: into
+// writeFile writes a file with a mode, whole or not at all: into
 // a new file beside it, which then takes its name. A link that somebody
 // puts there is replaced, and not followed.
-func writeFile(path string, write func(io.Writer) error) error {
+func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	if message := unwritable(path); message != "" {
 		return errors.New(message) // it may have become another thing since the run began
 	}
@@ -21,7 +21,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	if err = write(file); err == nil {
-		err = file.Sync()
+		err = errors.Join(file.Chmod(mode), file.Sync())
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), path)

@@ -50,7 +50,7 @@ func writePlan(path string, b *plan.Saved) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(w io.Writer) error {
+	return writeFile(path, 0o600, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})

@@ -99,7 +99,7 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 	root.SetErr(s.Err)
 	root.SetIn(s.In)
 	root.AddCommand(
-		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newGet(s), newPatch(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newRBAC(s), newVersion(s),
+		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newGet(s), newPatch(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newImages(s), newRBAC(s), newVersion(s),
 	)
 	addTopics(root)
 	return root

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -23,11 +26,11 @@ import (
 // preview, destroy and rollback.
 type runOptions struct {
 	place
-	format     string
-	reportFile string
-	cascade    string
-	quiet      bool
-	verbose    bool
+	format  string
+	reports []string
+	cascade string
+	quiet   bool
+	verbose bool
 	// kubernetes is the version that --dry-run=client takes the server to have.
 	kubernetes string
 	cluster    cluster.Options
@@ -42,7 +45,7 @@ func (r *runOptions) flags(cmd *cobra.Command) {
 	r.cascade = "background"
 	enumFlag(cmd, &r.cascade, "cascade", "", "deletion of an object's dependents: background, foreground or orphan", "background", "foreground", "orphan")
 	f := cmd.Flags()
-	f.StringVar(&r.reportFile, "report", "", "also write the result to this file: .json or .html")
+	f.StringSliceVar(&r.reports, "report", nil, "also write the result to these files: .html, .json, .md (comment of a merge request), .xml (JUnit) or .prom (metrics for node_exporter)")
 	f.BoolVar(&r.options.Planning.ForceNamespaces, "force-namespaces", false, "delete Namespaces and CRDs even if they contain objects outside this inventory, or if their contents cannot be read")
 	f.BoolVar(&r.options.Detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only warnings and failures")
@@ -95,7 +98,7 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if err := printer.Close(); err != nil {
 		return printed("print the result", err, result.ExitCode)
 	}
-	return printed("write the report "+r.reportFile, r.writeReport(result), result.ExitCode)
+	return printed("write the reports", r.writeReports(result), result.ExitCode)
 }
 
 func (r *runOptions) result(ctx context.Context, t task, printer output.Printer) *report.Result {
@@ -148,15 +151,25 @@ func printResult(s Streams, o output.Options, result *report.Result) error {
 	return printer.Close()
 }
 
-// writeReport writes --report, in the format that its name says.
-func (r *runOptions) writeReport(result *report.Result) error {
-	if r.reportFile == "" {
-		return nil
+// writeReports writes the files of --report, each in the format that its name says.
+func (r *runOptions) writeReports(result *report.Result) error {
+	var failed []error
+	for _, path := range r.reports {
+		o := output.Options{Format: strings.TrimPrefix(filepath.Ext(path), ".")}
+		mode := fs.FileMode(0o600)
+		if o.Format == "prom" {
+			mode = 0o644 // node_exporter is another user, and reads nothing but numbers in it
+			before, err := os.ReadFile(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failed = append(failed, fmt.Errorf("%s: %w", path, err))
+			}
+			o.Previous = string(before)
+		}
+		if err := writeFile(path, mode, func(w io.Writer) error { return printResult(Streams{Out: w, Err: io.Discard}, o, result) }); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", path, err))
+		}
 	}
-	format := strings.TrimPrefix(filepath.Ext(r.reportFile), ".")
-	return writeFile(r.reportFile, func(w io.Writer) error {
-		return printResult(Streams{Out: w, Err: io.Discard}, output.Options{Format: format}, result)
-	})
+	return errors.Join(failed...)
 }
 
 // who is for the history and the lock: the user that Salt or sudo ran as, at this

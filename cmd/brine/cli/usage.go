@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/validate"
+	"brine/cmd/brine/output"
 	"brine/inventory"
 )
 
@@ -54,7 +55,15 @@ func given(f *pflag.Flag) string {
 	if from := f.Annotations[environment]; len(from) > 0 {
 		name = from[0]
 	}
-	return name + "=" + f.Value.String()
+	return name + "=" + strings.Join(valuesOf(f), ",")
+}
+
+// valuesOf are the values of a flag, one unless it takes several.
+func valuesOf(f *pflag.Flag) []string {
+	if several, ok := f.Value.(pflag.SliceValue); ok {
+		return several.GetSlice()
+	}
+	return []string{f.Value.String()}
 }
 
 // wrongValue is what is wrong with the value of a flag.
@@ -91,7 +100,11 @@ func wrongValue(f *pflag.Flag) string {
 			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
 		}
 	case "report":
-		return wrongReport(value)
+		for _, path := range valuesOf(f) {
+			if wrong := wrongReport(path); wrong != "" {
+				return wrong
+			}
+		}
 	case "plan-out":
 		return unwritable(value)
 	}
@@ -137,8 +150,8 @@ func wrongNamespace(name string) string {
 }
 
 func wrongReport(path string) string {
-	if ending := filepath.Ext(path); ending != ".json" && ending != ".html" {
-		return "the file name must end in .json or .html"
+	if !slices.Contains(output.Reports, strings.TrimPrefix(filepath.Ext(path), ".")) {
+		return path + " must end in ." + strings.Join(output.Reports, ", .")
 	}
 	return unwritable(path)
 }

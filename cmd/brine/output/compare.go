@@ -41,7 +41,7 @@ func Revision(w io.Writer, format string, r *report.Revision) error {
 	case "json":
 		return JSON(w, r)
 	case "html":
-		page := newHTML(Options{Out: w, Err: io.Discard, Now: time.Now})
+		page := newDocument(Options{Out: w, Err: io.Discard, Now: time.Now}, documents["html"])
 		page.Event(report.Event{Payload: report.Finished{Result: r.Result}})
 		return page.Close()
 	}

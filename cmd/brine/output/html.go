@@ -1,11 +1,9 @@
 package output
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	stdhtml "html"
-	"io"
 	"slices"
 	"strings"
 
@@ -18,54 +16,13 @@ import (
 //go:embed page.html
 var frameOfPage string
 
-// html writes the result as one page that needs nothing else: to be read
-// elsewhere, on any screen, by keyboard, on paper. Progress goes to Err.
-type html struct {
-	o      Options
-	text   *text
-	result *report.Result
-}
-
-func newHTML(o Options) *html { return &html{o: o, text: newProgress(o)} }
-
-func (h *html) Event(e report.Event) {
-	h.text.Event(e)
-	if end, ok := e.Payload.(report.Finished); ok {
-		h.result = cleanResult(end.Result)
-	}
-}
-
-func (h *html) Close() error {
-	err := h.text.Close()
-	if h.result == nil {
-		return err
-	}
-	page := htmlPage(complete(h.result), h.o.Now().UTC().Format("2006-01-02 15:04:05 UTC"))
-	h.result = nil
-	if _, err := io.WriteString(h.o.Out, page); err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
-}
-
 // readingOrder puts what takes something away first, as in the text.
 var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created, plan.Skipped, plan.Unchanged}
 
+// htmlPage is the result as one page that needs nothing else: to be read elsewhere, on
+// any screen, by keyboard, on paper.
 func htmlPage(r *report.Result, now string) string {
-	title := "Result of " + cmp.Or(r.Command, "apply")
-	if isPreview(r) {
-		title = "Preview"
-	}
-	if r.Inventory.Name != "" {
-		title += " of " + inventory(r.Inventory)
-	}
-	ended, _ := outcome(r)
-	if r.Compared != nil {
-		title, ended = comparedTitle(r), "The objects on the cluster were not read."
-	}
-	if r.Wanted != "" {
-		title = driftTitle(r)
-	}
+	title, ended := titleOf(r)
 	m, tiles := &markup{}, tilesOf(r)
 	m.header(r, tiles, title, now, ended)
 	m.filters(r, tiles)

@@ -16,7 +16,7 @@ import (
 )
 
 // Formats are what -o takes, the default first.
-var Formats = []string{"text", "json", "events", "html", Salt, SaltCmd, SaltEvents}
+var Formats = []string{"text", "json", "events", "html", "github", "gitlab", Salt, SaltCmd, SaltEvents}
 
 // Options are how and where to show a run.
 type Options struct {
@@ -44,6 +44,8 @@ type Options struct {
 	// Heartbeat is the least time between two heartbeats shown, and the time
 	// that an object may take before the reason is printed.
 	Heartbeat time.Duration
+	// Previous is what a file of metrics held before.
+	Previous string
 	// Now is the clock of the live view; nil is time.Now.
 	Now func() time.Time
 }
@@ -68,12 +70,13 @@ func New(o Options) (Printer, error) {
 		return newText(o), nil
 	case "json":
 		return newJSON(o), nil
-	case "html":
-		return newHTML(o), nil
 	case "events":
 		return newEvents(o), nil
 	case Salt, SaltCmd, SaltEvents:
 		return newSalt(o), nil
+	}
+	if render := documents[o.Format]; render != nil {
+		return newDocument(o, render), nil
 	}
 	return nil, fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))
 }

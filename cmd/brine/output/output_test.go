@@ -18,6 +18,7 @@ import (
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
+	"brine/bundle/review"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -161,6 +162,19 @@ func rich(dryRun string) []report.Event {
 	}
 	if dryRun != "none" {
 		result.Summary.Ready, result.Summary.NotReady = 0, 0
+		name := func(o *report.ObjectResult) []review.Object {
+			return []review.Object{{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+		}
+		result.Review = &review.Review{
+			Risks: []review.Risk{
+				{Type: review.Recreated, Objects: name(settings), Text: "deleted and created again"},
+				{Type: review.Restart, Objects: name(web), Text: "all 3 pods restart", Pods: 3, Details: []string{"PodDisruptionBudget web allows no disruption now"}},
+				{Type: review.Unverified, Objects: append(name(web), name(hook)...), Text: "a <webhook> cannot be asked"},
+			},
+			Images:   []review.ImageChange{{Image: "registry/web", From: "1", To: "2", Objects: name(web)}, {Image: "registry/new", To: "3", Guess: true, Objects: name(db)}},
+			Versions: []review.VersionChange{{Component: "web", ChartFrom: "1.0", ChartTo: "1.1", From: "1", To: "2", Objects: 4, Action: plan.Configured}, {Component: "db", To: "7", Objects: 1, Action: plan.Created}},
+			Same:     []review.Same{{Labels: true, Fields: []diff.Change{{Path: `metadata.labels["helm.sh/chart"]`, Old: "web-1.0", New: "web-1.1"}}, Objects: append(name(login), name(web)...)}},
+		}
 	}
 	result.Errors = []string{
 		"bundle.yaml:120: Thing.example.com shop/a: " + thing.Error, // told with the object
@@ -212,7 +226,9 @@ func show(t *testing.T, o Options, events []report.Event) (out, err string) {
 }
 
 func TestGolden(t *testing.T) {
-	beat := 5 * time.Second
+	beat, at := 5*time.Second, func() time.Time { return base }
+	previous := "brine_exit_code{command=\"apply\",inventory=\"brine/shop\"} 0\nbrine_last_success_timestamp_seconds{command=\"apply\",inventory=\"brine/shop\"} 1700000000\n" +
+		"brine_last_success_timestamp_seconds{command=\"apply\",inventory=\"brine/other\"} 1\n"
 	for name, test := range map[string]struct {
 		o      Options
 		events []report.Event
@@ -229,6 +245,13 @@ func TestGolden(t *testing.T) {
 		"preview":          {Options{Diff: true}, rich("server")},
 		"preview-color":    {Options{Diff: true, Color: true}, rich("server")},
 		"preview-json":     {Options{Format: "json"}, rich("server")},
+		"preview-markdown": {Options{Format: "md", Now: at}, rich("server")},
+		"preview-github":   {Options{Format: "github", Now: at}, rich("server")},
+		"preview-gitlab":   {Options{Format: "gitlab", Now: at}, rich("server")},
+		"junit":            {Options{Format: "xml", Now: at}, rich("none")},
+		"junit-good":       {Options{Format: "xml", Now: at}, good()},
+		"metrics":          {Options{Format: "prom", Now: at, Previous: previous}, rich("none")},
+		"metrics-good":     {Options{Format: "prom", Now: at, Previous: previous}, good()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := show(t, test.o, test.events)
@@ -339,7 +362,7 @@ func TestWriteErrorsAreToldAtTheEnd(t *testing.T) {
 			t.Errorf("%s: Close says %v", format, err)
 		}
 	}
-	if _, err := New(Options{Format: "xml"}); err == nil || !strings.Contains(err.Error(), "text, json, events") {
+	if _, err := New(Options{Format: "yaml"}); err == nil || !strings.Contains(err.Error(), "text, json, events") {
 		t.Errorf("an unknown format: %v", err)
 	}
 }

@@ -231,5 +231,10 @@ func folded(r *report.Result) map[bundle.ID]bool {
 			in[o.ID()] = true
 		}
 	}
+	for _, o := range r.Objects {
+		if o.Action != plan.Configured {
+			delete(in, o.ID())
+		}
+	}
 	return in
 }

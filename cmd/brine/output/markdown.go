@@ -1,0 +1,183 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+)
+
+// longestComment is how many bytes a comment has at most: GitHub takes 65,536.
+const longestComment = 60_000
+
+// escapes are the characters that Markdown gives a meaning to, and @, which would
+// notify somebody.
+var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`, "#", `\#`,
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;")
+
+func md(text string) string { return escapes.Replace(Line(text)) }
+
+// code is a text in a code span. A backtick would end it.
+func code(text string) string { return "`" + strings.ReplaceAll(Line(text), "`", "'") + "`" }
+
+// markdown is the result as a comment of a merge request: what matters most comes
+// first, and what is too much is left out.
+func markdown(r *report.Result) string {
+	c := &comment{}
+	title, ended := titleOf(r)
+	c.add("## %s\n\n%s\n", md(title), md(ended))
+	var tally []string
+	for _, t := range tilesOf(r) {
+		tally = append(tally, fmt.Sprintf("**%d** %s", t.count, md(t.label)))
+	}
+	c.add("\n%s\n", strings.Join(tally, ", "))
+	c.list("Errors", r.Errors)
+	c.list("Missing rights", r.MissingRights)
+	if r.Review != nil {
+		c.review(r)
+	}
+	c.list("Warnings", r.Warnings)
+	c.objects(r)
+	if c.left > 0 {
+		fmt.Fprintf(c, "\n%s left out, as a comment has a limited size. The reports in HTML and JSON have all of it.\n", bundle.Count(c.left, "part")+" of this report "+map[bool]string{true: "was", false: "were"}[c.left == 1])
+	}
+	return c.String()
+}
+
+// titleOf is the headline of a result, and how it ended.
+func titleOf(r *report.Result) (title, ended string) {
+	title = "Result of " + cmp.Or(r.Command, "apply")
+	if isPreview(r) {
+		title = "Preview"
+	}
+	if r.Inventory.Name != "" {
+		title += " of " + inventory(r.Inventory)
+	}
+	ended, _ = outcome(r)
+	switch {
+	case r.Compared != nil:
+		return comparedTitle(r), "The objects on the cluster were not read."
+	case r.Wanted != "":
+		return driftTitle(r), ended
+	}
+	return title, ended
+}
+
+// comment is Markdown of a limited size.
+type comment struct {
+	strings.Builder
+	left int // parts that had no room
+}
+
+// add writes one part, if there is room for it.
+func (c *comment) add(format string, args ...any) {
+	if part := fmt.Sprintf(format, args...); c.Len()+len(part) <= longestComment {
+		c.WriteString(part)
+	} else {
+		c.left++
+	}
+}
+
+func (c *comment) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	c.add("\n### %s (%d)\n\n", title, len(lines))
+	for _, l := range lines {
+		c.add("- %s\n", md(l))
+	}
+}
+
+func (c *comment) review(r *report.Result) {
+	if risks := r.Review.Risks; len(risks) > 0 {
+		c.add("\n### Dangerous (%d)\n", len(risks))
+		for _, g := range risksByType(risks) {
+			c.add("\n**%s**\n\n", md(riskTitle(g)))
+			for _, risk := range g {
+				names := make([]string, 0, len(risk.Objects))
+				for _, o := range risk.Objects {
+					names = append(names, code(objectName(o)))
+				}
+				text := bundle.Some(names, manyNames) + ": " + md(risk.Text)
+				if len(risk.Details) > 0 {
+					text += fmt.Sprintf(" <details><summary>%s</summary>", bundle.Count(len(risk.Details), "detail"))
+					for _, d := range risk.Details {
+						text += code(d) + "<br>"
+					}
+					text += "</details>"
+				}
+				c.add("- %s\n", text)
+			}
+		}
+	}
+	if images := r.Review.Images; len(images) > 0 {
+		c.add("\n### Images (%d)\n\n| Image | Change | Objects |\n|---|---|---|\n", len(images))
+		for _, i := range images {
+			guess := ""
+			if i.Guess {
+				guess = " (perhaps an image)"
+			}
+			c.add("| %s | %s%s | %s |\n", code(i.Image), md(arrow(i.From, i.To)), guess, md(names(i.Objects, manyNames)))
+		}
+	}
+	if versions := r.Review.Versions; len(versions) > 0 {
+		c.add("\n### Versions (%d)\n\n", len(versions))
+		for _, v := range versions {
+			c.add("- %s\n", md(versionLine(v)))
+		}
+	}
+}
+
+// objects are those that change, each with its diff.
+func (c *comment) objects(r *report.Result) {
+	alike := folded(r)
+	for _, a := range readingOrder {
+		var of []*report.ObjectResult
+		for _, o := range r.Objects {
+			if o.Action == a {
+				of = append(of, o)
+			}
+		}
+		if len(of) == 0 || a == plan.Unchanged {
+			continue
+		}
+		c.add("\n### %s (%d)\n\n", string(a), len(of))
+		if a == plan.Configured && r.Review != nil {
+			for _, s := range r.Review.Same {
+				c.add("- %s: %s\n", md(sameLine(s)), md(kinds(s.Objects)))
+			}
+		}
+		for _, o := range of {
+			if alike[o.ID()] && !unverified(o) && o.Reason == "" {
+				continue
+			}
+			c.object(o)
+		}
+	}
+}
+
+func (c *comment) object(o *report.ObjectResult) {
+	line := "- " + code(bundle.Name(o.ID()))
+	if at := o.Source.String(); at != "" {
+		line += " (" + md(at) + ")"
+	}
+	if why := cmp.Or(o.Error, o.Reason); why != "" {
+		line += ": " + md(why)
+	}
+	if o.Verified != "" && o.Verified != "server" {
+		line += " (" + md(o.Verified) + ")"
+	}
+	c.add("%s\n", line)
+	shown := (&text{}).shorten(o)
+	if shown == "" || o.Action == plan.Created || o.Action == plan.Pruned {
+		return
+	}
+	fence := "```"
+	for strings.Contains(shown, fence) {
+		fence += "`"
+	}
+	c.add("\n  <details><summary>diff</summary>\n\n  %sdiff\n%s  %s\n\n  </details>\n\n", fence, paint(false).diff(Clean(shown), "  "), fence)
+}
