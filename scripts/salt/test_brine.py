@@ -561,6 +561,23 @@ class VersionSkew(Case):
         with open(os.path.join(self.home, "versions")) as file:
             self.assertEqual(file.read(), "x")
 
+    def test_the_version_is_kept_between_jobs(self):
+        self.brine.__opts__["cachedir"] = self.home
+        for _ in range(2):
+            self.brine.__context__ = {}
+            self.brine.applied("platform", bundle="x")
+        with open(os.path.join(self.home, "versions")) as file:
+            self.assertEqual(file.read(), "x")
+        self.brine.__context__ = {}
+        os.utime(self.binary, (1, 1))  # another build
+        self.brine.applied("platform", bundle="x")
+        with open(os.path.join(self.home, "versions")) as file:
+            self.assertEqual(file.read(), "xx")
+        with open(os.path.join(self.home, "brine-version.json"), "w") as file:
+            file.write("[]")
+        self.brine.__context__ = {}
+        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+
     def test_version(self):
         self.assertEqual(self.brine.version()["version"], "v0.1.0")
 

@@ -33,7 +33,7 @@ const (
 func SaltState(r *report.Result, started time.Time) map[string]any {
 	subs := []any{}
 	for _, o := range r.Objects {
-		if saltChange(o) != nil || saltObjectFailed(r, o) {
+		if saltChange(o, 0) != nil || saltObjectFailed(r, o) {
 			subs = append(subs, saltSub(r, o, started))
 		}
 	}
@@ -131,9 +131,9 @@ func saltResult(r *report.Result) any {
 
 // saltChanges are the objects that a run changed (or would change), by name.
 func saltChanges(r *report.Result) map[string]any {
-	changes := map[string]any{}
+	changes, room := map[string]any{}, saltRoom(r)
 	for _, o := range r.Objects {
-		if c := saltChange(o); c != nil {
+		if c := saltChange(o, room); c != nil {
 			changes[saltKey(o)] = c
 		}
 	}
@@ -154,8 +154,8 @@ func saltKey(o *report.ObjectResult) string {
 
 // saltChange is {old, new} for an object that changed, nil for every other. A
 // configured object has its fields by path; their values come masked where
-// they are a Secret's.
-func saltChange(o *report.ObjectResult) map[string]any {
+// they are a Secret's, and as many of them as there is room for.
+func saltChange(o *report.ObjectResult, room int) map[string]any {
 	switch o.Action {
 	case plan.Created:
 		return map[string]any{"old": "absent", "new": "present"}
@@ -175,15 +175,17 @@ func saltChange(o *report.ObjectResult) map[string]any {
 	}
 	before, after := map[string]any{}, map[string]any{}
 	for i, c := range o.Changes {
-		if i == saltFields {
+		if i == saltFields || i > 0 && room < 0 {
 			after["…"] = "and " + saltFieldCounts(o.Changes[i:])
 			break
 		}
 		if c.Old != nil {
 			before[c.Path] = saltValue(c.Old)
+			room -= saltSize(c.Path, before[c.Path])
 		}
 		if c.New != nil {
 			after[c.Path] = saltValue(c.New)
+			room -= saltSize(c.Path, after[c.Path])
 		}
 	}
 	return map[string]any{"old": before, "new": after}
@@ -194,7 +196,22 @@ func saltChange(o *report.ObjectResult) map[string]any {
 const (
 	saltFields = 20  // of an object
 	saltLength = 200 // characters of a value
+	saltBytes  = 40_000
 )
+
+// saltRoom is how many bytes of changed fields an object has, so that the return
+// of a run which changes hundreds of objects stays below 100 KB on Salt's bus.
+func saltRoom(r *report.Result) int {
+	configured := 0
+	for _, o := range r.Objects {
+		if len(o.Changes) > 0 {
+			configured++
+		}
+	}
+	return saltBytes / max(configured, 1)
+}
+
+func saltSize(path string, v any) int { return len(path) + len(saltJSON(v)) }
 
 // saltFieldCounts is "3 fields added, 1 removed, 2 changed".
 func saltFieldCounts(changes []diff.Change) string {
@@ -244,7 +261,7 @@ func saltSub(r *report.Result, o *report.ObjectResult, started time.Time) map[st
 	}
 	// Two runs of one Salt job may have the same object.
 	id := inventory(r.Inventory) + ": " + cmp.Or(o.Source.State, key)
-	changes := saltChange(o)
+	changes := saltChange(o, saltRoom(r))
 	var result any = true
 	switch {
 	case saltObjectFailed(r, o):
@@ -275,7 +292,7 @@ func saltObjectFailed(r *report.Result, o *report.ObjectResult) bool {
 
 func saltObjectComment(r *report.Result, o *report.ObjectResult) string {
 	text := string(o.Action)
-	if isPreview(r) && saltChange(o) != nil {
+	if isPreview(r) && saltChange(o, 0) != nil {
 		text = "would be " + text
 	}
 	if o.Ready != "" {

@@ -181,7 +181,7 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 					fields = changes
 					shown := 0
 					for _, o := range r.Objects {
-						if saltChange(o) != nil || saltObjectFailed(r, o) {
+						if saltChange(o, 0) != nil || saltObjectFailed(r, o) {
 							shown++
 						}
 					}
@@ -390,5 +390,25 @@ func TestSaltCommentBeginsWithTheCause(t *testing.T) {
 		"Failed: inventory brine/shop has 1 created, 3 skipped, 1 failed (exit code 1)"
 	if got != want {
 		t.Errorf("the comment is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Salt sends a state's return over its bus, and keeps it.
+func TestSaltReturnOfManyObjectsIsSmall(t *testing.T) {
+	r := &report.Result{Command: "apply", DryRun: "none", Inventory: report.Inventory{Namespace: "brine", Name: "shop"}}
+	for i := range 300 {
+		o := object("ConfigMap", fmt.Sprintf("settings-%03d", i), plan.Configured)
+		for j := range 10 {
+			o.Changes = append(o.Changes, diff.Change{Path: fmt.Sprintf("data.k%d", j), Old: strings.Repeat("a", 500), New: strings.Repeat("b", 20)})
+		}
+		r.Objects = append(r.Objects, o)
+	}
+	text, err := json.Marshal(saltChanges(r))
+	if err != nil || len(text) > 100_000 {
+		t.Errorf("the changes have %d bytes (%v)", len(text), err)
+	}
+	one := saltChanges(r)["v1/ConfigMap shop/settings-000"].(map[string]any)["new"].(map[string]any)
+	if one["data.k0"] == nil || one["…"] != "and 9 fields changed" {
+		t.Errorf("an object's changes are %v", one)
 	}
 }

@@ -924,12 +924,31 @@ def _binary(binary=None):
 def _features(path):
     """What `brine version -o json` prints, asked once for a build; {} where that fails."""
     try:
-        key = "brine.version {} {}".format(path, os.stat(path).st_mtime)
-        if key not in __context__:
-            __context__[key] = version(path)
-        return __context__[key]
-    except (CommandExecutionError, OSError):
+        stat = os.stat(path)
+        key = "brine.version {} {} {}".format(os.path.realpath(path), stat.st_mtime, stat.st_size)
+    except OSError:
         return {}
+    if key in __context__:
+        return __context__[key]
+    # Every job is a process of its own: a file keeps the answer between them.
+    cache = os.path.join(__opts__["cachedir"], "brine-version.json") if __opts__.get("cachedir") else None
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        with open(cache) as file:
+            kept = json.load(file)
+        if kept.get("key") == key and isinstance(kept.get("version"), dict):
+            __context__[key] = kept["version"]
+            return kept["version"]
+    try:
+        __context__[key] = version(path)
+    except CommandExecutionError:
+        return {}
+    if cache:
+        with contextlib.suppress(OSError):
+            handle, made = tempfile.mkstemp(prefix="brine-version-", dir=os.path.dirname(cache))
+            with os.fdopen(handle, "w") as file:
+                json.dump({"key": key, "version": __context__[key]}, file)
+            os.rename(made, cache)
+    return __context__[key]
 
 
 def _can(run, feature):
