@@ -5,8 +5,12 @@ package clustertest
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -167,13 +171,37 @@ func (c *Cluster) Upgrade(t testing.TB, version string) {
 	}
 }
 
-// Restart kills one program of the cluster of New, as scripts/cluster status calls
-// it, and starts it again. It may be called from any goroutine.
-func (c *Cluster) Restart(program string) error {
+// RestartServer kills an API server of several of the cluster of New, the first being
+// 1, starts it again, and waits until it is ready. It may be called from any goroutine.
+func (c *Cluster) RestartServer(ctx context.Context, number int) error {
 	for _, command := range []string{"stop", "start"} {
-		if _, err := c.dev.run(command, program); err != nil {
+		if _, err := c.dev.run(command, fmt.Sprintf("kube-apiserver-%d", number)); err != nil {
 			return err
 		}
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Kubeconfig), "cluster.json"))
+	if err != nil {
+		return err
+	}
+	var of struct {
+		Ports struct{ Servers []int }
+	}
+	if err := json.Unmarshal(text, &of); err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // a test's own server
+	for ctx.Err() == nil {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/readyz", of.Ports.Servers[number-1]), http.NoBody)
+		if err != nil {
+			return err
+		}
+		if answer, err := client.Do(request); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 	return nil
 }

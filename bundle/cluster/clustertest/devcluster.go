@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -98,7 +99,7 @@ func sweep(script string) {
 // run returns what scripts/cluster printed; its progress goes to stderr, where
 // go test shows it.
 func (d *devcluster) run(command string, args ...string) (string, error) {
-	args = append([]string{command, "--dir", filepath.Join(d.base, "cluster")}, args...)
+	args = slices.Concat([]string{command}, args, []string{"--dir", filepath.Join(d.base, "cluster")})
 	cmd := exec.Command(d.script, args...) //nolint:gosec // scripts/cluster, with a test's own arguments
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
