@@ -80,7 +80,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		s.Reason = bundle.Run + ": " + bundle.RunAlways
 		return s, nil
 	}
-	if mutation.HasAnnotation(o.Content) || Manages(s.Live, in.Options.TakeOverFrom) {
+	if mutation.HasAnnotation(o.Content) || Taking(s.Live, in.Options.TakeOverFrom).Needed(s.Live) {
 		return s, nil // what is sent depends on more than the bundle
 	}
 	if !in.Options.VerifyFull {

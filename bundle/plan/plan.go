@@ -34,7 +34,8 @@ type Options struct {
 	MigrateStoredVersions bool
 	// VerifyFull asks the server about every object, whatever its fingerprint.
 	VerifyFull bool
-	// TakeOverFrom are the field managers whose fields brine takes over.
+	// TakeOverFrom are the field managers and tools from which brine takes over; see
+	// Taking.
 	TakeOverFrom []string
 	// IgnoreFields are rules about fields that are left to others.
 	IgnoreFields []fields.Rule
@@ -193,7 +194,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	p.Warnings = append(p.Warnings, otherTools(p.Steps)...)
+	p.Warnings = append(p.Warnings, otherTools(p.Steps, in.Options.TakeOverFrom)...)
 	if in.Chosen != nil {
 		p.Guard = newGuard(&in, p)
 		if problems := in.missingNeeds(p); len(problems) > 0 {

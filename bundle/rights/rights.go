@@ -100,6 +100,21 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 	return sorted(set)
 }
 
+// OfRelease are the rights on what Helm stores of a release in namespace.
+func OfRelease(namespace string, readOnly bool) []Right {
+	verbs := []string{"list", "patch"}
+	if readOnly {
+		verbs = verbs[:1]
+	}
+	var all []Right
+	for _, resource := range []schema.GroupResource{secrets, configMaps} {
+		for _, verb := range verbs {
+			all = append(all, Right{Verb: verb, Resource: resource, Namespace: namespace})
+		}
+	}
+	return all
+}
+
 // reasons are the rights to find out why an object is not ready.
 func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	switch u.ID.GroupKind.String() {

@@ -50,7 +50,11 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 		return cause
 	}
 	// An interrupted run records what it did, too, but without taking long.
-	return r.persist(r.after.records, p, outcomes) //nolint:contextcheck // as above
+	if err := r.persist(r.after.records, p, outcomes); err != nil { //nolint:contextcheck // as above
+		return err
+	}
+	r.releaseObjects(ctx, outcomes)
+	return nil
 }
 
 func (r *run) ownNamespace() bundle.ID {

@@ -79,6 +79,8 @@ type run struct {
 	lock *store.Lock
 	held context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run continues with it
 
+	releases []*release // of Helm, to be taken over
+
 	needsKey  bool                       // the bundle holds Secrets
 	began     bool                       // the plan is being carried out: nothing is repeated
 	namespace *unstructured.Unstructured // the inventory's, if this run made it
@@ -136,6 +138,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	r.Planning.TakeOverFrom = plan.Qualified(r.Planning.TakeOverFrom, r.Namespace)
 	r.otherOptions()
 	for attempt, races := 1, 0; ; {
 		err := r.attempt(ctx)
@@ -248,6 +251,9 @@ func (r *run) pipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.readReleases(ctx, live.Live); err != nil {
+		return err
+	}
 	if err := r.keyDigests(ctx, live); err != nil {
 		return err
 	}
@@ -263,7 +269,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		return err
 	}
 	hints := r.hints(ctx, p)
-	if !r.Planning.Destroy && r.inv.Exists() && p.ChangesNothing() && t.isReady(p, hints) {
+	if !r.Planning.Destroy && r.inv.Exists() && len(r.releases) == 0 && p.ChangesNothing() && t.isReady(p, hints) {
 		return r.carryOut(ctx, t, p, hints)
 	}
 	if err := r.takeFor(ctx); err != nil { //nolint:contextcheck // a rollback has more time

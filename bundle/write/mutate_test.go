@@ -85,7 +85,7 @@ func TestTakeOverPatch(t *testing.T) {
 	if !plan.Manages(live, managers) || plan.Manages(live, []string{"nobody"}) {
 		t.Error("it does not know who manages the object")
 	}
-	text, err := takeOverPatch(live, managers)
+	text, err := takeOverPatch(live, plan.TakeOver{Managers: managers})
 	if err != nil {
 		t.Fatal(err)
 	}

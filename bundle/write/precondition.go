@@ -86,7 +86,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 
 func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
 	result := written{live: live}
-	if live != nil && !t.elsewhere() && plan.Manages(live, w.Options.TakeOverFrom) {
+	if live != nil && !t.elsewhere() && plan.Taking(live, w.Options.TakeOverFrom).Needed(live) {
 		current, err := w.takeOver(ctx, t, live)
 		if err != nil {
 			return result, err

@@ -18,6 +18,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/plan"
 )
 
 // lastApplied is where kubectl's client-side apply keeps what it applied.
@@ -28,7 +29,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // removes those of them that the bundle does not set. It returns the object as
 // it is then; nil if it was deleted.
 func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := takeOverPatch(live, w.Options.TakeOverFrom)
+	patch, err := takeOverPatch(live, plan.Taking(live, w.Options.TakeOverFrom))
 	if err != nil {
 		return nil, err
 	}
@@ -83,28 +84,38 @@ func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, m
 	return result, err
 }
 
-// takeOverPatch is a JSON patch that moves the managers' fields to brine and
-// holds only for the very version that was read (client-go's csaupgrade). What
-// another applier owns by Apply moves like what was written by Update.
-func takeOverPatch(live *unstructured.Unstructured, managers []string) ([]byte, error) {
+// takeOverPatch is a JSON patch that moves the managers' fields to brine, and removes
+// the ownership metadata of a tool that lets go. It holds only for the very version
+// that was read (client-go's csaupgrade). What another applier owns by Apply moves
+// like what was written by Update.
+func takeOverPatch(live *unstructured.Unstructured, from plan.TakeOver) ([]byte, error) {
 	moved := live.DeepCopy()
 	fields := moved.GetManagedFields()
 	for i := range fields {
-		if slices.Contains(managers, fields[i].Manager) && fields[i].Subresource == "" {
+		if slices.Contains(from.Managers, fields[i].Manager) && fields[i].Subresource == "" {
 			fields[i].Operation = metav1.ManagedFieldsOperationUpdate
 		}
 	}
 	moved.SetManagedFields(fields)
-	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(managers...), bundle.FieldManager)
+	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(from.Managers...), bundle.FieldManager)
 	if err != nil {
 		return nil, fmt.Errorf("read the managed fields: %w", err)
 	}
-	var patch []map[string]any
-	if err := json.Unmarshal(text, &patch); err != nil {
-		return nil, fmt.Errorf("read the managed fields: %w", err)
+	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}}
+	if text != nil { // else they own none
+		patch = nil
+		if err := json.Unmarshal(text, &patch); err != nil {
+			return nil, fmt.Errorf("read the managed fields: %w", err)
+		}
 	}
-	if _, ok := live.GetAnnotations()[lastApplied]; ok {
-		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + strings.ReplaceAll(lastApplied, "/", "~1")})
+	remove := func(field string, keys []string, there map[string]string) {
+		for _, key := range keys {
+			if _, ok := there[key]; ok {
+				patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")})
+			}
+		}
 	}
+	remove("annotations", append([]string{lastApplied}, from.Tool.Annotations...), live.GetAnnotations())
+	remove("labels", from.Tool.Labels, live.GetLabels())
 	return json.Marshal(patch)
 }

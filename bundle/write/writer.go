@@ -33,7 +33,7 @@ const (
 // Options are what a user says about single writes.
 type Options struct {
 	Policy       plan.Policy
-	TakeOverFrom []string // field managers whose fields brine takes over
+	TakeOverFrom []string // see plan.Taking
 	Conflicts    fields.ConflictRules
 	Cascade      metav1.DeletionPropagation
 }

@@ -128,8 +128,8 @@ func (o AdoptOptions) take(m *mover, all []*batch, id bundle.ID, live *unstructu
 		return errors.New("it is Terminating")
 	case controller != nil:
 		return fmt.Errorf("it is controlled by %s %s", controller.Kind, controller.Name)
-	case owner != m.to.ID && tool != "":
-		return fmt.Errorf("it belongs to %s, which may change or delete what it owns: remove its labels and annotations there first", tool)
+	case owner != m.to.ID && tool.Text != "":
+		return fmt.Errorf("it belongs to %s, which may change or delete what it owns: remove its labels and annotations there first", tool.Text)
 	}
 	// Also what an interrupted command has taken already.
 	own := owner == m.to.ID

@@ -42,7 +42,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them: --conflicts='*=take'")
 	f.StringSliceVar(&c.conflicts, "conflicts", nil, "what to do about fields that other field managers own with other values, by manager; the first match counts: kubectl*=take, kube-controller-manager=leave, *=fail")
-	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields among them that the bundle does not set are removed")
+	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over, where fields that the bundle does not set are removed; or tools that let go: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/rights"
 	"brine/bundle/sls"
@@ -22,6 +23,7 @@ type rbacOptions struct {
 	input                       input
 	inventory, role, namespace  string
 	readOnly                    bool
+	takeOverFrom                []string
 	serviceAccount, user, group string
 }
 
@@ -62,6 +64,7 @@ keeps a Namespace or CRD whose contents it cannot read.`,
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
 	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	f.StringVar(&r.role, "role", "brine", "name of the roles")
+	f.StringSliceVar(&r.takeOverFrom, "take-over-from", nil, "Helm releases to be taken over, helm:[NAMESPACE/]RELEASE: also the rights on what Helm stores of them")
 	f.BoolVar(&r.readOnly, "read-only", false, "only the rights to read: a preview then compares, without dry runs")
 	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
 	f.StringVar(&r.user, "user", "", "bind the roles to this user")
@@ -99,6 +102,12 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 		return errors.New("--inventory must be NAMESPACE/NAME")
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
+	for _, name := range plan.Qualified(r.takeOverFrom, r.namespace) {
+		if release, ok := strings.CutPrefix(name, plan.HelmPrefix); ok {
+			at, _, _ := strings.Cut(release, "/")
+			wanted = append(wanted, rights.OfRelease(at, r.readOnly)...)
+		}
+	}
 	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
 	if err != nil {
 		return err
