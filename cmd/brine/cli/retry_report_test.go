@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"brine/bundle/report"
@@ -17,9 +17,14 @@ import (
 // A server that is away is asked again, and that is told while it lasts.
 func TestStatusAndHistoryReportRetries(t *testing.T) {
 	for _, command := range []string{"status", "history", "rollback", "apply"} {
-		var requests atomic.Int32
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if requests.Add(1) <= 3 {
+		var mu sync.Mutex
+		requests := map[string]int{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			requests[r.URL.Path]++
+			n := requests[r.URL.Path]
+			mu.Unlock()
+			if n == 1 { // several requests go out at once: each is sent again
 				http.Error(w, "starting", http.StatusServiceUnavailable)
 				return
 			}
@@ -36,8 +41,8 @@ func TestStatusAndHistoryReportRetries(t *testing.T) {
 			args = append(args, "-f", clitest.BundleFile(t, clitest.ConfigMap("a")))
 		}
 		s := clitest.Run(t, kubeconfig, args...).Want(t, report.ExitUnreachable)
-		if strings.Count(s.Stderr, "retrying: ") != 1 || s.Result == nil || len(s.Result.Errors) != 1 {
-			t.Errorf("%s: after %d requests stderr is %q, the document %s", command, requests.Load(), s.Stderr, s.Stdout)
+		if told := strings.Count(s.Stderr, "retrying: "); told < 1 || told > 2 || s.Result == nil || len(s.Result.Errors) != 1 {
+			t.Errorf("%s: after %v stderr is %q, the document %s", command, requests, s.Stderr, s.Stdout)
 		}
 	}
 }
