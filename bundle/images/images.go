@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -156,11 +157,13 @@ func item(list string, m map[string]any, i int) string {
 }
 
 // image is a reference with a registry or a path, and a tag or a digest.
-var image = regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]{2,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
+var image = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]{2,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
+})
 
 func looksLike(text string) bool {
 	last := text[strings.LastIndex(text, "/")+1:]
-	return len(text) < 400 && last != text && strings.ContainsAny(last, ":@") && image.MatchString(text)
+	return len(text) < 400 && last != text && strings.ContainsAny(last, ":@") && image().MatchString(text)
 }
 
 // custom walks a custom resource beside its schema. Without one every field called

@@ -176,6 +176,9 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	if strings.Contains(text.Stdout, "owning-inventory") || strings.Contains(text.Stdout, "applyset.kubernetes.io") {
 		t.Error("the diffs show ownership metadata")
 	}
+	if page := brine("preview", "-f", after, "-o", "html").Want(t, 0); len(page.Stdout) > 2<<20 {
+		t.Errorf("the page has %d bytes", len(page.Stdout))
+	}
 	if got.Result.ExitCode != report.ExitOK {
 		t.Errorf("exit code %d", got.Result.ExitCode)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,7 +69,7 @@ func inTemplate(fields []diff.Change) []string {
 		if !ok {
 			continue
 		}
-		if m := inContainer.FindStringSubmatch(path); m != nil {
+		if m := inContainer().FindStringSubmatch(path); m != nil {
 			path = "container " + m[1] + ": " + m[2]
 		} else {
 			path, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "spec."), "metadata."), "[")
@@ -80,7 +81,9 @@ func inTemplate(fields []diff.Change) []string {
 	return found
 }
 
-var inContainer = regexp.MustCompile(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
+var inContainer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
+})
 
 // shownFields is how many changed fields are named of each object.
 const shownFields = 6

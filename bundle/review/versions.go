@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -147,7 +148,9 @@ func base(image string) string {
 }
 
 // chart is a label like ingress-nginx-4.7.1.
-var chart = regexp.MustCompile(`^(.+?)-(v?\d+\.\d.*)$`)
+var chart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(.+?)-(v?\d+\.\d.*)$`)
+})
 
 // version is what an object's labels say about its component.
 type version struct{ component, chart, app string }
@@ -158,7 +161,7 @@ func versionOf(u *unstructured.Unstructured) version {
 	}
 	labels := u.GetLabels()
 	var v version
-	if m := chart.FindStringSubmatch(cmp.Or(labels["helm.sh/chart"], labels["chart"])); m != nil {
+	if m := chart().FindStringSubmatch(cmp.Or(labels["helm.sh/chart"], labels["chart"])); m != nil {
 		v.component, v.chart = m[1], m[2]
 	}
 	v.app = labels["app.kubernetes.io/version"]
@@ -215,7 +218,9 @@ func versionsOf(changes []Change) []VersionChange {
 }
 
 // versionField finds labels and annotations that say nothing but a version.
-var versionField = regexp.MustCompile(`^metadata\.(?:labels|annotations)(?:\["(?:helm\.sh/chart|[\w.-]+/version)"\]|\.chart)$`)
+var versionField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^metadata\.(?:labels|annotations)(?:\["(?:helm\.sh/chart|[\w.-]+/version)"\]|\.chart)$`)
+})
 
 // fewest is how many objects have to change alike to be one line.
 const fewest = 3
@@ -231,7 +236,7 @@ func sameOf(changes []Change) []Same {
 		}
 		s := Same{Labels: true}
 		for _, f := range c.Fields {
-			if !versionField.MatchString(f.Path) {
+			if !versionField().MatchString(f.Path) {
 				s.Labels = false
 				s.Fields = append(s.Fields, f)
 			}

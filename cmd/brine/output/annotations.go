@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -105,7 +106,9 @@ func annotations(r *report.Result) []annotation {
 }
 
 // places finds the file and the line at the beginning of a message.
-var places = regexp.MustCompile(`^([^\s:]+):(\d{1,7})(?: \([^)]*\))?: ((?s:.*))$`)
+var places = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([^\s:]+):(\d{1,7})(?: \([^)]*\))?: ((?s:.*))$`)
+})
 
 // fingerprintOf is the same for the same issue in every run.
 func fingerprintOf(words ...string) string {
@@ -115,7 +118,7 @@ func fingerprintOf(words ...string) string {
 
 // placeIn is the place that a message begins with: "a.yaml:7: text".
 func placeIn(message string) (bundle.Source, string) {
-	m := places.FindStringSubmatch(message)
+	m := places().FindStringSubmatch(message)
 	if m == nil {
 		return bundle.Source{}, message
 	}
