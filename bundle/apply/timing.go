@@ -27,12 +27,11 @@ func (n *node) because(reason string) {
 }
 
 func (n *node) waitedFor(reason string, seconds float64) {
-	waits := n.Result.Waits
-	if len(waits) == mostWaits {
-		waits[mostWaits-1].Seconds += seconds
+	if len(n.Result.Waits) == mostWaits {
+		n.Result.Waits[mostWaits-1].Seconds += seconds
 		return
 	}
-	n.Result.Waits = append(waits, report.Wait{Reason: reason, Seconds: seconds})
+	n.Result.Waits = append(n.Result.Waits, report.Wait{Reason: reason, Seconds: seconds})
 }
 
 // after names what a node waited for last.

@@ -1,6 +1,7 @@
 package preview_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestReviewOfAnUpgrade(t *testing.T) {
 	}
 	var asked []string
 	for _, r := range p.Requests() {
-		if r.Method == "GET" && (strings.HasSuffix(r.Path, "/poddisruptionbudgets") && !r.Query.Has("labelSelector") || strings.HasSuffix(r.Path, "/widgets")) {
+		if r.Method == http.MethodGet && (strings.HasSuffix(r.Path, "/poddisruptionbudgets") && !r.Query.Has("labelSelector") || strings.HasSuffix(r.Path, "/widgets")) {
 			asked = append(asked, r.Path)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // removed is about an object that is deleted, for good or to be created again.
 func (r *reviewer) removed(c *Change) {
 	lost := r.lost(c)
-	pods, _ := podsOf(c.Before)
+	pods := podsOf(c.Before)
 	if c.Action == plan.Recreated {
 		text := "deleted and created again"
 		if c.Reason != "" {

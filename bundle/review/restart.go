@@ -27,26 +27,26 @@ func isWorkload(gk schema.GroupKind) bool {
 	return gk == deployment || gk == daemonSet || gk == bundle.StatefulSetKind || gk == replicaSet
 }
 
-// podsOf is how many pods a live workload has; false for other kinds.
-func podsOf(u *unstructured.Unstructured) (int, bool) {
+// podsOf is how many pods a live workload has; 0 for other kinds.
+func podsOf(u *unstructured.Unstructured) int {
 	if u == nil {
-		return 0, false
+		return 0
 	}
 	gk := u.GroupVersionKind().GroupKind()
 	switch {
 	case gk == bundle.PodKind:
-		return 1, true
+		return 1
 	case !isWorkload(gk):
-		return 0, false
+		return 0
 	case gk == daemonSet:
 		n, _ := number(get[any](u.Object, "status", "desiredNumberScheduled"))
-		return n, true
+		return n
 	}
 	n, known := number(get[any](u.Object, "status", "replicas"))
 	if !known {
 		n, _ = number(get[any](u.Object, "spec", "replicas"))
 	}
-	return n, true
+	return n
 }
 
 // restarts says whether a change of a workload replaces its pods.
@@ -93,7 +93,7 @@ func (r *reviewer) restart(c *Change) {
 	if !restarts(c) {
 		return
 	}
-	pods, _ := podsOf(c.Before)
+	pods := podsOf(c.Before)
 	if r.cluster.Unread && pods == 0 {
 		r.add(Restart, c, 0, nil, "its pods restart (%s)", bundle.Some(inTemplate(c.Fields), shownFields))
 		return

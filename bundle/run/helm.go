@@ -193,7 +193,7 @@ func (r *run) forgetRelease(ctx context.Context, rel *release, outcomes []apply.
 		return err
 	}
 	if len(stored) > 0 && helm.Version(stored[len(stored)-1]) != rel.version {
-		return errors.New("Helm changed it during this run")
+		return errors.New("it was changed by Helm during this run")
 	}
 	for _, u := range stored {
 		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}

@@ -48,7 +48,7 @@ func (r *run) takeFor(ctx context.Context) error {
 	if r.back == nil || r.held != nil {
 		return r.take(ctx)
 	}
-	if err := r.take(r.back.command); err != nil {
+	if err := r.take(r.back.command); err != nil { //nolint:contextcheck // a rollback has more time
 		return err
 	}
 	r.back.locked = r.held

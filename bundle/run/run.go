@@ -118,7 +118,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	}
 	if exit := r.record.Conclude(ctx, ExitCode(err), timedOut(ctx, err)); r.mayGoBack(exit) {
 		defer r.after.stop()
-		r.goBack(o, emit) //nolint:contextcheck // the rollback has the command's
+		r.goBack(o, emit)
 	}
 	if r.held != nil {
 		r.release()
@@ -272,7 +272,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	if !r.Planning.Destroy && r.inv.Exists() && len(r.releases) == 0 && p.ChangesNothing() && t.isReady(p, hints) {
 		return r.carryOut(ctx, t, p, hints)
 	}
-	if err := r.takeFor(ctx); err != nil { //nolint:contextcheck // a rollback has more time
+	if err := r.takeFor(ctx); err != nil {
 		return err
 	}
 	if !r.Planning.Destroy {

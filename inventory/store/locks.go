@@ -37,7 +37,7 @@ func (all Locks) Take(ctx context.Context) (context.Context, error) {
 		if err != nil {
 			return nil, errors.Join(err, all[:i].Release(context.WithoutCancel(ctx), func(*Lock) bool { return false }))
 		}
-		held = next
+		held = next //nolint:fatcontext // each lock adds its own end
 	}
 	if len(all) > 0 {
 		all[0].client.Gate(func(ctx context.Context) error {

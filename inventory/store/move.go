@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -122,7 +121,7 @@ func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstr
 	number, index, both := strings.Cut(rest, "-")
 	n, err := strconv.Atoi(number)
 	i, wrong := strconv.Atoi(index)
-	if !ok || !both || errors.Join(err, wrong) != nil {
+	if valid := ok && both && err == nil && wrong == nil; !valid {
 		return nil // not a part of this inventory's history
 	}
 	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, n, i), GroupKind: bundle.SecretKind}

@@ -54,7 +54,7 @@ func TestGetShowsObjectsOfAnyKind(t *testing.T) {
 	if _, text := get("Secret", "login"); strings.Contains(text, encoded) || strings.Contains(text, "hunter2-get") || !strings.Contains(text, `"***"`) {
 		t.Error("the value of a Secret is not masked")
 	}
-	if shown, _ := get("Secret", "login", "--show-secrets"); shown[0]["data"].(map[string]any)["password"] != encoded { //nolint:forcetypeassert // a Secret has data
+	if shown, _ := get("Secret", "login", "--show-secrets"); shown[0]["data"].(map[string]any)["password"] != encoded {
 		t.Error("--show-secrets does not print the value")
 	}
 	if p := clitest.Run(t, s.Kubeconfig, "get", "Secret", "-A", "-l", "app=web", "-o", "text"); !strings.Contains(p.Stdout, "Secret "+s.NS+"/login") || strings.Contains(p.Stdout, "hunter2") {

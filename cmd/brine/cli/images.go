@@ -82,7 +82,7 @@ func lacking(b *bundle.Bundle, path string) ([]bundle.Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--images-in: %w", err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is only read
 	list, err := images.ReadList(file)
 	if err != nil {
 		return nil, fmt.Errorf("--images-in: %w", err)

@@ -63,10 +63,11 @@ const manyNames = 5
 
 // names are links to objects.
 func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
+	end := ""
 	for i, o := range objects {
 		if i == manyNames && len(objects) > manyNames+1 {
 			m.add("<details><summary>%d more</summary>", len(objects)-i)
-			defer m.add("</details>")
+			end = "</details>"
 		} else if i > 0 {
 			m.add(", ")
 		}
@@ -76,6 +77,7 @@ func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
 			m.add("%s", objectName(o))
 		}
 	}
+	m.WriteString(end)
 }
 
 func (m *markup) risk(r review.Risk, at map[bundle.ID]int) {

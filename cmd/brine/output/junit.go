@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	stdhtml "html"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,23 +24,23 @@ func junit(r *report.Result, now time.Time) string {
 	}
 	failed := func(message, text string) string {
 		failures++
-		return fmt.Sprintf(`<failure message="%s">%s</failure>`, x(Line(message)), x(text))
+		return `<failure message="` + x(Line(message)) + `">` + x(text) + "</failure>"
 	}
 	var attached []*report.ObjectResult
 	for _, o := range r.Objects {
 		at := ""
 		if o.Source.File != "" {
-			at = fmt.Sprintf(` file="%s" line="%d"`, x(o.Source.File), o.Source.Line)
+			at = ` file="` + x(o.Source.File) + `" line="` + strconv.Itoa(o.Source.Line) + `"`
 		}
 		why := cmp.Or(o.Error, o.Reason)
-		result := ""
+		var result string
 		switch {
 		case o.Action == plan.Failed, o.Ready == report.StateFailed, o.Ready == report.StateNotReady:
 			attached = append(attached, o)
 			result = failed(cmp.Or(why, "no reason is known"), strings.Join(append([]string{why}, o.Why...), "\n"))
 		case o.Action == plan.Skipped:
 			skipped++
-			result = fmt.Sprintf(`<skipped message="%s"/>`, x(Line(why)))
+			result = `<skipped message="` + x(Line(why)) + `"/>`
 		default:
 			result = "<system-out>" + x(strings.TrimSpace(string(o.Action)+" "+why)) + "</system-out>"
 		}

@@ -18,7 +18,7 @@ const success = "brine_last_success_timestamp_seconds"
 func metrics(r *report.Result, now time.Time, previous string) string {
 	var b strings.Builder
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-	labels := fmt.Sprintf(`command="%s",inventory="%s"`, quoted.Replace(r.Command), quoted.Replace(inventory(r.Inventory)))
+	labels := `command="` + quoted.Replace(r.Command) + `",inventory="` + quoted.Replace(inventory(r.Inventory)) + `"`
 	head := func(name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name) }
 	one := func(name, help string, value float64) {
 		head(name, help)
