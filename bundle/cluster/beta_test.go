@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,9 +18,9 @@ import (
 // ones are asked by scripts/test --kubernetes.)
 func TestDiscoveryOfOlderVersions(t *testing.T) {
 	const beta, plain = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", "application/json"
-	requests := 0
+	var requests atomic.Int32 // two at once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		requests.Add(1)
 		formats := strings.Split(r.Header.Get("Accept"), ",")
 		for _, format := range formats {
 			if format == plain {
@@ -51,7 +52,7 @@ func TestDiscoveryOfOlderVersions(t *testing.T) {
 	if err != nil || r.GVR.Resource != "deployments" || !r.Namespaced {
 		t.Errorf("a Deployment is %+v, %v", r, err)
 	}
-	if requests != 2 {
-		t.Errorf("%d requests, want 2", requests)
+	if n := requests.Load(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
 	}
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,9 +15,12 @@ import (
 // Aggregated discovery may call a group stale whose server answers (Kubernetes 1.27,
 // for a minute after the APIService came). Only those groups are asked that the run needs.
 func TestStaleGroupIsAskedItself(t *testing.T) {
+	var mu sync.Mutex // two requests come at once
 	asked := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		asked[r.URL.Path]++
+		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		switch r.URL.Path {
 		case "/apis":

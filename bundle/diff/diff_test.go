@@ -2,6 +2,8 @@ package diff
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -187,5 +189,52 @@ func BenchmarkLargeObject(b *testing.B) {
 				Objects(x, y, nil)
 			}
 		})
+	}
+}
+
+// The line numbers of a hunk are those of both texts, also after a hunk with several
+// changes.
+func TestLineNumbersOfHunks(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var before, after []string
+		for i := range 60 {
+			line := fmt.Sprint("line ", i)
+			switch random.IntN(12) {
+			case 0:
+				before = append(before, line)
+			case 1:
+				after = append(after, line)
+			case 2:
+				before, after = append(before, line), append(after, line+" changed")
+			default:
+				before, after = append(before, line), append(after, line)
+			}
+		}
+		text := lines("a", "b", strings.Join(before, "\n")+"\n", strings.Join(after, "\n")+"\n")
+		var from, to int
+		for l := range strings.Lines(text) {
+			l = strings.TrimSuffix(l, "\n")
+			if m := header().FindStringSubmatch(l); m != nil {
+				from, _ = strconv.Atoi(m[1])
+				to, _ = strconv.Atoi(m[3])
+				continue
+			}
+			if from == 0 {
+				continue // the names
+			}
+			if l[0] != '+' {
+				if before[from-1] != l[1:] {
+					t.Fatalf("line %d before is %q, not %q:\n%s", from, before[from-1], l[1:], text)
+				}
+				from++
+			}
+			if l[0] != '-' {
+				if after[to-1] != l[1:] {
+					t.Fatalf("line %d after is %q, not %q:\n%s", to, after[to-1], l[1:], text)
+				}
+				to++
+			}
+		}
 	}
 }

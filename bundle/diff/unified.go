@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/aymanbagabas/go-udiff"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -40,7 +43,36 @@ func lines(from, to, x, y string) string {
 	if err != nil { // cannot be: the edits are udiff's own
 		return fmt.Sprintf("--- %s\n+++ %s\n# no diff: %v\n", from, to, err)
 	}
-	return text
+	return renumbered(text)
+}
+
+var header = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+})
+
+// renumbered is a unified diff with the line numbers of the second text as they are:
+// udiff does not count the lines between two changes of one hunk.
+func renumbered(text string) string {
+	all := strings.SplitAfter(text, "\n")
+	more := 0 // lines that the second text has, up to here
+	for i, l := range all {
+		m := header().FindStringSubmatch(l)
+		if m == nil {
+			continue
+		}
+		number := func(s string) int {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				return 1 // a count that is left out
+			}
+			return n
+		}
+		if from := number(m[1]); from > 0 && number(m[3]) > 0 {
+			all[i] = strings.Replace(l, " +"+m[3], " +"+strconv.Itoa(from+more), 1)
+		}
+		more += number(m[4]) - number(m[2])
+	}
+	return strings.Join(all, "")
 }
 
 // file is a value of a ConfigMap that is a file: it has lines.
