@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -127,6 +128,15 @@ func (c *Client) Separate() *Client {
 		return c // as it was made from the same, this cannot be
 	}
 	return apart
+}
+
+// Server is the URL of the API server, without credentials.
+func (c *Client) Server() string {
+	at, _, err := rest.DefaultServerUrlFor(c.config)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}).String()
 }
 
 // Close closes idle connections.

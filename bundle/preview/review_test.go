@@ -67,9 +67,9 @@ func TestReviewOfAnUpgrade(t *testing.T) {
 			t.Errorf("it wrote: %s %s", w.Method, w.Path)
 		}
 	}
-	s.Preview(after, "--force-namespaces", "-o", "text").Want(t, 0).Prints(t, "Dangerous (2):", "Data is deleted: 1 object", "Pods restart: 1 object, 1 pod",
+	s.Preview(after, "--force-namespaces", "-o", "text").Want(t, 0).Prints(t, "Dangerous:", "Data is deleted: 1 object", "Pods restart: 1 object, 1 pod",
 		"Deployment "+s.NS+"/web: its only pod restarts")
-	s.Preview(after, "--force-namespaces", "-o", "html").Want(t, 0).Prints(t, "Dangerous (2)", "the kind Widget is deleted")
+	s.Preview(after, "--force-namespaces", "-o", "html").Want(t, 0).Prints(t, `id="dangerous"`, "the kind Widget is deleted")
 	// Nothing dangerous asks nothing.
 	quiet := strings.Replace(before, "key: value", "key: other", 1)
 	first := len(p.Requests())

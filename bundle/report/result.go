@@ -130,6 +130,7 @@ type Result struct {
 	Command    string          `json:"command,omitempty"` // apply, preview, destroy, …
 	Inventory  Inventory       `json:"inventory"`
 	DryRun     DryRun          `json:"dryRun"`
+	Server     string          `json:"server,omitempty"` // the API server's URL
 	Summary    Summary         `json:"summary"`
 	Objects    []*ObjectResult `json:"objects"`
 	Errors     []string        `json:"errors"`

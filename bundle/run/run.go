@@ -110,6 +110,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	}
 	r.after = newShutdown(ctx)
 	defer func() { r.after.stop() }()
+	r.record.Result.Server = c.Server()
 	c.OnRetry(r.record.Retrying)
 	c.OnSecret(r.record.Secrets.Read)
 	err := r.run(ctx)

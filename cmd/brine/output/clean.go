@@ -116,6 +116,7 @@ func cleanResult(r *report.Result) *report.Result {
 	}
 	c := *r
 	c.Inventory = report.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
+	c.Server = Line(r.Server)
 	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
 	c.Review, c.Rollback = r.Review.Rewrite(Clean), cleanResult(r.Rollback)
 	c.Objects = slices.Clone(r.Objects)

@@ -99,6 +99,9 @@ func (m *markup) header(r *report.Result, tiles []tile, title, now, ended string
 	if r.DryRun != "" && r.DryRun != "none" {
 		m.add(", dry run: %s", r.DryRun)
 	}
+	if r.Server != "" {
+		m.add(", API server <code>%s</code>", r.Server)
+	}
 	if r.Inventory.ID != "" {
 		m.add(", inventory id <code>%s</code>", r.Inventory.ID)
 	}

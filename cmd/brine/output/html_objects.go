@@ -52,7 +52,7 @@ func (m *markup) objects(r *report.Result) {
 	for n, i := range order {
 		if objects[i].Action == plan.Configured && (n == 0 || objects[order[n-1]].Action != plan.Configured) && len(alike) > 0 {
 			for _, s := range r.Review.Same {
-				m.add("<details class=\"same configured\"><summary><span class=\"act\">configured</span><span>%s</span> <span class=\"dim\">%s</span></summary>\n", sameLine(s), kinds(s.Objects))
+				m.add("<details class=\"same configured\"><summary><span class=\"act\">configured</span> <span>%s</span> <span class=\"dim\">%s</span></summary>\n", sameLine(s), kinds(s.Objects))
 				for _, o := range s.Objects {
 					if i, ok := at[o.ID()]; ok {
 						one(i)

@@ -17,8 +17,8 @@ func (m *markup) review(r *report.Result) {
 	for i, o := range r.Objects {
 		at[o.ID()] = i
 	}
-	if n := len(r.Review.Risks); n > 0 {
-		m.add(`<section class="box error" id="dangerous" aria-label="Dangerous"><h2>Dangerous (%d)</h2>`+"\n", n)
+	if len(r.Review.Risks) > 0 {
+		m.add(`<section class="box error" id="dangerous" aria-label="Dangerous"><h2>Dangerous</h2>` + "\n")
 		for _, g := range risksByType(r.Review.Risks) {
 			m.add("<h3>%s</h3><ul>\n", riskTitle(g))
 			for _, risk := range g {

@@ -34,6 +34,9 @@ func markdown(r *report.Result) string {
 		tally = append(tally, fmt.Sprintf("**%d** %s", t.count, md(t.label)))
 	}
 	c.add("\n%s\n", strings.Join(tally, ", "))
+	if r.Server != "" {
+		c.add("\nAPI server %s\n", code(r.Server))
+	}
 	c.list("Errors", r.Errors)
 	c.list("Missing rights", r.MissingRights)
 	if r.Review != nil {
@@ -93,7 +96,7 @@ func (c *comment) list(title string, lines []string) {
 
 func (c *comment) review(r *report.Result) {
 	if risks := r.Review.Risks; len(risks) > 0 {
-		c.add("\n### Dangerous (%d)\n", len(risks))
+		c.add("\n### Dangerous\n")
 		for _, g := range risksByType(risks) {
 			c.add("\n**%s**\n\n", md(riskTitle(g)))
 			for _, risk := range g {

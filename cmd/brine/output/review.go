@@ -22,7 +22,7 @@ func (t *text) reviewed(r *review.Review) string {
 	}
 	var b strings.Builder
 	if len(r.Risks) > 0 {
-		b.WriteString("\n" + t.out.paint.in(red, fmt.Sprintf("Dangerous (%d):", len(r.Risks))) + "\n")
+		b.WriteString("\n" + t.out.paint.in(red, "Dangerous:") + "\n")
 	}
 	for _, g := range risksByType(r.Risks) {
 		b.WriteString("  " + t.out.paint.in(bold, riskTitle(g)) + "\n")
