@@ -4,19 +4,36 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/cmd/brine/clitest"
 )
 
+// forgetKilled removes the lock's files of runs that were killed before they had
+// written the lock: nobody else would.
+func forgetKilled() {
+	files, _ := filepath.Glob(filepath.Join(os.TempDir(), "brine-run-*"))
+	for _, name := range files {
+		if file, err := os.Open(name); err == nil {
+			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				_ = os.Remove(name)
+			}
+			_ = file.Close()
+		}
+	}
+}
+
 // killed runs a command in a process of its own, which is killed at its n-th write,
 // before or after the server acts. It returns the write; false if there are fewer.
 func killed(s *clitest.Fixture, n int, after bool, args ...string) (string, bool) {
 	s.Helper()
+	s.Cleanup(forgetKilled)
 	p := s.Cluster.Proxy(s.TB, clustertest.ProxyOptions{})
 	var cmd *exec.Cmd
 	started := make(chan struct{})
