@@ -105,7 +105,7 @@ func (s *SchemaChanges) compare(version, path string, a, b map[string]any) {
 		c.Details = append(c.Details, fmt.Sprintf("%s %s → %s", key, brief(a[key]), brief(b[key])))
 		c.breaking = c.breaking || narrows(key, a[key], b[key])
 	}
-	before, after := words(a["required"]), words(b["required"])
+	before, after := bundle.Texts(a["required"]), bundle.Texts(b["required"])
 	x, _ := a["properties"].(map[string]any)
 	y, _ := b["properties"].(map[string]any)
 	for _, name := range after {
@@ -172,17 +172,6 @@ func merged(a, b map[string]any) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-func words(v any) []string {
-	list, _ := v.([]any)
-	var out []string
-	for _, w := range list {
-		if s, ok := w.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func brief(v any) string {

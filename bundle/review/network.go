@@ -30,7 +30,7 @@ func (r *reviewer) webhook(c *Change) {
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "Policy"):
 		r.add(Webhook, c, 0, nil, "%s%s", verb, fieldsOf(c))
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "PolicyBinding"):
-		r.add(Webhook, c, 0, nil, "%s: %s %s", verb, get[string](c.After.Object, "spec", "policyName"), strings.Join(texts(get[any](c.After.Object, "spec", "validationActions")), ", "))
+		r.add(Webhook, c, 0, nil, "%s: %s %s", verb, get[string](c.After.Object, "spec", "policyName"), strings.Join(bundle.Texts(get[any](c.After.Object, "spec", "validationActions")), ", "))
 	}
 }
 
@@ -42,8 +42,8 @@ func webhooks(object map[string]any) []string {
 		var about []string
 		for _, v := range get[[]any](hook, "rules") {
 			rule, _ := v.(map[string]any)
-			about = append(about, fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(texts(rule["operations"]), ", ")),
-				strings.Join(texts(rule["resources"]), ", "), strings.Join(groups(texts(rule["apiGroups"])), ", ")))
+			about = append(about, fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(bundle.Texts(rule["operations"]), ", ")),
+				strings.Join(bundle.Texts(rule["resources"]), ", "), strings.Join(groups(bundle.Texts(rule["apiGroups"])), ", ")))
 		}
 		fails := "they go on if it cannot be reached"
 		if get[string](hook, "failurePolicy") != "Ignore" {
@@ -146,7 +146,7 @@ func (r *reviewer) network(c *Change) {
 
 // hosts are those that an Ingress or a route answers for.
 func hosts(object map[string]any) string {
-	found := texts(get[any](object, "spec", "hostnames"))
+	found := bundle.Texts(get[any](object, "spec", "hostnames"))
 	for _, v := range get[[]any](object, "spec", "rules") {
 		rule, _ := v.(map[string]any)
 		if host := get[string](rule, "host"); host != "" {

@@ -87,7 +87,7 @@ func contextPrivileges(where string, context map[string]any) []string {
 	if get[bool](context, "allowPrivilegeEscalation") {
 		found = append(found, "privilege escalation ("+where+")")
 	}
-	for _, capability := range texts(get[any](context, "capabilities", "add")) {
+	for _, capability := range bundle.Texts(get[any](context, "capabilities", "add")) {
 		found = append(found, "capability "+capability+" ("+where+")")
 	}
 	if user, ok := number(context["runAsUser"]); ok && user == 0 {

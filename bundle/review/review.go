@@ -289,18 +289,6 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return u.Object
 }
 
-// texts are those of a list that are texts.
-func texts(v any) []string {
-	list, _ := v.([]any)
-	var out []string
-	for _, w := range list {
-		if s, ok := w.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // number is an integer of a JSON document.
 func number(v any) (int, bool) {
 	switch v := v.(type) {

@@ -128,16 +128,16 @@ func permissions(role map[string]any) []permission {
 	var all []permission
 	for _, v := range get[[]any](role, "rules") {
 		rule, _ := v.(map[string]any)
-		names := texts(rule["resourceNames"])
+		names := bundle.Texts(rule["resourceNames"])
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, verb := range texts(rule["verbs"]) {
-			for _, path := range texts(rule["nonResourceURLs"]) {
+		for _, verb := range bundle.Texts(rule["verbs"]) {
+			for _, path := range bundle.Texts(rule["nonResourceURLs"]) {
 				all = append(all, permission{verb: verb, path: path})
 			}
-			for _, group := range texts(rule["apiGroups"]) {
-				for _, resource := range texts(rule["resources"]) {
+			for _, group := range bundle.Texts(rule["apiGroups"]) {
+				for _, resource := range bundle.Texts(rule["resources"]) {
 					for _, name := range names {
 						all = append(all, permission{verb: verb, group: group, resource: resource, name: name})
 					}
