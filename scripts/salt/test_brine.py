@@ -517,6 +517,42 @@ class Returns(Case):
         self.assertEqual((ret["result"], ret["changes"]), (False, {}))
         self.assertIn("nothing to go back to", ret["comment"])
 
+    def test_a_plan_is_written_and_only_that_is_applied(self):
+        self.brine.__opts__["cachedir"] = os.path.join(self.home, "cache")
+        os.mkdir(self.brine.__opts__["cachedir"])
+        path = os.path.join(self.home, "cache", "brine", "plans", "ns.platform.json")
+        saved = {"inventory": {"namespace": "ns", "name": "platform"}, "steps": [{"action": "created"}, {"action": "pruned"}, {"action": "created"}]}
+        dry = event("finished", **{"return": dict(RETURN, result=None)})
+        self.play([dry], then="json.dump({!r}, open(sys.argv[[a.split('=')[0] for a in sys.argv].index('--plan-out')].split('=')[1], 'w'))".format(saved))
+        ret = self.brine.plan("platform", inventory="ns/platform", bundle="x")
+        with open(path, "rb") as file:
+            digest = "sha256:" + hashlib.sha256(file.read()).hexdigest()
+        self.assertEqual(ret, {
+            "plan": path, "digest": digest, "inventory": "ns/platform", "summary": {"created": 2, "pruned": 1},
+            "changes": RETURN["changes"], "comment": RETURN["comment"], "warnings": RETURN["warnings"]})
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.assertEqual(self.called()["env"]["BRINE_MAX_PRUNE"], "30%")
+
+        self.play([event("finished", **{"return": RETURN})])
+        self.assertEqual(self.brine.applied("platform", bundle="x", plan=path, plan_digest=digest), RETURNED)
+        self.assertIn("--plan=" + path, self.called()["argv"])
+        self.assertNotIn("BRINE_MAX_PRUNE", self.called()["env"])
+        os.remove(os.path.join(self.home, "call.json"))
+        for given, says in (({"plan": path, "plan_digest": "sha256:0"}, "is not the approved one, and nothing was changed"),
+                            ({"plan": path + "x", "plan_digest": digest}, "read the plan"), ({"plan_digest": digest}, "no effect without plan")):
+            ret = self.brine.applied("platform", bundle="x", **given)
+            self.assertIs(ret["result"], False)
+            self.assertIn(says, ret["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_a_preview_with_errors_leaves_no_plan(self):
+        path = os.path.join(self.home, "plan")
+        open(path, "w").close()  # an earlier one
+        self.play([event("finished", **{"return": dict(RETURN, result=False, comment="Failed: a")})])
+        with self.assertRaisesRegex(Exception, "no plan was written: Failed: a"):
+            self.brine.plan("platform", bundle="x", path=path)
+        self.assertFalse(os.path.exists(path))
+
     def test_exit_code_becomes_the_functions_retcode(self):
         self.play([event("finished", result=RESULT)], code=4)
         self.brine.apply("platform", bundle="x")

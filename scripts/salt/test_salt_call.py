@@ -301,6 +301,31 @@ class SaltCall(unittest.TestCase):
         self.assertIs(ret["result"], False)
         self.assertIn("salt://more.yaml (rendered):6: ", ret["comment"])
 
+    def test_a_plan_is_carried_out_exactly_or_refused(self):
+        self.bundle("one")
+        made = self.call("brine.plan", self.name, "inventory=default/" + self.name, "source=salt://bundle.yaml", "kubeconfig=" + self.kubeconfig)
+        self.assertEqual((made["inventory"], made["summary"], len(made["changes"])), ("default/" + self.name, {"created": 4}, 4), made)
+        self.assertTrue(made["plan"].startswith(self.root), made)
+        state = STATE.format(name=self.name, kubeconfig=self.kubeconfig) + "    - plan: %(plan)s\n    - plan_digest: %(digest)s\n" % made
+        self.write("states/deploy.sls", state)
+        dry, _ = self.apply("test=True")
+        self.assertEqual((dry["result"], dry["changes"]), (None, made["changes"]), dry["comment"])
+
+        self.bundle("two")
+        other, _ = self.apply()
+        self.assertEqual((other["result"], other["changes"]), (False, {}))
+        self.assertIn("the saved plan is out of date, and nothing was changed", other["comment"])
+        self.assertIn("the bundle: the plan was made from", other["comment"])
+
+        self.bundle("one")
+        ret, _ = self.apply()
+        self.assertEqual((ret["result"], ret["changes"]), (True, made["changes"]), ret["comment"])
+        again, _ = self.apply()
+        self.assertEqual((again["result"], again["changes"]), (False, {}))
+        self.write("states/deploy.sls", state.replace(made["digest"], "sha256:0"))
+        again, _ = self.apply()
+        self.assertIn("is not the approved one", again["comment"])
+
     def test_absent(self):
         self.bundle("one")
         self.apply()

@@ -102,6 +102,10 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
         Of the whole run: seconds, or like ``10m``.
     prune
         False keeps what is no longer in the bundle.
+    plan
+        Path of a plan of brine.plan: do exactly what it says, or nothing if the
+        bundle, the cluster or a flag has changed. ``plan_digest`` refuses every other
+        plan than the one that was approved.
     ignore_fields
         Rules about fields that are left to others, as in the file of
         ``--ignore-fields``, or the path of such a file on this machine.
@@ -161,6 +165,41 @@ def preview(name, source=None, bundle=None, sls=None, **kwargs):
     """
     kwargs["test"] = True
     return _result("apply", name, source, bundle, sls, kwargs)
+
+
+def plan(name, source=None, bundle=None, sls=None, path=None, **kwargs):
+    """
+    Preview what brine.applied would do, and write it to a plan file on this machine.
+    ``brine.applied`` with the same bundle and ``plan: PATH`` carries out exactly that.
+    Returns the plan's path and digest (for ``plan_digest``), the inventory, the number
+    of objects by action, and changes, comment and warnings as of brine.applied.
+
+    path
+        Of the plan. The default is ``brine/plans/INVENTORY.json`` below Salt's cachedir.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.plan platform source=salt://platform/
+    """
+    if path is None:
+        inventory = _inventory(name, kwargs.get("inventory"), _defaults().get("inventory"))
+        folder = os.path.join(__opts__["cachedir"], "brine", "plans")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, inventory.replace("/", ".") + ".json")
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)  # nobody takes an earlier one for this one
+    ret = _state("apply", name, source, bundle, sls, dict(kwargs, test=True, plan_out=path))
+    if ret["result"] is False or not os.path.exists(path):
+        raise CommandExecutionError("no plan was written: " + "\n".join([ret["comment"]] + ret.get("warnings", [])))
+    with open(path, encoding="utf-8") as file:
+        saved = json.load(file)
+    return {
+        "plan": path, "digest": _digest(path), "inventory": "{namespace}/{name}".format(**saved["inventory"]),
+        "summary": dict(collections.Counter(step["action"] for step in saved["steps"])),
+        "changes": ret["changes"], "comment": ret["comment"], "warnings": ret.get("warnings", []),
+    }
 
 
 def destroy(name, **kwargs):
@@ -741,6 +780,7 @@ def _prepare(command, name, kwargs, state=False):
         test = __opts__.get("test", False)
 
     flags = {key: value for key, value in kwargs.items() if value is not None}
+    _approved(flags.get("plan"), flags.pop("plan_digest", None))
     binary = _binary(settings["binary"])
     inventory = _inventory(name, flags.pop("inventory", None), defaults.pop("inventory", None))
     _check(command, flags, defaults, _features(binary).get("flags"))
@@ -751,7 +791,7 @@ def _prepare(command, name, kwargs, state=False):
     files = [_rules(values) for values in (flags, defaults)]
 
     env = dict(os.environ)
-    if state and command == "apply":
+    if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
         env.setdefault("BRINE_MAX_PRUNE", _MAX_PRUNE)
     for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
         for key, value in values.items():
@@ -765,6 +805,25 @@ def _prepare(command, name, kwargs, state=False):
         "argv": argv, "env": env, "settings": settings, "given": given, "inventory": inventory, "jid": jid, "stdin": None,
         "files": files, "dry": flags.get("dry_run", "none") != "none", "direct": direct,
     }
+
+
+def _digest(path):
+    with open(path, "rb") as file:
+        return "sha256:" + hashlib.sha256(file.read()).hexdigest()
+
+
+def _approved(path, digest):
+    """Refuse a plan that is not the approved one."""
+    if digest is None:
+        return
+    if not path:
+        raise SaltInvocationError("plan_digest has no effect without plan")
+    try:
+        found = _digest(path)
+    except OSError as exc:
+        raise CommandExecutionError("read the plan: {}".format(exc))
+    if found != digest:
+        raise CommandExecutionError("the plan {} is not the approved one, and nothing was changed: its digest is {}, plan_digest is {}".format(path, found, digest))
 
 
 def _inventory(name, given, default):
