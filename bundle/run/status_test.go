@@ -19,7 +19,7 @@ func TestStatusWaits(t *testing.T) {
 	wait := func(timeout string) clitest.Outcome {
 		return clitest.Run(t, s.Kubeconfig, "status", "--inventory", s.Inventory, "--wait", "--timeout="+timeout)
 	}
-	if o := wait("1s").Want(t, 4).Object(t, "ConfigMap", "slow"); o.Ready != "not-ready" {
+	if o := wait("8s").Want(t, 4).Object(t, "ConfigMap", "slow"); o.Ready != "not-ready" {
 		t.Errorf("it is %q", o.Ready)
 	}
 	p := s.Proxied()
