@@ -43,29 +43,7 @@ func listChanges(out []Change, path string, a, b []any) []Change {
 	if id := identity(a, b); id != nil {
 		return keyedChanges(out, path, a, b, id)
 	}
-	// Without identities the lists are compared by place, except that what is
-	// the same at both ends stays where it is.
-	head := 0
-	for head < min(len(a), len(b)) && equal(a[head], b[head]) {
-		head++
-	}
-	tail := 0
-	for tail < min(len(a), len(b))-head && equal(a[len(a)-1-tail], b[len(b)-1-tail]) {
-		tail++
-	}
-	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
-	for i := range max(len(x), len(y)) {
-		at := fmt.Sprintf("%s[%d]", path, head+i)
-		switch {
-		case i >= len(x):
-			out = append(out, Change{Path: at, New: y[i]})
-		case i >= len(y):
-			out = append(out, Change{Path: at, Old: x[i]})
-		default:
-			out = changes(out, at, x[i], y[i])
-		}
-	}
-	return out
+	return alignedChanges(out, path, a, b)
 }
 
 func keyedChanges(out []Change, path string, a, b []any, id []string) []Change {

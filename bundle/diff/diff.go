@@ -21,10 +21,20 @@ type Change struct {
 	Path string `json:"path"`
 	Old  any    `json:"old,omitempty"`
 	New  any    `json:"new,omitempty"`
+	// Moved is the path of New where an item of a list moves to another place.
+	Moved string `json:"moved,omitempty"`
 	// Manager is who wrote Old, Time when (RFC 3339), as far as the server keeps it.
 	// Only of drift.
 	Manager string `json:"manager,omitempty"`
 	Time    string `json:"time,omitempty"`
+}
+
+// Place is the Path, and where a moved item goes: "spec.args[1] (moved to [7])".
+func (c Change) Place() string {
+	if c.Moved == "" {
+		return c.Path
+	}
+	return c.Path + " (moved to " + c.Moved[strings.LastIndexByte(c.Moved, '['):] + ")"
 }
 
 // Diff is what changes between two versions of an object; its zero value says

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -73,6 +74,9 @@ func TestChanges(t *testing.T) {
 		{"two keys", [][2]string{{"containerPort: 80, protocol: UDP", "containerPort: 80, protocol: UDP, hostPort: 1"}}, []string{"spec.template.spec.containers[name=app].ports[containerPort=80,protocol=UDP].hostPort: <nil> -> 1"}},
 		{"inserted in a plain list", [][2]string{{"[a, b, c]", "[a, x, b, c]"}}, []string{"spec.template.spec.containers[name=app].args[1]: <nil> -> x"}},
 		{"a plain list's item", [][2]string{{"[a, b, c]", "[a, x, c]"}}, []string{"spec.template.spec.containers[name=app].args[1]: b -> x"}},
+		{"an item of a plain list that goes", [][2]string{{"[a, b, c]", "[b, c]"}}, []string{"spec.template.spec.containers[name=app].args[0]: a -> <nil>"}},
+		{"one goes and another comes elsewhere", [][2]string{{"[a, b, c]", "[b, x, c]"}}, []string{"spec.template.spec.containers[name=app].args[0]: a -> <nil>", "spec.template.spec.containers[name=app].args[1]: <nil> -> x"}},
+		{"a plain list's item that moves", [][2]string{{"[a, b, c]", "[b, c, a]"}}, []string{"spec.template.spec.containers[name=app].args[0]: a -> a (to spec.template.spec.containers[name=app].args[2])"}},
 		{"order", [][2]string{{"name: app", "name: tmp"}, {"name: log", "name: app"}, {"name: tmp", "name: log"}, {"image: log:1", "image: web:1"}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,7 +98,11 @@ func TestChanges(t *testing.T) {
 			}
 			var got []string
 			for _, c := range d.Changes {
-				got = append(got, fmt.Sprintf("%s: %v -> %v", c.Path, c.Old, c.New))
+				line := fmt.Sprintf("%s: %v -> %v", c.Path, c.Old, c.New)
+				if c.Moved != "" {
+					line += " (to " + c.Moved + ")"
+				}
+				got = append(got, line)
 			}
 			if fmt.Sprint(got) != fmt.Sprint(test.want) {
 				t.Errorf("got  %q\nwant %q", got, test.want)
@@ -237,4 +245,69 @@ func TestLineNumbersOfHunks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An item of a list that comes, goes or moves is one change. Every change leads to one
+// path, and nothing changes only between lists that are the same.
+func TestAlignedLists(t *testing.T) {
+	for _, test := range []struct{ before, after, want string }{
+		{"--a=1 --b --c=2", "--a=1 --c=2 --b", "[1] --b → --b to [2]"},
+		{"--a=1 --b --c --d", "--b --c --a=2 --d", "[0] --a=1 → --a=2 to [2]"},
+		{"--a=1 --b", "--a=2 --b", "[0] --a=1 → --a=2"},
+		{"a b c d", "b c x", "[0] a → ; [3] d → x"},
+		{"a b z c", "b c x", "[0] a → ; [2] z → x"},
+		{"a a a", "a a", "[2] a → "},
+		{"", "a", "[0] a"},
+	} {
+		var got []string
+		for _, c := range alignedChanges(nil, "", texts(test.before), texts(test.after)) {
+			line := c.Path
+			if c.Old != nil {
+				line += fmt.Sprintf(" %v →", c.Old)
+			}
+			line += fmt.Sprintf(" %v", cmp.Or[any](c.New, ""))
+			if c.Moved != "" {
+				line += " to " + c.Moved
+			}
+			got = append(got, line)
+		}
+		if text := strings.Join(got, "; "); text != test.want {
+			t.Errorf("%q to %q: got %q, want %q", test.before, test.after, text, test.want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		lists := [2][]any{}
+		for side := range lists {
+			for range random.IntN(7) {
+				lists[side] = append(lists[side], fmt.Sprint(random.IntN(5)))
+			}
+		}
+		seen := map[string]bool{}
+		found := alignedChanges(nil, "", lists[0], lists[1])
+		for _, c := range found {
+			if seen[c.Path] {
+				t.Fatalf("%v to %v: %s twice in %v", lists[0], lists[1], c.Path, found)
+			}
+			seen[c.Path] = true
+		}
+		if len(found) > len(lists[0])+len(lists[1]) || (len(found) == 0) != equal(lists[0], lists[1]) {
+			t.Fatalf("%v to %v: %v", lists[0], lists[1], found)
+		}
+	}
+	many := make([]any, 50_000)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	if found := alignedChanges(nil, "", many, append([]any{"x"}, many[:49_999]...)); len(found) != 50_000 {
+		t.Errorf("a long list: %d changes", len(found))
+	}
+}
+
+func texts(line string) []any {
+	list := []any{}
+	for _, word := range strings.Fields(line) {
+		list = append(list, word)
+	}
+	return list
 }

@@ -131,7 +131,7 @@ func TestRedact(t *testing.T) {
 	before := fmt.Sprint(a.Object, b.Object)
 	d := Objects(a, b, r.Text)
 	leak(t, "the diff", d.Unified+fmt.Sprint(d.Changes))
-	if got, want := fmt.Sprint(d.Changes), "[{spec.template.spec.containers[name=app].args[1] x=*** x=*** (changed)  }]"; got != want {
+	if got, want := fmt.Sprint(d.Changes), "[{spec.template.spec.containers[name=app].args[1] x=*** x=*** (changed)   }]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if made := Objects(nil, b, r.Text); strings.Contains(made.Unified, "(changed)") || !strings.Contains(made.Unified, "- '***'") {

@@ -25,6 +25,9 @@ func Written(live *unstructured.Unstructured, changes []Change) string {
 	paths := map[writer][]string{}
 	for i := range changes {
 		c := &changes[i]
+		if c.Old == nil && c.New != nil {
+			continue // an item's place would be that of another one
+		}
 		entry := lastWriter(live, c.Path)
 		if entry == nil {
 			continue

@@ -97,12 +97,14 @@ func fieldsOf(c *Change) string {
 func sentence(f diff.Change) string {
 	was, is := short(f.Old), short(f.New)
 	switch {
+	case f.Moved != "" && was == is:
+		return f.Place() + ": " + is
 	case f.Old == nil:
 		return f.Path + " → " + is
 	case f.New == nil:
 		return f.Path + " " + was + " → nothing"
 	}
-	return f.Path + " " + was + " → " + is
+	return f.Place() + " " + was + " → " + is
 }
 
 func short(v any) string {

@@ -196,7 +196,7 @@ func (r *Review) Rewrite(text func(string) string) *Review {
 		s.Objects, s.Fields = rewriteObjects(s.Objects, text), slices.Clone(s.Fields)
 		for j := range s.Fields {
 			f := &s.Fields[j]
-			f.Path, f.Old, f.New = text(f.Path), diff.Rewrite(f.Old, text), diff.Rewrite(f.New, text)
+			f.Path, f.Moved, f.Old, f.New = text(f.Path), text(f.Moved), diff.Rewrite(f.Old, text), diff.Rewrite(f.New, text)
 		}
 	}
 	return c

@@ -185,7 +185,7 @@ func cleanObject(o *report.ObjectResult) *report.ObjectResult {
 	}
 	for i := range c.Changes {
 		change := &c.Changes[i]
-		change.Path, change.Old, change.New = Line(change.Path), cleanValue(change.Old), cleanValue(change.New)
+		change.Path, change.Moved, change.Old, change.New = Line(change.Path), Line(change.Moved), cleanValue(change.Old), cleanValue(change.New)
 	}
 	return &c
 }

@@ -113,7 +113,7 @@ func (m *markup) object(i int, o *report.ObjectResult) {
 	if len(o.Changes) > 0 && o.Schema == nil {
 		m.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th>Field</th><th>Now</th><th>Then</th></tr></thead><tbody>`)
 		for _, c := range o.Changes {
-			m.add(`<tr><td class="mono">%s</td><td class="old mono">%s</td><td class="new mono">%s</td></tr>`, c.Path, value(c.Old), value(c.New))
+			m.add(`<tr><td class="mono">%s</td><td class="old mono">%s</td><td class="new mono">%s</td></tr>`, c.Place(), value(c.Old), value(c.New))
 		}
 		m.add("</tbody></table></div>")
 	}

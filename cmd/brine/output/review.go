@@ -184,7 +184,7 @@ func sameLine(s review.Same) string {
 
 // fieldLine is a changed field; labels and annotations go without the way to them.
 func fieldLine(f diff.Change) string {
-	path := f.Path
+	path := f.Place()
 	for _, prefix := range []string{`metadata.labels["`, `metadata.annotations["`} {
 		if key, ok := strings.CutPrefix(path, prefix); ok {
 			path = strings.TrimSuffix(key, `"]`)
@@ -192,6 +192,8 @@ func fieldLine(f diff.Change) string {
 	}
 	shown := func(v any) string { return shorter(Line(value(v)), 60) }
 	switch {
+	case f.Moved != "" && shown(f.Old) == shown(f.New):
+		return path + ": " + shown(f.Old)
 	case f.Old == nil:
 		return path + " → " + shown(f.New)
 	case f.New == nil:

@@ -184,8 +184,9 @@ func saltChange(o *report.ObjectResult, room int) map[string]any {
 			room -= saltSize(c.Path, before[c.Path])
 		}
 		if c.New != nil {
-			after[c.Path] = saltValue(c.New)
-			room -= saltSize(c.Path, after[c.Path])
+			at := cmp.Or(c.Moved, c.Path)
+			after[at] = saltValue(c.New)
+			room -= saltSize(at, after[at])
 		}
 	}
 	return map[string]any{"old": before, "new": after}
