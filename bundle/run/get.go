@@ -23,6 +23,8 @@ type Query struct {
 	// Name is "" for all, Namespace for all namespaces.
 	Name, Namespace string
 	Labels, Fields  string // selectors
+	// ReadyWhen is a CEL expression in place of the objects' own.
+	ReadyWhen string
 	// Secrets shows the values of Secrets. Without it they are masked.
 	Secrets bool
 }
@@ -62,11 +64,18 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		return nil, err
 	}
 	found := &Found{APIVersion: "brine.dev/v1", Kind: "Objects", Objects: []map[string]any{}, Readiness: []Readiness{}}
+	given, err := q.rules(resource.GVK)
+	if err != nil {
+		return nil, err
+	}
 	hints := storageHints(ctx, c, []bundle.ID{{GroupKind: resource.GVK.GroupKind()}}, nil)
 	for i := range objects {
 		live := &objects[i]
 		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
-		rules, _ := ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
+		rules := given
+		if rules == nil {
+			rules, _ = ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
+		}
 		status := ready.Of(live, rules, hints)
 		content, reason := live.Object, status.Reason
 		if !q.Secrets {
@@ -88,6 +97,20 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		found.Readiness = append(found.Readiness, Readiness{State: string(status.State), Reason: reason})
 	}
 	return found, nil
+}
+
+// rules are those of ReadyWhen; nil without it: each object's own annotations count.
+func (q Query) rules(gvk schema.GroupVersionKind) (*ready.Rules, error) {
+	if q.ReadyWhen == "" {
+		return nil, nil //nolint:nilnil // documented
+	}
+	o := &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind()}, GVK: gvk, Content: &unstructured.Unstructured{Object: map[string]any{}}}
+	o.Content.SetAnnotations(map[string]string{bundle.ReadyWhen: q.ReadyWhen})
+	rules, problems := ready.Compile(o)
+	if len(problems) > 0 {
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("--ready-when: %s", problems[0].Message)}}
+	}
+	return rules, nil
 }
 
 func (q Query) read(ctx context.Context, c *cluster.Client, r cluster.Resource) ([]unstructured.Unstructured, error) {

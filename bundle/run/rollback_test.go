@@ -68,6 +68,21 @@ func TestRollbackKeepsSaltRequisites(t *testing.T) {
 
 // Objects that name no namespace stay where the revision had them, and options
 // that decided what was done are not silently others.
+// The last good revision is the present one if nothing has failed since.
+func TestRollbackToTheLastGoodRevision(t *testing.T) {
+	s := clitest.New(t)
+	s.Rollback("last-good").Want(t, 3)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.ConfigMapOf("a", "{key: two}")).Want(t, 0)
+	s.Rollback("last-good").Want(t, 0).Did(t, "ConfigMap", "a", plan.Unchanged)
+	take(s, "a")
+	s.Apply(clitest.ConfigMapOf("a", "{key: three}")).Want(t, 1)
+	o := s.Rollback("last-good", "--force-conflicts").Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
+	if c := changeOf(t, o.Changes, "data.key"); c.New != "two" {
+		t.Errorf("the change is %+v", c)
+	}
+}
+
 func TestRollbackKeepsNamespaceAndReportsOptions(t *testing.T) {
 	s := clitest.New(t)
 	text := strings.ReplaceAll(clitest.ConfigMap("a"), "  namespace: {ns}\n", "")

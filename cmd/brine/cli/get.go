@@ -29,6 +29,7 @@ func newGet(s Streams) *cobra.Command {
 	f.BoolVarP(&everywhere, "all-namespaces", "A", false, "objects of all namespaces")
 	f.StringVarP(&q.Labels, "selector", "l", "", "label selector: app=web,tier!=db")
 	f.StringVar(&q.Fields, "field-selector", "", "field selector: spec.nodeName=node-1")
+	f.StringVar(&q.ReadyWhen, "ready-when", "", "CEL expression about self that is true when an object is ready, in place of its annotation brine.dev/ready-when")
 	f.BoolVar(&q.Secrets, "show-secrets", false, "print the values of Secrets")
 	f.BoolVar(&ignore, "ignore-not-found", false, "an object that does not exist is no error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

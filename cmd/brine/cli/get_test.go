@@ -50,6 +50,15 @@ func TestGetShowsObjectsOfAnyKind(t *testing.T) {
 	if named, _ := get("configmaps", "--field-selector", "metadata.name=b"); len(named) != 1 {
 		t.Errorf("the field selector finds %d ConfigMaps", len(named))
 	}
+	for text, state := range map[string]string{`self.data.k == "1"`: "ready", `self.data.k == "2"`: "not-ready", `self.status.x`: "not-ready"} {
+		p := clitest.Run(t, s.Kubeconfig, "get", "ConfigMap", "a", "--namespace", s.NS, "-o", "json", "--ready-when", text).Want(t, 0)
+		if !strings.Contains(p.Stdout, `"state": "`+state+`"`) {
+			t.Errorf("--ready-when '%s' is not %s: %s", text, state, p.Stdout)
+		}
+	}
+	if p := clitest.Run(t, s.Kubeconfig, "get", "ConfigMap", "gone", "--ignore-not-found", "--namespace", s.NS, "--ready-when", "self."); p.Exit != 3 || !strings.Contains(p.Stderr, "--ready-when: ") {
+		t.Errorf("exit code %d: %s", p.Exit, p.Stderr)
+	}
 	encoded := "aHVudGVyMi1nZXQ="
 	if _, text := get("Secret", "login"); strings.Contains(text, encoded) || strings.Contains(text, "hunter2-get") || !strings.Contains(text, `"***"`) {
 		t.Error("the value of a Secret is not masked")

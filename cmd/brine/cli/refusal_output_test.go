@@ -16,6 +16,7 @@ import (
 func TestRefusalsAreDocuments(t *testing.T) {
 	for line, why := range map[string]string{
 		"apply --bogus":                             "unknown flag: --bogus",
+		"apply --tiemout=5":                         "unknown flag: --tiemout: did you mean --timeout?",
 		"apply --name x":                            "no bundle",
 		"apply extra":                               `unknown command "extra"`,
 		"preview --timeout=soon":                    "--timeout=soon: invalid duration",

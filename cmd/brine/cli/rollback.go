@@ -17,18 +17,23 @@ import (
 type rollbackOptions struct {
 	changeOptions
 	revision int // 0 is the last one that was another than the present
+	lastGood bool
 }
 
 func newRollback(s Streams) *cobra.Command {
 	r := &rollbackOptions{}
 	cmd := &cobra.Command{
 		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
+		Long: `Applies an earlier revision of an inventory again: the one with a number of brine
+history, by default the newest good one that differs from the present one. "last-good" is
+the newest one that was applied without an error. That may be the present one, if an
+upgrade was refused, and then nothing changes.`,
 	}
 	r.flags(cmd)
 	r.dryRunFlag(cmd)
 	cmd.ValidArgsFunction = fromCluster(r.conn, r.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
+		if r.lastGood = len(args) == 1 && args[0] == "last-good"; len(args) == 1 && !r.lastGood {
 			var err error
 			if r.revision, err = revisionNumber("rollback", args[0]); err != nil {
 				return err
@@ -66,6 +71,13 @@ func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int
 	history, err := inv.History(ctx)
 	if err != nil {
 		return 0, failed(err)
+	}
+	if r.lastGood {
+		good, ok := inventory.LastGood(history)
+		if !ok {
+			return 0, fmt.Errorf("inventory %s/%s has no revision that was applied without an error: there is nothing to go back to", inv.Namespace, inv.Name)
+		}
+		return good.Number, nil
 	}
 	if earlier, ok := inventory.Earlier(history, inv.Last()); ok {
 		return earlier.Number, nil

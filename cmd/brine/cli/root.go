@@ -89,9 +89,16 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 	}
 	root.PersistentFlags().StringVar(&p.dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
 	_ = root.PersistentFlags().MarkHidden("profile-dir")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 			return invalid("--"+wrong.GetFlag().Name, wrong)
+		}
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			var names []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+			if meant := bundle.Nearest(unknown.GetSpecifiedName(), names); meant != "" {
+				return fmt.Errorf("%w: did you mean --%s?", err, meant)
+			}
 		}
 		return err
 	})
