@@ -618,7 +618,7 @@ class VersionSkew(Case):
         self.assertEqual(self.brine.version()["version"], "v0.1.0")
 
     def test_syntax_of_python_3_6(self):
-        for path in ("_modules/brine.py", "_states/brine.py"):
+        for path in ("_modules/brine.py", "_states/brine.py", "_runners/brine.py"):
             with open(os.path.join(HERE, path)) as file:
                 source = file.read()
             if sys.version_info >= (3, 8):

@@ -1,0 +1,5 @@
+Remove the platform:
+  salt.state:
+    - tgt: 'roles:bootstrap'
+    - tgt_type: grain
+    - sls: removed

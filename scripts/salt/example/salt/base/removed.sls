@@ -1,0 +1,3 @@
+Remove the platform:
+  brine.absent:
+    - inventory: kube-system/platform
