@@ -84,7 +84,7 @@ func (e *scheduler) count() (open, hanging int) {
 		open += by[queued] + by[waiting]
 		hanging += by[failing] + by[blocked]
 	}
-	if e.WaitApplied && open > 0 && open == e.counts[0][waiting] {
+	if (e.WaitApplied || len(e.Plan.Outside) > 0) && open > 0 && open == e.counts[0][waiting] {
 		for _, n := range e.nodes {
 			if n.state == waiting && e.idle(n) {
 				open--
@@ -95,9 +95,9 @@ func (e *scheduler) count() (open, hanging int) {
 }
 
 // idle: with WaitApplied an object is waited for only where another needs
-// it ready.
+// it ready. So is an object outside the bundle always.
 func (e *scheduler) idle(n *node) bool {
-	if !e.WaitApplied || n.Deletes() {
+	if n.Deletes() || !e.WaitApplied && n.Action != plan.Awaited {
 		return false
 	}
 	for _, d := range e.dependents[n.index] {

@@ -26,9 +26,9 @@ func (e *scheduler) startPruning() {
 
 // keepsAll is the reason why nothing is pruned yet, or "".
 func (e *scheduler) keepsAll() string {
-	outcomes := make([]plan.Outcome, len(e.nodes))
-	for i, n := range e.nodes {
-		outcomes[i] = n.outcome()
+	outcomes := make([]plan.Outcome, len(e.Plan.Steps))
+	for i := range outcomes {
+		outcomes[i] = e.nodes[i].outcome()
 	}
 	kept := e.Plan.KeepsAll(outcomes, !e.WaitApplied && !e.PruneAnyway)
 	if kept != "" && e.ended == nil && e.Plan.KeepsAll(outcomes, false) == "" {

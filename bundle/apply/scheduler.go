@@ -7,6 +7,8 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,13 +111,13 @@ type retried struct {
 // interrupted, or its time has run out.
 const requestGrace = 4 * time.Second
 
-// Run carries out the plan. It returns what came of each step, and why the run
-// ended early, if it did: ctx's cause.
-func Run(ctx context.Context, in Input) ([]Outcome, error) {
+// Run carries out the plan. It returns what came of each step, of each object outside
+// the bundle that was waited for, and why the run ended early, if it did: ctx's cause.
+func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	e := &scheduler{
-		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)),
+		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)+len(in.Plan.Outside)),
 		messages: make(chan any, 1024), requests: requests, reported: time.Now(),
 		lastSeen: map[schema.GroupKind]time.Time{}, unwatched: map[string]bool{}, polling: map[schema.GroupVersionResource]bool{},
 	}
@@ -126,17 +128,19 @@ func Run(ctx context.Context, in Input) ([]Outcome, error) {
 			e.send(retried{node: n, err: err, attempt: attempt})
 		}
 	})
-	results := in.Record.Start(in.Plan)
-	for i, step := range in.Plan.Steps {
-		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, needs: len(step.Needs), rules: in.Rules[step.ID]}
+	results := slices.Concat(in.Record.Start(in.Plan), in.Record.Result.Outside)
+	for i, step := range slices.Concat(in.Plan.Steps, in.Plan.Outside) {
+		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
 		e.nodes = append(e.nodes, n)
 		e.byStep[step] = n
 		e.counts[kindOf(n)][blocked]++
 		if step.ID.Name != "" {
 			e.byID[step.ID] = n
 		}
-		for _, need := range step.Needs {
-			e.dependents[need.Step] = append(e.dependents[need.Step], dependent{node: n, need: need})
+	}
+	for _, n := range e.nodes {
+		for need, on := range e.needs(n) {
+			e.dependents[on.index] = append(e.dependents[on.index], dependent{node: n, need: need})
 		}
 	}
 	e.loop(ctx, cancel)
@@ -145,8 +149,28 @@ func Run(ctx context.Context, in Input) ([]Outcome, error) {
 		n.Done = n.state == finished
 		outcomes[i] = n.Outcome
 	}
-	return outcomes, e.ended
+	own := len(in.Plan.Steps)
+	return outcomes[:own:own], outcomes[own:], e.ended
 }
+
+// needs are the needs of a node, and the nodes that they are of.
+func (e *scheduler) needs(n *node) iter.Seq2[plan.Need, *node] {
+	return func(yield func(plan.Need, *node) bool) {
+		for _, need := range n.Needs {
+			if !yield(need, e.nodes[need.Step]) {
+				return
+			}
+		}
+		for _, need := range n.Awaits {
+			if !yield(need, e.outside()[need.Step]) {
+				return
+			}
+		}
+	}
+}
+
+// outside are the nodes of objects outside the bundle: the last ones.
+func (e *scheduler) outside() []*node { return e.nodes[len(e.Plan.Steps):] }
 
 type nodeKey struct{}
 
@@ -222,7 +246,7 @@ func (e *scheduler) consider(n *node) {
 			e.Record.Fail(n.Result.About("not deleted: " + n.Reason))
 		}
 		e.lose(n, plan.Skipped, n.Reason)
-	case n.Action == plan.Unchanged:
+	case n.Action == plan.Unchanged, n.Action == plan.Awaited:
 		e.settleUnchanged(n)
 	case n.needs > 0, n.Deletes() && !e.pruning:
 	default:
@@ -257,7 +281,7 @@ func (e *scheduler) halt(cause error) {
 
 // settleAll ends the waiting and skips what was not begun.
 func (e *scheduler) settleAll(reason string) {
-	for _, n := range e.nodes {
+	for _, n := range slices.Concat(e.outside(), e.nodes) { // what is needed, first
 		switch n.state {
 		case blocked, queued:
 			if n.Action == plan.Unchanged || n.Deletes() {

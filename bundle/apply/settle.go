@@ -29,7 +29,9 @@ func (e *scheduler) settleUnchanged(n *node) {
 	if r, err := e.Client.Resource(n.GVK); err == nil {
 		n.resource = r
 	}
-	e.Record.Emit(report.Acted{Object: n.Result})
+	if n.Action != plan.Awaited {
+		e.Record.Emit(report.Acted{Object: n.Result})
+	}
 	e.meet(n, order.Applied)
 	e.assess(n, n.Live)
 }
@@ -69,12 +71,19 @@ func (e *scheduler) probed(m served) {
 	e.settle(m.node)
 }
 
+// settled counts an object of the plan that is done with.
+func (e *scheduler) settled(n *node) {
+	if n.Action != plan.Awaited {
+		e.Record.Settled()
+	}
+}
+
 // settle ends a node well: ready, or gone.
 func (e *scheduler) settle(n *node) {
 	waited := n.state == waiting || n.state == failing
 	e.set(n, finished)
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
-	e.Record.Settled()
+	e.settled(n)
 	n.Result.ReadyAt = e.Record.Seconds()
 	if !n.Deletes() {
 		n.Result.Ready, n.Result.Reason = report.StateReady, n.Reason

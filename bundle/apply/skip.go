@@ -24,7 +24,7 @@ func (e *scheduler) end(n *node, action plan.Action, reason string) {
 		n.Result.Action = action
 	}
 	n.Result.Reason = reason
-	e.Record.Settled()
+	e.settled(n)
 	if action != "" {
 		e.Record.Emit(report.Acted{Object: n.Result})
 	} else if !reportedFailed {
@@ -45,7 +45,7 @@ func (e *scheduler) skipDependents(n *node, wasApplied bool) {
 			}
 			continue
 		}
-		e.lose(d, plan.Skipped, e.Plan.Because(d.Step, need, n.outcome()))
+		e.lose(d, plan.Skipped, d.Because(n.ID, need, n.outcome()))
 	}
 }
 
@@ -60,9 +60,9 @@ func (e *scheduler) giveUp() {
 	for _, n := range e.nodes {
 		if n.state == blocked && (!n.Deletes() || e.pruning) {
 			reason := "a dependency was not applied"
-			for _, need := range n.Needs {
-				if on := e.nodes[need.Step]; on.state == waiting || on.state == lost {
-					reason = e.Plan.Because(n.Step, need, on.outcome())
+			for need, on := range e.needs(n) {
+				if on.state == waiting || on.state == lost {
+					reason = n.Because(on.ID, need, on.outcome())
 				}
 			}
 			e.lose(n, plan.Skipped, reason)

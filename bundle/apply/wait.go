@@ -10,13 +10,14 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/report"
 )
 
 // assess judges an object just after it was applied.
 func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
-	if !ready.Waits(n.GVK, n.rules) {
+	if !ready.Waits(n.GVK, n.rules) && live.GetDeletionTimestamp() == nil {
 		e.settle(n)
 		return
 	}
@@ -42,7 +43,7 @@ func (e *scheduler) wait(n *node, status ready.Status) {
 		return
 	}
 	e.progress(n, status)
-	if n.Deletes() && !e.labelled(n.Live) {
+	if (n.Deletes() || n.Action == plan.Awaited) && !e.labelled(n.Live) {
 		e.poll(n, pollEvery/20)
 		return
 	}

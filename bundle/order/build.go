@@ -12,13 +12,9 @@ import (
 
 // Options are what is known beyond the bundle.
 type Options struct {
-	// External reports whether an explicit dependency on an object outside the
-	// bundle is fine, because it is in the inventory or on the cluster.
-	// nil: none is.
-	External func(bundle.ID) bool
 	// Live says that the objects are live ones, about to be deleted: explicit
-	// dependencies that lead nowhere, cannot be read or form a cycle
-	// are left out with a notice, they are no problems.
+	// dependencies that cannot be read or form a cycle are left out with a notice,
+	// they are no problems.
 	Live bool
 }
 
@@ -54,7 +50,7 @@ type builder struct {
 	problems []bundle.Problem
 	notices  []bundle.Problem
 	invalid  map[int]bool
-	external map[int][]bundle.ID
+	external map[int][]External
 	byName   map[kindName]int // made when something is missing
 	behind   map[int][]int    // Service -> workloads it selects, as far as asked
 
@@ -94,7 +90,7 @@ func newBuilder(objs []*bundle.Object, o Options) *builder {
 		links:    make([]link, 0, 4*len(objs)),
 		opts:     o,
 		invalid:  map[int]bool{},
-		external: map[int][]bundle.ID{},
+		external: map[int][]External{},
 		behind:   map[int][]int{},
 		pairs:    map[string]int{},
 	}

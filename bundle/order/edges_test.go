@@ -331,19 +331,17 @@ func TestRightsAndOperators(t *testing.T) {
 }
 
 func TestExplicit(t *testing.T) {
-	outside := func(id bundle.ID) bool { return id.Name == "outside" }
 	runGraphs(t, []graphCase{{
 		name: "depends-on, of both scopes, in the bundle and outside",
 		in: `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns, annotations: {config.kubernetes.io/depends-on: "apps/namespaces/ns/Deployment/d, /Namespace/x,/namespaces/ns/Secret/outside"}}}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}}
 {apiVersion: v1, kind: Namespace, metadata: {name: x}}`,
-		options: Options{External: outside},
 		want: `
 			ConfigMap ns/a
 			  ready Deployment.apps ns/d !: depends-on annotation
 			  ready Namespace x !: depends-on annotation
-			  external Secret ns/outside`,
+			  external Secret ns/outside: depends-on annotation`,
 	}, {
 		name: "an explicit edge and a derived one are one",
 		in: `
@@ -374,11 +372,12 @@ func TestExplicit(t *testing.T) {
 		want: `
 			Namespace twice
 			  ready Namespace good !: depends-on annotation
+			Namespace missing
+			  external Namespace nowhere: depends-on annotation
+			  external namespace.apps m/good: depends-on annotation; did you mean "/Namespace/good" (-:11)?
 			problem: -:1: Namespace syntax: metadata.annotations[config.kubernetes.io/depends-on]: expected 3 or 5 fields, found 2: "Namespace/x"; write group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas (an empty group for core: /namespaces/…)
 			problem: -:3: Namespace itself: metadata.annotations[config.kubernetes.io/depends-on]: the object depends on itself: remove that dependency
 			problem: -:5: Namespace twice: metadata.annotations[config.kubernetes.io/depends-on]: Namespace good is named twice: remove one
-			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is neither in the bundle nor in the inventory; add it, or remove the dependency
-			problem: -:7: Namespace missing: metadata.annotations[config.kubernetes.io/depends-on]: depends on namespace.apps m/good, which is neither in the bundle nor in the inventory; did you mean "/Namespace/good" (-:11)?
 			problem: -:9: Namespace mutation: metadata.annotations[config.kubernetes.io/apply-time-mutation]: error converting YAML to JSON: yaml: line 1: did not find expected node content; write a YAML list of sourceRef, sourcePath, targetPath and token`,
 	}, {
 		name: "live objects: nothing stops, all is reported",
@@ -389,7 +388,7 @@ func TestExplicit(t *testing.T) {
 		want: `
 			Namespace a
 			  ready Namespace b !: depends-on annotation
-			notice: -:1: Namespace a: metadata.annotations[config.kubernetes.io/depends-on]: depends on Namespace nowhere, which is not deleted with it (ignored while deleting)
+			  external Namespace nowhere: depends-on annotation
 			notice: -:1: Namespace a: dependency cycle: Namespace a at -:1 needs Namespace b at -:3 (depends-on annotation), which needs Namespace a at -:1 (depends-on annotation); remove one of these dependencies (ignored while deleting)`,
 	}})
 }
@@ -407,7 +406,7 @@ func TestRequisites(t *testing.T) {
 	want := trim(`
 			ConfigMap default/a
 			  ready ConfigMap default/b !: require: Create b; watch: Create b
-			problem: -:1: ConfigMap default/a: depends on ConfigMap gone, which is neither in the bundle nor in the inventory; add it, or remove the dependency
+			  external ConfigMap gone: require: Create gone
 			problem: -:1: ConfigMap default/a: the object depends on itself: remove that dependency`)
 	if got := print(g, problems); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

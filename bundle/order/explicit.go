@@ -73,7 +73,7 @@ func (b *builder) mutations(i int, o *bundle.Object) {
 	}
 }
 
-// require adds one explicit edge, or reports what is wrong with it. from is the
+// require adds one explicit edge, inside the bundle or out of it. from is the
 // annotation it comes from, "" for a requisite.
 func (b *builder) require(i int, on bundle.ID, from, reason string) {
 	to, ok := b.byID[on]
@@ -86,19 +86,13 @@ func (b *builder) require(i int, on bundle.ID, from, reason string) {
 		b.problem(i, from, "the object depends on itself: remove that dependency")
 	case ok:
 		b.need(i, to, Ready, explicit, reason)
-	case b.opts.External != nil && b.opts.External(on):
-		b.external[i] = append(b.external[i], on)
 	default:
-		b.problem(i, from, b.missing(on))
+		b.external[i] = append(b.external[i], External{On: on, Reason: reason, annotation: pathOf(from), similar: b.similar(on)})
 	}
 }
 
-// missing is the message for a target that does not exist, with a suggestion.
-func (b *builder) missing(on bundle.ID) string {
-	if b.opts.Live {
-		return fmt.Sprintf("depends on %s, which is not deleted with it", bundle.Name(on))
-	}
-	msg := fmt.Sprintf("depends on %s, which is neither in the bundle nor in the inventory", bundle.Name(on))
+// similar suggests an object of the bundle instead of one that is not there.
+func (b *builder) similar(on bundle.ID) string {
 	if b.byName == nil {
 		b.byName = make(map[kindName]int, len(b.objs))
 		for i, o := range b.objs {
@@ -110,10 +104,10 @@ func (b *builder) missing(on bundle.ID) string {
 	}
 	if i, ok := b.byName[kindName{strings.ToLower(on.GroupKind.Kind), on.Name}]; ok {
 		if ref, err := dependson.FormatObjMetadata(b.objs[i].ID); err == nil {
-			return fmt.Sprintf("%s; did you mean %q (%s)?", msg, ref, b.objs[i].Source)
+			return fmt.Sprintf("; did you mean %q (%s)?", ref, b.objs[i].Source)
 		}
 	}
-	return msg + "; add it, or remove the dependency"
+	return ""
 }
 
 type kindName struct{ kind, name string }
@@ -122,9 +116,13 @@ type kindName struct{ kind, name string }
 // the annotation, "" for a requisite.
 func (b *builder) problem(i int, from, msg string) {
 	o := b.objs[i]
-	if from != "" {
-		from = "metadata.annotations[" + from + "]"
-	}
-	b.report(o.Problem(from, msg))
+	b.report(o.Problem(pathOf(from), msg))
 	b.invalidate(i)
+}
+
+func pathOf(annotation string) string {
+	if annotation == "" {
+		return ""
+	}
+	return "metadata.annotations[" + annotation + "]"
 }

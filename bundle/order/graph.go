@@ -3,6 +3,7 @@
 package order
 
 import (
+	"fmt"
 	"slices"
 
 	"brine/bundle"
@@ -47,15 +48,38 @@ type Graph struct {
 	Sorted []int
 	// Dropped are the weak edges that would have closed a cycle.
 	Dropped []Edge
-	// External are explicit dependencies on objects that are not in the bundle
-	// but that Options.External knows.
-	External map[int][]bundle.ID
+	// External are the explicit dependencies on objects that are not in the bundle.
+	External map[int][]External
 	// Invalid are the objects whose explicit dependencies are wrong: the ones
 	// to leave out where invalid objects are skipped. Ascending.
 	Invalid []int
 	// Notices are for people: live annotations that lead nowhere, a rule that
 	// was given up because it would have made too many edges.
 	Notices []bundle.Problem
+}
+
+// External is an explicit dependency on an object that is not in the bundle. That
+// has to be ready, too.
+type External struct {
+	On     bundle.ID
+	Reason string
+
+	annotation string // "" for a requisite
+	similar    string // an object of the bundle that may be meant
+}
+
+// Outside are all External dependencies, in the order of the objects.
+func (g *Graph) Outside(each func(i int, e External)) {
+	for i := range g.Objects {
+		for _, e := range g.External[i] {
+			each(i, e)
+		}
+	}
+}
+
+// Problem is a problem of object i with an External dependency: its target is so.
+func (g *Graph) Problem(i int, e External, so string) bundle.Problem {
+	return g.Objects[i].Problem(e.annotation, fmt.Sprintf("depends on %s, which %s%s", bundle.Name(e.On), so, e.similar))
 }
 
 // CriticalPath gives for each object how many edges the longest chain of

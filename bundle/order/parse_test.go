@@ -70,8 +70,8 @@ func print(g *Graph, problems []bundle.Problem) string {
 		for _, e := range g.Needs[i] {
 			edge(e)
 		}
-		for _, id := range g.External[i] {
-			fmt.Fprintf(&b, "  external %s\n", bundle.Name(id))
+		for _, e := range g.External[i] {
+			fmt.Fprintf(&b, "  external %s: %s%s\n", bundle.Name(e.On), e.Reason, e.similar)
 		}
 	}
 	for _, e := range g.Dropped {

@@ -16,4 +16,7 @@ const (
 	Detached   Action = "detached" // left on the cluster, no longer a member
 	Skipped    Action = "skipped"  // nothing was done; the reason says why
 	Failed     Action = "failed"
+	// Awaited is an object outside the bundle that objects of it depend on: it is
+	// waited for, and never written. It is not counted.
+	Awaited Action = "awaited"
 )

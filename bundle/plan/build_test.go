@@ -216,10 +216,7 @@ func (c *buildCase) input(t *testing.T) Input {
 		in.Absent = append(in.Absent, &bundle.Absent{ID: idOf(&u), GVK: u.GroupVersionKind()})
 	}
 	var problems []bundle.Problem
-	in.Graph, problems = order.Build(bundled(c.Bundle), order.Options{External: func(id bundle.ID) bool {
-		_, member := inv.Members[id]
-		return member
-	}})
+	in.Graph, problems = order.Build(bundled(c.Bundle), order.Options{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

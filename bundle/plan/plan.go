@@ -55,6 +55,8 @@ type Input struct {
 	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
+	// Outside are the live objects outside the bundle that it depends on explicitly.
+	Outside map[bundle.ID]*unstructured.Unstructured
 	// Stored are the objects of the CRDs that have a Migration.
 	Stored map[bundle.ID]Stored
 	// Invalid are objects of the bundle that were left out of it: they are
@@ -90,7 +92,10 @@ type Step struct {
 	Action      Action
 	Reason      string
 	Needs       []Need
-	Member      bool // the inventory held it before
+	// Awaits are the needs of objects outside the bundle: Step is an index into
+	// Plan.Outside.
+	Awaits []Need
+	Member bool // the inventory held it before
 	// Body is what is sent, Desired its hash. Only of objects in the bundle.
 	Body    []byte
 	Desired string
@@ -132,6 +137,9 @@ func (s *Step) Deletes() bool { return s.Object == nil }
 // one after another: applies first, deletions after them.
 type Plan struct {
 	Steps []*Step
+	// Outside are objects that are not in the bundle and have to be ready before an
+	// object of it is applied. They are never written, and are no members.
+	Outside []*Step
 	// Add are the ids that the inventory has to hold before the first write.
 	Add []bundle.ID
 	// Forget are members that do not exist, or belong to another inventory.
@@ -186,6 +194,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 			step.Needs = append(step.Needs, Need{Step: at[e.To], Want: e.Want, Reason: e.Reason, Weak: e.Weak})
 		}
 		step.Priority = priority[i]
+		in.await(p, step, in.Graph.External[i])
 		p.Steps = append(p.Steps, step)
 		if step.Blocked == "" && step.ID.Name != "" {
 			p.Add = append(p.Add, step.ID)
@@ -207,6 +216,28 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return nil, problems
 	}
 	return p, nil
+}
+
+// await adds the objects outside the bundle that a step has to wait for.
+func (in *Input) await(p *Plan, s *Step, external []order.External) {
+	if s.Action == Unchanged || s.Blocked != "" {
+		return
+	}
+	for _, e := range external {
+		live := in.Outside[e.On]
+		if live == nil {
+			continue
+		}
+		at := slices.IndexFunc(p.Outside, func(o *Step) bool { return o.ID == e.On })
+		if at < 0 {
+			at = len(p.Outside)
+			p.Outside = append(p.Outside, &Step{
+				ID: e.On, GVK: live.GroupVersionKind(), Live: live, Action: Awaited, Reason: "not in the bundle",
+				Object: &bundle.Object{ID: e.On, GVK: live.GroupVersionKind(), Content: live},
+			})
+		}
+		s.Awaits = append(s.Awaits, Need{Step: at, Want: order.Ready, Reason: e.Reason})
+	}
 }
 
 // Emptied refuses a bundle without objects where members would be pruned that

@@ -29,12 +29,15 @@ func (o Outcome) settled() bool { return o.Action == Failed || o.Action == Skipp
 // to nothing: an object may be deleted before one that the plan itself keeps,
 // where the plan says so.
 func (p *Plan) Allows(s *Step, need Need) bool {
+	if !s.Deletes() {
+		return false
+	}
 	on := p.Steps[need.Step]
-	return s.Deletes() && on.Action == Skipped && !on.Kept && need.Weak
+	return on.Action == Skipped && !on.Kept && need.Weak
 }
 
-// Because is the reason of a step that is skipped because of the one it needs.
-func (p *Plan) Because(s *Step, need Need, o Outcome) string {
+// Because is the reason of a step that is skipped because of one that it needs.
+func (s *Step) Because(on bundle.ID, need Need, o Outcome) string {
 	why := "is not ready: " + o.NotReady
 	switch {
 	case o.Action == Failed:
@@ -44,11 +47,10 @@ func (p *Plan) Because(s *Step, need Need, o Outcome) string {
 	case o.Action == Skipped:
 		why = "was skipped"
 	}
-	on := bundle.Name(p.Steps[need.Step].ID)
 	if s.Deletes() {
-		return fmt.Sprintf("kept: %s must be deleted first (%s), and %s", on, need.Why(), why)
+		return fmt.Sprintf("kept: %s must be deleted first (%s), and %s", bundle.Name(on), need.Why(), why)
 	}
-	return fmt.Sprintf("needs %s %s (%s), which %s", on, need.Want, need.Reason, why)
+	return fmt.Sprintf("needs %s %s (%s), which %s", bundle.Name(on), need.Want, need.Reason, why)
 }
 
 // Propagate skips the steps that need one which came to nothing, and every
@@ -71,7 +73,7 @@ func (p *Plan) Propagate(outcomes []Outcome) map[int]string {
 		default:
 			for _, need := range s.Needs {
 				if on := outcomes[need.Step]; on.settled() && !p.Allows(s, need) {
-					skip(i, p.Because(s, need, on))
+					skip(i, s.Because(p.Steps[need.Step].ID, need, on))
 					break
 				}
 			}

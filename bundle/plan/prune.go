@@ -127,11 +127,7 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 // stillNeeded keeps what an object of the bundle depends on explicitly.
 func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 	needed := map[bundle.ID]bundle.ID{}
-	for i, ids := range in.Graph.External {
-		for _, id := range ids {
-			needed[id] = in.Graph.Objects[i].ID
-		}
-	}
+	in.Graph.Outside(func(i int, e order.External) { needed[e.On] = in.Graph.Objects[i].ID })
 	for _, s := range steps {
 		if by, ok := needed[s.ID]; ok && s.Action == Pruned {
 			s.Action, s.Reason = Skipped, "still needed by "+bundle.Name(by)
@@ -151,7 +147,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		}
 		objects[i] = &bundle.Object{ID: s.ID, GVK: s.GVK, Content: content}
 	}
-	g, _ := order.Build(objects, order.Options{Live: true, External: func(bundle.ID) bool { return true }})
+	g, _ := order.Build(objects, order.Options{Live: true})
 	first := len(p.Steps)
 	at := make([]int, len(steps))
 	for n := range g.Sorted {

@@ -122,6 +122,9 @@ func (r *Recorder) Start(p *plan.Plan) []*ObjectResult {
 		objects[i] = resultOf(s, p)
 	}
 	r.Result.Objects = append(r.Result.Objects, objects...)
+	for _, s := range p.Outside {
+		r.Result.Outside = append(r.Result.Outside, resultOf(s, p))
+	}
 	r.total = len(objects)
 	started := *r.Result
 	started.Objects = slices.Clone(objects)
@@ -138,12 +141,18 @@ func resultOf(s *plan.Step, p *plan.Plan) *ObjectResult {
 	if s.Object != nil {
 		o.Source = s.Object.Source
 	}
-	for _, n := range s.Needs {
-		on, want := p.Steps[n.Step].ID, n.Want.String()
+	add := func(on bundle.ID, n plan.Need) {
+		want := n.Want.String()
 		if s.Deletes() {
 			want = "gone"
 		}
 		o.Needs = append(o.Needs, Need{Group: on.GroupKind.Group, Kind: on.GroupKind.Kind, Namespace: on.Namespace, Name: on.Name, Want: want, Reason: n.Reason})
+	}
+	for _, n := range s.Needs {
+		add(p.Steps[n.Step].ID, n)
+	}
+	for _, n := range s.Awaits {
+		add(p.Outside[n.Step].ID, n)
 	}
 	return o
 }
@@ -174,19 +183,22 @@ func (r *Recorder) Conclude(ctx context.Context, code int, err error) int {
 		plan.Created: &s.Created, plan.Configured: &s.Configured, plan.Unchanged: &s.Unchanged, plan.Recreated: &s.Recreated,
 		plan.Pruned: &s.Pruned, plan.Detached: &s.Detached, plan.Skipped: &s.Skipped, plan.Failed: &s.Failed,
 	}
-	for _, o := range res.Objects {
+	all := slices.Concat(res.Objects, res.Outside)
+	for _, o := range all {
 		if count, ok := counts[o.Action]; ok {
 			*count++
 		}
-		switch o.Ready {
-		case StateReady:
+		switch {
+		case o.Ready == StateReady && o.Action == plan.Awaited: // it is none of ours
+		case o.Ready == StateReady:
 			s.Ready++
-		case StateNotReady, StateFailed:
+		case o.Action == plan.Awaited && res.DryRun != None:
+		case o.Ready == StateNotReady, o.Ready == StateFailed:
 			s.NotReady++
 		}
 	}
 	if res.DryRun == None {
-		res.CriticalPath = criticalPath(res.Objects)
+		res.CriticalPath = criticalPath(all)
 	}
 	res.ExitCode = r.exitCode(ctx, code)
 	return res.ExitCode

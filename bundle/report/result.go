@@ -133,8 +133,11 @@ type Result struct {
 	Server     string          `json:"server,omitempty"` // the API server's URL
 	Summary    Summary         `json:"summary"`
 	Objects    []*ObjectResult `json:"objects"`
-	Errors     []string        `json:"errors"`
-	Warnings   []string        `json:"warnings"`
+	// Outside are objects that are not in the bundle, and were waited for because
+	// objects of it depend on them. Their action is "awaited".
+	Outside  []*ObjectResult `json:"outside,omitempty"`
+	Errors   []string        `json:"errors"`
+	Warnings []string        `json:"warnings"`
 	// MissingRights are what the user may not do and the run needs, such as
 	// "patch deployments.apps in namespace shop". Only of dry runs.
 	MissingRights []string `json:"missingRights,omitempty"`

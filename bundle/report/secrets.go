@@ -2,6 +2,7 @@ package report
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -150,7 +151,7 @@ func (s *Secrets) Result(r *Result) {
 			list[i] = s.message(list[i])
 		}
 	}
-	for _, o := range r.Objects {
+	for _, o := range slices.Concat(r.Objects, r.Outside) {
 		s.object(o)
 	}
 	if p := r.CriticalPath; p != nil {

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,15 +74,20 @@ func sources(o *bundle.Object) []bundle.ID {
 }
 
 // Unknown are kinds whose resource's name was guessed though Kubernetes itself
-// does not serve them: its API group says so.
-func Unknown(b *bundle.Bundle, builtIn func(schema.GroupVersionKind) bool) []schema.GroupKind {
+// does not serve them: its API group says so. others are read only.
+func Unknown(b *bundle.Bundle, others []bundle.ID, builtIn func(schema.GroupVersionKind) bool) []schema.GroupKind {
 	defined := plurals(b)
 	var unknown []schema.GroupKind
-	for _, o := range b.Objects {
-		gk := o.ID.GroupKind
-		if _, ok := defined[gk]; !ok && !builtIn(o.GVK) && !slices.Contains(unknown, gk) {
+	add := func(gk schema.GroupKind, known bool) {
+		if _, ok := defined[gk]; !ok && !known && !slices.Contains(unknown, gk) {
 			unknown = append(unknown, gk)
 		}
+	}
+	for _, o := range b.Objects {
+		add(o.ID.GroupKind, builtIn(o.GVK))
+	}
+	for _, id := range others {
+		add(id.GroupKind, !strings.Contains(id.GroupKind.Group, ".") || strings.HasSuffix(id.GroupKind.Group, ".k8s.io"))
 	}
 	return unknown
 }

@@ -74,6 +74,18 @@ func TestMissingRightsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// What the bundle depends on outside of it is read, also in a namespace of others.
+func TestRoleForADependencyOutsideTheBundle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bundle.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop, annotations: {config.kubernetes.io/depends-on: apps/namespaces/db/StatefulSet/base}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	role := "namespace: db\nrules:\n- apiGroups:\n  - apps\n  resources:\n  - statefulsets\n  verbs:\n  - get\n---"
+	if got := clitest.RBAC(t, "-f", path, "--inventory", "shop/inv"); !strings.Contains(got, role) {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestRolesAreTheSmallest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bundle.yaml")
 	if err := os.WriteFile(path, []byte(clitest.Documents("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n",

@@ -196,7 +196,7 @@ func TestUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	builtIn := func(gvk schema.GroupVersionKind) bool { return gvk.Group == "" || gvk.Group == "apiextensions.k8s.io" }
-	if got := fmt.Sprint(Unknown(b, builtIn)); got != "[Thing.other.com]" {
+	if got := fmt.Sprint(Unknown(b, []bundle.ID{{GroupKind: schema.GroupKind{Group: "db.com", Kind: "Base"}}, {GroupKind: bundle.JobKind}}, builtIn)); got != "[Thing.other.com Base.db.com]" {
 		t.Error(got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // hints are what the readiness of the plan's objects depends on besides them.
 func (r *run) hints(ctx context.Context, p *plan.Plan) ready.Hints {
 	var ids []bundle.ID
-	for _, s := range p.Steps {
+	for _, s := range slices.Concat(p.Steps, p.Outside) {
 		ids = append(ids, s.ID)
 	}
 	return storageHints(ctx, r.client, ids, r.bundle.Objects)

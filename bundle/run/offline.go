@@ -38,8 +38,9 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	c.Problems = append(c.Problems, bundle.ProblemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
 	c.Problems = append(c.Problems, bundle.ProblemsOf(sls.FillSlots(b, nil))...)
 	c.Problems = append(c.Problems, read.FillDigests(b)...)
-	g, wrong := order.Build(b.Objects, order.Options{External: func(bundle.ID) bool { return b.Partial }})
-	c.Graph, c.Problems = g, append(c.Problems, wrong...)
+	g, wrong := order.Build(b.Objects, order.Options{})
+	notes, invalid := outsideOffline(b, g)
+	c.Graph, c.Problems = g, slices.Concat(c.Problems, wrong, invalid)
 	for _, o := range b.Objects {
 		_, wrong := ready.Compile(o)
 		c.Problems = append(append(c.Problems, wrong...), fields.Check(o)...)
@@ -53,7 +54,7 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	for _, left := range fields.Left(b.Objects, nil) {
 		warnings = append(warnings, left.Problem())
 	}
-	b.WarnOnce(warnings)
+	b.WarnOnce(append(warnings, notes...))
 	var s report.Secrets
 	s.Bundle(b.Objects)
 	for _, list := range [][]bundle.Problem{c.Problems, c.Faults, b.Warnings} {

@@ -25,7 +25,7 @@ import (
 // Without the lock the plan sends no write, and the inventory most likely needs none.
 func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.Hints) error {
 	deadline, _ := ctx.Deadline()
-	outcomes, ended := apply.Run(ctx, apply.Input{
+	outcomes, outside, ended := apply.Run(ctx, apply.Input{
 		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
 		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat,
 		Writer: &write.Writer{
@@ -45,7 +45,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 	if errors.Is(ended, report.ErrTimeout) {
 		r.record.TimedOut()
 	}
-	r.diagnose(r.after.diagnosis, outcomes) //nolint:contextcheck // also after time ran out
+	r.diagnose(r.after.diagnosis, slices.Concat(outcomes, outside)) //nolint:contextcheck // also after time ran out
 	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
 		return cause
 	}

@@ -15,8 +15,9 @@ import (
 	"brine/bundle/write"
 )
 
-// readLive reads the live objects of the inventory and of the bundle.
-func (r *run) readLive(ctx context.Context) (*cluster.Snapshot, error) {
+// readLive reads the live objects of the inventory and of the bundle, and of those
+// outside that it depends on.
+func (r *run) readLive(ctx context.Context, t target) (*cluster.Snapshot, error) {
 	var members, others []bundle.ID
 	for id := range r.inv.Members {
 		members = append(members, id)
@@ -30,7 +31,9 @@ func (r *run) readLive(ctx context.Context) (*cluster.Snapshot, error) {
 	for _, a := range r.bundle.Absent {
 		absent = append(absent, a.ID)
 	}
+	outside := r.startReadingOutside(ctx, t)
 	live, err := r.client.Snapshot(ctx, members, append(others, absent...), absent, r.inv.Selector())
+	r.outside = outside()
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +88,22 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 	if err := r.sameBundle(); err != nil && t.chosen == nil {
 		return t, nil, err
 	}
+	outside, problems, err := r.liveOutside(t, live)
+	if err != nil {
+		return t, nil, err
+	}
+	if len(problems) > 0 {
+		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
+			return t, nil, report.BadBundle(rest...)
+		}
+		if t, err = r.order(); err != nil {
+			return t, nil, err
+		}
+		return r.plan(ctx, t, live)
+	}
 	in := plan.Input{
 		Graph: t.graph, Chosen: t.chosen, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
-		Live: live.Live, Unknown: live.Unknown, Options: r.Planning, Invalid: map[bundle.ID]bool{},
+		Live: live.Live, Unknown: live.Unknown, Options: r.Planning, Invalid: map[bundle.ID]bool{}, Outside: outside,
 	}
 	for _, p := range r.bundle.Invalid {
 		in.Invalid[p.ID] = true
@@ -101,6 +117,7 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 	if len(problems) > 0 {
 		return t, nil, report.BadBundle(problems...)
 	}
+	r.ruleOutside(t, p)
 	skipped, err := r.conform(ctx, p)
 	if err != nil {
 		return t, nil, err

@@ -80,6 +80,7 @@ type run struct {
 	held context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run continues with it
 
 	releases []*release // of Helm, to be taken over
+	outside  map[bundle.ID]seen
 
 	needsKey  bool                       // the bundle holds Secrets
 	began     bool                       // the plan is being carried out: nothing is repeated
@@ -248,7 +249,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, err := r.readLive(ctx)
+	live, err := r.readLive(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	}
 	r.learnKinds()
 	if r.DryRun == report.Server {
-		return r.preview(ctx, p)
+		return r.preview(ctx, t, p)
 	}
 	if err := r.confirm(ctx, p); err != nil {
 		return err
@@ -311,10 +312,7 @@ func (r *run) order() (target, error) {
 	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, &r.inv.Inventory, r.Planning); problem != nil {
 		return target{}, report.BadBundle(*problem)
 	}
-	g, problems := order.Build(r.bundle.Objects, order.Options{External: func(id bundle.ID) bool {
-		_, ok := r.inv.Members[id]
-		return ok
-	}})
+	g, problems := order.Build(r.bundle.Objects, order.Options{})
 	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
 	t := target{graph: g, rules: map[bundle.ID]*ready.Rules{}}
 	for _, o := range r.bundle.Objects {
@@ -345,8 +343,9 @@ func (r *run) order() (target, error) {
 
 // preview reports what the server says about the plan, and saves the plan where
 // that is asked for.
-func (r *run) preview(ctx context.Context, p *plan.Plan) error {
+func (r *run) preview(ctx context.Context, t target, p *plan.Plan) error {
 	objects := r.record.Start(p)
+	r.previewOutside(ctx, t, p)
 	results, readOnly, err := r.dryRun(ctx, p)
 	if err != nil {
 		return err

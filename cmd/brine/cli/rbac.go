@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/rights"
@@ -35,6 +36,9 @@ func newRBAC(s Streams) *cobra.Command {
 applied, pruned and waited for, including the inventory, its lock and its history.
 No cluster is needed. Namespaces of the bundle are written too, because a Role needs
 its namespace. brine apply adopts them.
+
+For an object outside the bundle that an object of it depends on, the roles contain
+the right to get it.
 
 The objects that an upgrade prunes are in the older bundle: grant the roles of both
 bundles, under two names (--role). For Roles and bindings of the bundle itself, the
@@ -92,7 +96,9 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	}); err != nil {
 		return err
 	}
-	for _, gk := range rights.Unknown(b, validate.Knows) {
+	g, _ := order.Build(b.Objects, order.Options{})
+	g.Outside(func(_ int, e order.External) { read = append(read, e.On) }) // it is waited for
+	for _, gk := range rights.Unknown(b, read, validate.Knows) {
 		s.warn(gk.String() + ": the name of its resource is guessed, because neither the bundle nor Kubernetes defines the kind")
 	}
 	namespace := r.namespace

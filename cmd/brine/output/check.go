@@ -54,10 +54,10 @@ func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.
 			}
 			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, Line(e.Reason), checkStrength(e))
 		}
-		for _, id := range g.External[i] {
+		for _, e := range g.External[i] {
 			explicit++
 			edges++
-			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle (explicit)\n", width, "", nameOf(id), order.Ready)
+			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle: %s (explicit)\n", width, "", nameOf(e.On), order.Ready, Line(e.Reason))
 		}
 	}
 	for _, a := range b.Absent {
@@ -182,9 +182,9 @@ func checkNeeds(g *order.Graph, i int) []checkNeed {
 			checkID: checkIDOf(g.Objects[e.To].ID), Want: e.Want.String(), Reason: e.Reason, Weak: e.Weak,
 		})
 	}
-	for _, id := range g.External[i] {
+	for _, e := range g.External[i] {
 		needs = append(needs, checkNeed{
-			checkID: checkIDOf(id), Want: order.Ready.String(), Reason: "not in the bundle", External: true,
+			checkID: checkIDOf(e.On), Want: order.Ready.String(), Reason: e.Reason, External: true,
 		})
 	}
 	return needs
@@ -214,10 +214,10 @@ func checkDot(w io.Writer, g *order.Graph) {
 	outside := map[bundle.ID]bool{}
 	for _, i := range g.Sorted {
 		dotNode(w, g.Objects[i].ID, "")
-		for _, id := range g.External[i] {
-			if !outside[id] {
-				outside[id] = true
-				dotNode(w, id, ", style=dotted")
+		for _, e := range g.External[i] {
+			if !outside[e.On] {
+				outside[e.On] = true
+				dotNode(w, e.On, ", style=dotted")
 			}
 		}
 	}
@@ -227,8 +227,8 @@ func checkDot(w io.Writer, g *order.Graph) {
 			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n",
 				dotID(from), dotID(g.Objects[e.To].ID), dotQuote(e.Reason), dotStyle(e))
 		}
-		for _, id := range g.External[i] {
-			fmt.Fprintf(w, "  %s -> %s [style=bold];\n", dotID(from), dotID(id))
+		for _, e := range g.External[i] {
+			fmt.Fprintf(w, "  %s -> %s [label=%s, style=bold];\n", dotID(from), dotID(e.On), dotQuote(e.Reason))
 		}
 	}
 	fmt.Fprintln(w, "}")

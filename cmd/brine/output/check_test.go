@@ -45,7 +45,7 @@ func checked(t *testing.T) (*bundle.Bundle, *order.Graph, []bundle.Problem) {
 		Absent:   []*bundle.Absent{{ID: bundle.ID{GroupKind: objs[0].ID.GroupKind, Namespace: "web", Name: "old"}, GVK: objs[0].GVK, Source: bundle.Source{File: "web.yaml", Line: 60}}},
 		Warnings: []bundle.Problem{{Source: bundle.Source{File: "web.yaml", Line: 3}, Message: "an odd thing"}},
 	}
-	g, problems := order.Build(objs, order.Options{External: func(id bundle.ID) bool { return id.Name == "there" }})
+	g, problems := order.Build(objs, order.Options{})
 	return b, g, problems
 }
 

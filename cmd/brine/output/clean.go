@@ -119,9 +119,11 @@ func cleanResult(r *report.Result) *report.Result {
 	c.Server = Line(r.Server)
 	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
 	c.Review, c.Rollback = r.Review.Rewrite(Clean), cleanResult(r.Rollback)
-	c.Objects = slices.Clone(r.Objects)
-	for i, o := range c.Objects {
-		c.Objects[i] = cleanObject(o)
+	for _, list := range []*[]*report.ObjectResult{&c.Objects, &c.Outside} {
+		*list = slices.Clone(*list)
+		for i, o := range *list {
+			(*list)[i] = cleanObject(o)
+		}
 	}
 	if r.CriticalPath != nil {
 		path := *r.CriticalPath

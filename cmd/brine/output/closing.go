@@ -155,8 +155,9 @@ func requests(s report.Summary) string {
 // ready and failed, then the errors that belong to no object.
 func (t *text) problems(r *report.Result) string {
 	var skipped, waiting, failed []*report.ObjectResult
-	for _, o := range r.Objects {
+	for _, o := range slices.Concat(r.Objects, r.Outside) {
 		switch {
+		case o.Action == plan.Awaited && isPreview(r): // it is listed by itself
 		case o.Action == plan.Failed:
 			failed = append(failed, o)
 		case o.Action == plan.Skipped:

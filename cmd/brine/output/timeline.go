@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"brine/bundle"
+	"brine/bundle/plan"
 	"brine/bundle/report"
 )
 
@@ -30,6 +31,9 @@ func (m *markup) timeline(r *report.Result) {
 	for i, o := range r.Objects {
 		at[o.ID()] = i
 	}
+	for _, o := range r.Outside {
+		at[o.ID()] = -1
+	}
 	whole := max(r.Summary.Seconds, r.CriticalPath.Seconds, 0.001)
 	for i := range r.CriticalPath.Steps {
 		s := &r.CriticalPath.Steps[i]
@@ -41,7 +45,7 @@ func (m *markup) timeline(r *report.Result) {
 		m.add("</li>\n")
 	}
 	m.add("</ol>\n<p class=\"dim legend\"><i class=\"q\"></i> waits for other requests <i class=\"r\"></i> the server's answer <i class=\"w\"></i> not ready yet, or being deleted</p>\n")
-	for _, g := range groupSpans(r.Objects, critical) {
+	for _, g := range groupSpans(slices.Concat(r.Objects, r.Outside), critical) {
 		m.add("<details class=\"time\"><summary>")
 		m.span(g.sum, whole)
 		m.add("</summary>\n")
@@ -66,6 +70,9 @@ func groupSpans(objects []*report.ObjectResult, critical map[bundle.ID]bool) []*
 			continue
 		}
 		b := span{name: bundle.Name(o.ID()), reason: Line(o.LongestWait().Reason), index: i, from: o.QueuedAt, end: o.End(), critical: critical[o.ID()]}
+		if o.Action == plan.Awaited {
+			b.index = -1
+		}
 		b.sent = max(o.StartedAt, b.from)
 		b.answered = max(o.ActedAt, b.sent)
 		kind := fullKind(o)
