@@ -49,6 +49,7 @@ type Client struct {
 	config      *rest.Config
 	http        *http.Client
 	gate        *gate
+	allowed     *allowed
 	onRetry     atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	onSecret    atomic.Pointer[func(*unstructured.Unstructured)]
 	options     Options
@@ -83,15 +84,16 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 		config.RateLimiter = limiter
 	}
 	concurrency, gate := newConcurrency(o.Parallel), &gate{}
+	allowed := &allowed{rights: map[string]bool{}, refused: map[string]time.Time{}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter, concurrency: concurrency, gate: gate}
+		return &transport{next: next, counter: counter, limiter: limiter, concurrency: concurrency, gate: gate, allowed: allowed}
 	})
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, config: given, http: shared, gate: gate, options: o, concurrency: concurrency, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
+	c := &Client{Requests: counter, config: given, http: shared, gate: gate, allowed: allowed, options: o, concurrency: concurrency, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}

@@ -239,14 +239,18 @@ func MissingRight(err error) (right string, ok bool) {
 	if m == nil {
 		return "", false
 	}
-	right = m[1] + " " + m[2]
-	if m[3] != "" {
-		right += "." + m[3]
+	return rightText(m[1], m[2], m[3], m[4]), true
+}
+
+func rightText(verb, resource, group, namespace string) string {
+	right := verb + " " + resource
+	if group != "" {
+		right += "." + group
 	}
-	if m[4] != "" {
-		right += " in namespace " + m[4]
+	if namespace != "" {
+		right += " in namespace " + namespace
 	}
-	return right, true
+	return right
 }
 
 // mayNotCreate completes the answer to an apply that may not create what is not

@@ -42,12 +42,14 @@ type transport struct {
 	limiter     *defaultLimit
 	concurrency *concurrency
 	gate        *gate
+	allowed     *allowed
 	once        sync.Once
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := strings.ToLower(r.Method)
-	if info, err := verbs.NewRequestInfo(r); err == nil {
+	info, err := verbs.NewRequestInfo(r)
+	if err == nil {
 		verb = info.Verb
 	}
 	if Writes(verb) {
@@ -58,6 +60,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.counter.add(verb)
 	response, err := t.send(r, verb)
+	if err == nil {
+		t.allowed.learn(info, response.StatusCode)
+	}
 	if err == nil && response.StatusCode < http.StatusBadRequest {
 		t.once.Do(func() { t.limiter.learn(response.Header) })
 	}

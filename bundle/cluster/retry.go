@@ -30,8 +30,13 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		err := try(ctx)
-		if err == nil || ctx.Err() != nil || !Transient(err) {
+		if err == nil || ctx.Err() != nil {
 			return err
+		}
+		if again := Transient(err); !again {
+			if again, err = c.allowed.judge(err); !again {
+				return err
+			}
 		}
 		if attempt == 1 {
 			deadline = time.Now().Add(bound)

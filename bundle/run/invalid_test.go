@@ -28,6 +28,7 @@ func invalidBundle() string {
 		"apiVersion: nobody.example.com/v1\nkind: Unheard\nmetadata: {name: of, namespace: \"{ns}\"}\n",
 		clitest.Pod("rules", clitest.Annotations(`brine.dev/ready-when: "object.status.("`)),
 		clitest.Pod("depends-on-invalid", clitest.DependsOn("/namespaces/{ns}/Pod/external")),
+		clitest.Pod("depends-on-rules", clitest.DependsOn("/namespaces/{ns}/Pod/rules")),
 	)
 }
 
@@ -37,7 +38,7 @@ func TestSkipInvalidAppliesTheValidObjects(t *testing.T) {
 	result := s.Apply(invalidBundle(), "--validation=skip-invalid").Want(t, 1)
 	result.Did(t, "Pod", "one", plan.Created)
 	result.Did(t, "Deployment", "web", plan.Created)
-	for _, name := range []string{"external", "cycle-a", "cycle-b", "mutated", "rules", "depends-on-invalid", ""} {
+	for _, name := range []string{"external", "cycle-a", "cycle-b", "mutated", "rules", "depends-on-invalid", "depends-on-rules", ""} {
 		if o := result.Did(t, "Pod", name, plan.Skipped); !strings.Contains(o.Reason, "invalid: ") {
 			t.Errorf("the reason of %q is %q", name, o.Reason)
 		}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// An API server that starts refuses everything but what system:masters ask, until it
+// has read the cluster's RBAC objects. It is not ready then, but a TCP balancer may send
+// requests to it all the same. A refusal of what was allowed before in this run is
+// therefore retried for a while.
+
+// revokedAfter is for how long such refusals are retried: after that, the right was taken
+// away. An API server reads its RBAC objects in a few seconds.
+const revokedAfter = 10 * time.Second
+
+// allowed is what the API servers have authorized, by the right as MissingRight names it.
+type allowed struct {
+	mu      sync.Mutex
+	rights  map[string]bool
+	refused map[string]time.Time // since when, although it was allowed
+	// revoked: rights were taken away. No refusal is retried any more, so that a run
+	// without rights ends soon.
+	revoked bool
+}
+
+// learn notes what an answer says about the right to a request: the server asks for
+// it before anything else.
+func (a *allowed) learn(info *request.RequestInfo, status int) {
+	if info == nil || !info.IsResourceRequest || status >= http.StatusInternalServerError {
+		return
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return
+	}
+	resource := info.Resource
+	if info.Subresource != "" {
+		resource += "/" + info.Subresource
+	}
+	right := rightText(info.Verb, resource, info.APIGroup, info.Namespace)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rights[right] = true
+	if _, ok := a.refused[right]; ok {
+		delete(a.refused, right)
+		a.revoked = false
+	}
+}
+
+// deniedPath is the answer of an authorizer about a path that is no object's.
+var deniedPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`User "([^"]*)" cannot get path "(/apis?[^"]*)"`)
+})
+
+// judge says whether a refusal contradicts what was allowed, and may be an API server's
+// that starts. Where it has stayed for too long, it says so.
+func (a *allowed) judge(err error) (retry bool, _ error) {
+	right, known := MissingRight(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !known && apierrors.IsForbidden(err) {
+		// Everybody who is authenticated may ask what is served (system:discovery).
+		if m := deniedPath().FindStringSubmatch(err.Error()); m != nil && m[1] != "system:anonymous" {
+			right, known = "get "+m[2], true
+		}
+	} else if !a.rights[right] {
+		known = false
+	}
+	if !known {
+		return false, err
+	}
+	since, ok := a.refused[right]
+	if !ok {
+		since = time.Now()
+		a.refused[right] = since
+	}
+	if a.revoked = a.revoked || time.Since(since) > revokedAfter; !a.revoked {
+		return true, err
+	}
+	if !a.rights[right] {
+		return false, err
+	}
+	return false, fmt.Errorf("%w (it was allowed earlier in this run: the right was taken away)", err)
+}
