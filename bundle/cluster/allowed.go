@@ -1,13 +1,12 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -15,6 +14,11 @@ import (
 // has read the cluster's RBAC objects. It is not ready then, but a TCP balancer may send
 // requests to it all the same. A refusal of what was allowed before in this run is
 // therefore retried for a while.
+
+// startingFor is for how long the refusal to say what is served is retried: everybody who
+// is authenticated may ask that (the ClusterRole system:discovery), and nothing was
+// allowed before it. A server that answers it has read the RBAC objects.
+const startingFor = 5 * time.Second
 
 // revokedAfter is for how long such refusals are retried: after that, the right was taken
 // away. An API server reads its RBAC objects in a few seconds.
@@ -54,26 +58,14 @@ func (a *allowed) learn(info *request.RequestInfo, status int) {
 	}
 }
 
-// deniedPath is the answer of an authorizer about a path that is no object's.
-var deniedPath = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`User "([^"]*)" cannot get path "(/apis?[^"]*)"`)
-})
-
 // judge says whether a refusal contradicts what was allowed, and may be an API server's
 // that starts. Where it has stayed for too long, it says so.
 func (a *allowed) judge(err error) (retry bool, _ error) {
+	var final *permanent
 	right, known := MissingRight(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !known && apierrors.IsForbidden(err) {
-		// Everybody who is authenticated may ask what is served (system:discovery).
-		if m := deniedPath().FindStringSubmatch(err.Error()); m != nil && m[1] != "system:anonymous" {
-			right, known = "get "+m[2], true
-		}
-	} else if !a.rights[right] {
-		known = false
-	}
-	if !known {
+	if !known || !a.rights[right] || errors.As(err, &final) {
 		return false, err
 	}
 	since, ok := a.refused[right]
@@ -83,9 +75,6 @@ func (a *allowed) judge(err error) (retry bool, _ error) {
 	}
 	if a.revoked = a.revoked || time.Since(since) > revokedAfter; !a.revoked {
 		return true, err
-	}
-	if !a.rights[right] {
-		return false, err
 	}
 	return false, fmt.Errorf("%w (it was allowed earlier in this run: the right was taken away)", err)
 }

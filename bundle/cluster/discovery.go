@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,10 +66,16 @@ func (c *Client) discover(ctx context.Context) error {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
 	failed := map[schema.GroupVersion]error{}
+	begin := time.Now()
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
 		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 			failed, err = partly.Groups, nil
+		}
+		if apierrors.IsForbidden(err) { // its message says nothing else
+			if err = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the user may not get /api and /apis")); time.Since(begin) < startingFor {
+				return apierrors.NewServiceUnavailable(err.Error())
+			}
 		}
 		return err
 	})
