@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,41 @@ func (c *Client) Rewrite(ctx context.Context, r Resource, from []string) (int, e
 	return len(items), errors.Join(failed...)
 }
 
+// UnservedOwnership is the version of a custom resource in which fields are owned and
+// which its CRD no longer has: the server refuses every apply of the object then
+// (apiextensions-apiserver's apiserver/conversion/converter.go). It is "" for other
+// errors.
+func UnservedOwnership(err error, r Resource) string {
+	if err == nil {
+		return ""
+	}
+	_, after, ok := strings.Cut(err.Error(), "request to convert CR to an invalid group/version: "+r.GVK.Group+"/")
+	version := strings.FieldsFunc(after, func(c rune) bool { return c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	if !ok || len(version) == 0 || version[0] == r.GVK.Version {
+		return ""
+	}
+	return version[0]
+}
+
+// MoveOwnership moves what is owned of an object in another version to that of the
+// resource, and returns the object.
+func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructured.Unstructured, from string, dryRun bool) (*unstructured.Unstructured, error) {
+	moved := live.DeepCopy()
+	moveOwnership(moved, r, []string{from})
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": moved.GetManagedFields()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode its managed fields: %w", err)
+	}
+	id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
+	if moved, err = c.Patch(ctx, r, id, types.JSONPatchType, body, Write{DryRun: dryRun}); err != nil {
+		return nil, fmt.Errorf("move what is owned in %s, which is not served any more, to %s: %w", from, r.GVK.Version, err)
+	}
+	return moved, nil
+}
+
 func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, from []string) error {
 	for {
 		moveOwnership(u, r, from)
@@ -122,14 +158,44 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 	}
 }
 
+// moveOwnership moves what is owned in versions to the resource's. A field that the
+// object does not have there, because a webhook gave it another name, is nobody's.
 func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
 	entries := u.GetManagedFields()
 	for i := range entries {
-		if version, ok := strings.CutPrefix(entries[i].APIVersion, r.GVK.Group+"/"); ok && slices.Contains(from, version) {
-			entries[i].APIVersion = r.GVK.GroupVersion().String()
+		version, ok := strings.CutPrefix(entries[i].APIVersion, r.GVK.Group+"/")
+		if !ok || !slices.Contains(from, version) {
+			continue
+		}
+		entries[i].APIVersion = r.GVK.GroupVersion().String()
+		owned := map[string]any{}
+		if json.Unmarshal(entries[i].FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		dropAbsent(owned, u.Object)
+		if text, err := json.Marshal(owned); err == nil {
+			entries[i].FieldsV1 = metav1.NewFieldsV1(string(text))
 		}
 	}
 	u.SetManagedFields(entries)
+}
+
+// dropAbsent removes the fields of objects that a value does not have. Items of lists
+// stay: nobody's item is one that is not there.
+func dropAbsent(owned map[string]any, value any) {
+	fields, _ := value.(map[string]any)
+	for key, below := range owned {
+		name, is := strings.CutPrefix(key, "f:")
+		if !is {
+			continue
+		}
+		field, there := fields[name]
+		if !there {
+			delete(owned, key)
+		} else if tree, ok := below.(map[string]any); ok {
+			dropAbsent(tree, field)
+		}
+	}
 }
 
 // Unstore removes versions from the status of a CRD, in which no object is stored

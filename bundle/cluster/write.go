@@ -65,7 +65,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		if tries++; w.DryRun && tries == dryRunTries && WebhookFailed(err) {
 			return &permanent{err}
 		}
-		if w.Exact && apierrors.IsConflict(err) {
+		if w.Exact && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
 			return &permanent{err}
 		}
 		return err

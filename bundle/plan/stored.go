@@ -28,6 +28,8 @@ type Migration struct {
 	// From are the stored versions to leave, Gone those of them that the new CRD
 	// does not have.
 	From, Gone []string
+	// Dropped are all versions that the new CRD does not have.
+	Dropped []string
 	// To is the version in which objects are stored from then on.
 	To string
 	// Relabels: the server converts between the versions by another apiVersion only.
@@ -56,16 +58,17 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 		return nil
 	}
 	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
-	for _, v := range m.From {
-		if slices.ContainsFunc(d.Versions, func(has bundle.DefinedVersion) bool { return has.Name == v }) {
+	for _, known := range versions {
+		version, _ := known.(map[string]any)
+		name, _ := version["name"].(string)
+		if slices.ContainsFunc(d.Versions, func(has bundle.DefinedVersion) bool { return has.Name == name }) {
 			continue
 		}
-		m.Gone = append(m.Gone, v)
-		for _, known := range versions {
-			if version, _ := known.(map[string]any); version["name"] == v {
-				version["storage"] = false
-				m.keep = append(m.keep, version)
-			}
+		m.Dropped = append(m.Dropped, name)
+		if slices.Contains(m.From, name) {
+			m.Gone = append(m.Gone, name)
+			version["storage"] = false
+			m.keep = append(m.keep, version)
 		}
 	}
 	webhook := func(u *unstructured.Unstructured) bool {

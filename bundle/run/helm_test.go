@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
 )
@@ -107,6 +108,37 @@ func TestTakeOverFromHelm(t *testing.T) {
 func clitestData(object map[string]any) string {
 	text, _ := json.Marshal(object["data"])
 	return string(text)
+}
+
+// Killed at a write, Helm keeps a release until brine has all its objects, and the
+// next run ends the take-over.
+func TestTakeOverKilledAtWrites(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n += clitest.Every(3) {
+		s := clitest.On(t, clustertest.Shared(t))
+		installed(s, "a", "b")
+		both, before := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b")), s.Live("v1/configmaps", s.NS, "b").GetUID()
+		write, more := s.Killed(n, n/3%2 == 0, "apply", "-f", s.File(both), "--inventory", s.Inventory, "-n", s.NS, "--take-over-from=helm:web")
+		if !more {
+			if n < 6 {
+				t.Errorf("it has only %d writes", n-1)
+			}
+			return
+		}
+		for _, name := range []string{"a", "b"} {
+			live := s.Live("v1/configmaps", s.NS, name)
+			if live == nil {
+				t.Fatalf("killed at write %d, %s: %s is gone", n, write, name)
+			}
+			if known(s) == 0 && live.GetAnnotations()["config.k8s.io/owning-inventory"] == "" {
+				t.Errorf("killed at write %d, %s: Helm has forgotten %s, which is not brine's", n, write, name)
+			}
+		}
+		s.Apply(both, "--take-over-from=helm:web").Want(t, 0)
+		if live := s.Live("v1/configmaps", s.NS, "b"); known(s) != 0 || live.GetUID() != before || plan.ToolOf(live).Text != "" {
+			t.Fatalf("killed at write %d, %s: Helm knows %d revisions, and b is %v", n, write, known(s), live.Object)
+		}
+	}
 }
 
 // Argo CD, Flux and kapp do not delete what does not carry their metadata.

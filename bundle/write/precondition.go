@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle/cluster"
@@ -92,10 +95,30 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 			return result, err
 		}
 		if w.Mode == DryRun {
-			return w.afterTakeOver(ctx, t, result, current)
+			result.reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
+			return w.afterMove(ctx, t, result, current)
 		}
 		live = current
 	}
+	for {
+		var err error
+		result, err = w.sendOnce(ctx, t, live, result)
+		from := cluster.UnservedOwnership(err, t.resource)
+		if from == "" || live == nil || t.elsewhere() || !slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+			return f.APIVersion == t.resource.GVK.Group+"/"+from
+		}) {
+			return result, err
+		}
+		if live, err = w.Client.MoveOwnership(ctx, t.resource, live, from, w.Mode == DryRun); err != nil {
+			return result, err
+		}
+		if w.Mode == DryRun {
+			return w.afterMove(ctx, t, result, live)
+		}
+	}
+}
+
+func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Unstructured, result written) (written, error) {
 	body, err := t.sent(live)
 	if err != nil {
 		return result, err

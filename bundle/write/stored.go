@@ -42,9 +42,9 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 			return put, err
 		}
 	}
-	var moved []string
+	moved := m.Dropped
 	if m.Relabels {
-		moved = m.From
+		moved = append(moved, m.From...)
 	}
 	count, err := w.Client.Rewrite(ctx, resource, moved)
 	if err != nil {

@@ -62,12 +62,16 @@ func versions(s *clitest.Fixture) string {
 // gadgetry applies the CRD and a Gadget of the bundle, and has two of another client.
 func gadgetry(t *testing.T) (s *clitest.Fixture, old func(annotations string) string) {
 	t.Helper()
-	s = clitest.New(t)
+	return gadgetryOn(clitest.New(t))
+}
+
+func gadgetryOn(s *clitest.Fixture) (_ *clitest.Fixture, old func(annotations string) string) {
+	s.Helper()
 	old = func(annotations string) string {
 		return clitest.Documents(gadgets(annotations, "v1alpha1 size: {type: integer}, color: {type: string}"), gadget("v1alpha1", "ours", "size: 1, color: red"))
 	}
 	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets."+s.NS+".example.com")
-	s.Apply(old("")).Want(t, 0)
+	s.Apply(old("")).Want(s.TB, 0)
 	for _, name := range []string{"theirs", "third"} {
 		s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", name, "size: 2"))
 	}
@@ -170,6 +174,32 @@ func TestAnotherStoredVersion(t *testing.T) {
 	}
 }
 
+// A version that goes, and in which nothing is stored, but in which fields are owned.
+func TestVersionThatGoesWithItsOwnership(t *testing.T) {
+	t.Parallel()
+	for _, annotation := range []string{"", migrates} {
+		s := clitest.On(t, clustertest.Shared(t))
+		fields := " size: {type: integer}"
+		s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets."+s.NS+".example.com")
+		s.Apply(clitest.Documents(gadgets(annotation, "v1"+fields, "v1alpha1"+fields), gadget("v1alpha1", "ours", "size: 1"))).Want(t, 0)
+		s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", "theirs", "size: 2"))
+		up := clitest.Documents(gadgets(annotation, "v1"+fields), gadget("v1", "ours", "size: 3"), gadget("v1", "theirs", "size: 3"))
+		s.Apply(up, "--force-conflicts").Want(t, 0)
+		if got := sizes(s, "v1"); got != "ours 3, theirs 3" {
+			t.Error(got)
+		}
+		// The CRD has lost the version before.
+		s.Create(s.NS+".example.com/v1/gadgets", gadget("v1", "late", "size: 2"))
+		s.Merge(s.NS+".example.com/v1/gadgets", s.NS, "late", `{"metadata":{"managedFields":[{"manager":"old","operation":"Update","apiVersion":"`+s.NS+`.example.com/v0","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:size":{},"f:gone":{}}}}]}}`)
+		up = clitest.Documents(up, gadget("v1", "late", "size: 4"))
+		s.Preview(up, "--force-conflicts").Want(t, 0).Did(t, "Gadget", "late", plan.Configured)
+		s.Apply(up, "--force-conflicts").Want(t, 0)
+		if got := sizes(s, "v1"); got != "late 4, ours 3, theirs 3" {
+			t.Error(got)
+		}
+	}
+}
+
 func TestObjectsThatCannotBeListed(t *testing.T) {
 	s, _ := gadgetry(t)
 	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
@@ -184,36 +214,58 @@ func TestObjectsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A run that ends at any of its writes leaves nothing that the next one cannot finish.
-func TestMigrationThatIsInterrupted(t *testing.T) {
-	for _, acted := range []bool{false, true} {
-		for n := range 6 {
-			t.Run(fmt.Sprintf("write-%d-acted-%v", n+1, acted), func(t *testing.T) {
-				s, _ := gadgetry(t)
-				direct := s.Kubeconfig
-				var mu sync.Mutex
-				writes := 0
-				s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
-					mu.Lock()
-					defer mu.Unlock()
-					if !r.IsWrite() || !strings.Contains(r.Path, "gadgets") {
-						return clustertest.Action{}
-					}
-					if writes++; writes <= n {
-						return clustertest.Action{}
-					}
-					return clustertest.Action{Status: http.StatusForbidden, Acted: acted && writes == n+1}
-				})
-				s.Apply(newer(migrates)).Want(t, report.ExitFailed)
-				s.Kubeconfig = direct
-				s.Apply(newer(migrates)).Want(t, 0)
-				if got := versions(s); got != "[v1] stored [v1]" {
-					t.Error(got)
+// What is refused at any write of a migration is finished by the next run.
+func TestMigrationThatIsRefused(t *testing.T) {
+	for n := range 6 {
+		t.Run(fmt.Sprintf("write-%d", n+1), func(t *testing.T) {
+			s, _ := gadgetry(t)
+			direct := s.Kubeconfig
+			var mu sync.Mutex
+			writes := 0
+			s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				if !r.IsWrite() || !strings.Contains(r.Path, "gadgets") {
+					return clustertest.Action{}
 				}
-				if got := sizes(s, "v1"); got != "ours 3, theirs 2, third 2" {
-					t.Error(got)
+				if writes++; writes <= n {
+					return clustertest.Action{}
 				}
+				return clustertest.Action{Status: http.StatusForbidden}
 			})
+			s.Apply(newer(migrates)).Want(t, report.ExitFailed)
+			s.Kubeconfig = direct
+			migrated(s)
+		})
+	}
+}
+
+// migrated applies the newer CRD, which ends with every Gadget in v1.
+func migrated(s *clitest.Fixture) {
+	s.Helper()
+	s.Apply(newer(migrates)).Want(s.TB, 0)
+	if got := versions(s); got != "[v1] stored [v1]" {
+		s.Error(got)
+	}
+	if got := sizes(s, "v1"); got != "ours 3, theirs 2, third 2" {
+		s.Error(got)
+	}
+}
+
+// So is what a run leaves that is killed at one of its writes.
+func TestMigrationKilledAtWrites(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n += clitest.Every(3) {
+		s, _ := gadgetryOn(clitest.On(t, clustertest.Shared(t)))
+		write, more := s.Killed(n, n/3%2 == 0, "apply", "-f", s.File(newer(migrates)), "--inventory", s.Inventory, "-n", s.NS)
+		if !more {
+			if n < 10 {
+				t.Errorf("it has only %d writes", n-1)
+			}
+			return
+		}
+		if migrated(s); t.Failed() {
+			t.Fatalf("killed at write %d, %s", n, write)
 		}
 	}
 }

@@ -43,11 +43,10 @@ func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Uns
 	return moved, nil
 }
 
-// afterTakeOver dry-runs the apply that follows a take-over. The server cannot
-// see both requests in one: it is asked about an update with the object as the
-// apply would leave it.
-func (w *Writer) afterTakeOver(ctx context.Context, t *target, result written, moved *unstructured.Unstructured) (written, error) {
-	result.reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
+// afterMove dry-runs the apply that follows a take-over or another move of field
+// ownership. The server cannot see both requests in one: it is asked about an update
+// with the object as the apply would leave it.
+func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved *unstructured.Unstructured) (written, error) {
 	result.update = true
 	body, err := t.sent(moved)
 	if err != nil {

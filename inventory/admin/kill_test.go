@@ -3,71 +3,13 @@ package admin_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/cmd/brine/clitest"
 )
-
-// forgetKilled removes the lock's files of runs that were killed before they had
-// written the lock: nobody else would.
-func forgetKilled() {
-	files, _ := filepath.Glob(filepath.Join(os.TempDir(), "brine-run-*"))
-	for _, name := range files {
-		if file, err := os.Open(name); err == nil {
-			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				_ = os.Remove(name)
-			}
-			_ = file.Close()
-		}
-	}
-}
-
-// killed runs a command in a process of its own, which is killed at its n-th write,
-// before or after the server acts. It returns the write; false if there are fewer.
-func killed(s *clitest.Fixture, n int, after bool, args ...string) (string, bool) {
-	s.Helper()
-	s.Cleanup(forgetKilled)
-	p := s.Cluster.Proxy(s.TB, clustertest.ProxyOptions{})
-	var cmd *exec.Cmd
-	started := make(chan struct{})
-	kill := func() { <-started; _ = cmd.Process.Kill() }
-	var mu sync.Mutex
-	var writes []clustertest.Request
-	p.Intercept(func(r clustertest.Request) clustertest.Action {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.IsWrite() && !r.DryRun {
-			writes = append(writes, r)
-		}
-		switch {
-		case len(writes) < n:
-			return clustertest.Action{}
-		case after && len(writes) == n:
-			return clustertest.Action{After: kill, CutAfter: true}
-		}
-		return clustertest.Action{Before: kill, CutBefore: true}
-	})
-	cmd = exec.Command(clitest.Binary(s.TB), append([]string{"inventory"}, append(args, "--kubeconfig", p.Kubeconfig)...)...)
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
-	close(started)
-	_ = cmd.Wait()
-	p.Intercept(nil)
-	mu.Lock()
-	defer mu.Unlock()
-	if len(writes) < n {
-		return "", false
-	}
-	return clitest.Describe(writes[n-1 : n])[0], true
-}
 
 // A move that is killed at any write deletes nothing, whichever bundle is applied
 // next, and can be repeated: it ends the same. Which bundle is next takes turns;
@@ -107,7 +49,7 @@ func TestMoveKilledAtEveryWrite(t *testing.T) {
 							b.Apply(configMapsOf("old")).Want(t, 0)
 						}
 						before, owner := uids(s, all...), fmt.Sprint(s.Live("v1/configmaps", s.NS, "m1").GetAnnotations())
-						where, more := killed(s, n, after, c.args(s, b)...)
+						where, more := s.Killed(n, after, append([]string{"inventory"}, c.args(s, b)...)...)
 						if !more {
 							if n < 5 {
 								t.Errorf("it has only %d writes", n-1)
