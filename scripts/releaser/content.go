@@ -60,7 +60,7 @@ func join(parts ...string) string {
 // salt are the Salt modules, as file roots want them.
 func (r *release) salt(below string) ([]entry, error) {
 	var all []entry
-	for _, dir := range []string{"_modules", "_states", "_runners"} {
+	for _, dir := range []string{"_beacons", "_modules", "_states", "_runners"} {
 		entries, err := folder(filepath.Join(r.Root, "scripts", "salt", dir), join(below, dir))
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ func (r *release) wheel() error {
 	}
 	version := pythonVersion(r.Version)
 	var entries []entry
-	for _, dir := range []struct{ from, to string }{{"src/saltext/brine", ""}, {"_modules", "modules"}, {"_states", "states"}, {"_runners", "runners"}} {
+	for _, dir := range []struct{ from, to string }{{"src/saltext/brine", ""}, {"_beacons", "beacons"}, {"_modules", "modules"}, {"_states", "states"}, {"_runners", "runners"}} {
 		found, err := folder(filepath.Join(salt, dir.from), join("saltext/brine", dir.to))
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECRET = "hunter2-in-the-bundle"
+MODULES = ("_beacons/brine_drift.py", "_modules/brine.py", "_states/brine.py", "_runners/brine.py")
 
 
 def stub_salt():
@@ -93,6 +94,9 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.home = folder.name
+        self.cache = os.path.join(self.home, "cache")
+        os.mkdir(self.cache)
+        self.builds = 0
         self.binary = os.path.join(self.home, "brine")
         with open(self.binary, "w") as file:
             file.write(FAKE.format(python=sys.executable, home=self.home))
@@ -102,7 +106,7 @@ class Case(unittest.TestCase):
         self.sent = []
         self.rendered = {}
         self.asked = []
-        self.brine.__opts__ = {"test": False, "saltenv": None, "brine": {"binary": self.binary}}
+        self.brine.__opts__ = {"test": False, "saltenv": None, "cachedir": self.cache, "brine": {"binary": self.binary}}
         self.brine.__pillar__ = {}
         self.brine.__grains__ = {}
         self.brine.__context__ = {}
@@ -119,6 +123,8 @@ class Case(unittest.TestCase):
     def say_version(self, document):
         with open(os.path.join(self.home, "version.json"), "w") as file:
             json.dump(document, file)
+        self.builds += 1
+        os.utime(self.binary, (self.builds, self.builds))
 
     def play(self, events=(), code=0, then=""):
         """What the fake does: print events, run some Python, exit."""
@@ -228,8 +234,7 @@ class Arguments(Case):
     def test_every_argument_and_every_default_is_known(self):
         self.say_version({"version": "v0.2.0", "features": ["apply", "output=salt-events"], "flags": FLAGS})
         for given, says in (
-            ({"tiemout": 5}, "tiemout is not an argument: brine apply takes no --tiemout: did you mean timeout?"),
-            ({"recursive": True}, "recursive has no effect"), ({"pillar": {"a": 1}}, "pillar has no effect here: only sls takes it"),
+            ({"recursive": True}, "recursive is not an argument: it has no effect: name the folders in source"), ({"pillar": {"a": 1}}, "pillar has no effect here: only sls takes it"),
             ({"defaults": {"a": 1}}, "defaults has no effect"), ({"template": "none"}, "template has no effect"),
         ):
             ret = self.brine.applied("platform", bundle="x", **given)
@@ -237,7 +242,8 @@ class Arguments(Case):
             self.assertIn(says, ret["comment"])
         for key in ("tiemout", "output", "recursive", "pruen"):
             self.brine.__pillar__ = {"brine": {key: 1}}
-            self.assertIn("brine: %s: in pillar, grains or configuration" % key, self.brine.applied("platform", bundle="x")["comment"])
+            self.assertIn("brine: %s: in pillar, grains or configuration: " % key, self.brine.applied("platform", bundle="x")["comment"])
+        self.assertIn("did you mean prune?", self.brine.applied("platform", bundle="x")["comment"])
         self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
         # A default may be for another command than this one.
         self.brine.__pillar__ = {"brine": {"take_over_from": ["a"], "max_prune": "50%"}}
@@ -269,6 +275,52 @@ class Arguments(Case):
         self.assertEqual(self.called()["env"]["BRINE_TOKEN"], SECRET)
         self.assertNotIn(SECRET, str(self.called()["argv"]))
 
+    def test_the_connection_is_in_no_log(self):
+        logged = []
+        handler = logging.Handler(1)
+        handler.emit = lambda record: logged.append(record.getMessage())
+        logger = logging.getLogger()
+        self.addCleanup(logger.setLevel, logger.level)
+        self.addCleanup(logger.removeHandler, handler)
+        logger.setLevel(1)
+        logger.addHandler(handler)
+        self.play([event("finished", **{"return": RETURN})], then="told['cmdline'] = open('/proc/self/cmdline').read() if os.path.exists('/proc') else ''\n"
+                  "json.dump(told, open(os.path.join(home, 'call.json'), 'w'))")
+        self.brine.applied("platform", bundle=SECRET, token=SECRET + "-token")
+        self.assertIn("--name=platform", " ".join(logged))
+        self.assertNotIn(SECRET, " ".join(logged) + self.called()["cmdline"])
+
+    def test_pin_takes_program_and_cluster_from_the_configuration_only(self):
+        self.brine.__opts__["brine"].update(pin=True, kubeconfig="/config")
+        self.brine.__pillar__ = {"brine": {"binary": "/bin/false", "kubeconfig": "/pillar", "pin": False, "as": "root", "timeout": 5}}
+        self.brine.__grains__ = {"brine": {"template": "py"}}
+        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+        env = self.called()["env"]
+        self.assertEqual((env["BRINE_KUBECONFIG"], env["BRINE_TIMEOUT"]), ("/config", "5s"))
+        self.assertNotIn("BRINE_AS", env)
+        os.remove(os.path.join(self.home, "call.json"))
+        for given in ({"binary": "/bin/false"}, {"kubeconfig": "/k"}, {"context": "c"}, {"server": "s"}, {"as": "a"}, {"as_user_extra": ["a"]}, {"pin": False},
+                      {"certificate_authority": "a"}, {"insecure_skip_tls_verify": True}, {"report": "/etc/cron.d/x.html"}, {"template": "py"},
+                      {"ignore_fields": "/etc/shadow"}, {"cache-dir": "/x"}, {"plan_out": "/x"}):
+            ret = self.brine.applied("platform", bundle="x", **given)
+            self.assertIs(ret["result"], False, given)
+            self.assertIn("is not an argument here: `pin: True`", ret["comment"])
+            for call in (self.brine.status, self.brine.inventories, self.brine.check):
+                with self.assertRaisesRegex(Exception, "is not an argument here"):
+                    call(**dict({"name": "platform"} if call is self.brine.status else {}, **given))
+        with self.assertRaisesRegex(Exception, "is not an argument here"):
+            self.brine.version(binary="/bin/false")
+        with self.assertRaisesRegex(Exception, "is not an argument here"):
+            self.brine.plan("platform", bundle="x", path="/etc/x")
+        for source in ("/etc/shadow", "/etc/", ["salt://a.yaml", "/etc/*"]):
+            self.assertIn("is not a salt:// file", self.brine.applied("platform", source=source)["comment"])
+        self.assertIn("is not a salt:// file", self.brine.present("/etc/shadow")["comment"])
+        # Words are no flags.
+        self.found = Objects.found.__get__(self)
+        self.found({"metadata": {"name": "a"}})
+        self.brine.get("--kubeconfig=/x", "--server=/x", "v1")
+        self.assertEqual(self.called()["argv"][-3:], ["--", "--server=/x", "--kubeconfig=/x"])
+
     def test_job_id_goes_along(self):
         self.brine.applied("platform", bundle="x", jid="20260701010203")
         self.assertEqual(self.called()["env"]["BRINE_JID"], "20260701010203")
@@ -283,10 +335,9 @@ class Arguments(Case):
         utils.msgpack = packed
         sys.modules["salt"].utils = utils
         sys.modules.update({"salt.utils": utils, "salt.utils.msgpack": packed})
-        self.brine.__opts__["cachedir"] = self.home
-        os.mkdir(os.path.join(self.home, "proc"))
+        os.mkdir(os.path.join(self.cache, "proc"))
         for jid, pid in (("1", os.getppid()), ("2", os.getpid())):
-            with open(os.path.join(self.home, "proc", jid), "w") as file:
+            with open(os.path.join(self.cache, "proc", jid), "w") as file:
                 json.dump({"pid": pid}, file)
         self.brine.applied("platform", bundle="x")
         self.assertEqual(self.called()["env"]["BRINE_JID"], "2")
@@ -427,6 +478,34 @@ class Bundle(Case):
         self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
         self.assertEqual((logging.getLogger("salt").handlers, logging.getLogger("salt").level), ([], 0))
 
+    def test_what_salt_logs_while_it_renders_is_not_logged(self):
+        logged = []
+        handler = logging.Handler(1)
+        handler.emit = lambda record: logged.append((record.levelname, record.getMessage()))
+        root = logging.getLogger()
+        self.addCleanup(root.setLevel, root.level)
+        self.addCleanup(root.removeHandler, handler)
+        root.setLevel(1)
+        root.addHandler(handler)
+        low = [{"state": "k", "fun": "object_present", "name": "a", "__id__": "a", "manifest": {}}]
+        noise = logging.getLogger("salt.template")
+
+        def render(*_args, **_kwargs):
+            for level in (1, 5, logging.DEBUG, logging.INFO):
+                noise.log(level, "Rendered data: %s", SECRET)
+            noise.warning("a warning\n---\n%s", SECRET)
+            other = threading.Thread(target=noise.info, args=("of another thread",))
+            other.start()
+            other.join()
+            return low if _args else "kind: A\n"
+
+        self.brine.__salt__.update({"state.show_low_sls": render, "slsutil.renderer": lambda **kwargs: render(**kwargs)})
+        self.assertIs(self.brine.applied("platform", sls="one")["result"], True)
+        self.assertIs(self.brine.applied("platform", source="salt://a.yaml")["result"], True)
+        self.assertNotIn(SECRET, str(logged))
+        self.assertEqual(logged.count(("INFO", "of another thread")), 2)
+        self.assertEqual(logged.count(("WARNING", "a warning (the text around it is left out)")), 2)
+
     def test_sls_that_salt_cannot_render(self):
         for bad in (["Rendering SLS 'base:one' failed: x"], [], {}, None, "text"):
             self.brine.__salt__["state.show_low_sls"] = lambda sls, bad=bad, **kwargs: bad
@@ -491,35 +570,21 @@ class Returns(Case):
         self.assertEqual(self.brine.preview("platform", bundle="x"), RESULT)
         self.assertIn("--dry-run=server", self.called()["argv"])
         self.assertEqual(self.brine.destroy("platform"), RESULT)
-        with self.assertRaisesRegex(Exception, "give a number of brine.history"):
-            self.brine.rollback("platform", revision="last")
         self.assertEqual(self.brine.rollback("platform", revision=3), RESULT)
-        self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "3", "--output=events"])
+        self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "--output=events", "--", "3"])
         self.assertNotIn("retcode", self.brine.__context__)
 
     def test_rollback_goes_to_the_last_good_revision(self):
-        for results, want in ((["failed", "applied", "applied"], "2"), (["applied", "failed", "applied"], "3"), (["not-ready", "failed", "applied"], "1")):
-            revisions = [{"number": 3 - i, "result": result} for i, result in enumerate(results)]
-            with open(os.path.join(self.home, "history.json"), "w") as file:
-                json.dump({"revisions": revisions}, file)
-            self.play([event("finished", **{"return": RETURN})])
-            self.assertEqual(self.brine.rolled_back("platform", inventory="ns/platform", kubeconfig="/k", max_prune=3), RETURNED)
-            self.assertEqual(self.called()["argv"], [
-                "rollback", "--inventory=ns/platform", "--dry-run=none", "--kubeconfig=/k", "--max-prune=3", want, "--output=salt-events"])
-            self.play([event("finished", result=RESULT)])
-            self.brine.rollback("platform")
-            self.assertEqual(self.called()["argv"][3], want)
-        self.brine.rollback("platform", revision="previous")
-        self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "--output=events"])
-        with open(os.path.join(self.home, "history.json"), "w") as file:
-            json.dump({"revisions": []}, file)
-        ret = self.brine.rolled_back("platform")
-        self.assertEqual((ret["result"], ret["changes"]), (False, {}))
-        self.assertIn("nothing to go back to", ret["comment"])
+        ret = self.brine.rolled_back("platform", inventory="ns/platform", kubeconfig="/k", max_prune=3)
+        self.assertEqual(ret, RETURNED)
+        self.assertEqual(self.called()["argv"], [
+            "rollback", "--inventory=ns/platform", "--dry-run=none", "--kubeconfig=/k", "--max-prune=3", "--output=salt-events", "--", "last-good"])
+        self.play([event("finished", result=RESULT)])
+        for revision, words in ((None, ["--", "last-good"]), ("previous", []), ("7", ["--", "7"]), ("--no-prune", ["--", "--no-prune"])):
+            self.brine.rollback("platform", revision=revision)
+            self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "--output=events"] + words)
 
     def test_a_plan_is_written_and_only_that_is_applied(self):
-        self.brine.__opts__["cachedir"] = os.path.join(self.home, "cache")
-        os.mkdir(self.brine.__opts__["cachedir"])
         path = os.path.join(self.home, "cache", "brine", "plans", "ns.platform.json")
         saved = {"inventory": {"namespace": "ns", "name": "platform"}, "steps": [{"action": "created"}, {"action": "pruned"}, {"action": "created"}]}
         dry = event("finished", **{"return": dict(RETURN, result=None)})
@@ -577,48 +642,32 @@ class VersionSkew(Case):
         self.play([event("a type of a later release", what=1), "text", event("finished", more=1, **{"return": RETURN})])
         self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
 
-    def test_an_older_build_without_salt_events(self):
-        self.say_version({"version": "v0.0.9", "features": ["apply", "output=salt"]})
-        self.play([RETURN])
-        self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
-        self.assertIn("--output=salt", self.called()["argv"])
-        self.assertEqual(self.sent, [])
-
-    def test_a_build_that_does_not_tell_its_features(self):
-        for document in ({}, {"version": "v9", "features": ["one", "two"]}):
-            self.brine.__context__.clear()
+    def test_a_build_that_does_not_list_its_flags(self):
+        self.brine.__pillar__ = {"brine": {"whatever": 1}}
+        for document in ({}, [], {"version": "v9", "features": ["one", "two"]}):
             self.say_version(document)
-            self.brine.applied("platform", bundle="x")
-            self.assertIn("--output=salt-events", self.called()["argv"])
-
-    def test_the_version_is_asked_once_for_a_build(self):
-        for _ in range(3):
-            self.brine.applied("platform", bundle="x")
-        with open(os.path.join(self.home, "versions")) as file:
-            self.assertEqual(file.read(), "x")
+            self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
 
     def test_the_version_is_kept_between_jobs(self):
-        self.brine.__opts__["cachedir"] = self.home
-        for _ in range(2):
-            self.brine.__context__ = {}
+        self.brine.__pillar__ = {"brine": {"timeout": 1}}
+
+        def asked():
             self.brine.applied("platform", bundle="x")
-        with open(os.path.join(self.home, "versions")) as file:
-            self.assertEqual(file.read(), "x")
-        self.brine.__context__ = {}
-        os.utime(self.binary, (1, 1))  # another build
-        self.brine.applied("platform", bundle="x")
-        with open(os.path.join(self.home, "versions")) as file:
-            self.assertEqual(file.read(), "xx")
-        with open(os.path.join(self.home, "brine-version.json"), "w") as file:
+            with open(os.path.join(self.home, "versions")) as file:
+                return len(file.read())
+
+        self.assertEqual([asked(), asked()], [1, 1])
+        os.utime(self.binary, (99, 99))  # another build
+        self.assertEqual(asked(), 2)
+        with open(os.path.join(self.cache, "brine", "cache", "version.json"), "w") as file:
             file.write("[]")
-        self.brine.__context__ = {}
-        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+        self.assertEqual(asked(), 3)
 
     def test_version(self):
         self.assertEqual(self.brine.version()["version"], "v0.1.0")
 
     def test_syntax_of_python_3_6(self):
-        for path in ("_modules/brine.py", "_states/brine.py", "_runners/brine.py"):
+        for path in MODULES:
             with open(os.path.join(HERE, path)) as file:
                 source = file.read()
             if sys.version_info >= (3, 8):
@@ -628,7 +677,7 @@ class VersionSkew(Case):
 
 
 class Objects(Case):
-    """Each of MetalK8s' read functions has its test here, by its name."""
+    """Each of MetalK8s' functions and states has its test here, by its name, and returns what that returns."""
 
     POD = {"kind": "Pod", "metadata": {"name": "a"}, "data": {"config.yaml": "x", "list": ["y"]}}
 
@@ -640,9 +689,9 @@ class Objects(Case):
         self.found(self.POD)
         self.assertEqual(self.brine.get(name="a", kind="Pod", apiVersion="v1", kubeconfig="/k"), self.POD)
         self.assertEqual(self.called()["argv"], [
-            "get", "--output=json", "Pod", "a", "--api-version=v1", "--ignore-not-found=true", "--kubeconfig=/k", "--namespace=default"])
+            "get", "--api-version=v1", "--ignore-not-found=true", "--kubeconfig=/k", "--namespace=default", "--output=json", "--", "Pod", "a"])
         self.assertEqual(self.brine.get(manifest={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "n"}}), self.POD)
-        self.assertEqual(self.called()["argv"][3:], ["b", "--api-version=v1", "--ignore-not-found=true", "--namespace=n"])
+        self.assertEqual(self.called()["argv"][1:], ["--api-version=v1", "--ignore-not-found=true", "--namespace=n", "--output=json", "--", "Pod", "b"])
         self.brine.get(name="a", kind="Secret", apiVersion="v1", show_secrets=True)
         self.assertIn("--show-secrets=true", self.called()["argv"])
         self.found()
@@ -663,9 +712,9 @@ class Objects(Case):
         self.found(self.POD, self.POD)
         self.assertEqual(len(self.brine.list_objects("Pod", "v1", label_selector="a=b", field_selector="c=d")), 2)
         self.assertEqual(self.called()["argv"], [
-            "get", "--output=json", "Pod", "--api-version=v1", "--field-selector=c=d", "--namespace=default", "--selector=a=b"])
+            "get", "--api-version=v1", "--field-selector=c=d", "--namespace=default", "--selector=a=b", "--output=json", "--", "Pod"])
         self.brine.list_objects("Pod", "v1", all_namespaces=True)
-        self.assertEqual(self.called()["argv"][3:], ["--all-namespaces=true", "--api-version=v1"])
+        self.assertEqual(self.called()["argv"][1:3], ["--all-namespaces=true", "--api-version=v1"])
 
     def test_check_object_ready(self):
         self.found(self.POD)
@@ -699,11 +748,11 @@ class Objects(Case):
         labels = {"metadata": {"labels": {"a": "b"}}}
         ret = self.brine.patched("node-1", kind="Node", apiVersion="v1", patch=labels, __id__="Label it: now", jid="7")
         self.assertEqual(ret, dict(want, name="node-1"))
-        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--field-manager=brine-patch-Label-it-now"])
+        self.assertEqual(self.called()["argv"], ["patch", "--dry-run=none", "--field-manager=brine-patch-Label-it-now", "--filename=-", "--output=salt"])
         self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {"a": "b"}}})
         self.brine.patched("node-1", kind="Node", apiVersion="v1", absent=True, test=True)
-        self.assertEqual(self.called()["argv"][3:], ["--dry-run=server", "--field-manager=brine-patch-node-1", "--remove=true"])
+        self.assertEqual(self.called()["argv"][1:4], ["--dry-run=server", "--field-manager=brine-patch-node-1", "--remove=true"])
         for given in ({}, {"patch": [{"op": "remove"}]}):
             self.assertIn("give patch, a mapping", self.brine.patched("a", kind="Node", apiVersion="v1", **given)["comment"])
         self.assertIn("give kind and apiVersion", self.brine.patched("a", patch=labels)["comment"])
@@ -712,14 +761,14 @@ class Objects(Case):
         self.answer()
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"p": SECRET}}
         self.assertIs(self.brine.present("Some map", manifest=manifest)["result"], True)
-        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--create=true", "--field-manager=brine-present"])
+        self.assertEqual(self.called()["argv"], ["patch", "--create=true", "--dry-run=none", "--field-manager=brine-present", "--filename=-", "--output=salt"])
         self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), manifest)
         self.assertIn("give manifest", self.brine.present("a")["comment"])
 
     def test_object_absent(self):
         self.answer()
         self.assertIs(self.brine.absent_object("old", kind="Service", apiVersion="v1", namespace="n")["result"], True)
-        self.assertEqual(self.called()["argv"], ["patch", "--output=salt", "--filename=-", "--delete=true"])
+        self.assertEqual(self.called()["argv"], ["patch", "--delete=true", "--dry-run=none", "--filename=-", "--output=salt"])
         self.play(code=6, then="sys.stderr.write('no cluster')")
         ret = self.brine.absent_object("old", kind="Service", apiVersion="v1")
         self.assertIs(ret["result"], False)
@@ -731,24 +780,134 @@ class Objects(Case):
         self.assertEqual((ret["result"], ret["comment"]), (False, "Not in 0 seconds: a: 0 of 1"))
         self.assertIs(self.brine.waited("a", test=True, **which)["result"], None)
         self.assertIn("a still there", self.brine.waited("a", absent=True, timeout=0, **which)["comment"])
-        self.assertIn("condition Ready is not there", self.brine.waited("a", condition="Ready", timeout=0, **which)["comment"])
-        self.found(dict(self.POD, status={"conditions": [{"type": "Ready", "status": "True"}]}), state="not-ready")
-        self.assertIs(self.brine.waited("a", condition="Ready", **which)["result"], True)
-        self.assertIs(self.brine.waited("a", condition="Ready=False", timeout=0, **which)["result"], False)
+        self.assertIn("a: condition Ready is not met", self.brine.waited("a", condition="Ready", timeout=0, **which)["comment"])
+        self.assertIn('--ready-when=self.status.conditions.exists(c, c.type == "Ready" && c.status == "True")', self.called()["argv"])
+        self.found(self.POD)
+        self.assertEqual(self.brine.waited("a", condition="Ready=False", timeout=0, **which)["comment"], "a has Ready=False")
+        self.assertIn('--ready-when=self.status.conditions.exists(c, c.type == "Ready" && c.status == "False")', self.called()["argv"])
+        self.assertIs(self.brine.waited("a", ready_when="self.spec.x", timeout=0, **which)["result"], True)
+        self.assertIn("--ready-when=self.spec.x", self.called()["argv"])
         self.found()
         self.assertIs(self.brine.waited("a", absent=True, **which)["result"], True)
         self.assertIn("there is no such object", self.brine.waited("a", label_selector="x=y", timeout=0, **which)["comment"])
         self.assertNotIn("a", self.called()["argv"])
 
+    def cluster(self, *objects, **ret):
+        """What `brine get` and `brine patch` print. Gives the calls as (command, flags, object)."""
+        calls = os.path.join(self.home, "calls")
+        open(calls, "w").close()
+        found = {"objects": objects, "readiness": [{"state": "ready"} for _ in objects]}
+        answer = dict({"name": "brine", "result": True, "changes": {"v1/ConfigMap n/a": {"old": {}, "new": {"data.k": "v"}}}, "comment": "c", "warnings": []}, **ret)
+        self.play(then="""
+            open({!r}, "a").write(json.dumps([sys.argv[1], sys.argv[2:], told["stdin"]]) + "\\n")
+            print({!r} if sys.argv[1] == "get" else {!r})
+            """.format(calls, json.dumps(found), json.dumps(answer)))
+
+        def done():
+            with open(calls) as file:
+                return [(c, f, json.loads(i.split("\n", 1)[1]) if i else None) for c, f, i in map(json.loads, file)]
+
+        return done
+
+    MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"k": "v"}}
+
+    def test_create_object(self):
+        done = self.cluster(self.MAP)
+        self.assertEqual(self.brine.create_object(manifest=self.MAP, kubeconfig="/k"), self.MAP)
+        (command, flags, sent), (again, reads, _) = done()
+        self.assertEqual((command, sent, again), ("patch", self.MAP, "get"))
+        self.assertIn("--create=true", flags)
+        for one in (flags, reads):
+            self.assertIn("--kubeconfig=/k", one)
+        self.assertNotIn("--field-manager=brine-present", reads)
+        # A file, rendered.
+        self.rendered = {"salt://a.yaml": self.MAP}
+        self.assertEqual(self.brine.create_object("salt://a.yaml", saltenv="dev", defaults={"v": 1}), self.MAP)
+        self.assertEqual(self.asked, [("salt://a.yaml", "jinja|yaml", "dev", {"v": 1})])
+        with self.assertRaisesRegex(Exception, "salt://gone.yaml is no file with a manifest"):
+            self.brine.create_object("salt://gone.yaml")
+        self.cluster(self.MAP, result=False, comment="it is invalid")
+        with self.assertRaisesRegex(Exception, "it is invalid"):
+            self.brine.create_object(manifest=self.MAP)
+
+    def test_replace_object(self):
+        done = self.cluster(self.MAP)
+        self.assertEqual(self.brine.replace_object(manifest=self.MAP), self.MAP)
+        self.assertEqual([c for c, _, _ in done()], ["patch", "get"])
+
+    def test_update_object(self):
+        done = self.cluster(self.MAP)
+        ret = self.brine.update_object(name="a", kind="ConfigMap", apiVersion="v1", namespace="n", patch={"data": {"k": "v"}}, force_conflicts=True)
+        self.assertEqual(ret, self.MAP)
+        self.assertEqual(done()[0][2], self.MAP)
+        self.assertNotIn("--create=true", done()[0][1])
+        self.assertEqual(self.brine.update_object(manifest=self.MAP), self.MAP)
+        self.cluster(result=False, comment="there is no such object")
+        with self.assertRaisesRegex(Exception, "there is no such object"):
+            self.brine.update_object(manifest=self.MAP)
+
+    def test_delete_object(self):
+        done = self.cluster(self.MAP)
+        self.assertEqual(self.brine.delete_object(name="a", kind="ConfigMap", apiVersion="v1", namespace="n"), self.MAP)
+        self.assertEqual([c for c, _, _ in done()], ["get", "patch"])
+        self.assertIn("--delete=true", done()[1][1])
+        done = self.cluster()
+        self.assertIsNone(self.brine.delete_object(manifest=self.MAP))
+        self.assertEqual([c for c, _, _ in done()], ["get"])
+
+    def test_rollout_restart(self):
+        done = self.cluster({"kind": "Deployment", "metadata": {"name": "web"}})
+        self.assertEqual(self.brine.rollout_restart(name="web", kind="Deployment", apiVersion="apps/v1", namespace="n")["kind"], "Deployment")
+        annotations = done()[0][2]["spec"]["template"]["metadata"]["annotations"]
+        self.assertRegex(annotations["kubectl.kubernetes.io/restartedAt"], r"^\d{4}-\d\d-\d\dT")
+
+    def test_labels_exist(self):
+        node = {"kind": "Node", "metadata": {"name": "node-1", "labels": {"a": "mine"}}}
+        which = {"kind": "Node", "apiVersion": "v1"}
+        done = self.cluster(node)
+        ret = self.brine.labels_exist("node-1", {"a": "b", "c": "d"}, __id__="Label it", saltenv="base", **which)
+        self.assertEqual(ret, {"name": "node-1", "result": True, "changes": {"labels added": {"c": "d"}}, "comment": "c"})
+        self.assertEqual(done()[1][2]["metadata"]["labels"], {"c": "d"})
+        done = self.cluster(node)
+        ret = self.brine.labels_exist("node-1", {"a": "b"}, **which)
+        self.assertEqual(ret, {"name": "node-1", "result": True, "changes": {}, "comment": "All labels already exist on object node-1"})
+        self.assertEqual([c for c, _, _ in done()], ["get"])
+        done = self.cluster(node, result=None)
+        self.assertIs(self.brine.labels_exist("node-1", {"c": "d"}, test=True, **which)["result"], None)
+        self.assertIn("--dry-run=server", done()[1][1])
+        self.cluster()
+        ret = self.brine.labels_exist("node-1", {"c": "d"}, **which)
+        self.assertEqual((ret["result"], ret["comment"]), (False, "The object node-1 does not exist"))
+
+    def test_wait_of_object_absent(self):
+        self.cluster(self.MAP)
+        which = {"kind": "ConfigMap", "apiVersion": "v1", "namespace": "n"}
+        ret = self.brine.absent_object("a", wait=0.01, **which)
+        self.assertEqual((ret["result"], ret["comment"]), (False, "Not in 0.01 seconds: a still there"))
+        self.cluster()
+        self.assertEqual(self.brine.absent_object("a", wait=True, **which)["result"], True)
+        self.assertEqual(self.brine.absent_object("a", wait=True, manifest=self.MAP)["result"], True)
+
+    def test_each_row_of_the_table_has_a_test_and_each_name_exists(self):
+        states = load("_states/brine.py", "brine_state")
+        with open(os.path.join(HERE, "README.md")) as file:
+            table = file.read().split("| metalk8s_kubernetes |")[1].split("\n\n")[0]
+        names = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`([a-z_]+)`", line.split("|")[1])]
+        self.assertGreater(len(names), 12)
+        for name in names:
+            self.assertTrue(hasattr(self, "test_" + name) or name == "wait", name)
+            module = states if name in ("object_present", "object_absent", "object_updated", "labels_exist") else self.brine
+            self.assertTrue(name == "wait" or callable(getattr(module, name, None)), name)
+
     def test_check_rbac_inventories_and_drift(self):
         self.play(then="print(json.dumps({'problems': []}))")
         self.brine.check(bundle="kind: A\n")
         self.assertEqual((self.called()["argv"], self.called()["stdin"]), (
-            ["check", "--output=json", "--filename=-"], "# brine.dev/source: 1 bundle\nkind: A\n"))
+            ["check", "--filename=-", "--output=json"], "# brine.dev/source: 1 bundle\nkind: A\n"))
         self.brine.rbac(bundle="kind: A\n", inventory="ns/platform")
-        self.assertEqual(self.called()["argv"], ["rbac", "--filename=-", "--inventory=ns/platform"])
+        self.assertEqual(self.called()["argv"], ["rbac", "--inventory=ns/platform", "--filename=-"])
         self.brine.inventories(namespace="ns")
-        self.assertEqual(self.called()["argv"], ["inventory", "list", "--output=json", "--namespace=ns"])
+        self.assertEqual(self.called()["argv"], ["inventory", "list", "--namespace=ns", "--output=json"])
         self.play(code=2, then="print(json.dumps({'objects': []}))")
         self.assertEqual(self.brine.drift("platform"), {"objects": []})
         self.assertNotIn("retcode", self.brine.__context__)
@@ -774,9 +933,101 @@ class Readme(Case):
                     found += 1
                     self.assertTrue(hasattr(states, fun[len("brine."):]), fun)
                     for key in (key for value in values for key in value):
-                        known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
+                        known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "ready_when", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
                         self.assertIn(key, known, "an argument of {} that README.md does not list".format(fun))
         self.assertGreater(found, 3)
+
+
+class Drift(Case):
+    def drift(self, *objects, **given):
+        """What brine.drift sends if the cluster has these objects."""
+        del self.sent[:]
+        document = {"wanted": "revision 3", "objects": [dict(of("ConfigMap", "same"), action="unchanged")] + list(objects)}
+        self.play(code=2 if objects else 0, then="print({!r})".format(json.dumps(document)))
+        self.assertEqual(self.brine.drift("platform", inventory="ns/platform", event=True, **given), document)
+        return [data for tag, data in self.sent if tag == "brine/ns.platform/drift"]
+
+    @staticmethod
+    def changed(value):
+        fields = [{"path": "spec.replicas", "old": value, "new": 1, "manager": "kubectl", "time": "2026-07-01T01:02:03Z"}]
+        return dict(of("Deployment", "web", "apps"), action="configured", changes=fields)
+
+    def test_one_event_when_the_drift_changes(self):
+        always = {"event_interval": 0}
+        self.assertEqual(self.drift(**always), [])
+        first = self.drift(self.changed(3), **always)
+        self.assertEqual([(e["drift"], e["count"], e["wanted"], e["inventory"]) for e in first], [(True, 1, "revision 3", "ns/platform")])
+        self.assertEqual(first[0]["objects"], [{"object": "Deployment.apps/shop/web", "action": "configured", "reason": "", "fields": [
+            {"path": "spec.replicas", "old": "3", "new": "1", "manager": "kubectl", "time": "2026-07-01T01:02:03Z"}]}])
+        self.assertEqual(self.drift(self.changed(3), **always), [])
+        self.assertEqual(len(self.drift(self.changed(4), **always)), 1)
+        self.assertEqual([e["drift"] for e in self.drift(**always)], [False])
+        self.assertEqual(self.drift(**always), [])
+
+    def test_events_are_rate_limited_and_nothing_is_lost(self):
+        self.assertEqual(len(self.drift(self.changed(3))), 1)
+        self.assertEqual(self.drift(self.changed(4)), [])
+        self.assertEqual(len(self.drift(self.changed(4), event_interval=0)), 1)
+
+    def test_an_event_that_was_not_sent_is_sent_again(self):
+        send = self.brine.__salt__["event.send"]
+        self.brine.__salt__["event.send"] = lambda tag, data: False
+        self.assertEqual(self.drift(self.changed(3)), [])
+        self.brine.__salt__["event.send"] = send
+        self.assertEqual(len(self.drift(self.changed(3))), 1)
+
+    def test_what_could_not_be_compared_is_no_end_of_the_drift(self):
+        self.drift(self.changed(3))
+        self.play(code=1, then="print(json.dumps({'objects': [{'kind': 'ConfigMap', 'action': 'failed'}]}))")
+        self.brine.drift("platform", inventory="ns/platform", event=True, event_interval=0)
+        self.play(code=6, then="print(json.dumps({'objects': [], 'errors': ['no cluster']}))")
+        with self.assertRaisesRegex(Exception, "no cluster"):
+            self.brine.drift("platform", inventory="ns/platform", event=True, event_interval=0)
+        self.assertEqual(len(self.sent), 1)
+
+    def test_without_event_nothing_is_sent(self):
+        self.play(code=2, then="print(json.dumps({'objects': []}))")
+        self.brine.drift("platform")
+        self.assertEqual(self.sent, [])
+
+    def beacon(self):
+        beacon = load("_beacons/brine_drift.py", "brine_drift")
+        beacon.__salt__ = {"brine.drift": lambda name, **kwargs: self.sent.append((name, kwargs))}
+        return beacon
+
+    def test_the_configuration_of_the_beacon_is_validated(self):
+        beacon = self.beacon()
+        good = [{"interval": 600}, {"event_interval": 3600}, {"inventories": {"ns/platform": {"kubeconfig": "/k"}, "other": None}}]
+        self.assertEqual(beacon.validate(good), (True, "Valid beacon configuration."))
+        for config, says in (
+            ({}, "must be a list"), ([], "requires inventories"), ([{"inventories": ["a"]}], "requires inventories"), ([{"inventories": {}}], "requires inventories"),
+            (["a"], "must be a list"), ([{"inventories": {"a": "b"}}], "must be a mapping"), (good + [{"invental": 1}], "invental has no effect"),
+            (good + [{"event_interval": "soon"}], "number of seconds"),
+        ):
+            valid, why = beacon.validate(config)
+            self.assertIs(valid, False)
+            self.assertIn(says, why)
+
+    def test_the_beacon_compares_each_inventory_beside_the_loop(self):
+        beacon = self.beacon()
+        gate = threading.Event()
+        beacon.__salt__ = {"brine.drift": lambda name, **kwargs: (gate.wait(60), self.sent.append((name, kwargs)))}
+        config = [{"inventories": {"ns/a": {"kubeconfig": "/k"}, "b": None}}]
+        self.assertEqual([beacon.beacon(config), beacon.beacon(config)], [[], []])  # the second finds both under way
+        gate.set()
+        for thread in beacon._running.values():
+            thread.join(60)
+        self.assertEqual(sorted(self.sent, key=str), sorted([
+            ("ns/a", {"event": True, "event_interval": 300, "kubeconfig": "/k"}), ("b", {"event": True, "event_interval": 300})], key=str))
+
+        def fail(_name, **_kwargs):
+            raise OSError("no cluster")
+
+        beacon.__salt__ = {"brine.drift": fail}
+        with self.assertLogs("brine_drift", "ERROR"):
+            beacon.beacon(config)
+            for thread in beacon._running.values():
+                thread.join(60)
 
 
 class Events(Case):
@@ -839,6 +1090,23 @@ class Events(Case):
         self.brine.applied("platform", bundle="x")
         self.assertEqual(self.sent, [])
 
+    def test_events_of_objects_are_limited_and_the_rest_is_counted(self):
+        lines = [event("acted", object=of("ConfigMap", str(i)), action="created") for i in range(300)]
+        lines.insert(250, event("acted", object=of("ConfigMap", "bad"), action="failed", error="no"))
+        lines += [event("heartbeat", pending=[]), event("finished", **{"return": RETURN})]
+        self.play(lines)
+        self.brine.applied("platform", bundle="x", event_rate=5)
+        tags = [t for t, _ in self.sent]
+        self.assertIn("brine/platform/ConfigMap/shop/bad", tags)
+        self.assertEqual(tags[-3:], ["brine/platform/heartbeat", "brine/platform/left-out", "brine/platform/finished"])
+        summary = self.sent[-2][1]
+        created = [d for _, d in self.sent if d.get("action") == "created"]
+        self.assertGreaterEqual(len(created), 5)
+        self.assertEqual(len(created) + summary["events"]["created"], 300)
+        del self.sent[:]
+        self.brine.applied("platform", bundle="x", event_rate=0)
+        self.assertEqual(len(self.sent), 303)
+
     def test_masterless_there_is_no_bus_to_wait_for(self):
         self.brine.__opts__.update({"file_client": "local", "sock_dir": self.home, "id": "m1"})
         self.brine.applied("platform", bundle="x")
@@ -892,7 +1160,7 @@ sys.path.insert(0, {here!r})
 import test_brine
 test_brine.stub_salt()
 brine = test_brine.load("_modules/brine.py", "brine_module")
-brine.__opts__ = {{"test": False, "brine": {{"binary": {binary!r}}}}}
+brine.__opts__ = {{"test": False, "cachedir": {cache!r}, "brine": {{"binary": {binary!r}}}}}
 brine.__context__ = {{}}
 brine.__salt__ = {{"event.send": lambda tag, data: print(tag, flush=True) or True}}
 kwargs = {{}}
@@ -914,7 +1182,7 @@ print("returned", ret["comment"], flush=True)
     def start(self, more=""):
         self.play(then=self.CHILD)
         parent = subprocess.Popen(
-            [sys.executable, "-c", self.PARENT.format(here=HERE, binary=self.binary, more=more)], stdout=subprocess.PIPE, universal_newlines=True,
+            [sys.executable, "-c", self.PARENT.format(here=HERE, cache=self.cache, binary=self.binary, more=more)], stdout=subprocess.PIPE, universal_newlines=True,
         )
         self.addCleanup(parent.stdout.close)
         self.assertEqual(parent.stdout.readline(), "brine/platform/started\n")

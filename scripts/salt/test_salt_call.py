@@ -27,7 +27,7 @@ class SaltCall(unittest.TestCase):
         cls.root = tempfile.mkdtemp(prefix="brine-salt-call-")
         cls.addClassCleanup(shutil.rmtree, cls.root, True)
         cls.states = os.path.join(cls.root, "states")
-        for path in ("_modules", "_states"):
+        for path in ("_beacons", "_modules", "_states"):
             shutil.copytree(os.path.join(real.HERE, path), os.path.join(cls.states, path))
         os.makedirs(os.path.join(cls.root, "var", "log", "salt"))
         cls.pillar()

@@ -23,6 +23,7 @@ Works with Salt 3002 to 3007 (Python 3.6 on) and needs nothing but Salt.
 import collections
 import contextlib
 import ctypes
+import datetime
 import difflib
 import fnmatch
 import functools
@@ -50,28 +51,37 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "brine"
 
-# Keys under brine: in pillar or configuration that are not flags.
-_SETTINGS = ("binary", "events", "sub_states", "template")
+# Keys under brine: in pillar or configuration that are not flags, and their defaults.
+_SETTINGS = {"binary": None, "events": True, "event_rate": 20, "sub_states": False, "template": "jinja", "pin": False}
+# Arguments that are about rendering.
+_RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
 # The most that a state prunes unless max_prune says otherwise.
 _MAX_PRUNE = "30%"
 # Flags whose value is a credential: never an argument, which ps and logs show.
 _CREDENTIALS = ("token", "password")
-# Flags that this module gives itself.
-_OWN_FLAGS = ("output", "o", "filename", "f", "input", "help")
-# Flags that have no effect here, and why.
-_NO_EFFECT = {"recursive": "name the folders in source"}
+# Flags that are no arguments, and why.
+_REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "this module gives it to brine itself")
+_REFUSED["recursive"] = "it has no effect: name the folders in source"
+# Which program is run, and which cluster it is for.
+_CONNECTION = (
+    "binary", "kubeconfig", "context", "cluster", "user", "server", "token", "password", "proxy-url", "tls-server-name", "insecure-skip-tls-verify",
+    "certificate-authority", "client-certificate", "client-key", "as", "as-group", "as-uid", "as-user-extra", "cache-dir",
+)
+# What only the minion's configuration says where it has `pin: True`.
+_PINNED = _CONNECTION + ("pin", "template", "report", "plan-out", "profile-dir")
 _ENDINGS = (".yaml", ".yml", ".json", ".sls")
 _QUIET = ("acting",)  # event types that are not worth a place on the bus
 _FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
 _STOP_SECONDS = 15  # how long brine may take to end after a signal
 _GRACE_SECONDS = 1  # whoever sends a signal to Salt and to brine has done so by then
+_ERRORS = (CommandExecutionError, SaltInvocationError)
 
 
 def __virtual__():
     return __virtualname__
 
 
-# What is called from states, the command line, other modules
+# Whole bundles
 
 
 def applied(name, source=None, bundle=None, sls=None, **kwargs):
@@ -111,10 +121,10 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
         ``--ignore-fields``, or the path of such a file on this machine.
     saltenv, pillar, defaults
         For rendering; defaults are variables for the templates.
-    events
-        False fires nothing on the bus.
+    events, event_rate
+        False fires nothing on the bus; the most events a second, 0 is no limit.
     sub_states
-        False leaves out sub_state_run, the entry an object.
+        True adds sub_state_run, an entry for each object that changed or failed.
 
     CLI Example:
 
@@ -122,7 +132,7 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
 
         salt-call brine.applied platform source=salt://platform/ test=True
     """
-    return _state("apply", name, source, bundle, sls, kwargs)
+    return _state("apply", name, kwargs, (source, bundle, sls))
 
 
 def absent(name, **kwargs):
@@ -136,7 +146,23 @@ def absent(name, **kwargs):
 
         salt-call brine.absent platform
     """
-    return _state("destroy", name, None, None, None, kwargs)
+    ret = _state("destroy", name, kwargs)
+    if ret["result"] and not ret["changes"] and ret.get("warnings"):
+        ret["comment"] = "; ".join(ret.pop("warnings"))  # there is no such inventory, as it should be
+    return ret
+
+
+def rolled_back(name, revision=None, **kwargs):
+    """
+    The same as brine.rollback, and return what a state returns.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.rolled_back platform test=True
+    """
+    return _state("rollback", name, kwargs, words=_revision(revision))
 
 
 def apply(name, source=None, bundle=None, sls=None, **kwargs):
@@ -150,7 +176,7 @@ def apply(name, source=None, bundle=None, sls=None, **kwargs):
 
         salt-call brine.apply platform source=salt://platform.yaml
     """
-    return _result("apply", name, source, bundle, sls, kwargs)
+    return _result("apply", name, kwargs, (source, bundle, sls))
 
 
 def preview(name, source=None, bundle=None, sls=None, **kwargs):
@@ -163,8 +189,7 @@ def preview(name, source=None, bundle=None, sls=None, **kwargs):
 
         salt-call brine.preview platform source=salt://platform.yaml
     """
-    kwargs["test"] = True
-    return _result("apply", name, source, bundle, sls, kwargs)
+    return _result("apply", name, dict(kwargs, test=True), (source, bundle, sls))
 
 
 def plan(name, source=None, bundle=None, sls=None, path=None, **kwargs):
@@ -184,13 +209,12 @@ def plan(name, source=None, bundle=None, sls=None, path=None, **kwargs):
         salt-call brine.plan platform source=salt://platform/
     """
     if path is None:
-        inventory = _inventory(name, kwargs.get("inventory"), _defaults().get("inventory"))
-        folder = os.path.join(__opts__["cachedir"], "brine", "plans")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        path = os.path.join(folder, inventory.replace("/", ".") + ".json")
+        path = _kept("plans", _inventory(name, kwargs.get("inventory"), _defaults().get("inventory")))
+    elif _pinned():
+        raise SaltInvocationError("path is not an argument here: `pin: True` in the configuration")
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)  # nobody takes an earlier one for this one
-    ret = _state("apply", name, source, bundle, sls, dict(kwargs, test=True, plan_out=path))
+    ret = _state("apply", name, dict(kwargs, test=True), (source, bundle, sls), own={"plan_out": path})
     if ret["result"] is False or not os.path.exists(path):
         raise CommandExecutionError("no plan was written: " + "\n".join([ret["comment"]] + ret.get("warnings", [])))
     with open(path, encoding="utf-8") as file:
@@ -212,7 +236,7 @@ def destroy(name, **kwargs):
 
         salt-call brine.destroy platform
     """
-    return _result("destroy", name, None, None, None, kwargs)
+    return _result("destroy", name, kwargs)
 
 
 def rollback(name, revision=None, **kwargs):
@@ -231,24 +255,7 @@ def rollback(name, revision=None, **kwargs):
 
         salt-call brine.rollback platform revision=4
     """
-    return _result("rollback", name, None, None, None, kwargs, _revision(name, revision, kwargs))
-
-
-def rolled_back(name, revision=None, **kwargs):
-    """
-    The same as brine.rollback, and return what a state returns.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-call brine.rolled_back platform test=True
-    """
-    try:
-        words = _revision(name, revision, kwargs)
-    except (CommandExecutionError, SaltInvocationError) as exc:
-        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
-    return _state("rollback", name, None, None, None, kwargs, words)
+    return _result("rollback", name, kwargs, words=_revision(revision))
 
 
 def status(name, **kwargs):
@@ -261,7 +268,7 @@ def status(name, **kwargs):
 
         salt-call brine.status platform
     """
-    return _document("status", name, kwargs)
+    return _document(_Run("status", kwargs, name))
 
 
 def history(name, **kwargs):
@@ -274,13 +281,20 @@ def history(name, **kwargs):
 
         salt-call brine.history platform
     """
-    return _document("history", name, kwargs)
+    return _document(_Run("history", kwargs, name))
 
 
-def drift(name, **kwargs):
+def drift(name, event=False, event_interval=300, **kwargs):
     """
     What others changed on the cluster since the last good revision of an inventory,
     field by field: the document of ``brine drift -o json``. Nothing is written.
+
+    event
+        True sends an event ``brine/<inventory>/drift`` if the drift is not the one of
+        the last event: another field or value, or none any more.
+    event_interval
+        The least number of seconds between two such events. What changes meanwhile is
+        in the next one.
 
     CLI Example:
 
@@ -288,7 +302,11 @@ def drift(name, **kwargs):
 
         salt-call brine.drift platform
     """
-    return _document("drift", name, kwargs, fine=(0, 2))
+    run = _Run("drift", kwargs, name)
+    document = _document(run, fine=(0, 2))
+    if event and not any(o["action"] in ("failed", "skipped") for o in document["objects"]):  # of those, the drift is unknown
+        _drift_event(run, document, float(event_interval))
+    return document
 
 
 def inventories(**kwargs):
@@ -301,7 +319,7 @@ def inventories(**kwargs):
 
         salt-call brine.inventories
     """
-    return json.loads(_plain(["inventory", "list", "--output=json"], kwargs))
+    return json.loads(_ask(_Run("inventory list", kwargs)))
 
 
 def check(source=None, bundle=None, sls=None, **kwargs):
@@ -315,7 +333,7 @@ def check(source=None, bundle=None, sls=None, **kwargs):
 
         salt-call brine.check source=salt://platform/
     """
-    return json.loads(_plain(["check", "--output=json"], kwargs, (source, bundle, sls), fine=(0, 3)))
+    return json.loads(_ask(_Run("check", kwargs, given=(source, bundle, sls)), fine=(0, 3)))
 
 
 def rbac(source=None, bundle=None, sls=None, **kwargs):
@@ -328,7 +346,30 @@ def rbac(source=None, bundle=None, sls=None, **kwargs):
 
         salt-call brine.rbac source=salt://platform/ inventory=kube-system/platform --out=newline_values_only
     """
-    return _plain(["rbac"], kwargs, (source, bundle, sls))
+    return _ask(_Run("rbac", kwargs, given=(source, bundle, sls)), output=None)
+
+
+def version(binary=None):
+    """
+    brine's version and what this build of it can do.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.version
+    """
+    if binary and _pinned():
+        raise SaltInvocationError("binary is not an argument here: `pin: True` in the configuration")
+    path = _binary(binary or _defaults().get("binary"))
+    done = _communicate([path, "version", "--output=json"], dict(os.environ))
+    try:
+        return json.loads(done["stdout"])
+    except ValueError:
+        raise CommandExecutionError("{} does not report its version: {}".format(path, done["stderr"] or done["stdout"]))
+
+
+# Single objects, as MetalK8s' module has them
 
 
 def get(name=None, kind=None, apiVersion=None, namespace="default", show_secrets=False, manifest=None, **kwargs):
@@ -343,7 +384,7 @@ def get(name=None, kind=None, apiVersion=None, namespace="default", show_secrets
 
         salt-call brine.get kind=Deployment apiVersion=apps/v1 name=coredns namespace=kube-system
     """
-    found = _one(name, kind, apiVersion, namespace, manifest, dict(kwargs, show_secrets=show_secrets))
+    found = _one(name, kind, apiVersion, namespace, manifest, dict(kwargs, show_secrets=show_secrets or None))
     return found["objects"][0] if found["objects"] else None
 
 
@@ -374,17 +415,17 @@ def list_objects(
 
         salt-call brine.list_objects kind=Pod apiVersion=v1 all_namespaces=True field_selector=spec.nodeName=bootstrap
     """
-    flags = dict(
-        kwargs, api_version=apiVersion, all_namespaces=all_namespaces, namespace=None if all_namespaces else namespace,
-        selector=label_selector, field_selector=field_selector, show_secrets=show_secrets,
-    )
-    return json.loads(_plain(["get", "--output=json", kind], flags))["objects"]
+    return _found(kind, None, dict(
+        kwargs, api_version=apiVersion, all_namespaces=all_namespaces or None, namespace=None if all_namespaces else namespace,
+        selector=label_selector, field_selector=field_selector, show_secrets=show_secrets or None,
+    ))["objects"]
 
 
 def ready(name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
     """
     True if an object is ready, as brine waits for it, of every kind. Otherwise an
     error that says why not, as metalk8s_kubernetes.check_object_ready.
+    ``ready_when`` is a CEL expression that decides instead.
 
     CLI Example:
 
@@ -427,8 +468,86 @@ def digest(path=None, checksum="sha256", name=None, kind=None, apiVersion=None, 
     return hashlib.new(checksum, str(found).encode("utf-8")).hexdigest()
 
 
+def create_object(name=None, manifest=None, **kwargs):
+    """
+    Create an object, or make it as the manifest says, and return it, as
+    metalk8s_kubernetes.create_object and replace_object.
+
+    name
+        A file with the manifest, rendered as those of brine.applied.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.create_object name=salt://settings.yaml
+    """
+    manifest = manifest or _manifest(name, kwargs)
+    return _written(present(name, manifest, **kwargs), manifest, kwargs)
+
+
+def update_object(name=None, kind=None, apiVersion=None, namespace=None, patch=None, manifest=None, **kwargs):
+    """
+    Set fields of an existing object, and return it, as
+    metalk8s_kubernetes.update_object. See brine.patched.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.update_object name=node-1 kind=Node apiVersion=v1 patch='{metadata: {labels: {a: b}}}'
+    """
+    if not manifest and not kind:
+        manifest = _manifest(name, kwargs)
+    which = manifest or {"apiVersion": apiVersion, "kind": kind, "metadata": {"name": name, "namespace": namespace or "default"}}
+    return _written(patched(name, kind, apiVersion, namespace, patch, manifest, **kwargs), which, kwargs)
+
+
+def delete_object(name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+    """
+    Delete an object, and return it as it was; None if there was none, as
+    metalk8s_kubernetes.delete_object.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.delete_object name=old kind=Service apiVersion=v1 namespace=kube-system
+    """
+    if not manifest and not kind:
+        manifest = _manifest(name, kwargs)
+    before = get(name, kind, apiVersion, namespace, manifest=manifest, **_connection(kwargs))
+    if before is not None:
+        _written(absent_object(name, kind, apiVersion, namespace, manifest, **kwargs))
+    return before
+
+
+def rollout_restart(name, kind="Deployment", apiVersion="apps/v1", namespace="default", **kwargs):
+    """
+    Restart the pods of a Deployment, DaemonSet or StatefulSet, and return it, as
+    metalk8s_kubernetes.rollout_restart.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.rollout_restart name=coredns namespace=kube-system
+    """
+    now = {"kubectl.kubernetes.io/restartedAt": datetime.datetime.now().isoformat()}
+    patch = {"spec": {"template": {"metadata": {"annotations": now}}}}
+    return update_object(name, kind, apiVersion, namespace, patch, field_manager="brine-restart", force_conflicts=True, **kwargs)
+
+
+get_object = get
+object_exists = exists
+get_object_digest = digest
+check_object_ready = ready
+replace_object = create_object
+
+
 def waited(
-    name, kind=None, apiVersion=None, namespace="default", label_selector=None, condition=None, absent=False, timeout=600, interval=5, **kwargs
+    name, kind=None, apiVersion=None, namespace="default", label_selector=None, condition=None, ready_when=None, absent=False,
+    timeout=600, interval=5, **kwargs
 ):
     """
     Wait until an object (or all that ``label_selector`` finds, and at least one) is
@@ -439,6 +558,9 @@ def waited(
     condition
         Wait for a condition of the status instead: ``Established``,
         ``Progressing=False``.
+    ready_when
+        Wait until this CEL expression about the object, ``self``, is true, as in the
+        annotation ``brine.dev/ready-when``.
     absent
         Wait until there is none.
     timeout
@@ -451,25 +573,23 @@ def waited(
         salt-call brine.waited coredns kind=Deployment apiVersion=apps/v1 namespace=kube-system timeout=120
     """
     test = kwargs.pop("test", None)
-    if test is None:
-        test = __opts__.get("test", False)
-    kwargs.pop("__id__", None)
-    kwargs.pop("jid", None)
-    flags = dict(kwargs, api_version=apiVersion, namespace=namespace, selector=label_selector)
-    words = ["get", "--output=json", kind] + ([] if label_selector else [str(name)])
-    if not label_selector:
-        flags["ignore_not_found"] = True
+    test = __opts__.get("test", False) if test is None else test
+    what = condition or ready_when
+    if condition:
+        kind_of, _, value = condition.partition("=")
+        ready_when = "self.status.conditions.exists(c, c.type == {} && c.status == {})".format(json.dumps(kind_of), json.dumps(value or "True"))
+    flags = dict(kwargs, api_version=apiVersion, namespace=namespace, selector=label_selector, ready_when=ready_when)
     ret = {"name": name, "result": True, "changes": {}, "comment": ""}
     until = time.time() + float(timeout)
     while True:
         try:
             if not kind:
                 raise SaltInvocationError("give kind and apiVersion of what is waited for")
-            missing = _waits(json.loads(_plain(words, dict(flags))), condition, absent)
-        except (CommandExecutionError, SaltInvocationError) as exc:
+            missing = _waits(_found(kind, None if label_selector else name, dict(flags)), condition, absent)
+        except _ERRORS as exc:
             return dict(ret, result=False, comment=str(exc))
         if not missing:
-            return dict(ret, comment="{} {}".format(name, "is absent" if absent else condition or "is ready"))
+            return dict(ret, comment="{} {}".format(name, "is absent" if absent else "is ready" if not what else "has " + what))
         if test:
             return dict(ret, result=None, comment="Would wait: " + missing)
         if time.time() >= until:
@@ -502,13 +622,40 @@ def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manife
 
         salt-call brine.patched node-1 kind=Node apiVersion=v1 patch='{metadata: {labels: {a: b}}}'
     """
-    state_id = str(kwargs.pop("__id__", None) or name)
+    state_id = str(kwargs.get("__id__") or name)
     kwargs.setdefault("field_manager", "brine-patch-" + re.sub(r"[^A-Za-z0-9._-]+", "-", state_id)[:100])
     if absent:
         kwargs["remove"] = True
-    elif not manifest and not (isinstance(patch, dict) and patch):
+    elif patch is not None and not (isinstance(patch, dict) and patch) or not (patch or manifest) and kind:
         return {"name": name, "result": False, "changes": {}, "comment": "give patch, a mapping of fields, or manifest"}
-    return _object_state(name, kind, apiVersion, namespace, manifest or dict(patch or {}), kwargs)
+    return _object_state(name, kind, apiVersion, namespace, manifest or patch or ({} if kind else None), kwargs)
+
+
+def labels_exist(name, labels, kind=None, apiVersion=None, namespace="default", **kwargs):
+    """
+    Add the labels that an object does not have. Those that it has keep their values.
+    Returns what a state returns, as metalk8s_kubernetes.labels_exist.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.labels_exist node-1 kind=Node apiVersion=v1 labels='{a: b}'
+    """
+    ret = {"name": name, "result": True, "changes": {}, "comment": ""}
+    try:
+        found = get(name, kind, apiVersion, namespace, **_connection(kwargs))
+    except _ERRORS as exc:
+        return dict(ret, result=False, comment=str(exc))
+    if found is None:
+        return dict(ret, result=False, comment="The object {} does not exist".format(name))
+    missing = {key: value for key, value in labels.items() if key not in (found["metadata"].get("labels") or {})}
+    if not missing:
+        return dict(ret, comment="All labels already exist on object {}".format(name))
+    # A manager of its own for each set: the labels of an earlier one stay.
+    owner = "brine-labels-" + hashlib.sha256(json.dumps(sorted(missing)).encode("utf-8")).hexdigest()[:12]
+    ret = _object_state(name, kind, apiVersion, namespace, {"metadata": {"labels": missing}}, dict({"field_manager": owner}, **kwargs))
+    return dict(ret, changes={"labels added": missing}) if ret["changes"] else ret
 
 
 def present(name, manifest=None, **kwargs):
@@ -517,22 +664,27 @@ def present(name, manifest=None, **kwargs):
     return what a state returns. Fields that the manifest had before, and has not any
     more, are removed. It belongs to no inventory: nothing prunes it.
 
+    name
+        A file with the manifest, where there is no ``manifest``.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-call brine.present a manifest='{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}'
     """
-    kwargs.pop("__id__", None)
-    if not isinstance(manifest, dict) or not manifest:
+    if manifest is not None and not (isinstance(manifest, dict) and manifest):
         return {"name": name, "result": False, "changes": {}, "comment": "give manifest, the object as a mapping"}
     kwargs.setdefault("field_manager", "brine-present")
     return _object_state(name, None, None, None, manifest, dict(kwargs, create=True))
 
 
-def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=None, **kwargs):
+def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=None, wait=None, **kwargs):
     """
     Delete one object that is in no inventory, and return what a state returns.
+
+    wait
+        Wait until it is gone: True, or a number of seconds.
 
     CLI Example:
 
@@ -540,51 +692,61 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
 
         salt-call brine.absent_object old kind=Service apiVersion=v1 namespace=kube-system
     """
-    kwargs.pop("__id__", None)
-    return _object_state(name, kind, apiVersion, namespace, manifest or {}, dict(kwargs, delete=True))
+    state_id = kwargs.pop("__id__", None)
+    ret = _object_state(name, kind, apiVersion, namespace, manifest or ({} if kind else None), dict(kwargs, __id__=state_id, delete=True))
+    if wait and ret["result"] and ret["changes"]:
+        metadata = (manifest or {}).get("metadata") or {}
+        left = waited(
+            metadata.get("name", name), kind or manifest.get("kind"), apiVersion or manifest.get("apiVersion"),
+            namespace or metadata.get("namespace", "default"), absent=True, timeout=60 if wait is True else wait, **kwargs
+        )
+        if left["result"] is False:
+            ret.update(result=False, comment=left["comment"])
+    return ret
 
 
 def _object_state(name, kind, apiVersion, namespace, manifest, kwargs):
-    """What `brine patch` does with one object, as a state's return."""
-    test = kwargs.pop("test", None)
-    if test is None:
-        test = __opts__.get("test", False)
-    kwargs.pop("jid", None)
-    if test:
-        kwargs["dry_run"] = "server"
+    """What `brine patch` does with one object, as a state's return. Without a manifest, name is a file."""
     try:
+        manifest = _manifest(name, kwargs) if manifest is None else manifest
         metadata = dict({"name": str(name)}, **(manifest.get("metadata") or {}))
         if namespace:
             metadata["namespace"] = namespace
         body = dict(manifest, apiVersion=apiVersion or manifest.get("apiVersion"), kind=kind or manifest.get("kind"), metadata=metadata)
         if not body["apiVersion"] or not body["kind"]:
             raise SaltInvocationError("give kind and apiVersion, or a manifest that has them")
-        ret = json.loads(_plain(["patch", "--output=salt"], kwargs, (None, body, None), fine=(0, 1, 3, 6, 130, 143)))
-    except (CommandExecutionError, SaltInvocationError, ValueError) as exc:
+        ret = json.loads(_ask(_Run("patch", kwargs, given=(None, body, None)), "salt", fine=None))
+        ret.pop("sub_state_run", None)
+        return _tidy(ret, name)
+    except _ERRORS + (ValueError,) as exc:
         return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
-    ret["name"] = name
-    ret.pop("sub_state_run", None)
-    if not ret.get("warnings"):
-        ret.pop("warnings", None)
-    return ret
 
 
-def _waits(found, condition, absent):
-    """What is waited for, or ""."""
-    objects = found["objects"]
-    if absent or not objects:
-        left = ", ".join(o["metadata"]["name"] for o in objects[:5])
-        return "{} still there".format(left) if absent and objects else "" if absent else "there is no such object"
-    kind, _, status = (condition or "").partition("=")
-    for one, state in zip(objects, found["readiness"]):
-        if not condition:
-            why = None if state["state"] == "ready" else state.get("reason") or state["state"]
-        else:
-            have = [c.get("status") for c in (one.get("status") or {}).get("conditions") or () if c.get("type") == kind]
-            why = None if have == [status or "True"] else "condition {} is {}".format(kind, have[0] if have else "not there")
-        if why:
-            return "{}: {}".format(one["metadata"]["name"], why)
-    return ""
+def _manifest(name, kwargs):
+    """The manifest in a file; takes the arguments about rendering out of kwargs."""
+    found = {key: kwargs.pop(key, None) for key in ("saltenv", "defaults", "template")}
+    _refuse_pinned({"template": found["template"]} if found["template"] else {}, [str(name)])
+    with _unlogged():
+        try:
+            manifest = __salt__["slsutil.renderer"](
+                path=name, default_renderer=(found["template"] or "jinja") + "|yaml", saltenv=found["saltenv"] or "base", **(found["defaults"] or {})
+            )
+        except Exception as exc:  # pylint: disable=broad-except
+            raise CommandExecutionError("{} could not be rendered: {}".format(name, _cut(exc)))
+    if not isinstance(manifest, dict) or not manifest:
+        raise SaltInvocationError("{} is no file with a manifest: give manifest, the object as a mapping".format(name))
+    return manifest
+
+
+def _written(ret, manifest=None, kwargs=()):
+    """The object after a state that changed it."""
+    if ret["result"] is False:
+        raise CommandExecutionError(ret["comment"])
+    return get(manifest=manifest, **_connection(kwargs)) if manifest else None
+
+
+def _connection(kwargs):
+    return {key: value for key, value in kwargs.items() if key.replace("_", "-") in _CONNECTION}
 
 
 def _one(name, kind, apiVersion, namespace, manifest, kwargs):
@@ -594,222 +756,197 @@ def _one(name, kind, apiVersion, namespace, manifest, kwargs):
         namespace = metadata.get("namespace") or namespace
     if not (name and kind and apiVersion):
         raise SaltInvocationError("give manifest, or name and kind and apiVersion")
-    flags = dict(kwargs, api_version=apiVersion, namespace=namespace, ignore_not_found=True)
-    return json.loads(_plain(["get", "--output=json", kind, str(name)], flags))
+    return _found(kind, name, dict(kwargs, api_version=apiVersion, namespace=namespace))
 
 
-def _plain(words, kwargs, given=None, fine=(0,)):
-    """What a command without an inventory prints. words are the command, its arguments and its output."""
-    takes = _features(_binary(kwargs.get("binary"))).get("flags") or {}
-    command = next((c for c in (" ".join(words[:2]), words[0]) if c in takes), words[0])
-    settings = {key: kwargs.pop(key, None) for key in ("saltenv", "pillar", "defaults", "allow_empty_sls")}
-    run = {"given": {key for key in settings if settings[key] is not None}, "settings": settings, "direct": False, "argv": []}
-    defaults = _defaults()
-    settings["template"] = kwargs.pop("template", None) or defaults.get("template") or "jinja"
-    binary = _binary(kwargs.pop("binary", None) or defaults.get("binary"))
-    flags = {key: value for key, value in kwargs.items() if value is not None and value is not False and not key.startswith("__")}
-    defaults = {key: value for key, value in defaults.items() if key not in _SETTINGS and key != "inventory"}
-    _check(command, flags, defaults, takes)
-    env = dict(os.environ)
-    for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
-        for key, value in values.items():
-            if key != "ignore_fields":
-                env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
-    stdin = None if given is None else _bundle(command, given[0], given[1], given[2], run)
-    done = _simple([binary] + words + run["argv"] + _flags(flags), env, stdin)
-    if done["exit"] not in fine:
-        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(command, done["exit"], done["stderr"].strip() or done["stdout"].strip()))
-    return done["stdout"]
+def _found(kind, name, kwargs):
+    """The document of `brine get`."""
+    if name is not None:
+        kwargs["ignore_not_found"] = True
+    return json.loads(_ask(_Run("get", kwargs, words=[str(kind)] + ([] if name is None else [str(name)]))))
 
 
-def _revision(name, revision, kwargs):
-    """The argument of `brine rollback`; its own default is the revision before the present one."""
-    if revision == "previous":
-        return []
-    if revision is not None:
-        try:
-            return [str(int(revision))]
-        except (TypeError, ValueError):
-            raise SaltInvocationError("revision is {!r}: give a number of brine.history, or previous".format(revision))
-    takes = (_features(_binary(kwargs.get("binary"))).get("flags") or {}).get("history") or ("namespace", "kubeconfig", "context")
-    same = {key: value for key, value in kwargs.items() if key in ("inventory", "binary") or key.replace("_", "-") in takes}
-    revisions = history(name, **same).get("revisions") or []
-    good = [one["number"] for one in revisions if one.get("result") == "applied"]
-    if not good:
-        raise CommandExecutionError("{} has no revision that was applied without an error: there is nothing to go back to".format(name))
-    return [str(max(good))]
-
-
-def version(binary=None):
-    """
-    brine's version and what this build of it can do.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-call brine.version
-    """
-    path = _binary(binary)
-    done = _simple([path, "version", "--output=json"], dict(os.environ))
-    try:
-        return json.loads(done["stdout"])
-    except ValueError:
-        raise CommandExecutionError(
-            "{} does not report its version: {}".format(path, done["stderr"] or done["stdout"])
-        )
+def _waits(found, condition, absent):
+    """What is waited for, or ""."""
+    objects = found["objects"]
+    if absent:
+        return ", ".join(o["metadata"]["name"] for o in objects[:5]) + " still there" if objects else ""
+    if not objects:
+        return "there is no such object"
+    for one, state in zip(objects, found["readiness"]):
+        if state["state"] != "ready":
+            why = "condition {} is not met".format(condition) if condition else state.get("reason") or state["state"]
+            return "{}: {}".format(one["metadata"]["name"], why)
+    return ""
 
 
 # From arguments to a command line
 
 
-def _state(command, name, source, bundle, sls, kwargs, words=()):
-    """A run whose end is a state's return; whatever goes wrong is in it."""
-    try:
-        state_id = kwargs.pop("__id__", None)
-        run = _prepare(command, name, kwargs, state=True)
-        run["in_state"] = state_id is not None
-        run["argv"] += words
-        run["stdin"] = _bundle(command, source, bundle, sls, run)
-        done = _stream(run, "salt-events" if _can(run, "output=salt-events") else "salt")
-    except (CommandExecutionError, SaltInvocationError) as exc:
-        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
-    last = done["last"]
-    ret = last.get("return")
-    if ret is None:  # -o salt, from a build without salt-events, is the return itself
-        ret = last if "changes" in last and "comment" in last else _lost(done)
-    ret["name"] = name
-    if "--max-prune={} ".format(_MAX_PRUNE) in str(ret.get("comment")):
-        ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
-    if command == "apply" and run["dry"] and ret["result"] is not False:
-        ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
-    if command == "destroy" and ret["result"] and not ret["changes"] and ret.get("warnings"):
-        ret["comment"], ret["warnings"] = "; ".join(ret["warnings"]), []  # there is no such inventory, as it should be
-    if not ret.get("warnings"):
-        ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
-    subs = ret.pop("sub_state_run", None)
-    if run["settings"]["sub_states"] and subs:
-        ret["sub_state_run"] = [_sub_state(sub, name if state_id is None else state_id) for sub in subs if sub.get("changes") or not sub.get("result")]
-        ret["changes"] = _counts(ret["changes"])
-    return ret
-
-
-def _not_ready(run):
-    """A preview of nothing to change does not say that what is there works: the objects that are not ready now."""
-    try:
-        takes = (_features(run["argv"][0]).get("flags") or {}).get("status") or ()
-        if not takes:
-            return []  # of an older build
-        flags = [one for one in run["argv"][2:] if one[2:].split("=")[0] in takes]
-        objects = json.loads(_simple([run["argv"][0], "status", "--output=json"] + flags, run["env"])["stdout"])["objects"]
-    except (CommandExecutionError, ValueError, KeyError, TypeError):
-        return []  # there is no inventory yet
-    found = ["{}: {}".format(_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
-    if not found:
-        return []
-    more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
-    return ["Not ready now: " + "; ".join(found[:20] + more)]
-
-
-def _sub_state(sub, state_id):
+class _Run(object):
     """
-    Its id names this state: another one in the same run may have the same object,
-    or the same inventory, which brine's own id begins with.
+    A call of brine: command line, environment, standard input, settings. name is that
+    of an inventory, given the bundle (source, bundle, sls), words are arguments of the
+    command, own the flags that this module gives itself.
     """
-    own = str(sub["low"].get("__id__")).split(": ", 1)[-1]
-    return dict(sub, low=dict(sub["low"], __id__="{}: {}".format(state_id, own)))
+
+    def __init__(self, command, kwargs, name=None, given=None, words=(), own=None, state=False):
+        self.command = command
+        self.direct = str(kwargs.get("__pub_fun", "")).startswith("brine.")
+        self.in_state = kwargs.get("__id__") is not None
+        self.jid = kwargs.get("__pub_jid") or kwargs.get("jid") or __opts__.get("jid") or _job()
+        flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
+        _refuse_pinned(flags)
+        defaults = _defaults()
+        self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items() if key != "pin"}
+        if "template" in kwargs and kwargs["template"] is None:
+            self.settings["template"] = None
+        self.settings.update((key, flags.pop(key, None)) for key in _RENDERING)
+        self.given = {"template"} if "template" in kwargs else set()
+        self.given |= {key for key in tuple(_SETTINGS) + _RENDERING if kwargs.get(key) is not None}
+        if not state and "sub_states" in self.given:
+            raise SaltInvocationError("sub_states has no effect: only states return sub-states")
+        test = flags.pop("test", None)
+        self.binary = _binary(self.settings["binary"])
+        self.inventory = None
+        place = defaults.pop("inventory", None)
+        if name is not None:
+            self.inventory = _inventory(name, flags.pop("inventory", None), place)
+        if command in ("apply", "destroy", "rollback", "patch"):
+            flags.setdefault("dry_run", "server" if (__opts__.get("test", False) if test is None else test) else "none")
+        self.dry = flags.get("dry_run", "none") != "none"
+        _approved(flags.get("plan"), flags.pop("plan_digest", None))
+        self.files = [_rules(values) for values in (flags, defaults)]  # which last as long as this
+        _check_defaults(defaults, self.binary)
+
+        self.env = dict(os.environ)
+        if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
+            self.env.setdefault("BRINE_MAX_PRUNE", _MAX_PRUNE)
+        for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
+            for key, value in values.items():
+                values = [_value(key, one) for one in (value if isinstance(value, (list, tuple)) else [value])]
+                self.env["BRINE_" + key.upper().replace("-", "_")] = ",".join(values)
+        for key, value in (("BRINE_JID", self.jid), ("BRINE_MINION", __opts__.get("id"))):
+            if value:
+                self.env[key] = str(value)
+        self.flags = _flags(flags) + _flags(own or {})
+        if self.inventory is not None:
+            self.flags.insert(0, ("--inventory=" if "/" in self.inventory else "--name=") + self.inventory)
+        self.words = list(words)
+        self.stdin = _bundle(given, self)
+
+    def argv(self, output):
+        flags = self.flags + (["--output=" + output] if output else [])
+        return [self.binary] + self.command.split() + flags + (["--"] + self.words if self.words else [])
+
+    def without_effect(self, keys, why):
+        for key in keys:
+            if key in self.given and (key != "saltenv" or self.direct):
+                raise SaltInvocationError("{} has no effect here: {}".format(key, why))
 
 
-def _counts(changes):
-    """The sub-states show the changes of each object; this only says how many there are."""
-    return {"objects": "{} changed".format(len(changes))} if changes else {}
+def _defaults():
+    """What stands under brine: in pillar, grains and configuration, the last over the first."""
+    pinned = _pinned()
+    found = {}
+    for where in (globals().get("__pillar__"), globals().get("__grains__"), __opts__):
+        values = where.get("brine") if where else None
+        if isinstance(values, dict):
+            found.update((k, v) for k, v in values.items() if v is not None and not (pinned and where is not __opts__ and _is_pinned(k)))
+    if "prune" in found:
+        found["no_prune"] = not _true(found.pop("prune"))
+    return found
 
 
-def _result(command, name, source, bundle, sls, kwargs, words=()):
-    """A run whose end is brine's own result."""
-    run = _prepare(command, name, kwargs)
-    run["argv"] += words
-    run["stdin"] = _bundle(command, source, bundle, sls, run)
-    done = _stream(run, "events")
-    if done["exit"]:
-        __context__["retcode"] = done["exit"]
-    result = done["last"].get("result")
-    if result is None:
-        raise CommandExecutionError(_lost(done)["comment"])
-    return result
+def _pinned():
+    """Whether calls, pillar (which a call can override) and grains are not asked for program and cluster."""
+    values = __opts__.get("brine")
+    return isinstance(values, dict) and _true(values.get("pin"))
 
 
-def _document(command, name, kwargs, fine=(0,)):
-    run = _prepare(command, name, kwargs)
-    done = _simple(run["argv"] + ["--output=json"], run["env"])
-    if done["exit"] not in fine:
-        __context__["retcode"] = done["exit"]
-    try:
-        document = json.loads(done["stdout"])
-        why = "\n".join(document.get("errors") or [])
-    except ValueError:
-        document, why = None, done["stderr"].strip()
-    if document is None or why:
-        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(command, done["exit"], why))
-    return document
+def _is_pinned(key):
+    return str(key).replace("_", "-") in _PINNED
 
 
-def _prepare(command, name, kwargs, state=False):
-    """Sort arguments into settings, flags and environment."""
-    jid = kwargs.get("__pub_jid") or kwargs.pop("jid", None) or __opts__.get("jid") or _job()
-    direct = str(kwargs.get("__pub_fun", "")).startswith("brine.")
-    kwargs = {key: value for key, value in kwargs.items() if not key.startswith("__")}
-    defaults = _defaults()
-    settings = {"binary": None, "events": True, "sub_states": False, "template": "jinja"}
-    given = set()
-    for key in _SETTINGS:
-        if defaults.get(key) is not None:
-            settings[key] = defaults.pop(key)
-        if key in kwargs and (kwargs[key] is not None or key == "template"):
-            settings[key] = kwargs[key]
-            given.add(key)
-        kwargs.pop(key, None)
-    for key in ("saltenv", "pillar", "defaults", "allow_empty_sls"):
-        settings[key] = kwargs.pop(key, None)
-        if settings[key] is not None:
-            given.add(key)
-    if not state and "sub_states" in given:
-        raise SaltInvocationError("sub_states has no effect: only states return sub-states")
-    test = kwargs.pop("test", None)
-    if test is None:
-        test = __opts__.get("test", False)
-
-    flags = {key: value for key, value in kwargs.items() if value is not None}
-    _approved(flags.get("plan"), flags.pop("plan_digest", None))
-    binary = _binary(settings["binary"])
-    inventory = _inventory(name, flags.pop("inventory", None), defaults.pop("inventory", None))
-    _check(command, flags, defaults, _features(binary).get("flags"))
-    argv = [binary, command]
-    argv.append(("--inventory=" if "/" in inventory else "--name=") + inventory)
-    if command in ("apply", "destroy", "rollback") and "dry_run" not in flags:
-        flags["dry_run"] = "server" if test else "none"
-    files = [_rules(values) for values in (flags, defaults)]
-
-    env = dict(os.environ)
-    if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
-        env.setdefault("BRINE_MAX_PRUNE", _MAX_PRUNE)
-    for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
-        for key, value in values.items():
-            env["BRINE_" + key.upper().replace("-", "_")] = _default(key, value)
-    if jid:
-        env["BRINE_JID"] = str(jid)
-    if __opts__.get("id"):
-        env["BRINE_MINION"] = str(__opts__["id"])
-    argv += _flags(flags)
-    return {
-        "argv": argv, "env": env, "settings": settings, "given": given, "inventory": inventory, "jid": jid, "stdin": None,
-        "files": files, "dry": flags.get("dry_run", "none") != "none", "direct": direct,
-    }
+def _refuse_pinned(flags, paths=()):
+    if not _pinned():
+        return
+    rules = flags.get("ignore_fields")
+    for key in [key for key in sorted(flags) if _is_pinned(key)] + (["ignore_fields"] if isinstance(rules, str) else []):
+        raise SaltInvocationError("{} is not an argument here: `pin: True` in the configuration".format(key))
+    for path in paths:
+        if not path.startswith("salt://"):
+            raise SaltInvocationError("{} is not a salt:// file: `pin: True` in the configuration".format(path))
 
 
-def _digest(path):
-    with open(path, "rb") as file:
-        return "sha256:" + hashlib.sha256(file.read()).hexdigest()
+def _check_defaults(defaults, binary):
+    """Every default is a flag of brine: a mistake must not pass in silence."""
+    takes = defaults and _features(binary).get("flags")
+    known = {"prune", "no-prune"}.union(*takes.values()) if takes else None  # else of a build that does not list them
+    for key in defaults:
+        flag = str(key).replace("_", "-")
+        why = _REFUSED.get(flag)
+        if why is None and known and flag not in known:
+            close = difflib.get_close_matches(flag, sorted(known | set(_SETTINGS) | {"inventory"}), 1)
+            why = "it is not a setting" + (": did you mean {}?".format(close[0].replace("-", "_")) if close else "")
+        if why:
+            raise SaltInvocationError("brine: {}: in pillar, grains or configuration: {}".format(key, why))
+
+
+def _flags(flags):
+    """Arguments as flags. Which of them there are, brine says."""
+    argv = []
+    for key in sorted(flags):
+        flag, value = key.replace("_", "-"), flags[key]
+        if flag in _REFUSED:
+            raise SaltInvocationError("{} is not an argument: {}".format(key, _REFUSED[flag]))
+        if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
+            raise SaltInvocationError("{} cannot be a flag of brine".format(key))
+        if flag == "prune":
+            flag, value = "no-prune", not _true(value)
+        argv += ["--{}={}".format(flag, _value(flag, one)) for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return argv
+
+
+def _value(flag, value):
+    if flag == "wait" and isinstance(value, bool):
+        return "ready" if value else "applied"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if flag.endswith("timeout") and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+        return "{}s".format(value)
+    return str(value)
+
+
+def _true(value):
+    return str(value).lower() in ("true", "yes", "on", "1")
+
+
+def _revision(revision):
+    """The argument of `brine rollback`; its own default is the revision before the present one."""
+    return {None: ["last-good"], "previous": []}.get(revision, [str(revision)])
+
+
+def _inventory(name, given, default):
+    """
+    The inventory of a call. A name that is given in a state or a call is never
+    replaced by a default from pillar: it may name another inventory.
+    """
+    name, default = str(name), str(default or "")
+    inventory = str(given or name)
+    if not given and default:
+        if name not in (default, default.rsplit("/", 1)[-1]):
+            raise SaltInvocationError(
+                "the name {!r} is not that of the default inventory {}: give `inventory: {}`, or the inventory that is "
+                "meant (the default is `brine: {{inventory: …}}` in pillar, grains or configuration)".format(name, default, default)
+            )
+        inventory = default
+    if not re.match(r"^([a-z0-9][a-z0-9-]*/)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", inventory):
+        raise SaltInvocationError(  # the state's name, which may be a sentence
+            "{!r} cannot be the name of an inventory: give `inventory: NAME` or `inventory: NAMESPACE/NAME` "
+            "(lower case letters, digits, '-')".format(inventory)
+        )
+    return inventory
 
 
 def _approved(path, digest):
@@ -826,54 +963,9 @@ def _approved(path, digest):
         raise CommandExecutionError("the plan {} is not the approved one, and nothing was changed: its digest is {}, plan_digest is {}".format(path, found, digest))
 
 
-def _inventory(name, given, default):
-    """
-    The inventory of a call. A name that is given in a state or a call is never
-    replaced by a default from pillar: it may name another inventory.
-    """
-    name = str(name)
-    inventory = str(given or name)
-    if not given and default:
-        default = str(default)
-        if name not in (default, default.rsplit("/", 1)[-1]):
-            raise SaltInvocationError(
-                "the name {!r} is not that of the default inventory {}: give `inventory: {}`, or the inventory that is "
-                "meant (the default is `brine: {{inventory: …}}` in pillar, grains or configuration)".format(name, default, default)
-            )
-        inventory = default
-    _check_inventory(inventory)
-    return inventory
-
-
-def _check(command, flags, defaults, takes):
-    """Every argument and every default is a flag of brine: a mistake must not pass in silence."""
-    for key in flags:
-        flag = key.replace("_", "-")
-        if flag in _NO_EFFECT:
-            raise SaltInvocationError("{} has no effect: {}".format(key, _NO_EFFECT[flag]))
-    for key in defaults:
-        flag = key.replace("_", "-")
-        if flag in _OWN_FLAGS or flag in _NO_EFFECT or not isinstance(key, str):
-            raise SaltInvocationError("brine: {}: in pillar, grains or configuration has no effect".format(key))
-    if not takes:
-        return  # of a build that does not list them: it refuses flags itself
-    known = set(takes.get(command, ())) | {"prune"}
-    for key in flags:
-        if key.replace("_", "-") not in known:
-            raise SaltInvocationError(
-                "{} is not an argument: brine {} takes no --{}{}".format(key, command, key.replace("_", "-"), _meant(key, known))
-            )
-    known = {"prune"}.union(*takes.values())
-    for key in defaults:
-        if key.replace("_", "-") not in known:
-            raise SaltInvocationError(
-                "brine: {}: in pillar, grains or configuration is not a setting{}".format(key, _meant(key, known | set(_SETTINGS) | {"inventory"}))
-            )
-
-
-def _meant(key, known):
-    close = difflib.get_close_matches(key.replace("_", "-"), sorted(known), 1)
-    return ": did you mean {}?".format(close[0].replace("-", "_")) if close else ""
+def _digest(path):
+    with open(path, "rb") as file:
+        return "sha256:" + hashlib.sha256(file.read()).hexdigest()
 
 
 def _rules(values):
@@ -911,155 +1003,216 @@ def _job():
     return found[0] if len(found) == 1 else None
 
 
-def _check_inventory(inventory):
-    """The default is the state's name, which may be a sentence."""
-    if not re.match(r"^([a-z0-9][a-z0-9-]*/)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", inventory):
-        raise SaltInvocationError(
-            "{!r} cannot be the name of an inventory: give `inventory: NAME` or `inventory: NAMESPACE/NAME` "
-            "(lower case letters, digits, '-')".format(inventory)
-        )
-
-
-def _defaults():
-    """What stands under brine: in pillar, grains and configuration, the last over the first."""
-    found = {}
-    for where in (globals().get("__pillar__"), globals().get("__grains__"), __opts__):
-        values = where.get("brine") if where else None
-        if isinstance(values, dict):
-            found.update(values)
-    found = {key: value for key, value in found.items() if value is not None}
-    if "prune" in found:
-        found["no_prune"] = not _true(found.pop("prune"))
-    return found
-
-
-def _flags(flags):
-    argv = []
-    for key in sorted(flags):
-        flag = key.replace("_", "-")
-        value = flags[key]
-        if flag in _OWN_FLAGS:
-            raise SaltInvocationError("{} is not an argument: this module gives it to brine itself".format(key))
-        if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
-            raise SaltInvocationError("{} cannot be a flag of brine".format(key))
-        if flag == "prune":
-            flag, value = "no-prune", not _true(value)
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            argv.append("--{}={}".format(flag, _value(flag, one)))
-    return argv
-
-
-def _default(key, value):
-    if isinstance(value, (list, tuple)):
-        return ",".join(_value(key, one) for one in value)
-    return _value(key.replace("_", "-"), value)
-
-
-def _value(flag, value):
-    if flag == "wait" and isinstance(value, bool):
-        return "ready" if value else "applied"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if flag.endswith("timeout") and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
-        return "{}s".format(value)
-    return str(value)
-
-
-def _true(value):
-    return str(value).lower() in ("true", "yes", "on", "1")
-
-
-def _binary(binary=None):
-    binary = binary or _defaults().get("binary") or "brine"
-    path = shutil.which(str(binary))
+def _binary(binary):
+    path = shutil.which(str(binary or "brine"))
     if path is None:
         raise CommandExecutionError(
             "{} is not an executable file here: install brine, or say where it is with "
-            "`brine: {{binary: PATH}}` in pillar or configuration".format(binary)
+            "`brine: {{binary: PATH}}` in pillar or configuration".format(binary or "brine")
         )
     return path
 
 
 def _features(path):
-    """What `brine version -o json` prints, asked once for a build; {} where that fails."""
-    try:
-        stat = os.stat(path)
-        key = "brine.version {} {} {}".format(os.path.realpath(path), stat.st_mtime, stat.st_size)
-    except OSError:
-        return {}
-    if key in __context__:
-        return __context__[key]
-    # Every job is a process of its own: a file keeps the answer between them.
-    cache = os.path.join(__opts__["cachedir"], "brine-version.json") if __opts__.get("cachedir") else None
+    """What `brine version -o json` prints, kept for later jobs, which are processes of their own; {} where that fails."""
+    stat = os.stat(path)
+    key = "{} {} {}".format(os.path.realpath(path), stat.st_mtime, stat.st_size)
+    kept = _kept("cache", "version")
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-        with open(cache) as file:
-            kept = json.load(file)
-        if kept.get("key") == key and isinstance(kept.get("version"), dict):
-            __context__[key] = kept["version"]
-            return kept["version"]
+        with open(kept) as file:
+            document = json.load(file)
+        if document.get("key") == key:
+            return dict(document["version"])
     try:
-        __context__[key] = version(path)
-    except CommandExecutionError:
+        found = dict(json.loads(_communicate([path, "version", "--output=json"], dict(os.environ))["stdout"]))
+    except (CommandExecutionError, ValueError, TypeError):
         return {}
-    if cache:
-        with contextlib.suppress(OSError):
-            handle, made = tempfile.mkstemp(prefix="brine-version-", dir=os.path.dirname(cache))
-            with os.fdopen(handle, "w") as file:
-                json.dump({"key": key, "version": __context__[key]}, file)
-            os.rename(made, cache)
-    return __context__[key]
+    _keep(kept, {"key": key, "version": found})
+    return found
 
 
-def _can(run, feature):
-    """Whether this build has a feature; a build that does not list its features has all."""
-    features = _features(run["argv"][0]).get("features")
-    return not features or feature in features or not any(f.startswith("output=") for f in features)
+def _kept(kind, name):
+    """The path of what is kept between jobs."""
+    folder = os.path.join(__opts__["cachedir"], "brine", kind)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, name.replace("/", ".") + ".json")
+
+
+def _keep(path, document):
+    with contextlib.suppress(OSError):
+        handle, made = tempfile.mkstemp(dir=os.path.dirname(path))
+        with os.fdopen(handle, "w") as file:
+            json.dump(document, file)
+        os.rename(made, path)
+
+
+# What a run returns
+
+
+def _state(command, name, kwargs, given=None, words=(), own=None):
+    """A run whose end is a state's return; whatever goes wrong is in it."""
+    try:
+        run = _Run(command, kwargs, name, given, words, own, state=True)
+        done = _stream(run, "salt-events")
+    except _ERRORS as exc:
+        return {"name": name, "result": False, "changes": {}, "comment": _cut(exc)}
+    ret = done["last"].get("return") or _lost(done)
+    if "--max-prune={} ".format(_MAX_PRUNE) in str(ret.get("comment")):
+        ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
+    if command == "apply" and run.dry and ret["result"] is not False:
+        ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
+    subs = ret.pop("sub_state_run", None)
+    if run.settings["sub_states"] and subs:
+        state_id = kwargs.get("__id__", name)
+        ret["sub_state_run"] = [_sub_state(sub, state_id) for sub in subs if sub.get("changes") or not sub.get("result")]
+        # These show the changes of each object: this only says how many there are.
+        ret["changes"] = {"objects": "{} changed".format(len(ret["changes"]))} if ret["changes"] else {}
+    return _tidy(ret, name)
+
+
+def _tidy(ret, name):
+    ret["name"] = name
+    if not ret.get("warnings"):
+        ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
+    return ret
+
+
+def _not_ready(run):
+    """A preview of nothing to change does not say that what is there works: the objects that are not ready now."""
+    takes = (_features(run.binary).get("flags") or {}).get("status")
+    if not takes:
+        return []
+    flags = [one for one in run.flags if one[2:].split("=")[0] in takes]
+    try:
+        objects = json.loads(_communicate([run.binary, "status", "--output=json"] + flags, run.env)["stdout"])["objects"]
+    except _ERRORS + (ValueError, KeyError, TypeError):
+        return []  # there is no inventory yet
+    found = ["{}: {}".format(_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
+    more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
+    return ["Not ready now: " + "; ".join(found[:20] + more)] if found else []
+
+
+def _sub_state(sub, state_id):
+    """
+    Its id names this state: another one in the same run may have the same object,
+    or the same inventory, which brine's own id begins with.
+    """
+    own = str(sub["low"].get("__id__")).split(": ", 1)[-1]
+    return dict(sub, low=dict(sub["low"], __id__="{}: {}".format(state_id, own)))
+
+
+def _result(command, name, kwargs, given=None, words=()):
+    """A run whose end is brine's own result."""
+    done = _stream(_Run(command, kwargs, name, given, words), "events")
+    if done["exit"]:
+        __context__["retcode"] = done["exit"]
+    result = done["last"].get("result")
+    if result is None:
+        raise CommandExecutionError(_lost(done)["comment"])
+    return result
+
+
+def _document(run, fine=(0,)):
+    """What a command prints about an inventory. Its exit code becomes the function's, errors in it are raised."""
+    done = _communicate(run.argv("json"), run.env)
+    if done["exit"] not in fine:
+        __context__["retcode"] = done["exit"]
+    try:
+        document = json.loads(done["stdout"])
+        why = "\n".join(document.get("errors") or [])
+    except ValueError:
+        document, why = None, done["stderr"].strip()
+    if document is None or why:
+        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(run.command, done["exit"], why))
+    return document
+
+
+def _ask(run, output="json", fine=(0,)):
+    """What a command prints. fine are the exit codes that are no error, None is all of them."""
+    done = _communicate(run.argv(output), run.env, run.stdin)
+    if fine is not None and done["exit"] not in fine or not done["stdout"]:
+        raise CommandExecutionError(
+            "brine {} failed (exit code {}): {}".format(run.command, done["exit"], done["stderr"].strip() or done["stdout"].strip())
+        )
+    return done["stdout"]
+
+
+def _lost(done):
+    """A state's return for a run that ended without a result."""
+    ends = {"created": ("absent", "present"), "pruned": ("present", "absent")}
+    changes = {}
+    for name, action in done["acted"].items():
+        if action in ("created", "configured", "recreated", "pruned", "detached"):
+            changes[name] = dict(zip(("old", "new"), ends.get(action, ("present", action))))
+    code, printed = done["exit"], "".join(done["stderr"]).strip() or "it printed nothing on stderr"
+    how = "killed by signal {}".format(-code) if code < 0 else "exit code {}".format(code)
+    comment = "brine ended without a result ({}): {}".format(how, printed)
+    if changes or code < 0:
+        comment += "\nObjects may have changed. Run it again to continue."
+    if "unknown flag" in printed or "unknown command" in printed:
+        comment += "\nThis is brine {}: it may be older than this state expects.".format(_features(done["binary"]).get("version"))
+    return {"result": False, "changes": changes, "comment": comment}
+
+
+def _drift_event(run, document, interval):
+    """Send the drift, if it is another one than that of the last event."""
+    fields = ("path", "old", "new", "manager", "time")
+    objects = [
+        {
+            "object": _object(o), "action": o["action"], "reason": o.get("reason", ""),
+            "fields": [{key: str(c[key])[:200] for key in fields if c.get(key) is not None} for c in (o.get("changes") or [])[:20]],
+        }
+        for o in document["objects"] if o["action"] != "unchanged"
+    ]
+    now = hashlib.sha256(json.dumps(objects, sort_keys=True).encode("utf-8")).hexdigest() if objects else ""
+    kept, before = _kept("drift", run.inventory), {}
+    with contextlib.suppress(OSError, ValueError):
+        with open(kept) as file:
+            before = json.load(file)
+    if now == before.get("digest", "") or time.time() - before.get("sent", 0) < interval:
+        return
+    data = {"drift": bool(objects), "wanted": document.get("wanted"), "count": len(objects), "objects": objects[:50]}
+    with contextlib.closing(_Bus(run)) as bus:
+        bus.put("drift", data)
+    if bus.sent:
+        _keep(kept, {"digest": now, "sent": time.time()})
 
 
 # The bundle
 
 
-def _bundle(command, source, bundle, sls, run):
+def _bundle(given, run):
     """
     The bundle as bytes for standard input. A comment before each part names the
     file, and the number of its first line, for brine's messages.
     """
-    given = [key for key, value in (("source", source), ("bundle", bundle), ("sls", sls)) if value]
-    if command not in ("apply", "check", "rbac", "patch"):
-        _without_effect(run, ("pillar", "defaults", "template", "saltenv", "allow_empty_sls"), "there is no bundle")
+    if given is None:
+        run.without_effect(_RENDERING + ("template",), "there is no bundle")
         return None
-    if len(given) != 1:
-        raise SaltInvocationError(
-            "give one of source, bundle and sls; this has {}".format(" and ".join(given) or "none")
-        )
-    run["argv"].append("--filename=-")
-    settings = run["settings"]
-    saltenv = settings["saltenv"] or __opts__.get("saltenv") or "base"
+    source, bundle, sls = given
+    named = [key for key, value in (("source", source), ("bundle", bundle), ("sls", sls)) if value]
+    if len(named) != 1:
+        raise SaltInvocationError("give one of source, bundle and sls; this has {}".format(" and ".join(named) or "none"))
+    run.flags.append("--filename=-")
+    saltenv = run.settings["saltenv"] or __opts__.get("saltenv") or "base"
     if not sls:
-        _without_effect(run, ("pillar", "allow_empty_sls"), "only sls takes it")
+        run.without_effect(("pillar", "allow_empty_sls"), "only sls takes it")
     if not source:
-        _without_effect(run, ("defaults", "template"), "only source takes it")
+        run.without_effect(("defaults", "template"), "only source takes it")
     if sls:
-        parts = [("compiled SLS", _show(sls, saltenv, settings))]
+        parts = [("compiled SLS", _show(sls, saltenv, run.settings))]
     elif not source:
-        objects = bundle if _are_objects(bundle) else [bundle]
+        several = isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
+        objects = bundle if several else [bundle]
         parts = [("bundle" if len(objects) == 1 else "bundle[{}]".format(i), one) for i, one in enumerate(objects)]
     else:
+        sources = [str(one) for one in (source if isinstance(source, (list, tuple)) else [source])]
+        _refuse_pinned({}, sources)
         parts = []
-        for one in source if isinstance(source, (list, tuple)) else [source]:
-            files, env, optional = _files(str(one), saltenv)
-            parts += [part for part in (_render(path, env, settings, optional) for path in files) if part]
+        for one in sources:
+            files, env, optional = _files(one, saltenv)
+            parts += [part for part in (_render(path, env, run.settings, optional) for path in files) if part]
     return "\n---\n".join(_part(*part) for part in parts).encode("utf-8")
-
-
-def _without_effect(run, keys, why):
-    for key in keys:
-        if key in run["given"] and (key != "saltenv" or run["direct"]):
-            raise SaltInvocationError("{} has no effect here: {}".format(key, why))
-
-
-def _are_objects(bundle):
-    return isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
 
 
 def _part(name, content):
@@ -1117,12 +1270,11 @@ def _render(path, saltenv, settings, optional):
             text = __salt__["cp.get_file_str"](path, saltenv=saltenv)
     else:
         name += " (rendered)"
-        try:
-            text = __salt__["slsutil.renderer"](
-                path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {})
-            )
-        except Exception as exc:  # pylint: disable=broad-except
-            raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
+        with _unlogged():
+            try:
+                text = __salt__["slsutil.renderer"](path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {}))
+            except Exception as exc:  # pylint: disable=broad-except
+                raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
     if not text or isinstance(text, str) and not text.strip():
         if optional:
             log.info("brine: %s renders to nothing", path)
@@ -1139,71 +1291,75 @@ def _show(sls, saltenv, settings):
     kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
     if settings["pillar"]:
         kwargs["pillar"] = settings["pillar"]
-    with _watching() as seen:
+    with _unlogged() as errors, _compiled() as (rendered, content):
         low = __salt__["state.show_low_sls"](sls, **kwargs)
     if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
-        errors = low if isinstance(low, list) else [low]
-        raise CommandExecutionError(
-            "Salt did not render {}: {}".format(sls, "; ".join(_cut(e) for e in errors) or "no states")
-        )
-    if seen["errors"]:
-        raise CommandExecutionError(
-            "Salt logged errors while it compiled {}, so that states may be missing: {}".format(sls, "; ".join(_cut(e) for e in seen["errors"]))
-        )
+        why = "; ".join(_cut(e) for e in (low if isinstance(low, list) else [low])) or "no states"
+        raise CommandExecutionError("Salt did not render {}: {}".format(sls, why))
+    if errors:
+        raise CommandExecutionError("Salt logged errors while it compiled {}, so that states may be missing: {}".format(sls, "; ".join(errors)))
     allowed = settings["allow_empty_sls"] or []
-    empty = sorted(one for one in seen["rendered"] - seen["content"] if allowed is not True and one not in allowed)
+    empty = ", ".join(sorted(one for one in rendered - content if allowed is not True and one not in allowed))
     if empty:
-        raise CommandExecutionError(
-            "{} gave no state: its objects would be pruned. If that is intended, give `allow_empty_sls: [{}]`".format(
-                ", ".join(empty), ", ".join(empty)
-            )
-        )
+        raise CommandExecutionError("{0} gave no state: its objects would be pruned. If that is intended, give `allow_empty_sls: [{0}]`".format(empty))
     return low
 
 
 @contextlib.contextmanager
-def _watching():
+def _unlogged():
     """
-    The SLS that Salt compiles while this lasts, those of them that have content
-    (states, or only an include), and the errors that it logs. Salt returns none of it.
+    Salt logs all that it renders, Secrets too: meanwhile this thread logs nothing, and
+    afterwards the warnings and errors, without rendered text. Gives the errors.
     """
-    seen = {"rendered": set(), "content": set(), "errors": []}
-    thread = threading.current_thread()
+    thread, logger, errors, later = threading.current_thread(), logging.getLogger("salt"), [], []
 
     class Handler(logging.Handler):
         def emit(self, record):
-            if threading.current_thread() is thread and not record.name.startswith("salt.loader"):
-                seen["errors"].append(record.getMessage())
+            if threading.current_thread() is not thread:
+                logging.getLogger().callHandlers(record)
+            elif record.levelno >= logging.WARNING:
+                later.append((record.levelno, _cut(record.getMessage())))
+                if record.levelno >= logging.ERROR and not record.name.startswith("salt.loader"):
+                    errors.append(later[-1][1])
 
-    def noting(into, function):
+    handler, before = Handler(), (logger.level, logger.propagate)
+    if logger.getEffectiveLevel() > logging.ERROR:
+        logger.setLevel(logging.ERROR)  # --log-level=quiet
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield errors
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
+        for level, message in later:
+            log.log(level, "%s", message)
+
+
+@contextlib.contextmanager
+def _compiled():
+    """The SLS that Salt compiles while this lasts, and those of them that have content (states, or only an include)."""
+    thread, seen, before = threading.current_thread(), (set(), set()), {}
+    compiler = _compiler()
+
+    def noting(into, position, function):
         @functools.wraps(function)
         def call(self, *args, **kwargs):
             if threading.current_thread() is thread:
-                seen[into].add(kwargs["sls"] if "sls" in kwargs else args[position[into]])
+                into.add(kwargs["sls"] if "sls" in kwargs else args[position])
             return function(self, *args, **kwargs)
 
         return call
 
-    position = {"rendered": 0, "content": 1}
-    logger, handler = logging.getLogger("salt"), Handler(logging.ERROR)
-    compiler = _compiler()
-    methods = {"rendered": "render_state", "content": "_handle_extend"}
-    if not all(hasattr(compiler, method) for method in methods.values()):
-        methods = {}
-    before = {method: getattr(compiler, method) for method in methods.values()}
-    level = logger.level
-    if logger.getEffectiveLevel() > logging.ERROR:
-        logger.setLevel(logging.ERROR)  # --log-level=quiet
-    logger.addHandler(handler)
     try:
-        for into, method in methods.items():
-            setattr(compiler, method, noting(into, before[method]))
+        if hasattr(compiler, "render_state") and hasattr(compiler, "_handle_extend"):
+            for position, method in enumerate(("render_state", "_handle_extend")):
+                before[method] = getattr(compiler, method)
+                setattr(compiler, method, noting(seen[position], position, before[method]))
         yield seen
     finally:
         for method, function in before.items():
             setattr(compiler, method, function)
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def _compiler():
@@ -1226,20 +1382,19 @@ def _cut(error):
 # Running
 
 
-def _simple(argv, env, stdin=None):
+def _start(argv, env, **how):
+    log.debug("running %s", argv)
     try:
-        done = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **_child()
-        )
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **dict(_child(), **how))
     except OSError as exc:
         raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
-    with _forwarding(done):
-        out, err = done.communicate(stdin)
-    return {
-        "exit": done.returncode,
-        "stdout": out.decode("utf-8", "replace"),
-        "stderr": err.decode("utf-8", "replace"),
-    }
+
+
+def _communicate(argv, env, stdin=None):
+    process = _start(argv, env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
+    with _forwarding(process):
+        out, err = process.communicate(stdin)
+    return {"exit": process.returncode, "stdout": out.decode("utf-8", "replace"), "stderr": err.decode("utf-8", "replace")}
 
 
 def _stream(run, output):
@@ -1247,17 +1402,10 @@ def _stream(run, output):
     Run brine, fire its events as they come, and return its last line, its exit
     code, the end of its standard error, and the changes that its events report.
     """
-    argv = run["argv"] + ["--output=" + output]
-    log.debug("running %s", argv)
-    done = {"argv": argv, "exit": None, "last": {}, "stderr": collections.deque(maxlen=50), "acted": {}}
-    try:
-        process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=run["env"], **_child()
-        )
-    except OSError as exc:
-        raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
+    done = {"binary": run.binary, "exit": None, "last": {}, "stderr": collections.deque(maxlen=50), "acted": {}}
+    process = _start(run.argv(output), run.env, stdin=subprocess.PIPE)
     helpers = [
-        threading.Thread(target=_feed, args=(process.stdin, run["stdin"]), daemon=True),
+        threading.Thread(target=_feed, args=(process.stdin, run.stdin), daemon=True),
         threading.Thread(target=_drain, args=(process.stderr, done["stderr"]), daemon=True),
     ]
     with _forwarding(process, run), contextlib.closing(_Bus(run)) as bus, process.stdout:
@@ -1321,32 +1469,6 @@ def _drain(pipe, lines):
             lines.append(line.decode("utf-8", "replace"))
 
 
-def _lost(done):
-    """A state's return for a run that ended without a result."""
-    changes = {"created": ("absent", "present"), "pruned": ("present", "absent")}
-    ret = {"result": False, "changes": {}}
-    for name, action in done["acted"].items():
-        if action in ("created", "configured", "recreated", "pruned", "detached"):
-            old, new = changes.get(action, ("present", action))
-            ret["changes"][name] = {"old": old, "new": new}
-    code = done["exit"]
-    how = "exit code {}".format(code)
-    if code is not None and code < 0:
-        how = "killed by signal {}".format(-code)
-    printed = "".join(done["stderr"]).strip() or "it printed nothing on stderr"
-    ret["comment"] = "brine ended without a result ({}): {}".format(how, printed)
-    if ret["changes"] or (code is not None and code < 0):
-        ret["comment"] += "\nObjects may have changed. Run it again to continue."
-    if "unknown flag" in printed or "unknown command" in printed:
-        try:
-            ret["comment"] += "\nThis is brine {}: it may be older than this state expects.".format(
-                version(done["argv"][0]).get("version")
-            )
-        except CommandExecutionError:
-            pass
-    return ret
-
-
 try:
     _LIBC = ctypes.CDLL(None)
     _PRCTL = _LIBC.prctl
@@ -1406,7 +1528,7 @@ def _forwarding(process, run=None):
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
-        if received and not _stopped(run or {}):
+        if received and not _stopped(run):
             os.kill(os.getpid(), received[0])
 
 
@@ -1421,12 +1543,12 @@ def _stopped(run):
     Whether Salt ends by itself after a signal, and still returns what was done: the
     function is the whole job, or the state run is told to begin no further state.
     """
-    if run.get("direct"):
-        return True
-    if not run.get("in_state") or not run.get("jid") or "state.soft_kill" not in __salt__:
+    if run is None or run.direct:
+        return run is not None
+    if not run.in_state or not run.jid or "state.soft_kill" not in __salt__:
         return False
     try:
-        __salt__["state.soft_kill"](run["jid"])
+        __salt__["state.soft_kill"](run.jid)
     except Exception as exc:  # pylint: disable=broad-except
         log.debug("brine: the state run cannot be told to end: %s", exc)
         return False
@@ -1442,34 +1564,33 @@ def _object(o):
     return "/".join(part for part in (kind, o.get("namespace"), o.get("name")) if part)
 
 
-class _Bus:
+class _Bus(object):
     """
     Fires events from a thread of its own: a slow master must not hold up brine,
     and one that is not there is given up on.
     """
 
     def __init__(self, run):
-        self.run = run
-        self.failures = 0
+        self.run, self.failures, self.sent = run, 0, 0
+        self.second, self.count, self.left_out = 0, 0, collections.Counter()
         self.queue = queue.Queue()
+        self.send = _sender() if run.settings["events"] else None
         self.thread = None
-        self.send = _sender() if run["settings"]["events"] else None
-        if self.send is None:
-            return
-        target = self._work
-        if contextvars is not None:  # Salt keeps its dunders in the context
-            target = lambda context=contextvars.copy_context(): context.run(self._work)
-        self.thread = threading.Thread(target=target, daemon=True)
-        self.thread.start()
+        if self.send is not None:
+            self.thread = _thread(self._work)
 
     def fire(self, event):
-        if self.thread is None or event.get("type") in _QUIET + (None,):
+        kind = event.get("type")
+        if self.thread is None or kind in _QUIET + (None,):
             return
-        what = event["type"]
+        what = kind
         if event.get("object"):
-            if event.get("action") == "unchanged" and what in ("acted", "ready"):
+            if event.get("action") == "unchanged" and kind in ("acted", "ready"):
                 return
             what = _object(event["object"])
+            if event.get("action") != "failed" and not event.get("error") and self._too_many():
+                self.left_out[event.get("action") if kind == "acted" else kind] += 1
+                return
         data = {key: value for key, value in event.items() if key not in ("result", "return")}
         for key in ("result", "return"):
             end = event.get(key)
@@ -1477,13 +1598,28 @@ class _Bus:
                 data.update({k: end[k] for k in ("exitCode", "summary", "comment", "revision") if k in end})
                 if key == "return":
                     data["success"] = end.get("result")
-        data["inventory"] = self.run["inventory"]
-        if self.run["jid"]:
-            data["jid"] = self.run["jid"]
-        if self.run["dry"]:
+        if kind == "finished" and self.left_out:
+            self.put("left-out", {"type": "left-out", "events": dict(self.left_out), "event_rate": self.run.settings["event_rate"]})
+        self.put(what, data)
+
+    def _too_many(self):
+        """More events of objects in this second than event_rate."""
+        second, limit = int(time.time()), float(self.run.settings["event_rate"] or 0)
+        if second != self.second:
+            self.second, self.count = second, 0
+        self.count += 1
+        return 0 < limit < self.count
+
+    def put(self, what, data):
+        if self.thread is None:
+            return
+        data["inventory"] = self.run.inventory
+        if self.run.jid:
+            data["jid"] = self.run.jid
+        if self.run.dry:
             data["dryRun"] = True
-        tag = "brine/preview/{}/{}" if self.run["dry"] else "brine/{}/{}"
-        self.queue.put((tag.format(self.run["inventory"].replace("/", "."), what), data))
+        tag = "brine/preview/{}/{}" if self.run.dry else "brine/{}/{}"
+        self.queue.put((tag.format(self.run.inventory.replace("/", "."), what), data))
 
     def close(self):
         if self.thread is None:
@@ -1494,21 +1630,28 @@ class _Bus:
             log.warning("brine: %s events were not sent in time", self.queue.qsize())
 
     def _work(self):
-        while True:
-            item = self.queue.get()
-            if item is None:
-                return
+        for tag, data in iter(self.queue.get, None):
             if self.failures >= 3:
                 continue
             started = time.time()
             try:
-                sent = self.send(*item)
+                sent = self.send(tag, data) is not False
             except Exception as exc:  # pylint: disable=broad-except
-                log.debug("brine: event %s was not sent: %s", item[0], exc)
+                log.debug("brine: event %s was not sent: %s", tag, exc)
                 sent = False
-            self.failures = 0 if sent is not False else self.failures + 1
-            if sent is False and time.time() - started > 2:
+            self.sent += sent
+            self.failures = 0 if sent else self.failures + 1
+            if not sent and time.time() - started > 2:
                 self.failures = 3  # every one of them would take that long
+
+
+def _thread(target):
+    """A thread in which Salt's dunders are those of this one: Salt keeps them in the context."""
+    if contextvars is not None:
+        target = functools.partial(contextvars.copy_context().run, target)
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread
 
 
 def _masterless():

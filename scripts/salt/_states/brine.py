@@ -28,7 +28,7 @@ def __virtual__():
     return False, "the execution module brine is not there: sync it with saltutil.sync_modules"
 
 
-def applied(name, source=None, bundle=None, sls=None, saltenv=None, **kwargs):
+def applied(name, source=None, bundle=None, sls=None, **kwargs):
     """
     Make the cluster match a bundle: everything in it applied in order and
     ready, everything that is no longer in it gone.
@@ -42,9 +42,7 @@ def applied(name, source=None, bundle=None, sls=None, saltenv=None, **kwargs):
         ``inventory``, ``namespace``, ``kubeconfig``, ``context``, ``wait``,
         ``timeout``, ``prune``, and every other flag of ``brine apply``.
     """
-    return __salt__["brine.applied"](
-        name, source=source, bundle=bundle, sls=sls, saltenv=saltenv or _env(), test=__opts__["test"], **_more(kwargs)
-    )
+    return __salt__["brine.applied"](name, source=source, bundle=bundle, sls=sls, test=__opts__["test"], **_more(kwargs))
 
 
 def absent(name, **kwargs):
@@ -144,12 +142,31 @@ def waited(name, **kwargs):
     return __salt__["brine.waited"](name, test=__opts__["test"], **kwargs)
 
 
-def _env():
-    return globals().get("__env__") or __opts__.get("saltenv") or "base"
+def labels_exist(name, labels, **kwargs):
+    """
+    Labels that an object gets if it does not have them. Those that it has keep their
+    values.
+
+    .. code-block:: yaml
+
+        node-1:
+          brine.labels_exist:
+            - kind: Node
+            - apiVersion: v1
+            - labels: {node-role.kubernetes.io/infra: ''}
+    """
+    return __salt__["brine.labels_exist"](name, labels, test=__opts__["test"], **_more(kwargs))
+
+
+# By the names that MetalK8s' states have.
+object_present = present
+object_absent = absent_object
+object_updated = patched
 
 
 def _more(kwargs):
-    """The state's id and the job's go along, for the return, brine's history and the events."""
+    """The state's id, its environment and the job's id go along, for the return, brine's history and the events."""
+    kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
     low = globals().get("__low__") or {}
     kwargs["__id__"] = low.get("__id__", "")
     for key in ("__orchestration_jid__", "__pub_jid"):
