@@ -72,6 +72,14 @@ def salt_call():
     return path
 
 
+def salt():
+    """The folder of a real Salt's programs."""
+    path = os.environ.get("BRINE_TEST_SALT") or os.path.dirname(shutil.which("salt-master") or "")
+    if not path:  # always optional
+        raise unittest.SkipTest("SKIPPED: no salt-master on PATH, and BRINE_TEST_SALT names no folder of Salt's programs")
+    return path
+
+
 def children(pid):
     """The processes that a process started, of all its threads."""
     found = []

@@ -1,0 +1,291 @@
+"""
+A real Salt master and two minions with these modules, the real binary and a real control
+plane: what is left when jobs, minions, the master or an orchestrate end early.
+
+The folder of Salt's programs is BRINE_TEST_SALT; skipped without. Each test prints what
+it did with its times.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import real
+
+PROGRAM = os.path.join(real.HERE, "example", "master")
+PATIENCE = 180  # seconds; how long things take is printed, and no test fails because of it
+
+
+class Master(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bin, cls.brine, cls.kubeconfig = real.salt(), real.binary(), real.kubeconfig()
+        cls.root = tempfile.mkdtemp(prefix="brine-master-", dir="/tmp")  # sockets have short paths
+        cls.addClassCleanup(shutil.rmtree, cls.root, True)
+        cls.states = os.path.join(cls.root, "states")
+        os.makedirs(cls.states)
+        for folder in ("minions/a/etc/minion.d", "minions/b/etc/minion.d", "master/etc/master.d"):
+            os.makedirs(os.path.join(cls.root, "salt", folder))
+            with open(os.path.join(cls.root, "salt", folder, "brine.conf"), "w") as file:
+                json.dump({"brine": {"binary": cls.brine, "kubeconfig": cls.kubeconfig}}, file)
+        cls.addClassCleanup(cls.program, "down")
+        cls.program("up", "--minions", "a,b", "--file-roots", json.dumps({"base": [real.HERE, cls.states]}))
+        assert cls.salt("*", "saltutil.sync_all").keys() == {"a", "b"}
+        assert cls.salt_run("saltutil.sync_all")["runners"] == ["runners.brine"]
+
+    @classmethod
+    def program(cls, *arguments):
+        done = subprocess.run(
+            [PROGRAM] + list(arguments) + ["--dir", os.path.join(cls.root, "salt")], env=dict(os.environ, SALT_BIN=cls.bin),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        assert done.returncode == 0, done.stdout.decode()
+
+    @classmethod
+    def argv(cls, program, *arguments):
+        return [os.path.join(cls.bin, program), "--config-dir=" + os.path.join(cls.root, "salt/master/etc"), "--log-level=quiet"] + list(arguments)
+
+    @classmethod
+    def salt(cls, *arguments):
+        done = subprocess.run(cls.argv("salt", "--out=json", "--static", *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            return json.loads(done.stdout.decode())
+        except ValueError:
+            raise AssertionError("salt {} printed {!r}, {!r}".format(arguments, done.stdout, done.stderr))
+
+    @classmethod
+    def salt_run(cls, *arguments):
+        done = subprocess.run(cls.argv("salt-run", "--out=json", *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            return json.loads(done.stdout.decode())
+        except ValueError:
+            raise AssertionError("salt-run {} printed {!r}, {!r}".format(arguments, done.stdout, done.stderr))
+
+    def setUp(self):
+        self.name = "end-" + self._testMethodName[5:].replace("_", "-")[:40].strip("-")
+        self.addCleanup(self.command, "destroy", "--timeout=2m")
+        self.began = time.time()
+
+    def did(self, what, since):
+        print("  {}: {} after {:.1f} s".format(self._testMethodName, what, time.time() - since))
+
+    def command(self, *arguments):
+        done = subprocess.run(
+            [self.brine] + list(arguments) + ["--inventory=default/" + self.name, "--kubeconfig=" + self.kubeconfig, "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        return json.loads(done.stdout.decode() or "{}")
+
+    def sls(self, objects, **arguments):
+        """An SLS with a bundle and a state after it."""
+        given = dict({"inventory": "default/" + self.name, "bundle": real.bundle("one", self.name, objects), "timeout": 600}, **arguments)
+        with open(os.path.join(self.states, "deploy.sls"), "w") as file:
+            json.dump({"Deploy": {"brine.applied": [{key: value} for key, value in given.items()]}, "Next": {"test.nop": [{"order": "last"}]}}, file)
+
+    def job(self, seconds):
+        """A Job whose pod takes that long."""
+        job = real.late_job(self.name)
+        spec = job["spec"]["template"]
+        del spec["spec"]["nodeSelector"]
+        spec["metadata"] = {"annotations": {"pod-complete.stage.kwok.x-k8s.io/delay": "{}s".format(seconds)}}
+        return job
+
+    def until(self, what, found):
+        end = time.time() + PATIENCE
+        while time.time() < end:
+            value = found()
+            if value:
+                return value
+            time.sleep(0.3)
+        self.fail("not within {} seconds: {}".format(PATIENCE, what))
+
+    def brines(self):
+        """The processes of brine for this inventory."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = real.command(pid)
+            except OSError:
+                continue
+            if "apply" in words[1:2] and "--inventory=default/" + self.name in words:
+                found.append(int(pid))
+        return found
+
+    def waits(self):
+        """Until the run has created everything, and waits for the Job."""
+        self.until("the Job", lambda: self.brines() and any(o["kind"] == "Job" and o["ready"] != "gone" for o in self.command("status").get("objects", [])))
+
+    def start(self, minion="a", fun=("state.apply", "deploy")):
+        """Begin a job, and wait until brine waits in it."""
+        out = subprocess.run(self.argv("salt", "--async", minion, *fun), stdout=subprocess.PIPE, check=True).stdout.decode()
+        jid = re.search(r"\d{20}", out).group(0)
+        self.waits()
+        return jid
+
+    def gone(self, since):
+        self.until("the end of brine", lambda: not self.brines())
+        self.did("brine was gone", since)
+
+    def returned(self, jid, minion="a"):
+        found = self.until("the return", lambda: self.salt_run("jobs.lookup_jid", jid).get(minion))
+        return {key.split("_|-")[1]: one for key, one in found.items()}
+
+    def goes_on(self, minion="b"):
+        """Everything that was created is in the inventory, and the next run, of another minion, finishes it."""
+        self.assertEqual(len([o for o in self.command("status")["objects"] if o["ready"] != "gone"]), 5)
+        self.sls([])
+        since = time.time()
+        run = self.salt(minion, "state.apply", "deploy")[minion]
+        deploy = [one for key, one in run.items() if "_|-Deploy_|-" in key][0]
+        self.assertIs(deploy["result"], True, deploy["comment"])
+        self.assertEqual(len(self.command("status")["objects"]), 4)
+        self.did("the next run had finished", since)
+
+    def test_term_job(self):
+        self.sls([real.late_job(self.name)])
+        jid = self.start()
+        since = time.time()
+        self.salt("a", "saltutil.term_job", jid)
+        self.gone(since)
+        run = self.returned(jid)
+        self.assertIn("Interrupted by SIGTERM", run["Deploy"]["comment"])
+        self.assertEqual(len(run["Deploy"]["changes"]), 5)
+        self.assertNotIn("Next", run)
+        self.goes_on()
+
+    def test_kill_job(self):
+        """SIGKILL, for brine as well: there is no return, and the lock expires."""
+        self.sls([real.late_job(self.name)])
+        jid = self.start()
+        since = time.time()
+        self.salt("a", "saltutil.kill_job", jid)
+        self.gone(since)
+        self.assertFalse(self.salt_run("jobs.lookup_jid", jid))
+        self.goes_on()
+
+    def test_minion_stopped(self):
+        self.sls([real.late_job(self.name)])
+        self.start()
+        since = time.time()
+        self.program("stop", "a")
+        self.gone(since)
+        self.addCleanup(self.answers)
+        self.goes_on()
+
+    def answers(self):
+        self.program("start", "a")
+        self.until("minion a", lambda: self.salt("a", "test.ping").get("a") is True)
+
+    def test_minion_killed(self):
+        """Only the minion: its job is a process of its own, ends as always, and returns."""
+        self.sls([self.job(20)])
+        jid = self.start()
+        since = time.time()
+        self.program("kill", "a")
+        self.gone(since)
+        self.addCleanup(self.answers)
+        self.assertEqual([o["ready"] for o in self.command("status")["objects"]], ["ready"] * 5)
+        self.assertIs(self.returned(jid)["Deploy"]["result"], True)
+        self.did("the return was there", since)
+        self.goes_on()
+
+    def test_master_gone(self):
+        """The job needs no master: it goes on to its end."""
+        self.sls([self.job(20)])
+        self.start()
+        since = time.time()
+        self.program("kill", "master")
+        self.gone(since)
+        self.assertEqual([o["ready"] for o in self.command("status")["objects"]], ["ready"] * 5)
+        self.program("start", "master")
+        self.until("both minions", lambda: self.pinged() == {"a", "b"})
+        self.did("both minions answered again", since)
+        self.goes_on()
+
+    def pinged(self):
+        try:
+            return {minion for minion, value in self.salt("--timeout=10", "*", "test.ping").items() if value is True}
+        except AssertionError:
+            return set()
+
+    def test_timeout_of_the_master(self):
+        """salt gives up waiting, not the job."""
+        self.sls([self.job(15)])
+        since = time.time()
+        subprocess.run(self.argv("salt", "--timeout=1", "--gather-job-timeout=1", "a", "state.apply", "deploy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.did("salt had ended", since)
+        self.until("the Job", lambda: any(o["kind"] == "Job" and o["ready"] == "ready" for o in self.command("status").get("objects", [])))
+        self.gone(since)
+        self.assertIn("a", {row["minion"] for row in self.salt_run("brine.report", "out=data", "since=5m") if row["result"] == "changed"})
+        self.goes_on()
+
+    def test_two_minions_with_one_inventory(self):
+        self.sls([real.late_job(self.name)], lock_timeout=1)
+        jid = self.start()
+        run = self.salt("b", "state.apply", "deploy")["b"]
+        deploy = [one for key, one in run.items() if "_|-Deploy_|-" in key][0]
+        self.assertEqual((deploy["result"], deploy["changes"]), (False, {}))
+        self.assertIn("exit code 5", deploy["comment"])
+        self.assertRegex(deploy["comment"], r"minion a\b")
+        self.assertIn(jid, deploy["comment"])
+        print("  " + deploy["comment"].replace("\n", "\n  "))
+        self.salt("a", "saltutil.term_job", jid)
+        self.gone(time.time())
+        self.goes_on()
+
+    def orchestrated(self, number):
+        process = subprocess.Popen(
+            [one for one in self.argv("salt-run", "state.orchestrate", "deploy") if one != "--log-level=quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        self.waits()
+        since = time.time()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+        self.did("salt-run had ended with exit code {}".format(process.returncode), since)
+        self.gone(since)
+        self.assertNotIn("Traceback", err.decode() + out.decode())
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("Interrupted by " + signal.Signals(number).name, out.decode())
+        rows = [row for row in self.salt_run("brine.report", "out=data", "since=5m") if row["minion"].endswith("_master")]
+        self.assertIn(signal.Signals(number).name, rows[-1]["comment"])
+        self.goes_on()
+
+    def test_orchestrate_terminated(self):
+        self.sls([real.late_job(self.name)])
+        self.orchestrated(signal.SIGTERM)
+
+    def test_orchestrate_interrupted(self):
+        self.sls([real.late_job(self.name)])
+        self.orchestrated(signal.SIGINT)
+
+    def test_orchestrate_ends_while_minions_work(self):
+        """The minions' jobs go on: salt-run only waits for them."""
+        self.sls([self.job(15)])
+        with open(os.path.join(self.states, "all.sls"), "w") as file:
+            json.dump({"All": {"salt.state": [{"tgt": "a"}, {"sls": "deploy"}]}}, file)
+        process = subprocess.Popen(self.argv("salt-run", "state.orchestrate", "all"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.waits()
+        since = time.time()
+        process.terminate()
+        out, err = process.communicate(timeout=PATIENCE)
+        self.did("salt-run had ended with exit code {}".format(process.returncode), since)
+        self.assertNotIn("Traceback", err.decode() + out.decode())
+        self.gone(since)
+        self.assertEqual([o["ready"] for o in self.command("status")["objects"]], ["ready"] * 5)
+        self.goes_on()
+
+    def test_runner_calls_read_the_masters_configuration(self):
+        self.sls([])
+        self.salt("a", "state.apply", "deploy")
+        found = self.salt_run("salt.cmd", "brine.status", self.name, "namespace=default")
+        self.assertEqual(len(found["objects"]), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
