@@ -169,12 +169,15 @@ class Master(unittest.TestCase):
         self.goes_on()
 
     def test_minion_stopped(self):
-        self.sls([real.late_job(self.name)])
+        """SIGTERM for the minion, as systemd sends it: Salt leaves the job alone, and it goes on to its end."""
+        self.sls([self.job(20)])
         self.start()
         since = time.time()
         self.program("stop", "a")
+        self.did("the minion had stopped", since)
         self.gone(since)
         self.addCleanup(self.answers)
+        self.assertEqual([o["ready"] for o in self.command("status")["objects"]], ["ready"] * 5)
         self.goes_on()
 
     def answers(self):
