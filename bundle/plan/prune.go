@@ -102,10 +102,13 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 	if limit == "" || in.Options.Destroy {
 		return nil
 	}
-	count := 0
+	count, members := 0, 0
 	for _, s := range p.Steps {
 		if s.Action == Pruned {
 			count++
+			if _, member := in.Inventory.Members[s.ID]; member {
+				members++
+			}
 		}
 	}
 	number, share := strings.CutSuffix(limit, "%")
@@ -117,9 +120,13 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 		most = most * len(in.Inventory.Members) / 100
 	}
 	if count > most {
-		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf(
-			"%d of %d objects in inventory %s/%s would be pruned, more than %s=%s allows: nothing was changed",
-			count, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name, remedy.MaxPrune, limit)})
+		what := fmt.Sprintf("%d of %d objects in inventory %s/%s", members, len(in.Inventory.Members), in.Inventory.Namespace, in.Inventory.Name)
+		if absent := bundle.Count(count-members, "object") + " that the bundle wants absent"; members == 0 {
+			what = absent
+		} else if members < count {
+			what += ", and " + absent + ","
+		}
+		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf("%s would be pruned, more than %s=%s allows: nothing was changed", what, remedy.MaxPrune, limit)})
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A holder names a run in its Lease: HOST/pid-N/BOOT/TOKEN. The host and the
@@ -32,6 +33,7 @@ type runFile struct {
 // only) the run goes on: nobody can prove it dead then, so that its lease has to
 // run out.
 func newRunFile() *runFile {
+	sweep()
 	m := &runFile{token: rand.Text()}
 	file, err := os.OpenFile(runFilePath(m.token), os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if err != nil {
@@ -78,10 +80,15 @@ var tokens = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^
 // not to say that it lives.
 func isDead(holder string) bool {
 	parts := strings.Split(holder, "/")
-	if len(parts) != 4 || parts[2] == "" || parts[2] != bootID() || !tokens().MatchString(parts[3]) {
+	return len(parts) == 4 && parts[2] != "" && parts[2] == bootID() && hasEnded(parts[3])
+}
+
+// hasEnded says whether it is proven that the run of a token has ended.
+func hasEnded(token string) bool {
+	if !tokens().MatchString(token) {
 		return false
 	}
-	file, err := os.OpenFile(runFilePath(parts[3]), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(runFilePath(token), os.O_RDWR|noFollow|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false // it may be somewhere that we cannot see
 	}
@@ -101,6 +108,22 @@ func isDead(holder string) bool {
 func forget(holder string) {
 	if isDead(holder) {
 		_ = os.Remove(runFilePath(holder[strings.LastIndexByte(holder, '/')+1:]))
+	}
+}
+
+// proofKept is how long the file of a run that was killed stays: it is the proof for the
+// next run on the same inventory, for which its Lease has run out long before.
+const proofKept = 24 * time.Hour
+
+// sweep removes the files of runs that were killed long ago, as before their lock was
+// written: no Lease names those.
+func sweep() {
+	files, _ := filepath.Glob(runFilePath("*")) // the pattern is well-formed
+	for _, path := range files {
+		info, err := os.Lstat(path)
+		if err == nil && time.Since(info.ModTime()) > proofKept && hasEnded(strings.TrimPrefix(filepath.Base(path), filepath.Base(runFilePath("")))) {
+			_ = os.Remove(path)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // holderEnv makes this test binary a process that holds a lock, until it is
@@ -62,6 +63,36 @@ func TestHolderIsDeadOnceItsProcessIs(t *testing.T) {
 
 // What could be a living process somewhere else, or out of our sight, is not
 // dead.
+// The files of runs that were killed go after a day, those of living runs never.
+func TestFilesOfKilledRunsAreRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	file := func(name string, age time.Duration) string {
+		path := runFilePath(name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return setAge(t, path, age)
+	}
+	old, fresh, other := file(strings.Repeat("A", 26), 2*proofKept), file(strings.Repeat("B", 26), 0), file("notes", 2*proofKept)
+	living := newRunFile()
+	defer living.remove()
+	setAge(t, living.file.Name(), 2*proofKept)
+	newRunFile().remove()
+	for path, there := range map[string]bool{old: false, fresh: true, other: true, living.file.Name(): true} {
+		if _, err := os.Stat(path); (err == nil) != there {
+			t.Errorf("%s is there: %v, want %v", path, err == nil, there)
+		}
+	}
+}
+
+func setAge(t *testing.T, path string, age time.Duration) string {
+	t.Helper()
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestHolderIsNotDeadWithoutProof(t *testing.T) {
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {

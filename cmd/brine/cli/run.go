@@ -20,6 +20,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/traces"
 )
 
 // runOptions are what the commands have in common that carry out a plan: apply,
@@ -97,6 +98,11 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
 		return printed("print the result", err, result.ExitCode)
+	}
+	if traces.Wanted() {
+		if err := traces.Send(ctx, result, version()); err != nil {
+			s.warn("warning: " + err.Error())
+		}
 	}
 	return printed("write the reports", r.writeReports(result), result.ExitCode)
 }

@@ -57,7 +57,11 @@ func (t *text) refusal(r *report.Result) string {
 // counts is the summary in a few lines.
 func (t *text) counts(r *report.Result) string {
 	var b strings.Builder
-	head := bundle.Count(len(r.Objects), "object")
+	n := len(r.Objects)
+	if left := n - r.Summary.Pruned - r.Summary.Detached; left > 0 && !isPreview(r) { // a destroy leaves none
+		n = left
+	}
+	head := bundle.Count(n, "object")
 	if r.Inventory.Name != "" {
 		head = "inventory " + inventory(r.Inventory) + ": " + head
 	}
