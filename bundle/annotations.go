@@ -8,6 +8,10 @@ import (
 // FieldManager owns the fields that brine applies.
 const FieldManager = "brine"
 
+// RecreationManager owns, for the moment before it is deleted, what brine changes on
+// an object that is recreated.
+const RecreationManager = "brine-recreate"
+
 // The annotations that brine reads. All others are applied as they are written.
 const (
 	// DependsOn names the objects that this one needs ready (cli-utils).
@@ -21,9 +25,12 @@ const (
 	// LifecycleMutation with the value "ignore": create it if it is missing,
 	// never change it (newer than cli-utils 0.37.2; kpt and Config Sync have it).
 	LifecycleMutation = "client.lifecycle.config.k8s.io/mutation"
-	// OnImmutable with the value "recreate": delete and create the object when
-	// the server says that a field cannot be changed.
+	// OnImmutable with the value Recreate: delete and create the object when the
+	// server says that a field cannot be changed. With the value Orphan, its
+	// dependents stay, and the new object adopts them.
 	OnImmutable = Prefix + "on-immutable"
+	Recreate    = "recreate"
+	Orphan      = "orphan"
 	// OnStoredVersion with the value StoredMigrate, on a CustomResourceDefinition:
 	// objects are rewritten when a version goes in which they may be stored.
 	OnStoredVersion = Prefix + "on-stored-version"

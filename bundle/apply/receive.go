@@ -60,6 +60,7 @@ func (e *scheduler) acted(w written) {
 	for _, warning := range w.Warnings {
 		e.Record.Warn(bundle.Name(n.ID) + ": " + warning)
 	}
+	n.Result.Claims = w.Claims
 	if w.Err != nil {
 		n.Result.Error = w.Err.Error()
 		var notOwned *write.NotOwned
@@ -86,7 +87,7 @@ func (e *scheduler) acted(w written) {
 		e.wait(n, ready.Status{State: ready.NotReady, Reason: "is being deleted"})
 		return
 	}
-	if n.Migration != nil {
+	if n.Migration != nil || len(w.Claims) > 0 {
 		n.Reason, n.Result.Reason = w.Reason, w.Reason
 	}
 	if w.Before != nil {

@@ -63,6 +63,9 @@ func (rules ConflictRules) String() string {
 
 // Of is what is done about the fields of a manager.
 func (rules ConflictRules) Of(manager string) Resolution {
+	if manager == bundle.RecreationManager {
+		return Take // of a run that was killed
+	}
 	for _, r := range rules {
 		if Like(r.Manager, manager) {
 			return r.Do

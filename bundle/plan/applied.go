@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 
@@ -42,16 +40,11 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	s.hashless = s.hashless || mutation.HasAnnotation(o.Content)
 	_, s.Member = in.Inventory.Members[o.ID]
-	s.Recreate = o.Content.GetAnnotations()[bundle.OnImmutable] == "recreate" || o.Content.GetAnnotations()[bundle.Run] == bundle.RunAlways || in.mayRecreate(o.ID.GroupKind)
+	if s.Recreate = in.Options.recreation(o.Content, o.ID.GroupKind); bundle.HoldsObjects(o.ID.GroupKind) && !in.Options.ForceNamespaces {
+		s.Recreate = NoRecreation // all that is in it would go with it
+	}
 	if in.terminating(s.Live) {
 		s.Terminating, s.Live = s.Live, nil
-	}
-	if s.Live != nil && KeptBy(s.Live.GetAnnotations()) != "" {
-		s.Recreate = false // recreating deletes
-	}
-	if bundle.HoldsObjects(o.ID.GroupKind) {
-		// All that is in it would go with it.
-		s.Recreate = s.Recreate && in.Options.ForceNamespaces
 	}
 	in.runs(s)
 	why := ""
@@ -121,12 +114,6 @@ func shallow(object map[string]any) map[string]any {
 		out["metadata"] = copied
 	}
 	return out
-}
-
-func (in *Input) mayRecreate(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(in.Options.Recreate, func(kind string) bool {
-		return kind == "*" || strings.EqualFold(kind, gk.Kind) || strings.EqualFold(kind, gk.String())
-	})
 }
 
 // Changed says whether the stored object differs from the live one, or we own

@@ -24,8 +24,8 @@ type Options struct {
 	// MaxPrune is "" (no limit), a number of objects, or a share of the
 	// inventory's members like "10%".
 	MaxPrune string
-	// Recreate are the kinds (as kubectl names them: Job, Deployment.apps)
-	// that may be recreated.
+	// Recreate are the kinds (as kubectl names them: Job, Deployment.apps) that may
+	// be recreated. With ":orphan" behind a kind, the dependents stay.
 	Recreate []string
 	// ForceNamespaces: delete Namespaces and CRDs whatever they contain.
 	ForceNamespaces bool
@@ -107,8 +107,8 @@ type Step struct {
 	Ignored fields.Pointers
 	// conflicts are the rules about those that are left to their managers.
 	conflicts string
-	// Recreate: may be deleted and created anew.
-	Recreate bool
+	// Recreate says how it may be deleted and created anew.
+	Recreate Recreation
 	// Migration: objects of a CRD are rewritten in another version.
 	Migration *Migration
 	// Always: a Job that runs in each apply: a standing one is deleted and created

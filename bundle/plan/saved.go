@@ -119,8 +119,10 @@ type SavedStep struct {
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Generation      int64  `json:"generation,omitempty"`
-	// Changes are what the server said would change.
+	// Changes are what the server said would change, Claims the PersistentVolumeClaims
+	// of a StatefulSet that would be recreated.
 	Changes []diff.Change `json:"changes,omitempty"`
+	Claims  []Claim       `json:"claims,omitempty"`
 }
 
 func (s *SavedStep) id() bundle.ID {
@@ -213,10 +215,24 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 	case s.Kind == "Secret" && s.Group == "" && s.Action != Unchanged && s.ResourceVersion != now.ResourceVersion:
 		return fmt.Sprintf("has changed since the plan was made: version %s then, %s now", s.ResourceVersion, now.ResourceVersion)
 	}
+	if !slices.Equal(s.Claims, now.Claims) {
+		return fmt.Sprintf("the plan says of its claims: %s; and now: %s", claimsText(s.Claims), claimsText(now.Claims))
+	}
 	if differ := differing(s.Changes, now.Changes); len(differ) > 0 {
 		return "would change in another way than the plan says" + paths(differ)
 	}
 	return ""
+}
+
+func claimsText(claims []Claim) string {
+	if len(claims) == 0 {
+		return "nothing"
+	}
+	var all []string
+	for _, c := range claims {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 // differing are the changes that only one of the two has.

@@ -42,13 +42,12 @@ func (s *Step) losesData(o Options) string {
 	if s.Action != Pruned {
 		return ""
 	}
-	policy, _, _ := unstructured.NestedString(s.Live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
 	case s.ID.GroupKind == bundle.PersistentVolumeClaimKind, s.ID.GroupKind == bundle.NamespaceKind:
 		return "it would be pruned, and a rollback does not bring back what it contains"
 	case s.ID.GroupKind == bundle.CRDKind && o.ForceNamespaces:
 		return "it would be pruned with all of its resources, and a rollback does not bring those back that are not in the bundle"
-	case s.ID.GroupKind == bundle.StatefulSetKind && policy == "Delete":
+	case ClaimsDie(s.Live):
 		return "it would be pruned with its PersistentVolumeClaims (persistentVolumeClaimRetentionPolicy), and a rollback does not bring back their data"
 	}
 	return ""
@@ -61,8 +60,8 @@ func (s *Step) oneWay(was *unstructured.Unstructured, o Options) string {
 	case bundle.CRDKind:
 		return storedForever(s.Live, now, was)
 	case bundle.PersistentVolumeClaimKind:
-		old, before := request(was)
-		larger, after := request(now)
+		old, before := request(was.Object)
+		larger, after := request(now.Object)
 		if before && after && larger.Cmp(old) > 0 {
 			return fmt.Sprintf("its size would grow from %s to %s, and the server does not shrink it again", old.String(), larger.String())
 		}
@@ -96,16 +95,17 @@ func storedForever(live, now, was *unstructured.Unstructured) string {
 	return ""
 }
 
-func request(u *unstructured.Unstructured) (resource.Quantity, bool) {
-	text, _, _ := unstructured.NestedString(u.Object, "spec", "resources", "requests", "storage")
+// request is the size that a claim, or a template of one, asks for.
+func request(claim map[string]any) (resource.Quantity, bool) {
+	value, _ := fieldOf[any](claim, "spec", "resources", "requests", "storage")
+	text := fmt.Sprint(value) // a bundle may write a number
 	q, err := resource.ParseQuantity(text)
 	return q, err == nil
 }
 
 // recreates says whether an object may be recreated for an immutable field.
 func recreates(u *unstructured.Unstructured, o Options) bool {
-	in := Input{Options: o}
-	return u.GetAnnotations()[bundle.OnImmutable] == "recreate" || in.mayRecreate(u.GroupVersionKind().GroupKind())
+	return o.recreation(u, u.GroupVersionKind().GroupKind()) != NoRecreation
 }
 
 // RecreatesOneWay are the objects that the plan may recreate, and that the earlier
@@ -117,7 +117,7 @@ func (p *Plan) RecreatesOneWay(earlier []*bundle.Object, o Options) map[bundle.I
 		before[e.ID] = e.Content
 	}
 	for _, s := range p.Steps {
-		if was := before[s.ID]; was != nil && s.Recreate && !s.Always && s.Live != nil && s.Action == Configured && !recreates(was, o) {
+		if was := before[s.ID]; was != nil && s.Recreate != NoRecreation && !s.Always && s.Live != nil && s.Action == Configured && !recreates(was, o) {
 			found[s.ID] = true
 		}
 	}

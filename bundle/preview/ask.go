@@ -78,6 +78,7 @@ func (p *previewer) askWith(ctx context.Context, s *plan.Step, body write.Body) 
 	case o.Err != nil:
 		return p.refused(s, body, o)
 	case o.Action == plan.Recreated:
+		body.JSON = o.Body
 		return p.showRecreated(ctx, s, resource, body, o)
 	}
 	return p.accepted(s, body, o)
@@ -180,13 +181,13 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cluster.Resource, body write.Body, o write.Outcome) Result {
 	place := surrogate.New(s.ID, s.ID.Namespace, true)
 	shown := p.writer.Apply(ctx, s, resource, body, place)
-	r := Result{Action: plan.Recreated, Reason: o.Reason, Stored: shown.Stored, Verified: byOtherName, Warnings: shown.Warnings}
+	r := Result{Action: plan.Recreated, Reason: o.Reason, Stored: shown.Stored, Verified: byOtherName, Warnings: slices.Concat(o.Warnings, shown.Warnings), Claims: o.Claims}
 	switch err := shown.Err; {
 	case err == nil:
 		return r
 	case cluster.Allocated(err) || cluster.NamespaceRefuses(err):
 		r = p.guess(s, body.JSON, "a second copy cannot be dry-run: "+place.Message(err.Error(), s.ID))
-		r.Action, r.Reason = plan.Recreated, o.Reason
+		r.Action, r.Reason, r.Warnings, r.Claims = plan.Recreated, o.Reason, o.Warnings, o.Claims
 		return r
 	}
 	return Result{Action: plan.Failed, Verified: byOtherName, Err: write.Explain(s, &elsewhere{place: place, id: s.ID, err: shown.Err})}

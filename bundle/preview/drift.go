@@ -33,7 +33,7 @@ func (p *previewer) compare(ctx context.Context, s *plan.Step) Result {
 		return unknown(s.Reason)
 	}
 	asked := *s
-	asked.Recreate, asked.Always = false, false // only the difference counts
+	asked.Recreate, asked.Always = plan.NoRecreation, false // only the difference counts
 	r := p.ask(ctx, &asked)
 	if why, unverified := strings.CutPrefix(r.Verified, Unverified); unverified && r.Err == nil {
 		return unknown(why)

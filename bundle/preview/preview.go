@@ -51,6 +51,8 @@ type Result struct {
 	Err      error
 	// Taken are the fields that it takes from other field managers.
 	Taken []string
+	// Claims are those of a recreated StatefulSet that get, or do not get, another size.
+	Claims []plan.Claim
 	// Hidden: what was sent holds values of a Secret, so no diff is shown.
 	Hidden bool
 }
@@ -149,7 +151,7 @@ func Report(rec *report.Recorder, p *plan.Plan, objects []*report.ObjectResult, 
 }
 
 func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result) {
-	o.Action, o.Verified = r.Action, r.Verified
+	o.Action, o.Verified, o.Claims = r.Action, r.Verified, r.Claims
 	if r.Reason != "" {
 		o.Reason = r.Reason
 	}

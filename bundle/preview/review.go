@@ -63,7 +63,8 @@ func Changes(p *plan.Plan, objects []*report.ObjectResult, results []Result) []r
 			c.Before = s.Terminating
 		}
 		if o.Action == plan.Recreated {
-			c.Reason = o.Reason
+			c.Reason, _, _ = strings.Cut(o.Reason, "\n") // the claims are on their own
+			c.Orphans, c.Claims = s.Orphans(), r.Claims
 		}
 		if why, ok := strings.CutPrefix(o.Verified, Unverified); ok {
 			c.Unverified = why

@@ -56,8 +56,10 @@ func Stop(missing []string, cause ...error) error {
 // optional rights let a run report more, or wait with fewer requests.
 func optional(r rights.Right) bool {
 	switch r.Resource.Resource {
-	case "pods/log", "events", "replicasets", "storageclasses", "secrets":
+	case "pods/log", "events", "replicasets", "secrets", "poddisruptionbudgets":
 		return true
+	case "storageclasses":
+		return r.Verb == "list"
 	}
 	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && cluster.Writes(r.Verb)
 }
@@ -86,7 +88,7 @@ func uses(c *cluster.Client, p *plan.Plan) []rights.Use {
 			if s.Live == nil {
 				u.Verbs = append(u.Verbs, "create")
 			}
-			if s.Recreate {
+			if u.Recreates = s.Recreate != plan.NoRecreation; u.Recreates {
 				u.Verbs = append(u.Verbs, "delete", "create")
 			}
 		}

@@ -17,7 +17,7 @@ import (
 var allowed = map[string][]string{
 	bundle.LifecycleDeletion: {"detach"},
 	bundle.LifecycleMutation: {"ignore"},
-	bundle.OnImmutable:       {"recreate"},
+	bundle.OnImmutable:       {bundle.Recreate, bundle.Orphan},
 	bundle.OnRemove:          {"keep"},
 	bundle.OnStoredVersion:   {bundle.StoredMigrate},
 	bundle.Run:               {bundle.RunAlways},
@@ -40,6 +40,9 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			}
 			if key == bundle.Run && o.ID.GroupKind != bundle.JobKind {
 				problems = append(problems, o.Problem(path, "only a Job can have this annotation"))
+			}
+			if key == bundle.OnImmutable && annotations[key] == bundle.Orphan && o.ID.GroupKind == bundle.JobKind {
+				problems = append(problems, o.Problem(path, "a new Job does not adopt the pods of the old one: use "+bundle.Recreate))
 			}
 			if key == bundle.OnStoredVersion && o.ID.GroupKind != bundle.CRDKind {
 				problems = append(problems, o.Problem(path, "only a CustomResourceDefinition can have this annotation"))

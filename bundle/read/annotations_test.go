@@ -26,12 +26,14 @@ func TestAnnotations(t *testing.T) {
 		{"mutation", annotated("client.lifecycle.config.k8s.io/mutation", "ignore"), "", ""},
 		{"mutation misspelt", annotated("client.lifecycle.config.k8s.io/mutation", "ignored"), `-:7: ConfigMap default/a: metadata.annotations[client.lifecycle.config.k8s.io/mutation]: invalid value "ignored": use ignore, or remove the annotation`, ""},
 		{"on-immutable", annotated("brine.dev/on-immutable", "recreate"), "", ""},
-		{"on-immutable misspelt", annotated("brine.dev/on-immutable", "recreat"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "recreat": use recreate, or remove the annotation`, ""},
+		{"on-immutable misspelt", annotated("brine.dev/on-immutable", "recreat"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "recreat": use recreate or orphan, or remove the annotation`, ""},
+		{"on-immutable orphan", annotated("brine.dev/on-immutable", "orphan"), "", ""},
+		{"on-immutable orphan of a Job", strings.Replace(annotated("brine.dev/on-immutable", "orphan"), "apiVersion: v1\nkind: ConfigMap", "apiVersion: batch/v1\nkind: Job", 1), "-:7: Job.batch default/a: metadata.annotations[brine.dev/on-immutable]: a new Job does not adopt the pods of the old one: use recreate", ""},
 		{"a key misspelt", annotated("brine.dev/time-out", "5m"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/time-out]: unknown annotation brine.dev/time-out: did you mean brine.dev/timeout?"},
 		{"a key of nobody's", annotated("brine.dev/sync-waves-and-more", "last"), "", "-:7: ConfigMap default/a: metadata.annotations[brine.dev/sync-waves-and-more]: unknown annotation brine.dev/sync-waves-and-more: brine has brine.dev/digest-of, brine.dev/failed-when, brine.dev/ignore-fields, brine.dev/on-immutable, brine.dev/on-stored-version, brine.dev/ready-when, brine.dev/run, brine.dev/timeout, brine.dev/wait"},
 		{"other tools' keys", annotated("helm.sh/hook", "pre-instal") + "---\n" + strings.Replace(annotated("config.kubernetes.io/local-config", "maybe"), "name: a", "name: b", 1), "", ""},
 		{"on a pod template", onTemplate, "", "-:8: Deployment.apps ns/a: spec.template.metadata.annotations[brine.dev/timeout]: brine.dev/timeout is read on the object itself, not on its pod template: it is ignored here"},
-		{"the same document twice", annotated("brine.dev/on-immutable", "no") + "---\n" + annotated("brine.dev/on-immutable", "no"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "no": use recreate, or remove the annotation`, "the same document is also"},
+		{"the same document twice", annotated("brine.dev/on-immutable", "no") + "---\n" + annotated("brine.dev/on-immutable", "no"), `-:7: ConfigMap default/a: metadata.annotations[brine.dev/on-immutable]: invalid value "no": use recreate or orphan, or remove the annotation`, "the same document is also"},
 		{"in two objects", annotated("brine.dev/timout", "5m") + "---\n" + strings.Replace(annotated("brine.dev/timout", "5m"), "name: a", "name: b", 1), "", "did you mean brine.dev/timeout? (2 objects; this is the first)"},
 	}
 	for _, tt := range tests {

@@ -47,6 +47,9 @@ type ObjectResult struct {
 	Diff string `json:"diff"`
 	// Changes is the same field by field, for machines.
 	Changes []diff.Change `json:"changes,omitempty"`
+	// Claims are the PersistentVolumeClaims of a recreated StatefulSet whose templates
+	// ask for other sizes.
+	Claims []plan.Claim `json:"claims,omitempty"`
 	// Schema is what changes in what a CRD defines.
 	Schema *diff.SchemaChanges `json:"schema,omitempty"`
 	Error  string              `json:"error,omitempty"`

@@ -62,7 +62,7 @@ func Ask(changes []Change) Questions {
 		case c.Action == plan.Pruned && bundle.HoldsObjects(c.ID.GroupKind),
 			c.Action == plan.Configured && c.ID.GroupKind == bundle.CRDKind && diff.Schemas(c.Before, c.After).Breaks():
 			q.Count = append(q.Count, c.ID)
-		case c.Action == plan.Pruned && isWorkload(c.ID.GroupKind), c.Action == plan.Configured && (restarts(c) || shrinks(c)):
+		case c.Action == plan.Pruned && isWorkload(c.ID.GroupKind), (c.Action == plan.Configured || c.Orphans) && (restarts(c) || shrinks(c)):
 			if pods := podsOf(c.Before); pods > 0 && !slices.Contains(q.Budgets, c.ID.Namespace) {
 				q.Budgets = append(q.Budgets, c.ID.Namespace)
 			}

@@ -18,13 +18,22 @@ func (r *reviewer) removed(c *Change) {
 			text += " (" + strings.TrimSpace(c.Reason) + ")"
 		}
 		switch {
+		case c.Orphans && pods > 0:
+			text += fmt.Sprintf(": its %s", plural(pods, "pod stays", "pods stay"))
+			if pods = 0; !restarts(c) {
+				text += ", and none restarts"
+			}
 		case pods > 0:
 			text += fmt.Sprintf(": its %s before the new ones start", plural(pods, "pod stops", "pods stop"))
 		case c.ID.GroupKind == bundle.JobKind:
 			text += ": it runs again"
 		}
-		r.add(Recreated, c, pods, nil, "%s", text)
-		if lost != "" {
+		var claims []string
+		for _, claim := range c.Claims {
+			claims = append(claims, claim.String())
+		}
+		r.add(Recreated, c, pods, claims, "%s", text)
+		if lost != "" && !c.Orphans {
 			r.add(Data, c, pods, nil, "%s", lost)
 		}
 		return

@@ -30,6 +30,10 @@ type Change struct {
 	Fields []diff.Change
 	// Taken are the fields that are taken from other field managers.
 	Taken []string
+	// Orphans: a recreated object whose dependents stay. Claims are those of a recreated
+	// StatefulSet whose templates ask for other sizes.
+	Orphans bool
+	Claims  []plan.Claim
 	// Unverified is why the server could not be asked about the change; "" where it
 	// was, or where nobody asked it.
 	Unverified string
@@ -242,7 +246,7 @@ func (r *reviewer) risks(c *Change) {
 		r.webhook(c)
 	}
 	r.network(c)
-	if c.Action == plan.Configured {
+	if c.Action == plan.Configured || c.Orphans {
 		r.scaled(c)
 		r.restart(c)
 		r.api(c)

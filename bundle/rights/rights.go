@@ -44,6 +44,8 @@ type Use struct {
 	Resource schema.GroupResource
 	Content  *unstructured.Unstructured // nil for what is only deleted
 	Verbs    []string
+	// Recreates: it may be deleted and created anew.
+	Recreates bool
 }
 
 // Verbs of a run about each object that it manages.
@@ -83,6 +85,7 @@ func Of(uses []Use, namespace string, readOnly bool) []Right {
 		if !readOnly {
 			grants(u, add)
 			migrates(u, add)
+			grows(u, add)
 		}
 		reasons(u, add)
 		guards(u, add)
@@ -122,6 +125,9 @@ func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 		add(schema.GroupResource{Resource: "pods"}, u.ID.Namespace, "", "list")
 		add(schema.GroupResource{Resource: "events"}, u.ID.Namespace, "", "list")
 		add(schema.GroupResource{Resource: "pods/log"}, u.ID.Namespace, "", "get")
+		if u.ID.GroupKind.Group == "apps" { // for the review of a preview
+			add(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, u.ID.Namespace, "", "list")
+		}
 		if u.ID.GroupKind.Kind == "Deployment" {
 			add(schema.GroupResource{Group: "apps", Resource: "replicasets"}, u.ID.Namespace, "", "list")
 		}
@@ -158,6 +164,18 @@ func migrates(u Use, add func(schema.GroupResource, string, string, ...string)) 
 	}
 	add(d.Resource(), "", "", "get", "list", "update")
 	add(schema.GroupResource{Group: crds.Group, Resource: crds.Resource + "/status"}, "", u.ID.Name, "patch")
+}
+
+// grows are the rights to grow the claims of a StatefulSet that is recreated, and to
+// keep them.
+func grows(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	if u.ID.GroupKind != bundle.StatefulSetKind || u.Content == nil || !u.Recreates && u.Content.GetAnnotations()[bundle.OnImmutable] == "" {
+		return
+	}
+	if templates, _, _ := unstructured.NestedSlice(u.Content.Object, "spec", "volumeClaimTemplates"); len(templates) > 0 {
+		add(schema.GroupResource{Resource: "persistentvolumeclaims"}, u.ID.Namespace, "", "get", "list", "patch")
+		add(classes, "", "", "get")
+	}
 }
 
 // grants are the rights to grant rights that one may not have oneself

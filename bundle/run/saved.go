@@ -37,7 +37,9 @@ func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Resul
 		if result.Hidden {
 			result.Stored = nil
 		}
-		b.Steps = append(b.Steps, plan.SaveStep(s, result.Action, result.Stored, r.record.Secrets.Text))
+		step := plan.SaveStep(s, result.Action, result.Stored, r.record.Secrets.Text)
+		step.Claims = result.Claims
+		b.Steps = append(b.Steps, step)
 	}
 	return b
 }

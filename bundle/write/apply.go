@@ -43,23 +43,24 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	recreated := s.Always && live != nil && !t.elsewhere()
 	switch {
 	case recreated:
-		put, err = w.recreate(ctx, t, live, errors.New(bundle.Run+": "+bundle.RunAlways))
+		put, err = w.recreate(ctx, t, written{live: live}, errors.New(bundle.Run+": "+bundle.RunAlways))
 	case s.Migration != nil && live != nil && !t.elsewhere():
 		put, err = w.migrate(ctx, t, live)
 	default:
 		put, err = w.put(ctx, t, live)
 	}
 	if cluster.Immutable(err) && put.live != nil && !recreated {
-		if !s.Recreate {
+		if s.Recreate == plan.NoRecreation {
 			err = needsRecreate(s, err)
 		} else {
 			recreated = true
-			put, err = w.recreate(ctx, t, put.live, err)
+			put, err = w.recreate(ctx, t, put, err)
 		}
 	}
 	o := Outcome{
 		Action: plan.Failed, Reason: put.reason, Warnings: put.warnings, Secret: body.Secret,
 		Place: t.place, Update: put.update, Recreates: recreated, Unverified: put.unverified, Err: err,
+		Claims: put.claims, Body: put.body,
 	}
 	if err != nil {
 		if w.Mode == Persist { // a preview distinguishes the answers

@@ -60,6 +60,9 @@ type written struct {
 	// Only of a dry run: why it would be recreated or what it takes over, and
 	// what the server was not asked about.
 	reason, unverified string
+	// body is what was sent last, or what a recreation creates.
+	body   []byte
+	claims []plan.Claim // of a StatefulSet that is recreated
 	// left: fields were left to other managers, for which there was a conflict.
 	left bool
 	// update: the server was asked about an update in place of an apply.
@@ -125,6 +128,7 @@ func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Uns
 	}
 	var conflicts settled
 	conflicts, err = w.settle(t, live, body, func(body []byte, force bool) (err error) {
+		result.body = body
 		if w.Mode == Persist {
 			if body, err = Precondition(body, live); err != nil {
 				return err

@@ -19,28 +19,38 @@ import (
 	"brine/bundle/plan"
 )
 
-// recreate deletes the object and creates it anew. live is the object whose
-// update was just refused: the server compared its resourceVersion first. A dry
-// run shows no new object: its name is still taken.
-func (w *Writer) recreate(ctx context.Context, t *target, live *unstructured.Unstructured, why error) (written, error) {
-	result := written{live: live}
+// recreate deletes the object and creates it anew. was is the apply that was just
+// refused, with the object as it is: the server compared its resourceVersion first.
+// A dry run shows no new object: its name is still taken.
+//
+// The claims of a StatefulSet grow first. A run that is killed after that finds the
+// old object, or none, and goes on with either.
+func (w *Writer) recreate(ctx context.Context, t *target, was written, why error) (written, error) {
+	result := written{live: was.live, body: t.body}
+	unproven, err := w.prepareRecreation(ctx, t, was, &result)
 	if w.Mode == DryRun {
-		result.reason = "deleted and created anew: " + why.Error()
+		result.reason = reasonOf(t.step, result.claims, why)
 	}
-	unproven, err := w.provesCreation(ctx, t)
 	if err != nil {
-		return result, fmt.Errorf("it is kept as it is, because a new one would be refused: %w", err)
+		return result, fmt.Errorf("it is kept as it is: %w", err)
 	}
-	old, err := w.remove(ctx, t, live)
+	anew := *t
+	anew.body = result.body
+	old, err := w.remove(ctx, &anew, was.live)
 	if err != nil || w.Mode == DryRun {
 		return result, err
 	}
 	w.changes.touch("limits in " + t.step.ID.Namespace) // a quota counts the old one for a while
-	result, err = w.put(ctx, t, nil)
+	created, err := w.put(ctx, &anew, nil)
+	found := created.live
+	created.live, created.claims, created.warnings = old, result.claims, append(result.warnings, created.warnings...)
+	created.reason = strings.Join(lines(result.claims), "\n")
 	var notOwned *NotOwned
-	if err == nil || old == nil || errors.As(err, &notOwned) {
-		result.live = old
-		return result, err
+	switch {
+	case err == nil, errors.As(err, &notOwned):
+		return created, err
+	case found != nil:
+		return created, fmt.Errorf("it was deleted, and another client created it meanwhile: %w", err)
 	}
 	if unproven != "" {
 		err = fmt.Errorf("%w (a dry run could not show this before: %s)", err, unproven)
@@ -53,9 +63,83 @@ func (w *Writer) recreate(ctx context.Context, t *target, live *unstructured.Uns
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if lost := w.restore(ctx, t, old); lost != nil {
-		return result, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
+		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
-	return result, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
+	return created, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
+}
+
+// prepareRecreation does all that can be refused before the object is deleted. The
+// result gets what is created, and the claims.
+func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, result *written) (unproven string, err error) {
+	desired, err := decoded(t.body)
+	if err != nil {
+		return "", err
+	}
+	if err := w.mayDelete(t, was.live); err != nil {
+		return "", err
+	}
+	if t.step.Orphans() {
+		if why := plan.Abandons(was.live, desired); why != "" {
+			return "", fmt.Errorf("%s. With %s: %s they are deleted with it", why, bundle.OnImmutable, bundle.Recreate)
+		}
+		if result.body, err = keepLive(t, was, desired); err != nil {
+			return "", err
+		}
+	}
+	anew := *t
+	anew.body = result.body
+	if unproven, err = w.provesCreation(ctx, &anew); err != nil {
+		return "", fmt.Errorf("a new one would be refused: %w", err)
+	}
+	result.claims, err = w.grow(ctx, t.step, was.live, desired)
+	for _, c := range result.claims {
+		if c.Kept != "" {
+			result.warnings = append(result.warnings, c.String())
+		}
+	}
+	return unproven, err
+}
+
+// keepLive is what is created where the dependents stay, see plan.KeepLive.
+func keepLive(t *target, was written, desired *unstructured.Unstructured) ([]byte, error) {
+	if was.body == nil {
+		return t.body, nil
+	}
+	sent, err := decoded(was.body)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(plan.KeepLive(desired.Object, sent.Object, was.live.Object))
+	if err != nil {
+		return nil, fmt.Errorf("encode what is to be created: %w", err)
+	}
+	return body, nil
+}
+
+// decoded is a body that is sent, as an object.
+func decoded(body []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		return nil, fmt.Errorf("decode what is to be created: %w", err)
+	}
+	return u, nil
+}
+
+// reasonOf says why an object is recreated, and what becomes of what it leaves.
+func reasonOf(s *plan.Step, claims []plan.Claim, why error) string {
+	text := "deleted and created anew: "
+	if s.Orphans() {
+		text = "deleted without its dependents, which the new one adopts, and created anew: "
+	}
+	return strings.Join(append([]string{text + why.Error()}, lines(claims)...), "\n")
+}
+
+func lines(claims []plan.Claim) []string {
+	var all []string
+	for _, c := range claims {
+		all = append(all, c.String())
+	}
+	return all
 }
 
 // restoreGrace is how long an interrupted run tries to restore an object.
@@ -103,9 +187,9 @@ const restoreTries = 10
 // (apiserver's registry/generic/registry/store.go, Create). It returns why that
 // cannot be known where what prevents it is deleted with the old object.
 func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string, err error) {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(t.body, &u.Object); err != nil {
-		return "", fmt.Errorf("decode what is to be created: %w", err)
+	u, err := decoded(t.body)
+	if err != nil {
+		return "", err
 	}
 	_, err = w.Client.Create(ctx, t.resource, u, cluster.Write{DryRun: true})
 	switch {
@@ -117,29 +201,52 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 	return "", err
 }
 
-// remove deletes an object that is to be recreated, and waits until it is gone.
-// It returns the object as it was last; nil if another client deleted it.
+// mayDelete asks the guard about an object that is to be recreated.
+func (w *Writer) mayDelete(t *target, live *unstructured.Unstructured) error {
+	if why := w.Plan.Guard.Recreate(t.step.ID, live); why != "" {
+		return fmt.Errorf("it cannot be deleted, to create it anew: %w", &NotOwned{why})
+	}
+	return nil
+}
+
+// remove deletes an object that is to be recreated, and waits until it is gone: the
+// garbage collector takes its dependents away from it, or deletes them, before. It
+// returns the object as it was last.
 func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deadline := time.Now().Add(contended)
 	for {
-		if why := plan.KeptBy(live.GetAnnotations()); why != "" {
-			return nil, fmt.Errorf("it cannot be deleted, to create it anew: %s", why)
+		if err := w.mayDelete(t, live); err != nil {
+			return nil, err
 		}
-		isGone, err := w.Client.Delete(ctx, t.resource, t.step.ID, cluster.Deletion{
-			UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: metav1.DeletePropagationForeground, DryRun: w.Mode == DryRun,
-		})
+		old, propagation, err := live, metav1.DeletePropagationForeground, error(nil)
+		if t.step.Orphans() {
+			propagation = metav1.DeletePropagationOrphan
+			if plan.ClaimsDie(live) {
+				live, err = w.retain(ctx, t, live)
+			}
+		}
+		gone := false
+		if err == nil {
+			gone, err = w.Client.Delete(ctx, t.resource, t.step.ID, cluster.Deletion{
+				UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: propagation, DryRun: w.Mode == DryRun,
+			})
+		}
 		switch {
-		case err == nil && w.Mode == DryRun:
-			return live, nil
-		case err == nil && isGone:
-			return live, nil
+		case err == nil && (gone || w.Mode == DryRun):
+			return old, nil
 		case err == nil:
-			return live, w.awaitGone(ctx, t, live)
-		case !apierrors.IsConflict(err) || time.Now().After(deadline):
+			return old, w.awaitGone(ctx, t, old)
+		case !cluster.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
 			return nil, fmt.Errorf("delete it, to create it anew: %w", err)
 		}
-		if live, err = w.again(ctx, t); err != nil || live == nil {
+		if live, err = w.again(ctx, t); err != nil {
 			return nil, err
+		}
+		if live == nil { // deleted by another client, or by our own request whose answer was lost
+			return old, nil
+		}
+		if live.GetUID() != old.GetUID() {
+			return nil, fmt.Errorf("it is not deleted, to create it anew: %w", &NotOwned{"another client deleted and created it again during this run"})
 		}
 	}
 }

@@ -83,6 +83,10 @@ type Outcome struct {
 	// Fingerprint is of Stored, where HasFingerprint.
 	Fingerprint    inventory.Fingerprint
 	HasFingerprint bool
+	// Claims are those of a recreated StatefulSet whose templates ask for other sizes.
+	Claims []plan.Claim
+	// Body is what a recreation creates.
+	Body []byte
 	// The rest but Err only of a dry run: where it took place, whether the server
 	// was asked about an update in place of an apply, whether the object would be
 	// recreated, and what the server was not asked about.

@@ -48,7 +48,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
 	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
-	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable")
+	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable; with :orphan behind a kind (StatefulSet:orphan) their pods and other dependents stay")
 	f.BoolVar(&c.options.Planning.MigrateStoredVersions, "migrate-stored-versions", false, "rewrite the objects of a CRD when a version goes in which they may be stored, as the annotation brine.dev/on-stored-version: migrate does")
 	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback, besides the last good ones; 0 saves none")
 	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
@@ -73,6 +73,9 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 	}
 	if err := c.rules(&o); err != nil {
 		return o, err
+	}
+	if err := plan.CheckRecreate(o.Planning.Recreate); err != nil {
+		return o, fmt.Errorf("--recreate: %w", err)
 	}
 	return o, c.conflictRules(&o)
 }

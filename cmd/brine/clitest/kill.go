@@ -28,6 +28,12 @@ func forgetKilled() {
 // before or after the server acts. It returns the write; false if there are fewer.
 func (s *Fixture) Killed(n int, after bool, args ...string) (string, bool) {
 	s.Helper()
+	return s.KilledAbout(func(clustertest.Request) bool { return true }, n, after, args...)
+}
+
+// KilledAbout is Killed at the n-th of the writes that it is about.
+func (s *Fixture) KilledAbout(about func(clustertest.Request) bool, n int, after bool, args ...string) (string, bool) {
+	s.Helper()
 	s.Cleanup(forgetKilled)
 	p := s.Cluster.Proxy(s.TB, clustertest.ProxyOptions{})
 	var cmd *exec.Cmd
@@ -38,7 +44,7 @@ func (s *Fixture) Killed(n int, after bool, args ...string) (string, bool) {
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
 		mu.Lock()
 		defer mu.Unlock()
-		if r.IsWrite() && !r.DryRun {
+		if r.IsWrite() && !r.DryRun && about(r) {
 			writes = append(writes, r)
 		}
 		switch {

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/inventory"
+)
+
+// Claim is a PersistentVolumeClaim of a StatefulSet whose template asks for another
+// size than the claim does.
+type Claim struct {
+	Name string `json:"name"`
+	// From is the size that it asks for, To the one that its template asks for.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Kept is why it keeps its size; "" if it grows.
+	Kept string `json:"kept,omitempty"`
+}
+
+// String is "claim data-web-0: 1Gi → 2Gi".
+func (c Claim) String() string {
+	if c.Kept != "" {
+		return fmt.Sprintf("claim %s keeps its size %s, not %s: %s", c.Name, c.From, c.To, c.Kept)
+	}
+	return fmt.Sprintf("claim %s: %s → %s", c.Name, c.From, c.To)
+}
+
+// claimTemplate is one of a StatefulSet's volumeClaimTemplates.
+type claimTemplate struct {
+	name    string
+	content map[string]any
+}
+
+func claimTemplates(set *unstructured.Unstructured) []claimTemplate {
+	list, _ := fieldOf[[]any](set.Object, "spec", "volumeClaimTemplates")
+	var found []claimTemplate
+	for _, item := range list {
+		content, _ := item.(map[string]any)
+		name, _ := fieldOf[string](content, "metadata", "name")
+		found = append(found, claimTemplate{name, content})
+	}
+	return found
+}
+
+func find(templates []claimTemplate, name string) *claimTemplate {
+	i := slices.IndexFunc(templates, func(t claimTemplate) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &templates[i]
+}
+
+// Resizes says whether the templates of a StatefulSet ask for other sizes than
+// before. If not, its claims need not be read.
+func Resizes(live, desired *unstructured.Unstructured) bool {
+	if live.GroupVersionKind().GroupKind() != bundle.StatefulSetKind {
+		return false
+	}
+	had := claimTemplates(live)
+	return slices.ContainsFunc(claimTemplates(desired), func(t claimTemplate) bool {
+		was := find(had, t.name)
+		if was == nil {
+			return false
+		}
+		before, _ := request(was.content)
+		now, ok := request(t.content)
+		return ok && before.Cmp(now) != 0
+	})
+}
+
+// ClaimsDie says whether the controller of a StatefulSet deletes its claims with it
+// (persistentVolumeClaimRetentionPolicy).
+func ClaimsDie(set *unstructured.Unstructured) bool {
+	policy, _ := fieldOf[string](set.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	return set.GroupVersionKind().GroupKind() == bundle.StatefulSetKind && policy == "Delete"
+}
+
+// Resize says what becomes of a claim of a StatefulSet; false if it has the size that
+// its template asks for. rigid says why the claims of a StorageClass cannot grow, ""
+// if they can. An error of it is returned: what is unknown is neither.
+func Resize(desired, claim *unstructured.Unstructured, rigid func(class string) (string, error)) (c Claim, differs bool, err error) {
+	var size resource.Quantity
+	found := false
+	for _, t := range claimTemplates(desired) {
+		ordinal, ok := strings.CutPrefix(claim.GetName(), t.name+"-"+desired.GetName()+"-")
+		if ok && ordinal != "" && strings.Trim(ordinal, "0123456789") == "" {
+			size, found = request(t.content)
+		}
+	}
+	has, ok := request(claim.Object)
+	if !found || !ok || size.Cmp(has) == 0 {
+		return Claim{}, false, nil
+	}
+	c = Claim{Name: claim.GetName(), From: has.String(), To: size.String()}
+	phase, _ := fieldOf[string](claim.Object, "status", "phase")
+	class, _ := fieldOf[string](claim.Object, "spec", "storageClassName")
+	owner := claim.GetAnnotations()[inventory.OwningInventory]
+	switch {
+	case size.Cmp(has) < 0:
+		c.Kept = "a claim never shrinks"
+	case claim.GetDeletionTimestamp() != nil:
+		c.Kept = "it is being deleted"
+	case owner != "":
+		c.Kept = fmt.Sprintf("it belongs to inventory %q", owner)
+	case phase != "Bound":
+		c.Kept = "only a bound claim can grow, and it is " + phase
+	case class == "":
+		c.Kept = "it has no StorageClass"
+	default:
+		c.Kept, err = rigid(class)
+	}
+	return c, true, err
+}
