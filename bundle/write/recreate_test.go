@@ -126,6 +126,47 @@ func TestRecreateFindsTheNameTaken(t *testing.T) {
 	}
 }
 
+// What another client makes under the name, before the deletion or after it, is never
+// deleted, and never taken for a loss.
+func TestRecreateNeverDeletesAnothersNewObject(t *testing.T) {
+	replace := func(s *clitest.Fixture) {
+		if live := s.Live("v1/configmaps", s.NS, "web"); live != nil {
+			s.DeleteConfigMap("web")
+		}
+		s.Create("v1/configmaps", clitest.ConfigMapOf("web", "{theirs: x}")+"immutable: true\n")
+	}
+	for _, how := range []string{"recreate", "orphan"} {
+		for _, method := range []string{http.MethodDelete, http.MethodPatch} {
+			t.Run(how+" "+method, func(t *testing.T) {
+				s := clitest.New(t)
+				text := func(data string) string { return strings.Replace(immutable(data), "recreate", how, 1) }
+				s.Apply(text("{good: a}")).Want(t, 0)
+				p := s.Proxied()
+				var deleted atomic.Bool
+				p.Intercept(func(r clustertest.Request) (a clustertest.Action) {
+					switch {
+					case r.DryRun || !strings.HasSuffix(r.Path, "/configmaps/web"):
+					case r.Method == http.MethodDelete && method == http.MethodDelete && deleted.CompareAndSwap(false, true):
+						a.Before = func() { replace(s) }
+					case r.Method == http.MethodDelete:
+						deleted.Store(true)
+					case r.Method == http.MethodPatch && method == http.MethodPatch && deleted.CompareAndSwap(true, false):
+						a.Before = func() { replace(s) }
+					}
+					return a
+				})
+				o := s.Apply(text("{good: b}")).Want(t, 1).Did(t, "ConfigMap", "web", plan.Failed)
+				if !strings.Contains(o.Error, "another client") || strings.Contains(o.Error, "lost") {
+					t.Errorf("it says %s", o.Error)
+				}
+				if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); data["theirs"] != "x" {
+					t.Errorf("it holds %v", data)
+				}
+			})
+		}
+	}
+}
+
 // A Job is not created as it is read, and a quota counts the old object too.
 func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
 	s := clitest.New(t)
