@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import glob
 import hashlib
 import importlib.util
 import io
@@ -666,14 +667,55 @@ class VersionSkew(Case):
     def test_version(self):
         self.assertEqual(self.brine.version()["version"], "v0.1.0")
 
-    def test_syntax_of_python_3_6(self):
+    def trees(self):
         for path in MODULES:
             with open(os.path.join(HERE, path)) as file:
                 source = file.read()
-            if sys.version_info >= (3, 8):
-                ast.parse(source, feature_version=(3, 6))
-            else:
-                ast.parse(source)
+            yield path, ast.parse(source, **({"feature_version": (3, 6)} if sys.version_info >= (3, 8) else {}))
+
+    def test_syntax_of_python_3_6(self):
+        for path, tree in self.trees():
+            self.assertFalse([n.lineno for n in ast.walk(tree) if isinstance(n, ast.JoinedStr)], path)
+
+    # What Python 3.6 does not have: functions and methods, arguments, modules.
+    LATER = {
+        "removeprefix", "removesuffix", "isascii", "nullcontext", "cached_property", "singledispatchmethod", "time_ns", "monotonic_ns", "perf_counter_ns",
+        "fromisoformat", "get_running_loop", "raise_signal", "is_relative_to", "pairwise", "batched", "isqrt", "prod",
+        "file_digest", "add_note", "waitstatus_to_exitcode", "pidfd_open", "memfd_create", "get_native_id", "excepthook",
+    }
+    LATER_ARGUMENTS = {"capture_output", "text", "missing_ok", "dirs_exist_ok", "cancel_futures", "usedforsecurity", "delete_on_close", "strict", "stacklevel"}
+    LATER_MODULES = {"dataclasses", "zoneinfo", "tomllib", "graphlib", "importlib.resources", "importlib.metadata"}
+
+    def test_library_of_python_3_6(self):
+        for path, tree in self.trees():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call):
+                    named = {k.arg for k in node.keywords} & self.LATER_ARGUMENTS
+                    self.assertFalse(named, "{}:{}".format(path, node.lineno))
+                if isinstance(node, ast.Attribute):
+                    self.assertNotIn(node.attr, self.LATER, "{}:{}".format(path, node.lineno))
+                if isinstance(node, ast.ImportFrom):
+                    self.assertNotEqual(node.module, "__future__", path)
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
+                self.assertFalse(self.LATER_MODULES & set(names), path)
+
+    def test_modules_load_without_the_masters_parts_of_salt(self):
+        """As over salt-ssh: what is not Python's own is imported where it is used, but for salt.exceptions."""
+        for path, tree in self.trees():
+            if path.startswith("_runners"):
+                continue
+            names = {name for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))
+                     for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module])}
+            self.assertEqual({n for n in names if n.startswith("salt")} - {"salt.exceptions"}, set(), path)
+
+    def test_loads_in_every_python_here(self):
+        pythons = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))) or [sys.executable]
+        for python in pythons:
+            done = subprocess.run(
+                [python, "-c", "import test_brine\nfor path in test_brine.MODULES:\n    if 'runners' not in path: test_brine.load(path, 'm')"],
+                cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"),
+            )
+            self.assertEqual((done.returncode, done.stdout.decode()), (0, ""), python)
 
 
 class Objects(Case):
@@ -936,6 +978,24 @@ class Readme(Case):
                         known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "ready_when", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
                         self.assertIn(key, known, "an argument of {} that README.md does not list".format(fun))
         self.assertGreater(found, 3)
+
+    def test_the_examples_of_drift_are_valid(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("SKIPPED: no PyYAML reads the examples of README.md")
+        with open(os.path.join(HERE, "README.md")) as file:
+            blocks = re.findall("```yaml\n(.*?)```", file.read(), re.S)
+        beacon = load("_beacons/brine_drift.py", "brine_drift")
+        config = next(yaml.safe_load(b) for b in blocks if b.startswith("beacons:"))["beacons"]["brine_drift"]
+        self.assertEqual(beacon.validate(config), (True, "Valid beacon configuration."))
+        self.say_version({"flags": {"drift": ["namespace", "kubeconfig"]}})
+        self.play(then="print(json.dumps({'objects': []}))")
+        for job in next(yaml.safe_load(b) for b in blocks if b.startswith("schedule:"))["schedule"].values():
+            getattr(self.brine, job["function"].split(".")[1])(*job["args"], **job["kwargs"])
+            self.assertIn("--inventory=" + job["args"][0], self.called()["argv"])
+        for name in config[2]["inventories"]:
+            self.brine.drift(name, event=True, **config[2]["inventories"][name])
 
 
 class Drift(Case):
