@@ -295,6 +295,7 @@ class Arguments(Case):
         self.brine.__opts__["brine"].update(pin=True, kubeconfig="/config")
         self.brine.__pillar__ = {"brine": {"binary": "/bin/false", "kubeconfig": "/pillar", "pin": False, "as": "root", "timeout": 5}}
         self.brine.__grains__ = {"brine": {"template": "py"}}
+        self.say_version({"flags": {"apply": ["timeout", "kubeconfig"]}})
         self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
         env = self.called()["env"]
         self.assertEqual((env["BRINE_KUBECONFIG"], env["BRINE_TIMEOUT"]), ("/config", "5s"))
@@ -316,6 +317,9 @@ class Arguments(Case):
         for source in ("/etc/shadow", "/etc/", ["salt://a.yaml", "/etc/*"]):
             self.assertIn("is not a salt:// file", self.brine.applied("platform", source=source)["comment"])
         self.assertIn("is not a salt:// file", self.brine.present("/etc/shadow")["comment"])
+        self.brine.__opts__["brine"].pop("pin")
+        self.assertIn("pin has no effect in calls, pillar and grains", self.brine.applied("platform", bundle="x", pin=True)["comment"])
+        self.brine.__opts__["brine"]["pin"] = True
         # Words are no flags.
         self.found = Objects.found.__get__(self)
         self.found({"metadata": {"name": "a"}})

@@ -1,5 +1,6 @@
 """A real, masterless Salt with these modules, the real binary and a real control plane."""
 
+import base64
 import json
 import os
 import shutil
@@ -235,6 +236,75 @@ class SaltCall(unittest.TestCase):
         self.assertNotIn("Unrelated", run)
         again = self.run_states(Again=("applied", {"inventory": "default/" + self.name, "bundle": real.bundle("one", self.name)}))
         self.assertIs(again["Again"]["result"], True, again["Again"]["comment"])  # the lock was given back
+
+    def test_no_value_of_a_secret_is_in_a_log_a_return_or_a_file(self):
+        """At every log level, from a template and an SLS. The value is whole only in what is rendered: masterless, Salt logs pillar itself."""
+        value, template = "n0t-to-be-seen", "{{ 'n0t-to' ~ '-be-seen' }}"
+        self.write("states/bundle.yaml", "#!jinja\n" + real.bundle("one", self.name, secret=template))
+        self.write("states/objects.sls", json.dumps({"Login": {"k.object_present": [{"manifest": {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "of-sls", "namespace": "default"}, "stringData": {"password": template}}}]}}))
+        seen, log = [], os.path.join(self.root, "audit.log")
+        for arguments in (
+            ["brine.applied", self.name, "inventory=default/" + self.name, "source=salt://bundle.yaml"],
+            ["brine.applied", self.name + "-sls", "inventory=default/%s-sls" % self.name, "sls=objects"],
+            ["brine.status", self.name, "namespace=default"], ["brine.get", "kind=Secret", "apiVersion=v1", "name=login", "namespace=" + self.name],
+            ["brine.absent", self.name + "-sls", "inventory=default/%s-sls" % self.name],
+        ):
+            done = subprocess.run(
+                [self.salt_call, "--local", "--config-dir=" + self.root, "--out=json", "--log-level=all", "--log-file=" + log, "--log-file-level=all"]
+                + arguments + ["kubeconfig=" + self.kubeconfig], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )
+            out = done.stdout.decode()
+            self.assertEqual(done.returncode, 0, out)
+            seen += [out, done.stderr.decode()]
+        self.assertTrue(any("running [" in text for text in seen), "nothing is logged")
+        for folder, _, files in os.walk(self.root):
+            for name in files:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    seen.append(path + ": " + file.read().decode("utf-8", "replace"))
+        encoded = base64.b64encode((value + "-one").encode()).decode()[:16]
+        for text in seen:
+            for secret in (value, encoded):
+                at = text.find(secret)
+                self.assertEqual(at, -1, text[:80] + " … " + text[max(at - 200, 0):at] if at >= 0 else "")
+
+    def test_an_orchestrate_run_that_is_killed_ends_without_a_traceback(self):
+        salt_run = os.path.join(os.path.dirname(self.salt_call), "salt-run")
+        if not os.path.exists(salt_run):
+            self.skipTest("SKIPPED: no salt-run beside salt-call")
+        self.write("master", json.dumps({
+            "root_dir": self.root, "file_roots": {"base": [self.states]}, "user": "root",
+            "brine": {"binary": self.brine, "kubeconfig": self.kubeconfig},
+        }))
+        self.addCleanup(os.remove, os.path.join(self.root, "master"))
+        self.write("states/run.sls", json.dumps({
+            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"timeout": 120}, {"bundle": real.bundle("one", self.name, [real.late_job(self.name)])}]},
+            "Other": {"test.nop": [{"order": "last"}]},
+        }))
+        run = [salt_run, "--config-dir=" + self.root, "--log-level=warning"]
+        subprocess.run(run + ["saltutil.sync_all"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        job = subprocess.Popen(run + ["state.orchestrate", "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = None
+        for _ in range(1200):
+            time.sleep(0.1)
+            child = child or next((pid for pid in real.children(job.pid) if "--output=salt-events" in real.command(pid)), None)
+            if child and "Job late" in self.members_or_none():
+                break
+        os.kill(child, signal.SIGTERM)
+        job.terminate()
+        out, err = job.communicate(timeout=60)
+        self.assertIn("Interrupted by SIGTERM", out.decode())
+        self.assertNotIn("Traceback", out.decode() + err.decode())
+        self.assertNotIn("Other", out.decode())
+
+    def test_the_reactor_example_renders_to_a_reaction(self):
+        with open(os.path.join(real.HERE, "README.md")) as file:
+            text = file.read()
+        self.write("states/reaction.sls", text.split("# reactor/brine_drift.sls\n")[1].split("```")[0])
+        for drift, want in ((True, {"Apply the platform again": {"local.state.apply": [{"tgt": "edge-1"}, {"args": ["platform"]}]}}), (False, {})):
+            got = self.call("slsutil.renderer", "salt://reaction.sls", "data=" + json.dumps({"id": "edge-1", "data": {"drift": drift}}))
+            self.assertEqual(got or {}, want)
 
     def members_or_none(self):
         done = subprocess.run(

@@ -798,7 +798,7 @@ class _Run(object):
         flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
         _refuse_pinned(flags)
         defaults = _defaults()
-        self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items() if key != "pin"}
+        self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
         if "template" in kwargs and kwargs["template"] is None:
             self.settings["template"] = None
         self.settings.update((key, flags.pop(key, None)) for key in _RENDERING)
@@ -806,6 +806,8 @@ class _Run(object):
         self.given |= {key for key in tuple(_SETTINGS) + _RENDERING if kwargs.get(key) is not None}
         if not state and "sub_states" in self.given:
             raise SaltInvocationError("sub_states has no effect: only states return sub-states")
+        if _true(self.settings["pin"]) and not _pinned():
+            raise SaltInvocationError("pin has no effect in calls, pillar and grains: put it into the configuration of the minion or master")
         test = flags.pop("test", None)
         self.binary = _binary(self.settings["binary"])
         self.inventory = None
