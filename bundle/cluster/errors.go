@@ -285,7 +285,14 @@ func NoDryRun(err error) bool {
 
 // WebhookFailed says whether a webhook could not be asked (apiserver's
 // util/webhook/error.go, ErrCallingWebhook).
-func WebhookFailed(err error) bool { return says(err, "failed calling webhook") }
+func WebhookFailed(err error) bool {
+	return says(err, "failed calling webhook") || conversionFailed(err)
+}
+
+// conversionFailed says whether the conversion webhook of a CRD could not be asked:
+// none of its resources that is stored in another version can be read
+// (apiextensions-apiserver's apiserver/conversion/webhook_converter.go).
+func conversionFailed(err error) bool { return says(err, "conversion webhook for ") }
 
 // NamespaceTerminating says whether a namespace takes no new objects because it
 // is being deleted (apiserver's admission/plugin/namespace/lifecycle).

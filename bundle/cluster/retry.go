@@ -38,6 +38,9 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 				return err
 			}
 		}
+		if attempt == fewTries && conversionFailed(err) && ctx.Value(briefly{}) != nil {
+			return err
+		}
 		if attempt == 1 {
 			deadline = time.Now().Add(bound)
 		}

@@ -41,8 +41,10 @@ const (
 // that do not exist are not read.
 //
 // Members, and those of others in certain, are absent only if that is proven:
-// where their kind is not served they are Unknown until it is.
+// where their kind is not served they are Unknown until it is. So are objects whose
+// conversion webhook does not answer: the run may be what brings it back.
 func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
+	ctx = Briefly(ctx)
 	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}, asked: map[bundle.ID]bool{}}
 	wanted, groups := map[bundle.ID]bool{}, map[string]bool{}
 	for _, id := range slices.Concat(members, others) {
@@ -101,6 +103,11 @@ func (v *Snapshot) list(c *Client, wanted map[bundle.ID]bool, selector string) f
 			return v.fill(c, wanted)(ctx, r, ids)
 		}
 		items, err := c.listEverywhere(ctx, r, ids, selector)
+		if conversionFailed(err) {
+			v.ask(ids)
+			v.addUnknown(err, ids...)
+			return nil
+		}
 		if err != nil && !NotServed(err) {
 			return err
 		}
@@ -143,22 +150,39 @@ func (v *Snapshot) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Un
 	v.Live[id] = u
 }
 
-func (v *Snapshot) addUnknown(id bundle.ID, err error) {
+func (v *Snapshot) addUnknown(err error, ids ...bundle.ID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Unknown[id] = err
+	for _, id := range ids {
+		v.Unknown[id] = err
+	}
 }
+
+// ask notes that the objects need not be asked for again.
+func (v *Snapshot) ask(ids []bundle.ID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range ids {
+		v.asked[id] = true
+	}
+}
+
+// Briefly is a context in which what needs a conversion webhook that cannot be reached is
+// asked for a few times only, not until the time for retries is over.
+func Briefly(ctx context.Context) context.Context { return context.WithValue(ctx, briefly{}, true) }
+
+type briefly struct{}
 
 // fill reads the objects of one kind that no label found.
 func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
-		v.mu.Lock()
-		for _, id := range ids {
-			v.asked[id] = true
-		}
-		v.mu.Unlock()
+		v.ask(ids)
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
+			if conversionFailed(err) {
+				v.addUnknown(err, ids...)
+				return nil
+			}
 			if err != nil && !apierrors.IsForbidden(err) && !NotServed(err) {
 				return err
 			}
@@ -183,8 +207,8 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 		for _, id := range ids {
 			group.Go(func() error {
 				live, err := c.Get(ctx, r, id)
-				if errors.Is(err, ErrNotServed) {
-					v.addUnknown(id, err)
+				if errors.Is(err, ErrNotServed) || conversionFailed(err) {
+					v.addUnknown(err, id)
 					return nil
 				}
 				if err != nil {

@@ -37,8 +37,9 @@ func (w Write) dryRun() []string {
 	return nil
 }
 
-// dryRunTries is how often a dry run asks for a webhook that cannot be reached.
-const dryRunTries = 3
+// fewTries is how often a dry run, or the reading of what is live, asks for a webhook
+// that cannot be reached.
+const fewTries = 3
 
 // Apply sends one server-side apply of body, the object as JSON, and returns
 // the object as the server stored it and its warnings. Transient
@@ -62,7 +63,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		// Nothing that a dry run does brings a webhook up.
-		if tries++; w.DryRun && tries == dryRunTries && WebhookFailed(err) {
+		if tries++; w.DryRun && tries == fewTries && WebhookFailed(err) {
 			return &permanent{err}
 		}
 		if w.Exact && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {

@@ -36,9 +36,9 @@ func (r *run) storedOf(ctx context.Context, o *bundle.Object, crd *unstructured.
 	if err != nil {
 		return plan.Stored{Err: err}
 	}
-	items, err := r.client.List(ctx, resource, "", "", "")
+	items, err := r.client.List(cluster.Briefly(ctx), resource, "", "", "")
 	if err != nil {
-		return plan.Stored{Err: err}
+		return plan.Stored{Err: err, Later: cluster.WebhookFailed(err)}
 	}
 	found.Count = len(items)
 	if !m.Relabels && resource.GVK.Version != m.To {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
 )
@@ -99,6 +100,18 @@ func TestMigrationWithoutItsWebhook(t *testing.T) {
 	up := clitest.Documents(gadgets(migrates, "v1 length: {type: integer}")+dead, gadget("v1", "ours", "length: 3"))
 	s.Apply(up, "--retry-timeout=3s").Want(t, report.ExitFailed).Prints(t, "conversion webhook", "nothing is lost")
 	if got := versions(s); !strings.HasPrefix(got, "[v1 v1alpha1]") {
+		t.Error(got)
+	}
+	// Now nobody can read them. What brings the webhook back is applied all the same,
+	// and nothing that cannot be read is pruned.
+	s.Apply(clitest.Documents(gadgets("", "v1 length: {type: integer}", "v1alpha1 size: {type: integer}")+dead, clitest.ConfigMap("a")), "--retry-timeout=3s").
+		Want(t, report.ExitFailed).Did(t, "ConfigMap", "a", plan.Created)
+	s.Apply(up, "--retry-timeout=3s").Want(t, report.ExitFailed)
+	conversion, _ := converter(t)
+	up = strings.Replace(up, dead, conversion, 1)
+	s.Preview(up).Want(t, 0).Did(t, "Gadget", "ours", plan.Configured)
+	s.Apply(up).Want(t, 0).Did(t, "Gadget", "ours", plan.Configured)
+	if got := versions(s); got != "[v1] stored [v1]" {
 		t.Error(got)
 	}
 }
