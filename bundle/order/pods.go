@@ -2,6 +2,7 @@ package order
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,31 +58,66 @@ var containerReferences = []reference{
 // follow calls name with what the references in a value lead to.
 func follow(v any, references []reference, name func(gk schema.GroupKind, name, verb string)) {
 	for _, r := range references {
-		each(v, r.path, func(text string) { name(r.kind, text, r.verb) })
+		each(v, r.path, "", nil, func(text, _ string, _ map[string]any) { name(r.kind, text, r.verb) })
 	}
 }
 
-// each calls do with the texts that a path leads to.
-func each(v any, path string, do func(text string)) {
+// each calls do with the texts that a path leads to, with where they are, and with the
+// mapping around them.
+func each(v any, path, at string, in map[string]any, do func(text, at string, in map[string]any)) {
 	switch v := v.(type) {
 	case []any:
-		for _, item := range v {
-			each(item, path, do)
+		for i, item := range v {
+			each(item, path, at+"["+strconv.Itoa(i)+"]", in, do)
 		}
 	case map[string]any:
 		key, rest, _ := strings.Cut(path, ".")
 		if key != "*" {
-			each(v[key], rest, do)
+			each(v[key], rest, at+"."+key, v, do)
 			return
 		}
-		for _, value := range v {
-			each(value, rest, do)
+		for name, value := range v {
+			each(value, rest, at+"."+name, v, do)
 		}
 	case string:
 		if path == "" && v != "" {
-			do(v)
+			do(v, at, in)
 		}
 	}
+}
+
+// PodReference is an object that a pod spec names.
+type PodReference struct {
+	Kind schema.GroupKind
+	Name string
+	// Path is the field, in the pod spec. It is "" for what is named by default.
+	Path string
+	// Verb is what the pod does with it: "mounts".
+	Verb string
+	// Optional: the pod starts without it.
+	Optional bool
+}
+
+// PodReferences are the objects that a pod spec names.
+func PodReferences(pod map[string]any) []PodReference {
+	account := PodReference{Kind: bundle.ServiceAccountKind, Name: accountName(pod), Verb: "runs as"}
+	if account.Name != "default" {
+		account.Path = "serviceAccountName"
+	}
+	found := []PodReference{account}
+	add := func(v any, at string, references []reference) {
+		for _, r := range references {
+			each(v, r.path, at, nil, func(text, at string, in map[string]any) {
+				optional, _ := in["optional"].(bool)
+				found = append(found, PodReference{r.kind, text, strings.TrimPrefix(at, "."), r.verb, optional})
+			})
+		}
+	}
+	add(pod, "", podReferences)
+	for _, containers := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		add(pod[containers], containers, containerReferences)
+	}
+	return found
 }
 
 // workloadNeeds adds what pod templates name, and what brine.dev/digest-of names:
@@ -97,10 +133,8 @@ func (b *builder) workloadNeeds() {
 				}
 			}
 		}
-		name(bundle.ServiceAccountKind, accountName(w.pod), "runs as")
-		follow(w.pod, podReferences, name)
-		for _, containers := range []string{"initContainers", "containers", "ephemeralContainers"} {
-			follow(w.pod[containers], containerReferences, name)
+		for _, r := range PodReferences(w.pod) {
+			name(r.Kind, r.Name, r.Verb)
 		}
 		if str(w.pod["priorityClassName"]) == "" {
 			b.byDefault(w.object, priorityClassKind, "")
@@ -132,21 +166,35 @@ type nsName struct{ namespace, name string }
 // waits for.
 func (b *builder) secretMakers() map[nsName][]int {
 	makers := map[nsName][]int{}
-	for gk, path := range map[schema.GroupKind][]string{
-		{Group: "cert-manager.io", Kind: "Certificate"}:        {"spec", "secretName"},
-		{Group: "external-secrets.io", Kind: "ExternalSecret"}: {"spec", "target", "name"},
-		{Group: "bitnami.com", Kind: "SealedSecret"}:           {"spec", "template", "metadata", "name"},
-	} {
+	for gk := range makesSecret {
 		for _, i := range b.byKind[gk] {
 			id := b.objs[i].ID
-			name := str(mapAt(content(b.objs[i]), path[:len(path)-1]...)[path[len(path)-1]])
-			if name == "" && gk.Kind != "Certificate" {
-				name = id.Name
-			}
-			makers[nsName{id.Namespace, name}] = append(makers[nsName{id.Namespace, name}], i)
+			made := nsName{id.Namespace, MadeSecret(id, content(b.objs[i]))}
+			makers[made] = append(makers[made], i)
 		}
 	}
 	return makers
+}
+
+// makesSecret is where custom resources name the Secret that their controllers make.
+var makesSecret = map[schema.GroupKind][]string{
+	{Group: "cert-manager.io", Kind: "Certificate"}:        {"spec", "secretName"},
+	{Group: "external-secrets.io", Kind: "ExternalSecret"}: {"spec", "target", "name"},
+	{Group: "bitnami.com", Kind: "SealedSecret"}:           {"spec", "template", "metadata", "name"},
+}
+
+// MadeSecret is the name of the Secret that a controller makes of a custom resource;
+// "" where it makes none.
+func MadeSecret(id bundle.ID, content map[string]any) string {
+	path := makesSecret[id.GroupKind]
+	if path == nil {
+		return ""
+	}
+	name := str(mapAt(content, path[:len(path)-1]...)[path[len(path)-1]])
+	if name == "" && id.GroupKind.Kind != "Certificate" {
+		name = id.Name
+	}
+	return name
 }
 
 // storageClass is the class of a claim. "" asks for none; without the field the

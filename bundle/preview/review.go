@@ -49,6 +49,10 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 			return nil
 		})
 	}
+	group.Go(func() error {
+		answer.Found, answer.Unknown = find(ctx, c, asked.Find)
+		return nil
+	})
 	_ = group.Wait() // none of them fails
 	return review.Of(changes, answer)
 }
@@ -58,7 +62,7 @@ func Changes(p *plan.Plan, objects []*report.ObjectResult, results []Result) []r
 	changes := make([]review.Change, len(p.Steps))
 	for i, s := range p.Steps {
 		r, o := results[i], objects[i]
-		c := review.Change{ID: s.ID, Action: o.Action, Before: s.Live, After: r.Stored, Fields: o.Changes, Taken: r.Taken, Unadmitted: r.Verified == ByCRD}
+		c := review.Change{ID: s.ID, Action: o.Action, Object: s.Object, Before: s.Live, After: r.Stored, Fields: o.Changes, Taken: r.Taken, Unadmitted: r.Verified == ByCRD}
 		if c.Before == nil {
 			c.Before = s.Terminating
 		}
@@ -97,6 +101,92 @@ func budgets(ctx context.Context, c *cluster.Client, namespaces []string) (found
 		found = slices.Concat(found, items)
 	}
 	return found, ""
+}
+
+// fewNames is how many objects of a kind are read one by one. More are listed.
+const fewNames = 3
+
+// find looks for objects: with a GET each, or with one LIST a kind, or one a namespace
+// where that is forbidden. Of others than roles a LIST has the names alone.
+func find(ctx context.Context, c *cluster.Client, ids []bundle.ID) (found map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]string) {
+	found, unknown = map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]string{}
+	kinds := map[schema.GroupKind][]bundle.ID{}
+	for _, id := range ids {
+		kinds[id.GroupKind] = append(kinds[id.GroupKind], id)
+	}
+	var mu sync.Mutex
+	note := func(id bundle.ID, u *unstructured.Unstructured, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			unknown[id] = reason(err)
+		} else if u != nil {
+			found[id] = u
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(cluster.MaxConcurrency)
+	for gk, of := range kinds {
+		r, err := c.Any(gk)
+		group.Go(func() error {
+			switch {
+			case err != nil:
+				for _, id := range of {
+					note(id, nil, err)
+				}
+			case len(of) > fewNames:
+				list(ctx, c, r, of, note)
+			default:
+				for _, id := range of {
+					u, err := c.Get(ctx, r, id)
+					note(id, u, err)
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // none of them fails
+	return found, unknown
+}
+
+// list looks for objects of one kind with one LIST, or with one a namespace.
+func list(ctx context.Context, c *cluster.Client, r cluster.Resource, ids []bundle.ID, note func(bundle.ID, *unstructured.Unstructured, error)) {
+	in := map[string][]bundle.ID{}
+	for _, id := range ids {
+		in[id.Namespace] = append(in[id.Namespace], id)
+	}
+	everywhere := ""
+	if len(in) == 1 {
+		everywhere = ids[0].Namespace
+	}
+	items, err := everything(ctx, c, r, everywhere)
+	for namespace, of := range in {
+		items, err := items, err
+		if apierrors.IsForbidden(err) && namespace != everywhere {
+			items, err = everything(ctx, c, r, namespace)
+		}
+		for _, id := range of {
+			note(id, items[id], err)
+		}
+	}
+}
+
+func everything(ctx context.Context, c *cluster.Client, r cluster.Resource, namespace string) (map[bundle.ID]*unstructured.Unstructured, error) {
+	found := map[bundle.ID]*unstructured.Unstructured{}
+	gk := r.GVK.GroupKind()
+	if gk.Group == "rbac.authorization.k8s.io" {
+		items, err := c.List(ctx, r, namespace, "", "")
+		for i := range items {
+			found[bundle.ID{GroupKind: gk, Namespace: items[i].GetNamespace(), Name: items[i].GetName()}] = &items[i]
+		}
+		return found, err
+	}
+	items, err := c.ListMetadata(ctx, r, namespace, "")
+	for i := range items {
+		id := bundle.ID{GroupKind: gk, Namespace: items[i].Namespace, Name: items[i].Name}
+		found[id] = bundle.V1(id, map[string]any{})
+	}
+	return found, err
 }
 
 // reason is why something is unknown; "" where it is known.

@@ -1,7 +1,9 @@
 package preview_test
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +103,65 @@ func TestReviewWithoutRights(t *testing.T) {
 	}
 }
 
+// Pods that name what is neither in the bundle nor on the cluster are dangerous. What is
+// asked is bounded: a GET of each of a few names of a kind, one LIST of more.
+func TestPodsThatNameWhatIsNotThere(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMap("there")).Want(t, 0)
+	pod := "      priorityClassName: none-such\n      serviceAccountName: own\n      volumes:\n" +
+		"      - {name: a, configMap: {name: there}}\n      - {name: b, configMap: {name: gone}}\n      - {name: c, secret: {secretName: perhaps, optional: true}}\n" +
+		"      - {name: d, persistentVolumeClaim: {claimName: data}}\n"
+	for i := range 4 {
+		pod += fmt.Sprintf("      - {name: s%d, secret: {secretName: key-%d}}\n", i, i)
+	}
+	after := clitest.Documents(clitest.ConfigMap("there"), clitest.ServiceAccount("own"), strings.Replace(clitest.Deployment("web", 2, "1m"), "      containers:\n", pod+"      containers:\n", 1))
+	p := s.Proxied()
+	got := s.Preview(after).Want(t, 0)
+	want := []string{
+		"missing Deployment web: its pods are refused: PriorityClass none-such (neither in the bundle nor on the cluster)",
+		"missing Deployment web: its pods do not start: ConfigMap gone, Secret key-0, Secret key-1, Secret key-2, Secret key-3 (neither in the bundle nor on the cluster)",
+		"missing Deployment web: its pods stay Pending: PersistentVolumeClaim data (neither in the bundle nor on the cluster)",
+	}
+	var texts []string
+	for _, r := range got.Result.Review.Risks {
+		texts = append(texts, string(r.Type)+" "+r.Objects[0].Kind+" "+r.Objects[0].Name+": "+r.Text)
+	}
+	if slices.Sort(texts); !slices.Equal(texts, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
+	}
+	if place := regexp.MustCompile(`ConfigMap gone: spec\.template\.spec\.volumes\[1\]\.configMap\.name \([^ ]+\.yaml:\d+\)`); !place.MatchString(got.Stdout) {
+		t.Errorf("no %s", place)
+	}
+	var asked []string
+	for _, r := range p.Requests() {
+		if r.Method == http.MethodGet && regexp.MustCompile(`/(secrets|configmaps/gone|persistentvolumeclaims|priorityclasses)(/[^/]*)?$`).MatchString(r.Path) && !r.Query.Has("labelSelector") && !strings.Contains(r.Path, s.Inventory) {
+			asked = append(asked, r.Path[strings.LastIndex(r.Path, "/")+1:])
+		}
+	}
+	if slices.Sort(asked); !slices.Equal(asked, []string{"data", "gone", "none-such", "secrets"}) {
+		t.Errorf("the review asked %q", asked)
+	}
+	if starts := got.Result.Review.Starts; len(starts) != 1 || starts[0].Pods != 2 || starts[0].Object.Name != "web" {
+		t.Errorf("new pods: %+v", starts)
+	}
+	s.Preview(after, "-o", "text").Want(t, 0).Prints(t, "Pods may not start: 1 object\n", "Pods: 2 are new", "New pods: 1 workload, 2 pods:\n  Deployment "+s.NS+"/web: 2 pods",
+		"Checked, nothing found:\n  deleted data, deleted workloads and Services, recreated objects, restarting pods, ", "dry run, nothing was written: ")
+	// Without the right to read them nothing is said to be missing.
+	file := s.File(after)
+	text := clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer")
+	clitest.Grant(t, s.Cluster, text)
+	s.Eventually("the rights are known to the server", func() bool {
+		got = s.Preview(after, "--as", "system:serviceaccount:"+s.NS+":deployer")
+		return got.Exit == 0
+	})
+	r := got.Result.Review
+	if !slices.ContainsFunc(r.Unchecked, func(u review.Unchecked) bool {
+		return strings.Contains(u.What, "PriorityClass none-such") && strings.Contains(u.Why, "no right to get priorityclasses")
+	}) || slices.Contains(r.Clear, review.Missing) {
+		t.Errorf("not checked: %+v; clear: %q", r.Unchecked, r.Clear)
+	}
+}
+
 // Long changes are shown in short: a CRD's by its fields, an object's that is new by
 // its parts, a file's in a ConfigMap line by line. With -v they are shown whole.
 func TestPreviewInShort(t *testing.T) {
@@ -135,12 +196,14 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	r := got.Result.Review
 	named := func(kind review.Type) (names []string) {
 		for _, risk := range r.Risks {
-			if risk.Type == kind {
-				names = append(names, bundle.Name(risk.Objects[0].ID()))
+			for _, o := range risk.Objects {
+				if risk.Type == kind {
+					names = append(names, bundle.Name(o.ID()))
+				}
 			}
 		}
 		slices.Sort(names)
-		return names
+		return slices.Compact(names)
 	}
 	for kind, want := range map[review.Type][]string{
 		review.Data:    nil,
@@ -149,6 +212,7 @@ func TestReviewOfARealPlatform(t *testing.T) {
 			"DaemonSet.apps metalk8s-ingress/ingress-nginx-control-plane-controller", "DaemonSet.apps metalk8s-ingress/ingress-nginx-controller",
 			"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki",
 		},
+		review.Missing: {"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki"},
 		review.Webhook: {"MutatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook", "ValidatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook"},
 	} {
 		if found := named(kind); !slices.Equal(found, want) {
@@ -161,6 +225,22 @@ func TestReviewOfARealPlatform(t *testing.T) {
 			t.Errorf("%s is not among the rights that widen", bundle.Name(o.ID()))
 		}
 	}
+	var severe []string
+	for _, risk := range r.Risks {
+		if risk.Severe {
+			severe = append(severe, risk.Subject)
+		}
+	}
+	if slices.Sort(severe); !slices.Equal(severe, []string{"ServiceAccount metalk8s-certs/cert-manager", "ServiceAccount metalk8s-certs/cert-manager-cainjector", "ServiceAccount metalk8s-logging/loki"}) {
+		t.Errorf("dangerous rights: %q", severe)
+	}
+	counted := r.Unversioned
+	for _, v := range r.Versions {
+		counted += v.Objects
+	}
+	if all := got.Result.Summary.Created + got.Result.Summary.Configured + got.Result.Summary.Pruned; counted != all || len(r.Starts) != 3 {
+		t.Errorf("the versions count %d of %d objects; new pods: %+v", counted, all, r.Starts)
+	}
 	changed := 0
 	for _, s := range r.Same {
 		if s.Labels {
@@ -172,13 +252,18 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	}
 	text := brine("preview", "-f", after, "-o", "text").Want(t, 0)
 	text.Prints(t, "registry.local/metalk8s/dex v2.37.0 → v2.40.0: Deployment metalk8s-auth/dex",
-		"ingress-nginx: chart 4.7.1 → 4.10.3, version 1.8.1 → 1.10.3 (21 objects)",
+		"ingress-nginx: chart 4.7.1 → 4.10.3, version 1.8.1 → 1.10.3 (24 objects)",
 		"19 objects: only app.kubernetes.io/version 1.8.1 → 1.10.3, helm.sh/chart ingress-nginx-4.7.1 → ingress-nginx-4.10.3")
 	if strings.Contains(text.Stdout, "owning-inventory") || strings.Contains(text.Stdout, "applyset.kubernetes.io") {
 		t.Error("the diffs show ownership metadata")
 	}
-	if page := brine("preview", "-f", after, "-o", "html").Want(t, 0); len(page.Stdout) > 2<<20 {
-		t.Errorf("the page has %d bytes", len(page.Stdout))
+	// The page stays small: its size, and how many elements a browser makes of it before
+	// anything is opened.
+	page := brine("preview", "-f", after, "-o", "html").Want(t, 0).Stdout
+	elements := len(regexp.MustCompile(`<[a-z]`).FindAllString(page, -1))
+	t.Logf("the page: %d bytes, %d elements", len(page), elements)
+	if len(page) > 300_000 || elements > 5000 {
+		t.Errorf("the page has %d bytes and %d elements", len(page), elements)
 	}
 	if got.Result.ExitCode != report.ExitOK {
 		t.Errorf("exit code %d", got.Result.ExitCode)

@@ -2,7 +2,9 @@ package review
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +23,8 @@ type Questions struct {
 	Budgets []string
 	// Count: how many resources a CRD has, or claims a Namespace.
 	Count []bundle.ID
+	// Find: whether these are there. Of roles also what they allow.
+	Find []bundle.ID
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not
@@ -30,6 +34,10 @@ type Cluster struct {
 	// BudgetsUnknown is why the PodDisruptionBudgets could not be read.
 	BudgetsUnknown string
 	Counts         map[bundle.ID]Count
+	// Found are those of Questions.Find that are there, of others than roles their
+	// names alone. Unknown is why that is not known of an object.
+	Found   map[bundle.ID]*unstructured.Unstructured
+	Unknown map[bundle.ID]string
 	// Unread: no cluster was read. What pods there are is not known.
 	Unread bool
 }
@@ -69,6 +77,21 @@ func Ask(changes []Change) Questions {
 		}
 	}
 	slices.Sort(q.Budgets)
+	at := map[bundle.ID]*Change{}
+	for i := range changes {
+		at[changes[i].ID] = &changes[i]
+	}
+	find := named(changes, at)
+	for i := range changes {
+		c := &changes[i]
+		if c.After == nil || !isBinding(c.ID) || c.Action == plan.Pruned || len(gainers(c)) == 0 {
+			continue
+		}
+		if role := roleOf(c); (at[role] == nil || at[role].Action == plan.Pruned) && role.Name != "cluster-admin" {
+			find[role] = true
+		}
+	}
+	q.Find = slices.SortedFunc(maps.Keys(find), func(a, b bundle.ID) int { return strings.Compare(bundle.Name(a), bundle.Name(b)) })
 	return q
 }
 

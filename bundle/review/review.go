@@ -34,6 +34,8 @@ type Change struct {
 	// StatefulSet whose templates ask for other sizes.
 	Orphans bool
 	Claims  []plan.Claim
+	// Object is the object in the bundle, nil where there is none.
+	Object *bundle.Object
 	// Unverified is why the server could not be asked about the change; "" where it
 	// was, or where nobody asked it.
 	Unverified string
@@ -44,10 +46,19 @@ type Change struct {
 // Review is what a change is about. Fields are added to it, never renamed.
 type Review struct {
 	// Risks come in the order of the types below.
-	Risks    []Risk          `json:"risks"`
-	Images   []ImageChange   `json:"images"`
-	Versions []VersionChange `json:"versions"`
-	Same     []Same          `json:"same"`
+	Risks []Risk `json:"risks"`
+	// Starts are pods that there are not yet.
+	Starts []Start `json:"starts"`
+	// Clear are the types of risks that were looked for, and of which there is none.
+	Clear []Type `json:"clear"`
+	// Unchecked is what could not be looked for.
+	Unchecked []Unchecked     `json:"unchecked"`
+	Images    []ImageChange   `json:"images"`
+	Versions  []VersionChange `json:"versions"`
+	// Unversioned is how many objects change that Versions does not count: the version
+	// of their component stays as it is, or they name none.
+	Unversioned int    `json:"unversioned"`
+	Same        []Same `json:"same"`
 }
 
 // Type is what is dangerous about a change.
@@ -58,6 +69,7 @@ const (
 	Data       Type = "data"       // data is deleted
 	Deleted    Type = "deleted"    // pods or their Services are deleted
 	Recreated  Type = "recreated"  // an object is deleted and created again
+	Missing    Type = "missing"    // pods name objects that are not there
 	Restart    Type = "restart"    // pods are replaced
 	Rights     Type = "rights"     // somebody may do more than before
 	Privileges Type = "privileges" // pods may do more on their nodes
@@ -69,12 +81,12 @@ const (
 )
 
 // Types are all types of risks, in their order.
-var Types = []Type{Data, Deleted, Recreated, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
+var Types = []Type{Data, Deleted, Recreated, Missing, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
 
 // Title names the risks of a type for people.
 func (t Type) Title() string {
 	return map[Type]string{
-		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Restart: "Pods restart",
+		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods may not start", Restart: "Pods restart",
 		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks and other API servers",
 		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
 		Unverified: "The server could not be asked",
@@ -101,7 +113,11 @@ func objectOf(id bundle.ID) Object {
 // Risk is something that a reviewer has to know before the change is applied.
 type Risk struct {
 	Type Type `json:"type"`
-	// Objects are those it is about: one, but for Unverified.
+	// Subject is who may do more: of Rights.
+	Subject string `json:"subject,omitempty"`
+	// Severe: of Rights those that lead to all others, or to the Secrets of others.
+	Severe bool `json:"severe,omitempty"`
+	// Objects are those it is about: one, but for Rights and Unverified.
 	Objects []Object `json:"objects"`
 	Text    string   `json:"text"`
 	Details []string `json:"details,omitempty"`
@@ -152,11 +168,18 @@ func Of(changes []Change, cluster Cluster) *Review {
 	for i := range changes {
 		r.risks(&changes[i])
 	}
+	r.widened()
+	r.missing()
 	r.unverified()
+	r.limits()
 	slices.SortStableFunc(r.found, func(a, b Risk) int {
-		return cmp.Compare(slices.Index(Types, a.Type), slices.Index(Types, b.Type))
+		return cmp.Or(slices.Index(Types, a.Type)-slices.Index(Types, b.Type), rankOf(a)-rankOf(b))
 	})
-	return &Review{Risks: orNone(r.found), Images: orNone(imagesOf(changes)), Versions: orNone(versionsOf(changes)), Same: orNone(sameOf(changes))}
+	versions, others := versionsOf(changes)
+	return &Review{
+		Risks: orNone(r.found), Starts: orNone(r.starts()), Clear: orNone(r.clear), Unchecked: orNone(r.skipped),
+		Images: orNone(imagesOf(changes)), Versions: orNone(versions), Unversioned: others, Same: orNone(sameOf(changes)),
+	}
 }
 
 // orNone is a list that JSON writes as [], not as null.
@@ -169,7 +192,7 @@ func orNone[T any](list []T) []T {
 
 // Empty says whether there is nothing to say.
 func (r *Review) Empty() bool {
-	return r == nil || len(r.Risks)+len(r.Images)+len(r.Versions)+len(r.Same) == 0
+	return r == nil || len(r.Risks)+len(r.Starts)+len(r.Clear)+len(r.Unchecked)+len(r.Images)+len(r.Versions)+len(r.Same) == 0
 }
 
 // Rewrite is a copy with every text rewritten.
@@ -177,13 +200,24 @@ func (r *Review) Rewrite(text func(string) string) *Review {
 	if r == nil {
 		return nil
 	}
-	c := &Review{Risks: slices.Clone(r.Risks), Images: slices.Clone(r.Images), Versions: slices.Clone(r.Versions), Same: slices.Clone(r.Same)}
+	c := *r
+	c.Risks, c.Starts, c.Unchecked = slices.Clone(r.Risks), slices.Clone(r.Starts), slices.Clone(r.Unchecked)
+	c.Images, c.Versions, c.Same = slices.Clone(r.Images), slices.Clone(r.Versions), slices.Clone(r.Same)
 	for i := range c.Risks {
 		risk := &c.Risks[i]
+		risk.Subject = text(risk.Subject)
 		risk.Text, risk.Objects, risk.Details = text(risk.Text), rewriteObjects(risk.Objects, text), slices.Clone(risk.Details)
 		for j := range risk.Details {
 			risk.Details[j] = text(risk.Details[j])
 		}
+	}
+	for i := range c.Starts {
+		s := &c.Starts[i]
+		s.Object, s.Note = rewriteObjects([]Object{s.Object}, text)[0], text(s.Note)
+	}
+	for i := range c.Unchecked {
+		u := &c.Unchecked[i]
+		u.What, u.Why = text(u.What), text(u.Why)
 	}
 	for i := range c.Images {
 		m := &c.Images[i]
@@ -203,7 +237,7 @@ func (r *Review) Rewrite(text func(string) string) *Review {
 			f.Path, f.Moved, f.Old, f.New = text(f.Path), text(f.Moved), diff.Rewrite(f.Old, text), diff.Rewrite(f.New, text)
 		}
 	}
-	return c
+	return &c
 }
 
 func rewriteObjects(objects []Object, text func(string) string) []Object {
@@ -222,6 +256,12 @@ type reviewer struct {
 	changes []Change
 	at      map[bundle.ID]*Change
 	found   []Risk
+	grants  []grant
+	// skipped is what could not be looked for, open the types of risks of which there
+	// may be more, clear those of which there is none.
+	skipped []Unchecked
+	open    []Type
+	clear   []Type
 }
 
 func (r *reviewer) add(t Type, c *Change, pods int, details []string, format string, args ...any) {
@@ -270,7 +310,7 @@ func (r *reviewer) unverified() {
 		case c.Unverified != "":
 			add(c.Unverified, c)
 		case c.Unadmitted:
-			add("validated by the CRD of the bundle: webhooks and admission policies were not asked", c)
+			add("the bundle brings or changes their CRD, and they were checked by that alone: webhooks and admission policies were not asked", c)
 		}
 	}
 }

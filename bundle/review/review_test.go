@@ -63,7 +63,11 @@ func lines(r *Review) []string {
 		for _, o := range risk.Objects {
 			names = append(names, o.Kind+"/"+o.Name)
 		}
-		out = append(out, fmt.Sprintf("%s %s: %s", risk.Type, strings.Join(names, ","), risk.Text))
+		text := strings.TrimSpace(risk.Subject + " " + risk.Text)
+		if risk.Severe {
+			text = "! " + text
+		}
+		out = append(out, fmt.Sprintf("%s %s: %s", risk.Type, strings.Join(names, ","), text))
 		for _, d := range risk.Details {
 			out = append(out, "  "+d)
 		}
@@ -162,20 +166,21 @@ func TestRisks(t *testing.T) {
 		"recreated": {action: plan.Recreated, before: withStatus(web, "{replicas: 3}"), after: web,
 			want: []string{"recreated Deployment/web: deleted and created again: its 3 pods stop before the new ones start"}},
 		"a role gains": {before: role("ClusterRole", "[{apiGroups: [''], resources: [pods], verbs: [get, list]}]"), after: role("ClusterRole", "[{apiGroups: [''], resources: [pods, secrets], verbs: [get]}]"),
-			want: []string{"rights ClusterRole/reader: gains rights: reads Secrets", "  get: secrets"}},
+			want: []string{"rights ClusterRole/reader: ! whoever is bound to ClusterRole reader may in the whole cluster: read Secrets", "  get: secrets"}},
 		"a role gains a verb": {before: role("ClusterRole", "[{apiGroups: [''], resources: [pods], verbs: [get]}]"), after: role("ClusterRole", "[{apiGroups: [''], resources: [pods], verbs: ['*']}]"),
-			want: []string{"rights ClusterRole/reader: gains rights: starts pods", "  *: pods"}},
+			want: []string{"rights ClusterRole/reader: ! whoever is bound to ClusterRole reader may in the whole cluster: start pods", "  *: pods"}},
 		"a role loses": {before: role("ClusterRole", "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]"), after: role("ClusterRole", "[{apiGroups: [''], resources: [pods], verbs: [get]}]")},
 		"a role is split": {before: role("ClusterRole", "[{apiGroups: [''], resources: [pods, services], verbs: [get]}]"),
 			after: role("ClusterRole", "[{apiGroups: [''], resources: [pods], verbs: [get]}, {apiGroups: [''], resources: [services], verbs: [get]}]")},
 		"a new role nobody has": {after: role("ClusterRole", "[{apiGroups: [apps], resources: [deployments], verbs: [get]}]"),
-			want: []string{"rights ClusterRole/reader: new; no binding of this change refers to it", "  get: deployments.apps"}},
+			want: []string{"rights ClusterRole/reader: whoever is bound to ClusterRole reader may in the whole cluster: get: deployments.apps"}},
 		"a new binding": {after: binding("[{kind: ServiceAccount, name: web, namespace: shop}]"),
-			want: []string{"rights ClusterRoleBinding/readers: new: ServiceAccount shop/web gets ClusterRole reader in the whole cluster"}},
+			want: []string{"rights ClusterRoleBinding/readers: ! ServiceAccount shop/web may in the whole cluster: do all that ClusterRole reader allows, which is not known here"}},
 		"a binding gains": {before: binding("[{kind: User, name: a}]"), after: binding("[{kind: User, name: a}, {kind: Group, name: b}]"),
-			want: []string{"rights ClusterRoleBinding/readers: gains subjects: Group b gets ClusterRole reader in the whole cluster"}},
+			want: []string{"rights ClusterRoleBinding/readers: ! Group b may in the whole cluster: do all that ClusterRole reader allows, which is not known here"}},
 		"another account": {before: web, after: pod(web, "serviceAccountName: admin"),
-			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (serviceAccountName)", "rights Deployment/web: its pods run as ServiceAccount admin instead of default"}},
+			want: []string{"missing Deployment/web: no pod is created: ServiceAccount admin (neither in the bundle nor on the cluster)", "  ServiceAccount admin: spec.template.spec.serviceAccountName",
+				"restart Deployment/web: all 3 pods restart; new ones have to be ready first (serviceAccountName)", "rights Deployment/web: its pods run as ServiceAccount admin instead of default"}},
 		"privileges": {before: withStatus(web, "{replicas: 0}"), after: container(pod(web, "hostNetwork: true\n      volumes: [{name: log, hostPath: {path: /var/log}}]"), "securityContext: {privileged: true, runAsUser: 0, capabilities: {add: [NET_ADMIN]}}"),
 			want: []string{"restart Deployment/web: has no pods now (container app: securityContext, hostNetwork, volumes)",
 				"privileges Deployment/web: its pods get: hostNetwork, hostPath /var/log, privileged container app, capability NET_ADMIN (container app), user root (container app)"}},
@@ -204,7 +209,7 @@ func TestBindingNamesTheRightsOfItsRole(t *testing.T) {
 		changed(t, "", "", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: keys, namespace: shop}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get, update]}]"),
 		changed(t, "", "", "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: keys, namespace: shop}\nroleRef: {kind: Role, name: keys}\nsubjects: [{kind: ServiceAccount, name: web}]"),
 	}, Cluster{})
-	want := []string{"rights RoleBinding/keys: new: ServiceAccount shop/web gets Role keys in namespace shop: reads Secrets, writes Secrets", "  get, update: secrets"}
+	want := []string{"rights RoleBinding/keys: ServiceAccount shop/web may in namespace shop: read Secrets, write Secrets", "  get, update: secrets"}
 	if got := lines(r); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -1,8 +1,7 @@
 package review
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,16 @@ import (
 )
 
 const rbac = "rbac.authorization.k8s.io"
+
+// grant is what somebody may do that he could not before.
+type grant struct {
+	subject string // "ServiceAccount shop/web"
+	scope   string // the namespace, "" for the whole cluster
+	all     []permission
+	by      *Change
+	// unknown names a role that could not be read.
+	unknown string
+}
 
 // rights is about what a role gains, and who gains a role.
 func (r *reviewer) rights(c *Change) {
@@ -39,10 +48,6 @@ func (r *reviewer) role(c *Change) {
 	if len(gained) == 0 {
 		return
 	}
-	if c.Action != plan.Created {
-		r.add(Rights, c, 0, sentences(gained), "gains rights%s", strong(gained))
-		return
-	}
 	var into []string
 	for label := range c.After.GetLabels() {
 		if to, ok := strings.CutPrefix(label, rbac+"/aggregate-to-"); ok && c.After.GetLabels()[label] == "true" {
@@ -50,24 +55,38 @@ func (r *reviewer) role(c *Change) {
 		}
 	}
 	slices.Sort(into)
-	switch {
-	case len(into) > 0:
-		r.add(Rights, c, 0, sentences(gained), "new; its rights are added to ClusterRole %s%s", strings.Join(into, ", "), strong(gained))
-	case !r.isBound(c.ID):
-		r.add(Rights, c, 0, sentences(gained), "new; no binding of this change refers to it%s", strong(gained))
+	for _, to := range into {
+		r.grants = append(r.grants, grant{subject: "whoever has ClusterRole " + to, scope: c.ID.Namespace, all: gained, by: c})
+	}
+	bound := false
+	for i := range r.changes {
+		b := &r.changes[i]
+		if !isBinding(b.ID) || b.Action == plan.Pruned || roleOf(b) != c.ID {
+			continue
+		}
+		bound = true
+		before := subjects(b.Before, b.ID.Namespace) // those who come are the binding's own
+		for _, s := range subjects(latest(b), b.ID.Namespace) {
+			if slices.Contains(before, s) {
+				r.grants = append(r.grants, grant{subject: s, scope: b.ID.Namespace, all: gained, by: c})
+			}
+		}
+	}
+	if !bound && len(into) == 0 {
+		r.grants = append(r.grants, grant{subject: "whoever is bound to " + plain(c.ID), scope: c.ID.Namespace, all: gained, by: c})
 	}
 }
 
-// isBound says whether a binding of the change gives a role to somebody.
-func (r *reviewer) isBound(role bundle.ID) bool {
-	return slices.ContainsFunc(r.changes, func(c Change) bool {
-		return c.After != nil && strings.HasSuffix(c.ID.GroupKind.Kind, "Binding") && roleOf(&c) == role
-	})
+func isBinding(id bundle.ID) bool {
+	return id.GroupKind.Group == rbac && strings.HasSuffix(id.GroupKind.Kind, "Binding")
 }
+
+// latest is an object as it will be, or as it is where that is not known.
+func latest(c *Change) *unstructured.Unstructured { return cmp.Or(c.After, c.Before) }
 
 // roleOf is the role that a binding gives.
 func roleOf(c *Change) bundle.ID {
-	ref := get[map[string]any](c.After.Object, "roleRef")
+	ref := get[map[string]any](content(latest(c)), "roleRef")
 	id := bundle.ID{GroupKind: schema.GroupKind{Group: rbac, Kind: get[string](ref, "kind")}, Name: get[string](ref, "name")}
 	if id.GroupKind.Kind == "Role" {
 		id.Namespace = c.ID.Namespace
@@ -76,29 +95,117 @@ func roleOf(c *Change) bundle.ID {
 }
 
 func (r *reviewer) binding(c *Change) {
-	before := subjects(c.Before, c.ID.Namespace)
-	gained := slices.DeleteFunc(subjects(c.After, c.ID.Namespace), func(s string) bool { return slices.Contains(before, s) })
+	gained := gainers(c)
 	if len(gained) == 0 {
 		return
 	}
+	g := grant{scope: c.ID.Namespace, by: c}
 	role := roleOf(c)
-	scope := "in the whole cluster"
-	if c.ID.Namespace != "" {
-		scope = "in namespace " + c.ID.Namespace
+	known := r.cluster.Found[role]
+	if at, ok := r.at[role]; ok && at.Action != plan.Pruned {
+		known = latest(at)
 	}
-	var details []string
-	given := ""
-	if known, ok := r.at[role]; ok && known.After != nil {
-		all := permissions(known.After.Object)
-		details, given = sentences(all), strong(all)
-	} else if role.Name == "cluster-admin" {
-		given = ": everything"
+	switch {
+	case known != nil:
+		g.all = permissions(known.Object)
+	case role.Name == "cluster-admin":
+		g.all = []permission{{verb: "*", group: "*", resource: "*"}}
+	default:
+		g.unknown = plain(role)
 	}
-	r.add(Rights, c, 0, details, "%s: %s %s gets %s %s %s%s", map[bool]string{true: "new", false: "gains subjects"}[c.Action == plan.Created],
-		bundle.Some(gained, shownFields), map[bool]string{true: "", false: "each"}[len(gained) == 1], role.GroupKind.Kind, role.Name, scope, given)
-	last := &r.found[len(r.found)-1]
-	last.Text = strings.Join(strings.Fields(last.Text), " ")
+	for _, g.subject = range gained {
+		r.grants = append(r.grants, g)
+	}
 }
+
+// gainers are the subjects that a binding gets.
+func gainers(c *Change) []string {
+	before := subjects(c.Before, c.ID.Namespace)
+	return slices.DeleteFunc(subjects(c.After, c.ID.Namespace), func(s string) bool { return slices.Contains(before, s) })
+}
+
+// widened are the rights that everybody gains, a Risk for each subject.
+func (r *reviewer) widened() {
+	var order []string
+	by := map[string][]grant{}
+	for _, g := range r.grants {
+		if by[g.subject] == nil {
+			order = append(order, g.subject)
+		}
+		by[g.subject] = append(by[g.subject], g)
+	}
+	for _, subject := range order {
+		r.found = append(r.found, wider(subject, by[subject]))
+	}
+}
+
+// wider is all that somebody gains, the cluster before the namespaces.
+func wider(subject string, grants []grant) Risk {
+	risk := Risk{Type: Rights, Subject: subject, Severe: slices.Contains(everybody, subject)}
+	var scopes []string
+	for _, g := range grants {
+		if o := objectOf(g.by.ID); !slices.Contains(risk.Objects, o) {
+			risk.Objects = append(risk.Objects, o)
+		}
+		if !slices.Contains(scopes, g.scope) {
+			scopes = append(scopes, g.scope)
+		}
+	}
+	slices.Sort(scopes)
+	var texts, lesser []string
+	for _, scope := range scopes {
+		where := "in the whole cluster"
+		if scope != "" {
+			where = "in namespace " + scope
+		}
+		all, unknown := within(grants, scope)
+		lines := sentences(all)
+		text, severe := notable(all, scope == "" || scope == "kube-system")
+		if len(unknown) > 0 {
+			text, severe = strings.TrimPrefix(text+", ", ", ")+"do all that "+strings.Join(unknown, ", ")+" allows, which is not known here", true
+		}
+		risk.Severe = risk.Severe || severe
+		if text != "" {
+			texts = append(texts, where+": "+text)
+		} else if len(lines) > 0 {
+			lesser = append(lesser, where+": "+bundle.Some(lines, 1))
+		}
+		if text == "" && len(lines) == 1 && len(scopes) == 1 {
+			continue // the text says it
+		}
+		for _, line := range lines {
+			if len(scopes) > 1 {
+				line = where + ": " + line
+			}
+			risk.Details = append(risk.Details, line)
+		}
+	}
+	if len(texts) == 0 {
+		texts, lesser = lesser, nil
+	}
+	if risk.Text = "may " + strings.Join(texts, "; "); len(lesser) > 0 {
+		risk.Text += ", and has lesser rights"
+	}
+	return risk
+}
+
+// within are the rights that are granted in one scope, and the roles of which they are
+// not known.
+func within(grants []grant, scope string) (all []permission, unknown []string) {
+	for _, g := range grants {
+		if g.scope != scope {
+			continue
+		}
+		all = append(all, g.all...)
+		if g.unknown != "" && !slices.Contains(unknown, g.unknown) {
+			unknown = append(unknown, g.unknown)
+		}
+	}
+	return all, unknown
+}
+
+// everybody are subjects that nobody should give rights to unawares.
+var everybody = []string{"Group system:authenticated", "Group system:unauthenticated", "Group system:serviceaccounts", "User system:anonymous"}
 
 // subjects are those of a binding: "ServiceAccount ns/name", "Group system:masters".
 func subjects(u *unstructured.Unstructured, namespace string) []string {
@@ -117,122 +224,23 @@ func subjects(u *unstructured.Unstructured, namespace string) []string {
 	return found
 }
 
-// permission is one verb on one resource, or on a path of the server.
-type permission struct {
-	verb, group, resource, name string // name "" is every name
-	path                        string
+// rankOf puts severe risks first.
+func rankOf(r Risk) int {
+	if r.Severe {
+		return 0
+	}
+	return 1
 }
 
-// permissions are those of a role's rules.
-func permissions(role map[string]any) []permission {
-	var all []permission
-	for _, v := range get[[]any](role, "rules") {
-		rule, _ := v.(map[string]any)
-		names := bundle.Texts(rule["resourceNames"])
-		if len(names) == 0 {
-			names = []string{""}
-		}
-		for _, verb := range bundle.Texts(rule["verbs"]) {
-			for _, path := range bundle.Texts(rule["nonResourceURLs"]) {
-				all = append(all, permission{verb: verb, path: path})
-			}
-			for _, group := range bundle.Texts(rule["apiGroups"]) {
-				for _, resource := range bundle.Texts(rule["resources"]) {
-					for _, name := range names {
-						all = append(all, permission{verb: verb, group: group, resource: resource, name: name})
-					}
-				}
-			}
-		}
+// plain names an object. Kinds of Kubernetes itself go without their group.
+func plain(id bundle.ID) string {
+	if isBuiltin(id.GroupKind.Group) {
+		id.GroupKind.Group = ""
 	}
-	return all
+	return bundle.Name(id)
 }
 
-// covers says whether a permission holds another one.
-func (p permission) covers(q permission) bool {
-	if p.path != "" || q.path != "" {
-		prefix, wild := strings.CutSuffix(p.path, "*")
-		return matches(p.verb, q.verb) && (p.path == q.path || wild && strings.HasPrefix(q.path, prefix))
-	}
-	sub := strings.HasPrefix(p.resource, "*/") && strings.HasSuffix(q.resource, p.resource[1:])
-	return matches(p.verb, q.verb) && matches(p.group, q.group) && (matches(p.resource, q.resource) || sub) && (p.name == "" || p.name == q.name)
-}
-
-// matches says whether a word is another one, or stands for all.
-func matches(have, want string) bool { return have == "*" || have == want }
-
-// strong names what is most dangerous among rights, as the end of a sentence.
-func strong(all []permission) string {
-	found := map[string]bool{}
-	for _, p := range all {
-		reads := p.verb == "*" || p.verb == "get" || p.verb == "list" || p.verb == "watch"
-		writes := p.verb == "*" || p.verb == "create" || p.verb == "update" || p.verb == "patch"
-		switch {
-		case p.path != "":
-		case p.verb == "*" && p.group == "*" && p.resource == "*":
-			return ": everything"
-		case p.verb == "escalate" || p.verb == "bind" || p.verb == "impersonate":
-			found[p.verb+" "+p.resource] = true
-		case p.resource == "*":
-			found[fmt.Sprintf("%s everything of group %q", p.verb, p.group)] = true
-		case p.group == "" && p.resource == "secrets" && p.name == "":
-			found["reads Secrets"] = found["reads Secrets"] || reads
-			found["writes Secrets"] = found["writes Secrets"] || writes
-		case p.group == "" && (p.resource == "pods/exec" || p.resource == "pods/attach" || p.resource == "nodes/proxy"):
-			found[p.resource] = true
-		case writes && p.group == rbac:
-			found["writes "+p.resource] = true
-		case writes && p.group == "admissionregistration.k8s.io":
-			found["writes "+p.resource] = true
-		case writes && p.group == "" && p.resource == "pods", writes && p.group == "apps" && !strings.Contains(p.resource, "/"), writes && p.group == "batch" && !strings.Contains(p.resource, "/"):
-			found["starts pods"] = true
-		}
-	}
-	var named []string
-	for _, text := range slices.Sorted(maps.Keys(found)) {
-		if found[text] {
-			named = append(named, text)
-		}
-	}
-	if len(named) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(named, ", ")
-}
-
-// sentences are rights in a few lines: "get, list: pods, services".
-func sentences(all []permission) []string {
-	verbs := map[string][]string{} // by what they are about
-	var order []string
-	for _, p := range all {
-		what := p.resource
-		if p.group != "" {
-			what += "." + p.group
-		}
-		if p.name != "" {
-			what += " " + p.name
-		}
-		if p.path != "" {
-			what = p.path
-		}
-		if _, known := verbs[what]; !known {
-			order = append(order, what)
-		}
-		if !slices.Contains(verbs[what], p.verb) {
-			verbs[what] = append(verbs[what], p.verb)
-		}
-	}
-	about := map[string][]string{} // by their verbs
-	var lines []string
-	for _, what := range order {
-		words := strings.Join(verbs[what], ", ")
-		if _, known := about[words]; !known {
-			lines = append(lines, words)
-		}
-		about[words] = append(about[words], what)
-	}
-	for i, words := range lines {
-		lines[i] = words + ": " + strings.Join(about[words], ", ")
-	}
-	return lines
+// isBuiltin says whether a group is one of Kubernetes' own.
+func isBuiltin(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

@@ -173,10 +173,11 @@ func versionOf(u *unstructured.Unstructured) version {
 }
 
 // versionsOf are the components whose versions change, those that come, and those
-// that go.
-func versionsOf(changes []Change) []VersionChange {
+// that go, and how many objects change besides.
+func versionsOf(changes []Change) (found []VersionChange, others int) {
 	counts := map[VersionChange]int{}
 	before, after := map[string]bool{}, map[string]bool{}
+	var whole []version // objects that come or go, of components that stay
 	for i := range changes {
 		c := &changes[i]
 		if v := versionOf(c.Before); c.Before != nil {
@@ -191,20 +192,26 @@ func versionsOf(changes []Change) []VersionChange {
 		was, is := versionOf(c.Before), versionOf(c.After)
 		switch c.Action {
 		case plan.Pruned:
-			if was.component != "" && !after[was.component] {
-				counts[VersionChange{Component: was.component, ChartFrom: was.chart, From: was.app, Action: plan.Pruned}]++
-			}
+			is = version{}
 		case plan.Created, plan.Configured, plan.Recreated:
-			switch {
-			case is.component == "" || was == is:
-			case was.component == is.component:
-				counts[VersionChange{Component: is.component, ChartFrom: was.chart, ChartTo: is.chart, From: was.app, To: is.app, Action: plan.Configured}]++
-			case !before[is.component]:
-				counts[VersionChange{Component: is.component, ChartTo: is.chart, To: is.app, Action: plan.Created}]++
-			}
+		default:
+			continue
+		}
+		switch {
+		case c.Action == plan.Pruned && was.component != "" && !after[was.component]:
+			counts[VersionChange{Component: was.component, ChartFrom: was.chart, From: was.app, Action: plan.Pruned}]++
+		case c.Action == plan.Pruned:
+			whole = append(whole, was)
+		case is.component != "" && was.component == is.component && was != is:
+			counts[VersionChange{Component: is.component, ChartFrom: was.chart, ChartTo: is.chart, From: was.app, To: is.app, Action: plan.Configured}]++
+		case is.component != "" && was != is && !before[is.component]:
+			counts[VersionChange{Component: is.component, ChartTo: is.chart, To: is.app, Action: plan.Created}]++
+		case c.Action == plan.Created:
+			whole = append(whole, is)
+		default:
+			others++
 		}
 	}
-	var found []VersionChange
 	for v, n := range counts {
 		v.Objects = n
 		found = append(found, v)
@@ -214,7 +221,18 @@ func versionsOf(changes []Change) []VersionChange {
 		return cmp.Or(slices.Index(order, a.Action)-slices.Index(order, b.Action), strings.Compare(a.Component, b.Component), b.Objects-a.Objects,
 			strings.Compare(a.ChartFrom+a.From+a.To, b.ChartFrom+b.From+b.To))
 	})
-	return found
+	for _, w := range whole {
+		i := slices.IndexFunc(found, func(v VersionChange) bool {
+			from, to := version{v.Component, v.ChartFrom, v.From}, version{v.Component, v.ChartTo, v.To}
+			return w.component != "" && (w == from || w == to)
+		})
+		if i < 0 {
+			others++
+			continue
+		}
+		found[i].Objects++
+	}
+	return found, others
 }
 
 // versionField finds labels and annotations that say nothing but a version.

@@ -48,7 +48,7 @@ func Compare(ctx context.Context, from, to Side, h report.Header) *report.Result
 		}
 		d := rec.Secrets.Diff(a, b)
 		r.Changes, r.Schema = d.Changes, diff.Schemas(a, b)
-		changes = append(changes, review.Change{ID: o.ID, Action: action, Before: a, After: b, Fields: d.Changes})
+		changes = append(changes, review.Change{ID: o.ID, Action: action, Object: o, Before: a, After: b, Fields: d.Changes})
 		r.Diff = strings.Replace(strings.Replace(d.Unified, "--- live\n", "--- "+from.Name+"\n", 1), "+++ applied\n", "+++ "+to.Name+"\n", 1)
 		rec.Result.Objects = append(rec.Result.Objects, r)
 	}

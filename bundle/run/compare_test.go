@@ -68,7 +68,7 @@ func TestDiffOfRevisions(t *testing.T) {
 		t.Error("the text shows a value of a Secret")
 	}
 	page := compare(s, "1", "2", "-o", "html").Want(t, 0)
-	page.Prints(t, "<title>Changes of inventory "+s.Inventory, "key: two")
+	page.Prints(t, "<title>Changes of inventory "+s.Inventory, ">two</td>")
 	if strings.Contains(page.Stdout, "-hidden") {
 		t.Error("the page shows a value of a Secret")
 	}

@@ -106,8 +106,8 @@ func leaks(values []string) func(t *testing.T, what, text string) {
 				t.Errorf("%s: value %d is in it, in form %d", what, i/4, i%4)
 			}
 		}
-		for _, packed := range regexp.MustCompile(`data-all="([^"]+)"`).FindAllStringSubmatch(text, -1) {
-			raw, err := base64.RawURLEncoding.DecodeString(packed[1])
+		for _, packed := range regexp.MustCompile(`id="bodies">([^<]+)`).FindAllStringSubmatch(text, -1) {
+			raw, err := base64.StdEncoding.DecodeString(packed[1])
 			if err != nil {
 				t.Fatal(err)
 			}

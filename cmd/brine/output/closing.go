@@ -77,7 +77,7 @@ func (t *text) counts(r *report.Result) string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("  " + requests(r.Summary) + "\n")
+	b.WriteString("  " + requests(r) + "\n")
 	if line := longestWait(r); line != "" {
 		b.WriteString("  " + line + "\n")
 	}
@@ -135,9 +135,10 @@ func counted(s report.Summary) []counting {
 	}
 }
 
-// requests is "43 requests (patch 20, list 12, watch 11) in 31.40 s".
-func requests(s report.Summary) string {
-	total := 0
+// requests is "43 requests (patch 20, list 12, watch 11) in 31.40 s". Those of a
+// preview write nothing.
+func requests(r *report.Result) string {
+	s, total := r.Summary, 0
 	verbs := slices.SortedFunc(maps.Keys(s.Requests), func(a, b string) int {
 		return cmp.Or(s.Requests[b]-s.Requests[a], strings.Compare(a, b))
 	})
@@ -151,6 +152,9 @@ func requests(s report.Summary) string {
 	text := bundle.Count(total, "request")
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if isPreview(r) {
+		text = "dry run, nothing was written: " + text
 	}
 	return fmt.Sprintf("%s in %.2f s", text, s.Seconds)
 }

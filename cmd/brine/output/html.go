@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	stdhtml "html"
@@ -22,13 +23,15 @@ var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.
 // htmlPage is the result as one page that needs nothing else: to be read elsewhere, on
 // any screen, by keyboard, on paper.
 func htmlPage(r *report.Result, now string) string {
+	r, root := shortPaths(r)
 	title, ended := titleOf(r)
 	m, tiles := &markup{}, tilesOf(r)
-	m.header(r, tiles, title, now, ended)
+	m.header(r, tiles, title, now, ended, root)
 	m.filters(r, tiles)
 	m.objects(r)
 	m.timeline(r)
 	m.graph(draw(r.Objects), r.Objects)
+	m.pack()
 	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(title), "<!-- body -->", m.String()).Replace(frameOfPage)
 }
 
@@ -45,23 +48,22 @@ func tilesOf(r *report.Result) (tiles []tile) {
 		counts[o.Action]++
 	}
 	for _, a := range readingOrder {
-		label, n := string(a), counts[a]
-		switch {
-		case n == 0:
-			continue
-		case r.Compared != nil:
-			label = changed[a]
-		case isPreview(r):
-			label, _ = strings.CutPrefix(toDo(r, n, a), fmt.Sprintf("%d ", n))
+		if n := counts[a]; n > 0 {
+			tiles = append(tiles, tile{a, label(r, a), n})
 		}
-		tiles = append(tiles, tile{a, label, n})
 	}
 	return tiles
 }
 
 // markup is the page as HTML. It is written out here, as a binary that has
 // html/template in it keeps every exported method of every type: a fifth more.
-type markup struct{ strings.Builder }
+type markup struct {
+	strings.Builder
+	// bodies are parts that the page's script unpacks when they are looked at, each
+	// once; at is where they are.
+	bodies []string
+	at     map[string]int
+}
 
 // add writes a format whose arguments are texts, which are escaped, or numbers.
 // They stand between tags or in quotes, nowhere else.
@@ -90,31 +92,33 @@ func (m *markup) box(class, id, title string, lines []string) {
 	m.add("</ul></section>\n")
 }
 
-func (m *markup) header(r *report.Result, tiles []tile, title, now, ended string) {
+func (m *markup) header(r *report.Result, tiles []tile, title, now, ended, root string) {
 	bad := ""
 	if r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges {
 		bad = " bad"
 	}
-	m.add("<h1>%s</h1>\n<p class=\"outcome%s\">%s</p>\n<p class=\"dim\">%s", title, bad, ended, now)
-	if r.DryRun != "" && r.DryRun != "none" {
-		m.add(", dry run: %s", r.DryRun)
+	m.add("<h1>%s</h1>\n<p class=\"outcome%s\">%s</p>\n<p class=\"dim\">%s, %d objects", title, bad, ended, now, len(r.Objects))
+	if r.Inventory.ID != "" {
+		m.add(", inventory id <code>%s</code>", r.Inventory.ID)
 	}
 	if r.Server != "" {
 		m.add(", API server <code>%s</code>", r.Server)
 	}
-	if r.Inventory.ID != "" {
-		m.add(", inventory id <code>%s</code>", r.Inventory.ID)
+	m.add("<br>%s", requests(r))
+	if root != "" {
+		m.add("<br>Files are in <code>%s</code>", root)
 	}
-	m.add("; %d objects, %s</p>\n<div class=\"tiles\" role=\"group\" aria-label=\"Filter by action\">\n", len(r.Objects), requests(r.Summary))
+	m.add("</p>\n<div class=\"tiles\" role=\"group\" aria-label=\"Filter by action\">\n")
 	for _, t := range tiles {
 		m.add("<button class=\"tile\" type=\"button\" data-action=\"%s\" aria-pressed=\"false\"><b>%d</b>%s</button>\n", t.action, t.count, t.label)
 	}
 	m.add("</div>\n")
-	m.review(r)
 	m.box("error", "", "Errors", r.Errors)
 	m.box("error", "rights", "Missing rights", r.MissingRights)
+	m.review(r)
 	m.box("warning", "", "Warnings", r.Warnings)
-	m.add("</header>\n<main>\n<h2 id=\"objects\">Objects</h2>\n")
+	m.add("</header>\n<main>\n<h2 id=\"objects\">Objects</h2>\n<noscript><p class=\"box warning\">Without JavaScript this page has no filters, and no diffs of long or new objects: %s shows them.</p></noscript>\n",
+		"brine "+cmp.Or(r.Command, "preview")+" -o text -v")
 }
 
 // choices are the options of a select: what the objects have, each once.
@@ -133,12 +137,15 @@ func (m *markup) choices(objects []*report.ObjectResult, of func(*report.ObjectR
 
 func fullKind(o *report.ObjectResult) string { return o.ID().GroupKind.String() }
 
-// verifier is Verified without its reason, to filter by.
+// verifier is vouched without its reason, to filter by.
 func verifier(o *report.ObjectResult) string {
 	if unverified(o) {
 		return "not verified"
 	}
-	return o.Verified
+	if o.Verified == "server" {
+		return "server"
+	}
+	return vouched(o)
 }
 
 func unverified(o *report.ObjectResult) bool { return strings.HasPrefix(o.Verified, "not verified") }

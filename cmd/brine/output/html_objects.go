@@ -42,17 +42,20 @@ func (m *markup) objects(r *report.Result) {
 		return slices.Index(readingOrder, objects[a].Action) - slices.Index(readingOrder, objects[b].Action)
 	})
 	m.add("<div id=\"list\">\n")
+	alike := folded(r)
 	one := func(i int) {
-		m.object(i, objects[i])
-		m.links("Needs", needs[i])
-		m.links("Needed by", neededBy[i])
+		o, more := objects[i], &markup{}
+		m.object(i, o, label(r, o.Action), alike[o.ID()], more)
+		more.diff(o.Diff)
+		more.links("Needs", needs[i])
+		more.links("Needed by", neededBy[i])
+		m.later(more)
 		m.add("</div></details>\n")
 	}
-	alike := folded(r)
 	for n, i := range order {
 		if objects[i].Action == plan.Configured && (n == 0 || objects[order[n-1]].Action != plan.Configured) && len(alike) > 0 {
 			for _, s := range r.Review.Same {
-				m.add("<details class=\"same configured\"><summary><span class=\"act\">configured</span> <span>%s</span> <span class=\"dim\">%s</span></summary>\n", sameLine(s), kinds(s.Objects))
+				m.add("<details class=\"same configured\"><summary><span class=\"act\">%s</span> <span>%s</span> <span class=\"dim\">%s</span></summary>\n", label(r, plan.Configured), sameLine(s), kinds(s.Objects))
 				for _, o := range s.Objects {
 					if i, ok := at[o.ID()]; ok {
 						one(i)
@@ -76,21 +79,29 @@ func inNamespace(o *report.ObjectResult) string {
 	return o.Namespace + "/" + o.Name
 }
 
-func (m *markup) object(i int, o *report.ObjectResult) {
+// fewChanges is how many changed fields of an object stand in the page as they are.
+const fewChanges = 12
+
+// object is one object up to its diff. What is short stands in the page as it is, the
+// rest goes to more.
+func (m *markup) object(i int, o *report.ObjectResult, action string, alike bool, more *markup) {
 	m.add(`<details class="o" id="o%d" data-action="%s" data-kind="%s" data-ns="%s" data-by="%s">`+"\n", i, o.Action, fullKind(o), o.Namespace, verifier(o))
-	m.add(`<summary><span class="act">%s</span><span class="kind">%s</span><span class="name">%s</span>`, o.Action, fullKind(o), inNamespace(o))
+	m.add(`<summary><span class="act">%s</span><span class="kind">%s</span><span class="name">%s</span>`, action, fullKind(o), inNamespace(o))
 	if source := o.Source.String(); source != "" {
 		m.add(`<span class="dim mono">%s</span>`, source)
 	}
-	if o.Verified != "" && o.Verified != "server" {
+	if by := vouched(o); by != "" {
 		tag := ""
 		if unverified(o) {
 			tag = " no"
 		}
-		m.add(`<span class="tag%s">%s</span>`, tag, o.Verified)
+		m.add(`<span class="tag%s">%s</span>`, tag, by)
 	}
-	if len(o.Changes) > 0 {
-		m.add(`<span class="dim">%d changed</span>`, len(o.Changes))
+	switch n := len(o.Changes); {
+	case o.Schema != nil:
+		m.add(`<span class="dim">%s</span>`, o.Schema.Summary())
+	case n > 0:
+		m.add(`<span class="dim">%s</span>`, bundle.Count(n, "changed field"))
 	}
 	m.add("</summary>\n<div class=\"body\">\n")
 	if o.Error != "" {
@@ -98,33 +109,29 @@ func (m *markup) object(i int, o *report.ObjectResult) {
 	} else if o.Reason != "" {
 		m.add(`<p class="why">%s</p>`, o.Reason)
 	}
-	m.add("\n")
 	for _, why := range o.Why {
 		m.add(`<p class="why dim">because %s</p>`, why)
 	}
-	m.add("\n")
-	if o.Schema != nil {
-		m.add("<h3>Fields: %s</h3><ul>", o.Schema.Summary())
+	to := m
+	if alike || len(o.Changes) > fewChanges {
+		to = more
+	}
+	switch {
+	case o.Schema != nil:
+		to.add("<h3>Fields: %s</h3><ul class=\"fields\">", o.Schema.Summary())
 		for _, f := range o.Schema.Fields {
-			m.add("<li>%s</li>", f.String())
+			to.add("<li>%s</li>", f.String())
 		}
-		m.add("</ul>")
-	}
-	if len(o.Changes) > 0 && o.Schema == nil {
-		m.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th>Field</th><th>Now</th><th>Then</th></tr></thead><tbody>`)
+		to.add("</ul>")
+	case len(o.Changes) > 0:
+		to.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th scope="col">Field</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead><tbody>`)
 		for _, c := range o.Changes {
-			m.add(`<tr><td class="mono">%s</td><td class="old mono">%s</td><td class="new mono">%s</td></tr>`, c.Place(), value(c.Old), value(c.New))
+			to.add(`<tr><td class="mono">%s</td><td class="old mono" data-th="Now">%s</td><td class="new mono" data-th="Then">%s</td></tr>`, c.Place(), value(c.Old), value(c.New))
 		}
-		m.add("</tbody></table></div>")
+		to.add("</tbody></table></div>")
 	}
-	m.add("\n")
-	m.diff(o.Diff)
 	m.add("\n")
 }
-
-// wholeDiff is how many lines of a diff stand in the page as they are; of more
-// the first of them do, and all of them packed.
-const wholeDiff = 60
 
 func (m *markup) diff(diff string) {
 	if diff == "" {
@@ -134,13 +141,7 @@ func (m *markup) diff(diff string) {
 	if len(lines) > 1 && strings.HasPrefix(lines[0], "--- ") && strings.HasPrefix(lines[1], "+++ ") {
 		lines = lines[2:]
 	}
-	more := 0
-	m.add(`<h3>Diff</h3><pre tabindex="0"`)
-	if len(lines) > wholeDiff+20 {
-		m.add(` data-all="%s"`, packed(strings.Join(lines, "\n")))
-		more, lines = len(lines)-wholeDiff, lines[:wholeDiff]
-	}
-	m.add(">")
+	m.add(`<h3>Diff</h3><pre tabindex="0">`)
 	before := "none"
 	for _, l := range lines {
 		class := map[byte]string{'+': ` class="a"`, '-': ` class="d"`, '@': ` class="h"`}[(l + " ")[0]]
@@ -156,9 +157,6 @@ func (m *markup) diff(diff string) {
 		before = class
 	}
 	m.add("</span></pre>")
-	if more > 0 {
-		m.add(`<button type="button" class="more">Show %d more lines</button>`, more)
-	}
 }
 
 // longestValue is how much of a value stands in the table: the diff has all.
@@ -182,44 +180,75 @@ func value(v any) string {
 	return Clean(s)
 }
 
-// packed is a text for the page's script: gzip, base64 for URLs.
-func packed(text string) string {
+// later leaves a place for a part that the page's script unpacks when it is looked at.
+// Parts that are the same are in the page once.
+func (m *markup) later(part *markup) {
+	text := part.String()
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	i, known := m.at[text]
+	if !known {
+		if m.at == nil {
+			m.at = map[string]int{}
+		}
+		i = len(m.bodies)
+		m.at[text] = i
+		m.bodies = append(m.bodies, text)
+	}
+	m.add(`<div data-body="%d"></div>`, i)
+}
+
+// pack writes the parts of the page that are not looked at yet: JSON, gzip, base64.
+func (m *markup) pack() {
+	if len(m.bodies) == 0 {
+		return
+	}
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // an error is about the level
-	_, _ = z.Write([]byte(Clean(text)))                   // to memory
+	encoder := json.NewEncoder(z)
+	encoder.SetEscapeHTML(false) // base64 follows
+	_ = encoder.Encode(m.bodies) // to memory
 	_ = z.Close()
-	return base64.RawURLEncoding.EncodeToString(b.Bytes())
+	m.add(`<script type="text/plain" id="bodies">%s</script>`+"\n", base64.StdEncoding.EncodeToString(b.Bytes()))
 }
 
 // links are what an object needs, or what needs it.
 func (m *markup) links(title string, links []link) {
-	if len(links) > 0 {
-		m.add("<h3>%s</h3><ul>", title)
-		for _, l := range links {
-			if l.index >= 0 {
-				m.add(`<li><a href="#o%d">%s</a> <span class="dim">%s</span></li>`, l.index, l.name, l.note)
-			} else {
-				m.add(`<li>%s <span class="dim">%s</span></li>`, l.name, l.note)
-			}
-		}
-		m.add("</ul>")
+	if len(links) == 0 {
+		return
 	}
-	m.add("\n")
+	m.add(`<h3 class="links">%s</h3><ul>`, title)
+	for _, l := range links {
+		if l.index >= 0 {
+			m.add(`<li><a href="#o%d">%s</a> <span class="dim">%s</span></li>`, l.index, l.name, l.note)
+		} else {
+			m.add(`<li>%s <span class="dim">%s</span></li>`, l.name, l.note)
+		}
+	}
+	m.add("</ul>")
 }
 
 func (m *markup) graph(p picture, objects []*report.ObjectResult) {
 	if len(p.Nodes) == 0 {
-		m.add("\n")
 		return
 	}
-	m.add("<h2 id=\"order\">Dependencies</h2>\n<p class=\"dim\">Objects on the left are applied first. Choose an object to see all that it needs and all that need it.")
+	m.add("<h2>Dependencies</h2>\n<details id=\"order\"><summary>Graph of %d objects</summary>\n<p class=\"dim\">Objects on the left are applied first. Choose an object to see all that it needs and all that need it.", len(p.Nodes))
 	if alone := len(objects) - len(p.Nodes); alone > 0 {
 		m.add(" %d objects that need nothing, and that nothing needs, are not drawn.", alone)
 	}
 	m.add(`</p>
 <div class="tools"><button type="button" data-zoom="1.25">Larger</button><button type="button" data-zoom="0.8">Smaller</button><button type="button" data-zoom="0">Fit</button><button type="button" id="all">Show all</button><span id="chosen" role="status" aria-live="polite"></span></div>
-<div id="graph" tabindex="0" role="group" aria-label="Dependency graph">
-<svg width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="Dependency graph of %d objects">
+<div id="graph" tabindex="0" role="group" aria-label="Dependency graph: arrow keys go from object to object, Enter opens one, + and - zoom">
+`)
+	picture := &markup{}
+	picture.drawn(p, objects)
+	m.later(picture)
+	m.add("</div></details>\n")
+}
+
+func (m *markup) drawn(p picture, objects []*report.ObjectResult) {
+	m.add(`<svg width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="Dependency graph of %d objects">
 `, p.Width, p.Height, p.Width, p.Height, len(p.Nodes))
 	for _, e := range p.Edges {
 		m.add("<path class=\"e\" d=\"%s\" data-a=\"%d\" data-b=\"%d\"><title>%s</title></path>\n", e.Path, e.From, e.To, e.Reason)
@@ -230,5 +259,5 @@ func (m *markup) graph(p picture, objects []*report.ObjectResult) {
 		m.add(`<g class="n %s" id="n%d" tabindex="-1" role="button" data-i="%d" data-title="%s" transform="translate(%d,%d)">`, o.Action, n.Index, n.Index, title, n.X, n.Y)
 		m.add("<title>%s</title><rect width=\"230\" height=\"36\" rx=\"5\"/><text class=\"k\" x=\"8\" y=\"14\">%s</text><text x=\"8\" y=\"29\">%s</text></g>\n", title, short(o.Kind), short(inNamespace(o)))
 	}
-	m.add("</svg></div>\n")
+	m.add("</svg>\n")
 }

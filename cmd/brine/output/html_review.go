@@ -17,17 +17,43 @@ func (m *markup) review(r *report.Result) {
 	for i, o := range r.Objects {
 		at[o.ID()] = i
 	}
-	if len(r.Review.Risks) > 0 {
+	v := r.Review
+	if line := podsLine(v); line != "" {
+		m.add("<p><strong>%s</strong></p>\n", line)
+	}
+	if len(v.Risks) > 0 {
 		m.add(`<section class="box error" id="dangerous" aria-label="Dangerous"><h2>Dangerous</h2>` + "\n")
-		for _, g := range risksByType(r.Review.Risks) {
+		for _, g := range risksByType(v.Risks) {
 			m.add("<h3>%s</h3><ul>\n", riskTitle(g))
-			for _, risk := range g {
+			shown, rest := folds(g)
+			for _, risk := range shown {
 				m.risk(risk, at)
+			}
+			if len(rest) > 0 {
+				m.add("<li><details><summary>%s</summary><ul>\n", foldTitle(rest))
+				for _, risk := range rest {
+					m.risk(risk, at)
+				}
+				m.add("</ul></details></li>\n")
 			}
 			m.add("</ul>\n")
 		}
 		m.add("</section>\n")
 	}
+	if len(v.Starts) > 0 {
+		title := startsTitle(v.Starts)
+		m.add(`<section class="box" id="starts" aria-label="%s"><h2>%s</h2><ul>`, title, title)
+		for _, s := range v.Starts {
+			m.add("<li>")
+			m.names([]review.Object{s.Object}, at)
+			m.add(": %s</li>\n", startText(s))
+		}
+		m.add("</ul></section>\n")
+	}
+	if len(v.Clear) > 0 {
+		m.add("<section class=\"box good\" id=\"clear-risks\" aria-label=\"Checked\"><p><strong>Checked, nothing found:</strong> %s</p></section>\n", absences(v.Clear))
+	}
+	m.box("warning", "unchecked", "Could not be checked", texts(v.Unchecked, uncheckedLine))
 	if images := r.Review.Images; len(images) > 0 {
 		m.table("images", fmt.Sprintf("Images (%d)", len(images)), "Image", "Change", "Objects")
 		for _, i := range images {
@@ -35,18 +61,22 @@ func (m *markup) review(r *report.Result) {
 			if i.Guess {
 				guess = " (perhaps an image)"
 			}
-			m.add(`<tr><td class="mono">%s</td><td>%s%s</td><td>`, i.Image, arrow(i.From, i.To), guess)
+			m.add(`<tr><td class="mono">%s</td><td data-th="Change">%s%s</td><td data-th="Objects">`, i.Image, arrow(i.From, i.To), guess)
 			m.names(i.Objects, at)
 			m.add("</td></tr>\n")
 		}
 		m.add("</tbody></table></div></section>\n")
 	}
 	if versions := r.Review.Versions; len(versions) > 0 {
-		m.table("versions", fmt.Sprintf("Versions (%d)", len(versions)), "Component", "Chart", "Version", "Objects")
-		for _, v := range versions {
-			m.add("<tr><td>%s</td><td>%s</td><td>%s</td><td>%d</td></tr>\n", v.Component, arrow(v.ChartFrom, v.ChartTo), arrow(v.From, v.To), v.Objects)
+		m.table("versions", fmt.Sprintf("Versions (%d)", len(versions)), "Component", "Chart", "Version", "Objects that change")
+		for _, one := range versions {
+			m.add("<tr><td>%s</td><td data-th=\"Chart\">%s</td><td data-th=\"Version\">%s</td><td data-th=\"Objects that change\">%d</td></tr>\n", one.Component, arrow(one.ChartFrom, one.ChartTo), arrow(one.From, one.To), one.Objects)
 		}
-		m.add("</tbody></table></div></section>\n")
+		m.add("</tbody></table></div>")
+		if v.Unversioned > 0 {
+			m.add("<p class=\"dim\">%s</p>", others(r.Review))
+		}
+		m.add("</section>\n")
 	}
 }
 
@@ -80,16 +110,31 @@ func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
 	m.WriteString(end)
 }
 
+// fewInline is how many details of a risk stand in the page unfolded.
+const fewInline = 2
+
 func (m *markup) risk(r review.Risk, at map[bundle.ID]int) {
 	m.add("<li>")
-	if len(r.Objects) == 1 {
+	switch {
+	case r.Subject != "":
+		if r.Severe {
+			m.add(`<strong class="mark">dangerous</strong> `)
+		}
+		m.add("<b>%s</b> %s <span class=\"dim\">by</span> ", r.Subject, r.Text)
+		m.names(r.Objects, at)
+	case len(r.Objects) == 1:
 		m.names(r.Objects, at)
 		m.add(": %s", r.Text)
-	} else {
+	default:
 		m.add("%s: ", r.Text)
 		m.names(r.Objects, at)
 	}
-	if len(r.Details) > 0 {
+	switch {
+	case r.Type != review.Rights && len(r.Details) <= fewInline:
+		for _, d := range r.Details {
+			m.add(`<br><span class="dim">%s</span>`, d)
+		}
+	case len(r.Details) > 0:
 		m.add("<details><summary>%s</summary><ul>", bundle.Count(len(r.Details), "detail"))
 		for _, d := range r.Details {
 			m.add("<li>%s</li>", d)

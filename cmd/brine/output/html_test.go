@@ -2,6 +2,8 @@ package output
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	stdhtml "html"
@@ -76,8 +78,31 @@ func htmlOf(t testing.TB, r *report.Result) string {
 	return out.String()
 }
 
+// unpacked are the parts of a page that its script unpacks.
+func unpacked(t testing.TB, page string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, `id="bodies">`)
+	if !found {
+		t.Fatal("nothing is packed")
+	}
+	text, _, _ := strings.Cut(rest, "<")
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	if err := json.NewDecoder(z).Decode(&parts); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(parts, "\n")
+}
+
 func TestHTML(t *testing.T) {
 	page := htmlOf(t, large())
+	if strings.Contains(page, "line 399 of") {
+		t.Error("a long diff is in the page as it is")
+	}
+	page += unpacked(t, page)
 	if len(page) > 2<<20 {
 		t.Errorf("%d bytes for 300 objects", len(page))
 	}
@@ -92,7 +117,7 @@ func TestHTML(t *testing.T) {
 	}
 	for _, good := range []string{
 		"Preview of shop/all", "patch deployments.apps in namespace shop", "bad.yaml:3: spec.x: unknown", "<td class=\"mono\">spec.replicas</td>",
-		`<span class="d">-&lt;/pre&gt;`, "not verified: &lt;b&gt;why", "all.yaml:2", "Show 341 more lines", "&lt;img",
+		`<span class="d">-&lt;/pre&gt;`, "not verified: &lt;b&gt;why", "all.yaml:2", "&lt;img", "<noscript>",
 	} {
 		if !strings.Contains(page, good) {
 			t.Errorf("%q is not in the page", good)
@@ -139,6 +164,7 @@ const user = `<script>
   var shown = function () { return Array.from(document.querySelectorAll("details.o")).filter(function (o) { return !o.hidden && o.offsetParent !== null; }).length; };
   var set = function (id, v) { var e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event(id === "q" ? "input" : "change")); };
   var key = function (k) { (document.activeElement || document.body).dispatchEvent(new KeyboardEvent("keydown", { key: k, bubbles: true, cancelable: true })); };
+  for (var n = 0; n < 500 && document.getElementById("bodies"); n++) { await new Promise(function (r) { setTimeout(r, 10); }); }
   seen.all = shown();
   set("action", "pruned"); seen.pruned = shown(); seen.said = document.getElementById("shown").textContent;
   set("ns", "ns-2"); seen.prunedIn2 = shown();
@@ -156,10 +182,13 @@ const user = `<script>
   key("k"); seen.first = document.activeElement.closest("details") === document.querySelectorAll("details.o")[0];
   key("/"); seen.slash = document.activeElement.id === "q"; document.activeElement.blur();
   var o = document.querySelector("details.o[data-action=created]");
-  o.open = true;
-  o.querySelector("button.more").click();
-  for (var i = 0; i < 200 && o.querySelector("pre").textContent.indexOf("line 399") < 0; i++) { await new Promise(function (r) { setTimeout(r, 10); }); }
+  o.querySelector("summary").click();
+  var there = async function (what) { for (var i = 0; i < 200 && !document.querySelector(what); i++) { await new Promise(function (r) { setTimeout(r, 10); }); } };
+  await there("#" + o.id + " pre");
   seen.unpacked = o.querySelector("pre").textContent.split("\n").length;
+  set("q", "378ecea7"); await there("#none"); seen.searchPacked = shown(); key("Escape");
+  document.activeElement.blur();
+  key("g"); await there("#n299");
   document.getElementById("n299").dispatchEvent(new MouseEvent("click", { bubbles: true }));
   seen.followed = document.querySelectorAll(".n.on").length;
   document.querySelector("#chosen a").click();
@@ -205,7 +234,7 @@ func TestHTMLInABrowser(t *testing.T) {
 			for what, want := range map[string]any{
 				"all": 300.0, "pruned": 60.0, "said": "60 of 300 shown", "prunedIn2": float64(in2), "prunedConfigMapsIn2": float64(maps2), "cleared": 300.0,
 				"clusterScoped": 30.0, "unverified": 1.0, "search": 1.0, "none": 0.0, "noneSaid": true, "tile": 60.0, "pressed": 1.0,
-				"second": true, "first": true, "slash": true, "unpacked": 400.0, "followed": 7.0, "opened": true, "wide": true,
+				"second": true, "first": true, "slash": true, "unpacked": 400.0, "searchPacked": 1.0, "followed": 7.0, "opened": true, "wide": true,
 			} {
 				if seen[what] != want {
 					t.Errorf("%s: %v, want %v", what, seen[what], want)

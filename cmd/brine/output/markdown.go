@@ -8,6 +8,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
+	"brine/bundle/review"
 )
 
 // longestComment is how many bytes a comment has at most: GitHub takes 65,536.
@@ -26,6 +27,7 @@ func code(text string) string { return "`" + strings.ReplaceAll(Line(text), "`",
 // markdown is the result as a comment of a merge request: what matters most comes
 // first, and what is too much is left out.
 func markdown(r *report.Result) string {
+	r, root := shortPaths(r)
 	c := &comment{}
 	title, ended := titleOf(r)
 	c.add("## %s\n\n%s\n", md(title), md(ended))
@@ -36,6 +38,9 @@ func markdown(r *report.Result) string {
 	c.add("\n%s\n", strings.Join(tally, ", "))
 	if r.Server != "" {
 		c.add("\nAPI server %s\n", code(r.Server))
+	}
+	if root != "" {
+		c.add("\nFiles are in %s\n", code(root))
 	}
 	c.list("Errors", r.Errors)
 	c.list("Missing rights", r.MissingRights)
@@ -95,25 +100,40 @@ func (c *comment) list(title string, lines []string) {
 }
 
 func (c *comment) review(r *report.Result) {
-	if risks := r.Review.Risks; len(risks) > 0 {
+	v := r.Review
+	if line := podsLine(v); line != "" {
+		c.add("\n%s\n", line)
+	}
+	if len(v.Risks) > 0 {
 		c.add("\n### Dangerous\n")
-		for _, g := range risksByType(risks) {
-			c.add("\n**%s**\n\n", md(riskTitle(g)))
-			for _, risk := range g {
-				names := make([]string, 0, len(risk.Objects))
-				for _, o := range risk.Objects {
-					names = append(names, code(objectName(o)))
-				}
-				text := bundle.Some(names, manyNames) + ": " + md(risk.Text)
-				if len(risk.Details) > 0 {
-					text += fmt.Sprintf(" <details><summary>%s</summary>", bundle.Count(len(risk.Details), "detail"))
-					for _, d := range risk.Details {
-						text += code(d) + "<br>"
-					}
-					text += "</details>"
-				}
-				c.add("- %s\n", text)
+	}
+	for _, g := range risksByType(v.Risks) {
+		c.add("\n**%s**\n\n", md(riskTitle(g)))
+		shown, rest := folds(g)
+		for _, risk := range shown {
+			c.add("- %s\n", riskMarkdown(risk))
+		}
+		if len(rest) > 0 {
+			text := fmt.Sprintf("- <details><summary>%s</summary><ul>", foldTitle(rest))
+			for _, risk := range rest {
+				text += "<li>" + md(riskLine(risk)) + "</li>"
 			}
+			c.add("%s</ul></details>\n", text)
+		}
+	}
+	if len(v.Starts) > 0 {
+		c.add("\n### %s\n\n", md(startsTitle(v.Starts)))
+		for _, s := range v.Starts {
+			c.add("- %s: %s\n", code(objectName(s.Object)), md(startText(s)))
+		}
+	}
+	if len(v.Clear) > 0 {
+		c.add("\n**Checked, nothing found:** %s\n", md(absences(v.Clear)))
+	}
+	if len(v.Unchecked) > 0 {
+		c.add("\n**Could not be checked:**\n\n")
+		for _, u := range v.Unchecked {
+			c.add("- %s\n", md(uncheckedLine(u)))
 		}
 	}
 	if images := r.Review.Images; len(images) > 0 {
@@ -131,7 +151,37 @@ func (c *comment) review(r *report.Result) {
 		for _, v := range versions {
 			c.add("- %s\n", md(versionLine(v)))
 		}
+		if r.Review.Unversioned > 0 {
+			c.add("- %s\n", md(others(r.Review)))
+		}
 	}
+}
+
+// riskMarkdown is a risk with its details.
+func riskMarkdown(risk review.Risk) string {
+	text := bundle.Some(texts(risk.Objects, func(o review.Object) string { return code(objectName(o)) }), manyNames)
+	switch {
+	case risk.Subject != "":
+		text = md(risk.Subject+" "+risk.Text) + " (by " + text + ")"
+	default:
+		text += ": " + md(risk.Text)
+	}
+	if risk.Severe {
+		text = "**!** " + text
+	}
+	switch {
+	case risk.Type != review.Rights && len(risk.Details) <= fewInline:
+		for _, d := range risk.Details {
+			text += "<br>" + md(d)
+		}
+	case len(risk.Details) > 0:
+		text += fmt.Sprintf(" <details><summary>%s</summary>", bundle.Count(len(risk.Details), "detail"))
+		for _, d := range risk.Details {
+			text += code(d) + "<br>"
+		}
+		text += "</details>"
+	}
+	return text
 }
 
 // objects are those that change, each with its diff.
@@ -147,7 +197,8 @@ func (c *comment) objects(r *report.Result) {
 		if len(of) == 0 || a == plan.Unchanged {
 			continue
 		}
-		c.add("\n### %s (%d)\n\n", string(a), len(of))
+		name := label(r, a)
+		c.add("\n### %s (%d)\n\n", strings.ToUpper(name[:1])+name[1:], len(of))
 		if a == plan.Configured && r.Review != nil {
 			for _, s := range r.Review.Same {
 				c.add("- %s: %s\n", md(sameLine(s)), md(kinds(s.Objects)))
@@ -170,8 +221,8 @@ func (c *comment) object(o *report.ObjectResult) {
 	if why := cmp.Or(o.Error, o.Reason); why != "" {
 		line += ": " + md(why)
 	}
-	if o.Verified != "" && o.Verified != "server" {
-		line += " (" + md(o.Verified) + ")"
+	if by := vouched(o); by != "" {
+		line += " (" + md(by) + ")"
 	}
 	c.add("%s\n", line)
 	shown := (&text{}).shorten(o)

@@ -169,11 +169,18 @@ func rich(dryRun string) []report.Event {
 			Risks: []review.Risk{
 				{Type: review.Recreated, Objects: name(settings), Text: "deleted and created again"},
 				{Type: review.Restart, Objects: name(web), Text: "all 3 pods restart", Pods: 3, Details: []string{"PodDisruptionBudget web allows no disruption now"}},
+				{Type: review.Rights, Subject: "ServiceAccount shop/web", Severe: true, Objects: name(hook), Text: "may in the whole cluster: read Secrets", Details: []string{"get: secrets"}},
+				{Type: review.Rights, Subject: "ServiceAccount shop/a", Objects: name(hook), Text: "may in namespace shop: get: pods"},
+				{Type: review.Rights, Subject: "ServiceAccount shop/b", Objects: name(hook), Text: "may in namespace shop: get: pods"},
 				{Type: review.Unverified, Objects: append(name(web), name(hook)...), Text: "a <webhook> cannot be asked"},
 			},
-			Images:   []review.ImageChange{{Image: "registry/web", From: "1", To: "2", Objects: name(web)}, {Image: "registry/new", To: "3", Guess: true, Objects: name(db)}},
-			Versions: []review.VersionChange{{Component: "web", ChartFrom: "1.0", ChartTo: "1.1", From: "1", To: "2", Objects: 4, Action: plan.Configured}, {Component: "db", To: "7", Objects: 1, Action: plan.Created}},
-			Same:     []review.Same{{Labels: true, Fields: []diff.Change{{Path: `metadata.labels["helm.sh/chart"]`, Old: "web-1.0", New: "web-1.1"}}, Objects: append(name(login), name(web)...)}},
+			Starts:      []review.Start{{Object: name(web)[0], Pods: 2}, {Object: name(db)[0], Note: "one on each node that it selects"}},
+			Clear:       []review.Type{review.Data, review.API},
+			Unchecked:   []review.Unchecked{{What: "whether what pods name is there: Secret shop/<key>", Why: "no right to get secrets"}},
+			Unversioned: 3,
+			Images:      []review.ImageChange{{Image: "registry/web", From: "1", To: "2", Objects: name(web)}, {Image: "registry/new", To: "3", Guess: true, Objects: name(db)}},
+			Versions:    []review.VersionChange{{Component: "web", ChartFrom: "1.0", ChartTo: "1.1", From: "1", To: "2", Objects: 4, Action: plan.Configured}, {Component: "db", To: "7", Objects: 1, Action: plan.Created}},
+			Same:        []review.Same{{Labels: true, Fields: []diff.Change{{Path: `metadata.labels["helm.sh/chart"]`, Old: "web-1.0", New: "web-1.1"}}, Objects: append(name(login), name(web)...)}},
 		}
 	}
 	result.Errors = []string{

@@ -30,6 +30,7 @@ func driftTitle(r *report.Result) string {
 // previewed is a preview for people: the summary, warnings, then the objects by
 // what would be done to them, then what went wrong.
 func (t *text) previewed(r *report.Result) string {
+	r, root := shortPaths(r)
 	var b strings.Builder
 	head := "Preview"
 	if r.DryRun == report.Client {
@@ -43,7 +44,10 @@ func (t *text) previewed(r *report.Result) string {
 	}
 	b.WriteString(t.out.paint.in(bold, head) + "\n")
 	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return toDo(r, n, a) }) + "\n")
-	b.WriteString(t.unverified(r) + "  " + requests(r.Summary) + "\n")
+	b.WriteString(t.unverified(r) + "  " + requests(r) + "\n")
+	if root != "" {
+		b.WriteString("  files are in " + Line(root) + "\n")
+	}
 	b.WriteString(t.reviewed(r.Review))
 	clear(t.warned) // who reads the result elsewhere has not seen the progress
 	b.WriteString(t.warnings(r.Warnings))
@@ -85,17 +89,41 @@ func (t *text) outside(b *strings.Builder, r *report.Result) {
 }
 
 // toDo names an action in a preview's tally, where nothing has been done yet.
-func toDo(r *report.Result, n int, a plan.Action) string {
+func toDo(r *report.Result, n int, a plan.Action) string { return fmt.Sprintf("%d %s", n, label(r, a)) }
+
+// label names an action: of a preview, where nothing has been done yet, "to create".
+func label(r *report.Result, a plan.Action) string {
+	switch {
+	case r.Compared != nil:
+		return changed[a]
+	case !isPreview(r):
+		return string(a)
+	case a == plan.Failed && r.Wanted == "":
+		return "would fail"
+	case a == plan.Skipped && r.Wanted == "":
+		return "would be skipped"
+	}
 	for _, g := range groups {
 		switch {
 		case g.action != a:
 		case r.Wanted != "":
-			return fmt.Sprintf("%d %s", n, strings.ToLower(g.drift))
+			return strings.ToLower(g.drift)
 		default:
-			return fmt.Sprintf("%d %s", n, strings.ToLower(g.title))
+			return strings.ToLower(g.title)
 		}
 	}
-	return fmt.Sprintf("%d %s", n, a)
+	return string(a)
+}
+
+// vouched says who has checked an object, where that is not the server as usual.
+func vouched(o *report.ObjectResult) string {
+	switch o.Verified {
+	case "server":
+		return ""
+	case "bundle CRD":
+		return "checked by its CRD in the bundle alone"
+	}
+	return o.Verified
 }
 
 // unverified counts the objects that the server has not answered for.
@@ -132,8 +160,8 @@ func (t *text) group(b *strings.Builder, action plan.Action, title string, r *re
 			continue
 		}
 		line := t.named(o)
-		if o.Verified != "" && o.Verified != "server" {
-			line += "  " + t.out.paint.in(yellow, "["+Line(o.Verified)+"]")
+		if by := vouched(o); by != "" {
+			line += "  " + t.out.paint.in(yellow, "["+Line(by)+"]")
 		}
 		b.WriteString("  " + line + "\n")
 		if o.Reason != "" {

@@ -15,36 +15,164 @@ import (
 )
 
 // reviewed is what a change is about, for the top of a preview: what is dangerous,
-// then images and versions.
+// new pods, what was looked for, then images and versions.
 func (t *text) reviewed(r *review.Review) string {
 	if r.Empty() {
 		return ""
 	}
 	var b strings.Builder
+	if line := podsLine(r); line != "" {
+		b.WriteString("  " + line + "\n")
+	}
 	if len(r.Risks) > 0 {
 		b.WriteString("\n" + t.out.paint.in(red, "Dangerous:") + "\n")
 	}
 	for _, g := range risksByType(r.Risks) {
 		b.WriteString("  " + t.out.paint.in(bold, riskTitle(g)) + "\n")
-		for _, risk := range g {
-			b.WriteString("    " + riskLine(risk) + "\n")
+		shown, rest := folds(g)
+		if t.o.Verbose {
+			shown, rest = g, nil
+		}
+		for _, risk := range shown {
+			mark := ""
+			if risk.Severe {
+				mark = t.out.paint.in(red, "! ")
+			}
+			b.WriteString("    " + mark + riskLine(risk) + "\n")
 			for _, line := range t.details(risk) {
 				b.WriteString("      " + Line(line) + "\n")
 			}
 		}
-	}
-	list := func(title string, n int, line func(int) string) {
-		if n == 0 {
-			return
-		}
-		b.WriteString("\n" + t.out.paint.in(bold, fmt.Sprintf("%s (%d):", title, n)) + "\n")
-		for i := range n {
-			b.WriteString("  " + line(i) + "\n")
+		if len(rest) > 0 {
+			b.WriteString("    " + foldTitle(rest) + ": " + bundle.Some(subjectsOf(rest), fewDetails) + " (-v shows all)\n")
 		}
 	}
-	list("Images", len(r.Images), func(i int) string { return imageLine(r.Images[i]) })
-	list("Versions", len(r.Versions), func(i int) string { return versionLine(r.Versions[i]) })
+	list := func(title string, lines []string) {
+		if len(lines) > 0 {
+			b.WriteString("\n" + t.out.paint.in(bold, title) + "\n  " + strings.Join(lines, "\n  ") + "\n")
+		}
+	}
+	if len(r.Starts) > 0 {
+		list(startsTitle(r.Starts)+":", texts(r.Starts, startLine))
+	}
+	if len(r.Clear) > 0 {
+		list("Checked, nothing found:", []string{absences(r.Clear)})
+	}
+	list("Could not be checked:", texts(r.Unchecked, uncheckedLine))
+	list(fmt.Sprintf("Images (%d):", len(r.Images)), texts(r.Images, imageLine))
+	versions := texts(r.Versions, versionLine)
+	if len(versions) > 0 && r.Unversioned > 0 {
+		versions = append(versions, others(r))
+	}
+	list(fmt.Sprintf("Versions (%d):", len(r.Versions)), versions)
 	return b.String()
+}
+
+func texts[T any](list []T, of func(T) string) []string {
+	lines := make([]string, 0, len(list))
+	for _, one := range list {
+		lines = append(lines, of(one))
+	}
+	return lines
+}
+
+// podsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
+func podsLine(r *review.Review) string {
+	restart, deleted, stop, fresh := 0, 0, 0, 0
+	for _, risk := range r.Risks {
+		switch risk.Type {
+		case review.Restart:
+			restart += risk.Pods
+		case review.Deleted:
+			deleted += risk.Pods
+		case review.Recreated:
+			stop += risk.Pods
+		}
+	}
+	nodes := 0
+	for _, s := range r.Starts {
+		if fresh += s.Pods; s.Pods == 0 && s.Object.Kind == "DaemonSet" {
+			nodes++
+		}
+	}
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	add(restart, "restarts", "restart")
+	add(stop, "stops before its successor starts", "stop before their successors start")
+	add(fresh, "is new", "are new")
+	add(deleted, "is deleted", "are deleted")
+	add(nodes, "new DaemonSet has one on each of its nodes", "new DaemonSets have one on each of their nodes")
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Pods: " + strings.Join(parts, ", ")
+}
+
+// startsTitle is "New pods: 3 workloads, 3 pods".
+func startsTitle(starts []review.Start) string {
+	pods := 0
+	for _, s := range starts {
+		pods += s.Pods
+	}
+	return fmt.Sprintf("New pods: %s, %s", bundle.Count(len(starts), "workload"), bundle.Count(pods, "pod"))
+}
+
+// startLine is "Deployment shop/web: 3 pods".
+func startLine(s review.Start) string { return objectName(s.Object) + ": " + startText(s) }
+
+func startText(s review.Start) string {
+	var parts []string
+	if s.Pods > 0 {
+		parts = append(parts, bundle.Count(s.Pods, "pod"))
+	}
+	if s.Note != "" {
+		parts = append(parts, Line(s.Note))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// absences are types of risks of which there is none.
+func absences(types []review.Type) string {
+	return strings.Join(texts(types, review.Type.Absence), ", ")
+}
+
+func uncheckedLine(u review.Unchecked) string { return Line(u.What + ": " + u.Why) }
+
+// others are the objects that the versions do not count.
+func others(r *review.Review) string {
+	return fmt.Sprintf("%s: no version, or the same as before", bundle.Count(r.Unversioned, "other object"))
+}
+
+// folds are the risks of a type that are shown, and those that are folded: rights of
+// somebody that do not lead to others, where there are many.
+func folds(group []review.Risk) (shown, rest []review.Risk) {
+	for _, r := range group {
+		if r.Subject != "" && !r.Severe {
+			rest = append(rest, r)
+		} else {
+			shown = append(shown, r)
+		}
+	}
+	if len(rest) < 2 || len(rest) <= fewDetails && len(shown) == 0 {
+		return group, nil
+	}
+	return shown, rest
+}
+
+// foldTitle is "4 others, with lesser rights".
+func foldTitle(rest []review.Risk) string {
+	return map[bool]string{true: "1 other, with lesser rights", false: fmt.Sprintf("%d others, with lesser rights", len(rest))}[len(rest) == 1]
+}
+
+func subjectsOf(risks []review.Risk) []string {
+	return texts(risks, func(r review.Risk) string { return Line(r.Subject) })
 }
 
 // fewDetails is how many details of a risk are shown at first.
@@ -56,7 +184,7 @@ func (t *text) details(r review.Risk) []string {
 	switch {
 	case t.o.Verbose:
 		return r.Details
-	case r.Type == review.Rights && strings.HasPrefix(r.Text, "new"):
+	case r.Type == review.Rights:
 		return nil
 	case len(r.Details) > fewDetails+1:
 		return append(slices.Clone(r.Details[:fewDetails]), fmt.Sprintf("and %d more: -v shows them", len(r.Details)-fewDetails))
@@ -77,12 +205,27 @@ func risksByType(risks []review.Risk) [][]review.Risk {
 
 // riskTitle is "Pods restart: 5 objects, 12 pods".
 func riskTitle(group []review.Risk) string {
-	objects, pods := 0, 0
+	pods, subjects, severe := 0, 0, 0
+	objects := map[review.Object]bool{}
 	for _, r := range group {
-		objects += len(r.Objects)
+		for _, o := range r.Objects {
+			objects[o] = true
+		}
 		pods += r.Pods
+		if r.Subject != "" {
+			subjects++
+		}
+		if r.Severe {
+			severe++
+		}
 	}
-	title := fmt.Sprintf("%s: %s", group[0].Type.Title(), bundle.Count(objects, "object"))
+	title := group[0].Type.Title() + ": "
+	switch {
+	case subjects > 0:
+		title += fmt.Sprintf("of %s, %d dangerously", bundle.Count(len(group), "subject"), severe)
+	default:
+		title += bundle.Count(len(objects), "object")
+	}
 	if pods > 0 {
 		title += ", " + bundle.Count(pods, "pod")
 	}
@@ -91,7 +234,10 @@ func riskTitle(group []review.Risk) string {
 
 // riskLine is a risk without its details.
 func riskLine(r review.Risk) string {
-	if len(r.Objects) == 1 {
+	switch {
+	case r.Subject != "":
+		return Line(r.Subject+" "+r.Text) + " (by " + names(r.Objects, 3) + ")"
+	case len(r.Objects) == 1:
 		return objectName(r.Objects[0]) + ": " + Line(r.Text)
 	}
 	return Line(r.Text) + ": " + names(r.Objects, 3)

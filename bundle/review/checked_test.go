@@ -1,0 +1,172 @@
+package review
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+)
+
+func roleOfRules(kind, name, rules string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nrules: " + rules
+}
+
+func boundTo(name, role, subjects string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: " + name + "}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role + "}\nsubjects: " + subjects
+}
+
+// Rights are put together by who gains them. Those that open the cluster come first.
+func TestRightsBySubject(t *testing.T) {
+	web, other := "[{kind: ServiceAccount, name: web, namespace: shop}]", "[{kind: ServiceAccount, name: other, namespace: shop}]"
+	got := lines(Of([]Change{
+		changed(t, "", "", roleOfRules("ClusterRole", "pods", "[{apiGroups: [''], resources: [pods], verbs: [get, list]}]")),
+		changed(t, "", "", boundTo("a", "pods", other)),
+		changed(t, "", "", boundTo("b", "pods", web)),
+		changed(t, "", "", roleOfRules("ClusterRole", "keys", "[{apiGroups: [''], resources: [secrets], verbs: [get]}, {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [patch]}]")),
+		changed(t, "", "", boundTo("c", "keys", web)),
+		changed(t, "", "", boundTo("d", "of-the-cluster", "[{kind: Group, name: system:authenticated}]")),
+		changed(t, "", roleOfRules("ClusterRole", "grows", "[]"), roleOfRules("ClusterRole", "grows", "[{apiGroups: [apps], resources: [deployments], verbs: [create]}]")),
+		changed(t, plan.Unchanged, boundTo("e", "grows", other), boundTo("e", "grows", other)),
+	}, Cluster{Found: map[bundle.ID]*unstructured.Unstructured{
+		{GroupKind: roleOf(&Change{After: object(t, boundTo("d", "of-the-cluster", ""))}).GroupKind, Name: "of-the-cluster"}: object(t, roleOfRules("ClusterRole", "of-the-cluster", "[{apiGroups: [''], resources: [services], verbs: [get]}]")),
+	}}))
+	want := []string{
+		"rights ClusterRoleBinding/a,ClusterRole/grows: ! ServiceAccount shop/other may in the whole cluster: start pods", "  get, list: pods", "  create: deployments.apps",
+		"rights ClusterRoleBinding/b,ClusterRoleBinding/c: ! ServiceAccount shop/web may in the whole cluster: read Secrets, write customresourcedefinitions",
+		"  get, list: pods", "  get: secrets", "  patch: customresourcedefinitions.apiextensions.k8s.io",
+		"rights ClusterRoleBinding/d: ! Group system:authenticated may in the whole cluster: get: services",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestNotableRights(t *testing.T) {
+	for rule, want := range map[string]string{
+		"{apiGroups: ['*'], resources: ['*'], verbs: ['*']}":                                                                         "! do everything",
+		"{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate, bind]}":                               "! escalate clusterroles, bind clusterroles",
+		"{apiGroups: [''], resources: [users], verbs: [impersonate]}":                                                                "! impersonate users",
+		"{apiGroups: [''], resources: [pods/exec], verbs: [create]}":                                                                 "! use pods/exec",
+		"{apiGroups: [''], resources: [nodes/proxy], verbs: [get]}":                                                                  "! use nodes/proxy",
+		"{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}":                                                     "! make tokens of ServiceAccounts",
+		"{apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: [kubernetes.io/kubelet-serving], verbs: [approve]}": "! approve certificates of kubernetes.io/kubelet-serving",
+		"{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval], verbs: [update]}":                      "! approve certificates",
+		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [patch]}":                                            "! write apiservices",
+		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices/status], verbs: [patch]}":                                     "",
+		"{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}":                                                "",
+		"{apiGroups: [''], resources: [secrets], verbs: [get]}":                                                                      "! read Secrets",
+		"{apiGroups: [apps], resources: [daemonsets], verbs: ['*']}":                                                                 "! start pods",
+		"{apiGroups: [''], resources: [services], verbs: ['*']}":                                                                     "! do everything with services",
+		"{apiGroups: [example.com], resources: ['*'], verbs: ['*']}":                                                                 `* everything of group "example.com"`,
+		"{apiGroups: [example.com], resources: [things], verbs: ['*']}":                                                              "",
+		"{nonResourceURLs: [/metrics], verbs: [get]}":                                                                                "",
+	} {
+		text, severe := notable(permissions(object(t, roleOfRules("ClusterRole", "r", "["+rule+"]")).Object), true)
+		if severe {
+			text = "! " + text
+		}
+		if text != want {
+			t.Errorf("%s: %q, want %q", rule, text, want)
+		}
+	}
+	if _, severe := notable([]permission{{verb: "get", resource: "secrets"}}, false); severe {
+		t.Error("Secrets of one namespace open the cluster")
+	}
+}
+
+// An empty list is never to be guessed: a type of risks is either found, or there is
+// none, or it could not be looked for.
+func TestCheckedAndUnchecked(t *testing.T) {
+	of := func(c Cluster, changes ...Change) *Review { return Of(changes, c) }
+	settings := changed(t, "", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: c}")
+	if r := of(Cluster{}, settings); !slices.Equal(r.Clear, Types) || len(r.Unchecked) > 0 {
+		t.Errorf("clear %q, unchecked %v", r.Clear, r.Unchecked)
+	}
+	same := settings
+	same.Action = plan.Unchanged
+	if r := of(Cluster{}, same); len(r.Clear)+len(r.Unchecked) > 0 {
+		t.Errorf("nothing changes, and it says %q, %v", r.Clear, r.Unchecked)
+	}
+	failed := changed(t, plan.Failed, "", web)
+	failed.After = nil
+	if r := of(Cluster{}, settings, failed); slices.Contains(r.Clear, Rights) || !slices.Contains(r.Clear, Data) || len(r.Unchecked) != 1 || !strings.Contains(r.Unchecked[0].What, "Deployment shop/web") {
+		t.Errorf("clear %q, unchecked %v", r.Clear, r.Unchecked)
+	}
+	pod := strings.Replace(web, "      containers:", "      imagePullSecrets: [{name: pull}]\n      containers:", 1)
+	secret := bundle.ID{GroupKind: bundle.SecretKind, Namespace: "shop", Name: "pull"}
+	if r := of(Cluster{Unknown: map[bundle.ID]string{secret: "no right to get secrets"}}, changed(t, "", "", pod)); slices.Contains(r.Clear, Missing) || len(r.Unchecked) != 1 || r.Unchecked[0].Why != "no right to get secrets" {
+		t.Errorf("clear %q, unchecked %v", r.Clear, r.Unchecked)
+	}
+	if r := of(Cluster{Unread: true}, changed(t, "", "", pod)); slices.Contains(r.Clear, Missing) || slices.Contains(r.Clear, Restart) || slices.Contains(r.Clear, Data) || !slices.Contains(r.Clear, Rights) {
+		t.Errorf("without a cluster: clear %q, unchecked %v", r.Clear, r.Unchecked)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	pod := strings.Replace(web, "      containers:", "      volumes: [{name: a, secret: {secretName: tls}}, {name: b, configMap: {name: settings}}]\n      containers:", 1)
+	tls, settings := "apiVersion: v1\nkind: Secret\nmetadata: {name: tls, namespace: shop}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
+	certificate := "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web, namespace: shop}\nspec: {secretName: tls}\n"
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+	fresh := changed(t, "", "", pod)
+	for name, c := range map[string]struct {
+		changes []Change
+		asked   string
+		want    []string
+	}{
+		"neither":             {[]Change{fresh}, "ConfigMap shop/settings, Secret shop/tls", []string{"missing Deployment/web: its pods do not start: ConfigMap settings, Secret tls (neither in the bundle nor on the cluster)"}},
+		"in the bundle":       {[]Change{fresh, changed(t, "", "", tls), changed(t, plan.Unchanged, settings, settings)}, "", nil},
+		"made of another one": {[]Change{fresh, changed(t, "", "", certificate), changed(t, "", "", settings)}, "", nil},
+		"a new namespace":     {[]Change{fresh, changed(t, "", "", namespace), changed(t, "", "", tls)}, "", []string{"missing Deployment/web: its pods do not start: ConfigMap settings (neither in the bundle nor on the cluster)"}},
+		"deleted by the run": {[]Change{changed(t, plan.Unchanged, pod, pod), changed(t, "", tls, "")}, "",
+			[]string{"missing Deployment/web: its pods do not start: Secret tls (deleted by this run)"}},
+		"pods as before": {[]Change{changed(t, "", pod, strings.Replace(pod, "name: web,", "name: web, labels: {a: b},", 1))}, "", nil},
+	} {
+		var asked []string
+		for _, id := range Ask(c.changes).Find {
+			asked = append(asked, bundle.Name(id))
+		}
+		if text := strings.Join(asked, ", "); text != c.asked {
+			t.Errorf("%s: asked %q, want %q", name, text, c.asked)
+		}
+		var got []string
+		for _, line := range lines(Of(c.changes, Cluster{})) {
+			if strings.HasPrefix(line, "missing ") {
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestStarts(t *testing.T) {
+	kind := func(text, kind string) string { return strings.Replace(text, "kind: Deployment", "kind: "+kind, 1) }
+	more := strings.Replace(web, "replicas: 3", "replicas: 5", 1)
+	r := Of([]Change{changed(t, "", "", web), changed(t, "", web, more), changed(t, "", more, web), changed(t, "", "", kind(web, "DaemonSet"))}, Cluster{})
+	var got []string
+	for _, s := range r.Starts {
+		got = append(got, strings.TrimSpace(s.Object.Kind+" "+strings.Repeat("*", s.Pods)+" "+s.Note))
+	}
+	if want := []string{"Deployment ***", "Deployment ** scales from 3 pods to 5", "DaemonSet  one on each node that it selects"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The versions and what they do not count are all objects that change.
+func TestVersionsAddUp(t *testing.T) {
+	labelled := func(name, version string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {app.kubernetes.io/name: web, app.kubernetes.io/version: '" + version + "'}}\n"
+	}
+	r := Of([]Change{
+		changed(t, "", labelled("a", "1"), labelled("a", "2")), changed(t, "", "", labelled("new", "2")), changed(t, "", labelled("old", "1"), ""),
+		changed(t, "", "", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n"), changed(t, plan.Unchanged, labelled("same", "2"), labelled("same", "2")),
+	}, Cluster{})
+	if len(r.Versions) != 1 || r.Versions[0].Objects != 3 || r.Unversioned != 1 {
+		t.Errorf("%+v and %d others", r.Versions, r.Unversioned)
+	}
+}

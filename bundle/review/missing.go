@@ -1,0 +1,200 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/images"
+	"brine/bundle/order"
+	"brine/bundle/plan"
+)
+
+var (
+	priorityClass = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
+	runtimeClass  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
+)
+
+// reference is an object that new or changed pods name.
+type reference struct {
+	id   bundle.ID
+	path string
+	verb string
+}
+
+// references are the objects that the pods of a change need and name.
+func references(c *Change) []reference {
+	path := images.PodSpecPath(c.ID.GroupKind)
+	after := content(latest(c))
+	if path == nil || after == nil || c.Action == plan.Pruned || c.Action == plan.Detached {
+		return nil
+	}
+	var found []reference
+	add := func(gk schema.GroupKind, name, path, verb string) {
+		id := bundle.ID{GroupKind: gk, Namespace: c.ID.Namespace, Name: name}
+		if gk == priorityClass || gk == runtimeClass || gk == bundle.StorageClassKind {
+			id.Namespace = ""
+		}
+		given := gk == bundle.ServiceAccountKind && name == "default" || gk == bundle.ConfigMapKind && name == "kube-root-ca.crt" ||
+			gk == priorityClass && strings.HasPrefix(name, "system-")
+		if !given && !slices.ContainsFunc(found, func(r reference) bool { return r.id == id }) {
+			found = append(found, reference{id, path, verb})
+		}
+	}
+	pod := get[map[string]any](after, path...)
+	for _, r := range order.PodReferences(pod) {
+		if !r.Optional {
+			add(r.Kind, r.Name, strings.Join(path, ".")+"."+r.Path, r.Verb)
+		}
+	}
+	classes := func(claims []any, at string, under ...string) {
+		for i, v := range claims {
+			claim, _ := v.(map[string]any)
+			field := slices.Concat(under, []string{"spec", "storageClassName"})
+			if name := get[string](claim, field...); name != "" {
+				add(bundle.StorageClassKind, name, fmt.Sprintf("%s[%d].%s", at, i, strings.Join(field, ".")), "claims volumes of")
+			}
+		}
+	}
+	classes(get[[]any](pod, "volumes"), strings.Join(path, ".")+".volumes", "ephemeral", "volumeClaimTemplate")
+	if c.ID.GroupKind == bundle.StatefulSetKind {
+		classes(get[[]any](after, "spec", "volumeClaimTemplates"), "spec.volumeClaimTemplates")
+	}
+	return found
+}
+
+// startsPods says whether pods are made of a pod spec that is new or changed.
+func startsPods(c *Change) bool {
+	path := images.PodSpecPath(c.ID.GroupKind)
+	if path == nil {
+		return false
+	}
+	switch c.Action {
+	case plan.Created, plan.Recreated:
+		return true
+	case plan.Configured:
+		path = path[:len(path)-1]
+		return len(c.Fields) == 0 || touches(c.Fields, strings.Join(path, "."), "spec.volumeClaimTemplates")
+	}
+	return false
+}
+
+// named are the objects that new or changed pods need and that do not come with the
+// change, so that they have to be on the cluster.
+func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
+	comes := func(id bundle.ID) bool {
+		c := at[id]
+		return c != nil && c.Action != plan.Detached
+	}
+	needed := map[bundle.ID]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if !startsPods(c) {
+			continue
+		}
+		for _, r := range references(c) {
+			namespace := at[bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.id.Namespace}]
+			if fresh := namespace != nil && namespace.Action == plan.Created; !comes(r.id) && !fresh {
+				needed[r.id] = true
+			}
+		}
+	}
+	for id := range made(changes) {
+		delete(needed, id)
+	}
+	return needed
+}
+
+// made are the Secrets that controllers make of the custom resources of a change.
+func made(changes []Change) map[bundle.ID]bool {
+	found := map[bundle.ID]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if name := order.MadeSecret(c.ID, content(latest(c))); name != "" && c.Action != plan.Pruned {
+			found[bundle.ID{GroupKind: bundle.SecretKind, Namespace: c.ID.Namespace, Name: name}] = true
+		}
+	}
+	return found
+}
+
+// missing is about pods that name what is not there.
+func (r *reviewer) missing() {
+	secrets := made(r.changes)
+	unknown := map[string][]string{}
+	for i := range r.changes {
+		c := &r.changes[i]
+		starts := startsPods(c)
+		var keys [][2]string // why, and what follows from it
+		names, details := map[[2]string][]string{}, map[[2]string][]string{}
+		for _, ref := range references(c) {
+			why := ""
+			there := r.at[ref.id]
+			switch {
+			case secrets[ref.id]:
+			case there != nil && there.Action == plan.Pruned:
+				why = "deleted by this run"
+			case !starts || there != nil && there.Action != plan.Detached:
+			case r.cluster.Unknown[ref.id] != "":
+				reason := r.cluster.Unknown[ref.id]
+				if name := plain(ref.id); !slices.Contains(unknown[reason], name) {
+					unknown[reason] = append(unknown[reason], name)
+				}
+			case r.cluster.Unread:
+				unknown[unread] = append(unknown[unread], plain(ref.id))
+			case r.cluster.Found[ref.id] == nil:
+				why = "neither in the bundle nor on the cluster"
+			}
+			if why == "" {
+				continue
+			}
+			detail := ref.path
+			if at := c.place(ref.path); at != "" {
+				detail += " (" + at + ")"
+			}
+			name := plain(bundle.ID{GroupKind: ref.id.GroupKind, Name: ref.id.Name})
+			key := [2]string{why, consequence(ref)}
+			if names[key] == nil {
+				keys = append(keys, key)
+			}
+			names[key] = append(names[key], name)
+			details[key] = append(details[key], name+": "+detail)
+		}
+		for _, key := range keys {
+			r.add(Missing, c, 0, details[key], "%s: %s (%s)", key[1], bundle.Some(names[key], shownFields), key[0])
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(unknown)) {
+		names := slices.Compact(slices.Sorted(slices.Values(unknown[reason])))
+		r.unchecked("whether what pods name is there: "+bundle.Some(names, 2*shownFields), reason, Missing)
+	}
+}
+
+// consequence is what becomes of pods that name what is not there.
+func consequence(r reference) string {
+	switch r.id.GroupKind {
+	case bundle.ServiceAccountKind:
+		return "no pod is created"
+	case priorityClass, runtimeClass:
+		return "its pods are refused"
+	case bundle.PersistentVolumeClaimKind:
+		return "its pods stay Pending"
+	case bundle.StorageClassKind:
+		return "its claims stay Pending, unless there is a volume of this class"
+	}
+	if strings.HasPrefix(r.verb, "pulls images") {
+		return "its images are pulled without it"
+	}
+	return "its pods do not start"
+}
+
+// place is the file and line of a field; "" where the object is not in the bundle.
+func (c *Change) place(path string) string {
+	if c.Object == nil {
+		return ""
+	}
+	return c.Object.Problem(path, "").Source.String()
+}

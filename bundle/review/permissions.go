@@ -1,0 +1,162 @@
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+)
+
+// permission is one verb on one resource, or on a path of the server.
+type permission struct {
+	verb, group, resource, name string // name "" is every name
+	path                        string
+}
+
+// permissions are those of a role's rules.
+func permissions(role map[string]any) []permission {
+	var all []permission
+	for _, v := range get[[]any](role, "rules") {
+		rule, _ := v.(map[string]any)
+		names := bundle.Texts(rule["resourceNames"])
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, verb := range bundle.Texts(rule["verbs"]) {
+			for _, path := range bundle.Texts(rule["nonResourceURLs"]) {
+				all = append(all, permission{verb: verb, path: path})
+			}
+			for _, group := range bundle.Texts(rule["apiGroups"]) {
+				for _, resource := range bundle.Texts(rule["resources"]) {
+					for _, name := range names {
+						all = append(all, permission{verb: verb, group: group, resource: resource, name: name})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// covers says whether a permission holds another one.
+func (p permission) covers(q permission) bool {
+	if p.path != "" || q.path != "" {
+		prefix, wild := strings.CutSuffix(p.path, "*")
+		return matches(p.verb, q.verb) && (p.path == q.path || wild && strings.HasPrefix(q.path, prefix))
+	}
+	sub := strings.HasPrefix(p.resource, "*/") && strings.HasSuffix(q.resource, p.resource[1:])
+	return matches(p.verb, q.verb) && matches(p.group, q.group) && (matches(p.resource, q.resource) || sub) && (p.name == "" || p.name == q.name)
+}
+
+// matches says whether a word is another one, or stands for all.
+func matches(have, want string) bool { return have == "*" || have == want }
+
+// notable are the most dangerous of rights, and whether one of them opens the cluster:
+// wide says that they hold in all of it, or where its own components run.
+func notable(all []permission, wide bool) (text string, severe bool) {
+	what := map[string][]string{} // by what is done
+	var order []string
+	for _, p := range all {
+		verb, object, opens := p.danger(wide)
+		if verb == "" {
+			continue
+		}
+		if severe = severe || opens; what[verb] == nil {
+			order = append(order, verb)
+		}
+		if !slices.Contains(what[verb], object) {
+			what[verb] = append(what[verb], object)
+		}
+	}
+	if slices.Contains(what["do"], "everything") {
+		return "do everything", true
+	}
+	parts := make([]string, 0, len(order))
+	for _, verb := range order {
+		parts = append(parts, verb+" "+strings.Join(what[verb], " and "))
+	}
+	return strings.Join(parts, ", "), severe
+}
+
+// danger says what is dangerous about a permission, "" where nothing is: by the page
+// "Role Based Access Control Good Practices" of Kubernetes' documentation. opens: it
+// leads to other rights, or to the Secrets of others.
+func (p permission) danger(wide bool) (verb, object string, opens bool) {
+	reads := p.verb == "*" || p.verb == "get" || p.verb == "list" || p.verb == "watch"
+	writes := p.verb == "*" || p.verb == "create" || p.verb == "update" || p.verb == "patch"
+	builtin := isBuiltin(p.group)
+	switch {
+	case p.path != "":
+		return "", "", false
+	case p.verb == "*" && p.group == "*" && p.resource == "*":
+		return "do", "everything", true
+	case p.verb == "escalate" || p.verb == "bind" || p.verb == "impersonate":
+		return p.verb, p.resource, true
+	case p.resource == "*":
+		return p.verb, fmt.Sprintf("everything of group %q", p.group), builtin
+	case p.group == certificates && (p.verb == "sign" || p.verb == "approve"):
+		return p.verb, "certificates of " + cmp.Or(p.name, "any signer"), true
+	case p.group == certificates && p.resource == "certificatesigningrequests/approval" && writes:
+		return "approve", "certificates", true
+	case p.group == "" && p.resource == "secrets" && p.name == "" && reads && !writes:
+		return "read", "Secrets", wide
+	case p.group == "" && p.resource == "secrets" && p.name == "" && writes:
+		return map[bool]string{true: "read and write", false: "write"}[reads], "Secrets", wide
+	case p.group == "" && slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, p.resource):
+		return "use", p.resource, true
+	case p.group == "" && p.resource == "pods/ephemeralcontainers" && writes:
+		return "use", p.resource, true
+	case p.group == "" && p.resource == "serviceaccounts/token" && writes:
+		return "make", "tokens of ServiceAccounts", wide || p.name == ""
+	case writes && (p.group == rbac || p.group == admission || p.group == bundle.CRDKind.Group || p.group == bundle.APIServiceKind.Group) && !strings.Contains(p.resource, "/"):
+		return "write", p.resource, true
+	case writes && p.group == "" && (p.resource == "nodes" || p.resource == "namespaces" || p.resource == "persistentvolumes"):
+		return "write", p.resource, true
+	case writes && !strings.Contains(p.resource, "/") && (p.group == "" && p.resource == "pods" || p.group == "apps" || p.group == "batch"):
+		return "start", "pods", wide
+	case p.verb == "*" && builtin:
+		return "do everything with", p.resource, true
+	}
+	return "", "", false
+}
+
+const certificates = "certificates.k8s.io"
+
+// sentences are rights in a few lines: "get, list: pods, services".
+func sentences(all []permission) []string {
+	verbs := map[string][]string{} // by what they are about
+	var order []string
+	for _, p := range all {
+		what := p.resource
+		if p.group != "" {
+			what += "." + p.group
+		}
+		if p.name != "" {
+			what += " " + p.name
+		}
+		if p.path != "" {
+			what = p.path
+		}
+		if _, known := verbs[what]; !known {
+			order = append(order, what)
+		}
+		if !slices.Contains(verbs[what], p.verb) {
+			verbs[what] = append(verbs[what], p.verb)
+		}
+	}
+	about := map[string][]string{} // by their verbs
+	var lines []string
+	for _, what := range order {
+		words := strings.Join(verbs[what], ", ")
+		if _, known := about[words]; !known {
+			lines = append(lines, words)
+		}
+		about[words] = append(about[words], what)
+	}
+	for i, words := range lines {
+		lines[i] = words + ": " + strings.Join(about[words], ", ")
+	}
+	return lines
+}
