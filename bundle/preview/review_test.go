@@ -91,7 +91,8 @@ func TestReviewWithoutRights(t *testing.T) {
 	bundleText := clitest.Deployment("web", 1, "1m")
 	s.Apply(bundleText).Want(t, 0)
 	file := s.File(bundleText)
-	clitest.Grant(t, s.Cluster, clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer"))
+	text := clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer")
+	clitest.Grant(t, s.Cluster, strings.ReplaceAll(text, "poddisruptionbudgets", "others"))
 	var got clitest.Outcome
 	s.Eventually("the rights are known to the server", func() bool {
 		got = s.Preview(strings.Replace(bundleText, "1m", "2m", 1), "--as", "system:serviceaccount:"+s.NS+":deployer")
