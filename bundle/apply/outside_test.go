@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -24,9 +25,7 @@ import (
 func outsider(s *clitest.Fixture, state string, more map[string]any) {
 	s.Helper()
 	meta := map[string]any{"name": "outside", "namespace": s.NS, "annotations": map[string]any{"brine.dev/ready-when": `self.data.state == "done"`}}
-	for key, value := range more {
-		meta[key] = value
-	}
+	maps.Copy(meta, more)
 	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": map[string]any{"state": state},
 	}}, metav1.CreateOptions{}); err != nil {

@@ -113,10 +113,10 @@ func unmatched(a, b []any) (before, after []item) {
 	for i := range longest {
 		longest[i] = make([]int, len(y)+1)
 	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
+	for i, of := range slices.Backward(x) {
+		for j, with := range slices.Backward(y) {
 			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
-			if equal(x[i], y[j]) {
+			if equal(of, with) {
 				longest[i][j] = longest[i+1][j+1] + 1
 			}
 		}

@@ -82,10 +82,10 @@ func (g *Guard) Recreate(id bundle.ID, live *unstructured.Unstructured) string {
 // Abandons is why the new object would not adopt, or not be able to use, what the
 // old one leaves; "" if nothing is known against it.
 func Abandons(live, desired *unstructured.Unstructured) string {
-	switch gk := live.GroupVersionKind().GroupKind(); {
-	case gk == bundle.JobKind:
+	switch live.GroupVersionKind().GroupKind() {
+	case bundle.JobKind:
 		return "a new Job does not adopt the pods of the old one"
-	case gk == bundle.StatefulSetKind:
+	case bundle.StatefulSetKind:
 		had := claimTemplates(live)
 		var fresh []string
 		for _, t := range claimTemplates(desired) {

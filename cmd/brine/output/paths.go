@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,13 +17,10 @@ func shortPaths(r *report.Result) (*report.Result, string) {
 		if !filepath.IsAbs(o.Source.File) {
 			continue
 		}
-		switch dir := filepath.Dir(o.Source.File); {
-		case root == "":
-			root = dir
-		default:
-			for dir != root && !strings.HasPrefix(dir, root+string(filepath.Separator)) && root != filepath.Dir(root) {
-				root = filepath.Dir(root)
-			}
+		dir := filepath.Dir(o.Source.File)
+		root = cmp.Or(root, dir)
+		for dir != root && !strings.HasPrefix(dir, root+string(filepath.Separator)) && root != filepath.Dir(root) {
+			root = filepath.Dir(root)
 		}
 	}
 	if root == "" || root == filepath.Dir(root) {
