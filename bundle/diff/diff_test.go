@@ -306,7 +306,7 @@ func TestAlignedLists(t *testing.T) {
 
 func texts(line string) []any {
 	list := []any{}
-	for _, word := range strings.FieldsSeq(line) {
+	for word := range strings.FieldsSeq(line) {
 		list = append(list, word)
 	}
 	return list
