@@ -25,6 +25,7 @@ const (
 	Only                = "--only"
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
+	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"

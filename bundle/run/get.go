@@ -13,6 +13,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/ready"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 )
 
@@ -108,7 +109,7 @@ func (q Query) rules(gvk schema.GroupVersionKind) (*ready.Rules, error) {
 	o.Content.SetAnnotations(map[string]string{bundle.ReadyWhen: q.ReadyWhen})
 	rules, problems := ready.Compile(o)
 	if len(problems) > 0 {
-		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("--ready-when: %s", problems[0].Message)}}
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("%s: %s", remedy.ReadyWhen, problems[0].Message)}}
 	}
 	return rules, nil
 }

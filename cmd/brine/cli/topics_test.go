@@ -21,7 +21,7 @@ func TestHelpTopics(t *testing.T) {
 				t.Errorf("it prints %.80q", help)
 			}
 			for line := range strings.Lines(help) {
-				if len([]rune(line)) > 101 {
+				if len([]rune(line)) > 101 && !strings.HasPrefix(line, "    ") { // what a program prints is as long as it is
 					t.Errorf("this line is longer than 100 characters: %s", line)
 				}
 				if !strings.HasPrefix(line, "    ") && markup.MatchString(line) {
