@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,7 +164,8 @@ func (s *Fixture) Discovered(group string) bool {
 	return slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == group })
 }
 
-// Grant makes the namespaces, roles and bindings that brine rbac wrote.
+// Grant makes the namespaces, roles and bindings that brine rbac wrote, and waits until
+// the server knows of each binding's last right.
 func Grant(t *testing.T, c *clustertest.Cluster, text string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rbac.yaml")
@@ -185,4 +187,58 @@ func Grant(t *testing.T, c *clustertest.Cluster, text string) {
 			t.Fatalf("%s: %v", bundle.Name(o.ID), err)
 		}
 	}
+	for _, binding := range b.Objects {
+		for _, role := range b.Objects {
+			if kind := binding.ID.GroupKind.Kind; kind == role.ID.GroupKind.Kind+"Binding" && binding.ID.Namespace == role.ID.Namespace {
+				awaitGranted(t, api, binding.Content, role.Content)
+			}
+		}
+	}
+}
+
+// awaitGranted waits until the server's authorizer has read a role and its binding,
+// which it watches each for itself.
+func awaitGranted(t *testing.T, api dynamic.Interface, binding, role *unstructured.Unstructured) {
+	t.Helper()
+	if name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name"); name != role.GetName() {
+		return
+	}
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	if len(subjects) == 0 || len(rules) == 0 {
+		return
+	}
+	subject, rule := subjects[0].(map[string]any), rules[len(rules)-1].(map[string]any)
+	last := func(field string) string {
+		words, _, _ := unstructured.NestedStringSlice(rule, field)
+		if len(words) == 0 {
+			return ""
+		}
+		return words[len(words)-1]
+	}
+	resource, subresource, _ := strings.Cut(last("resources"), "/")
+	spec := map[string]any{"user": subject["name"], "resourceAttributes": map[string]any{
+		"group": last("apiGroups"), "resource": resource, "subresource": subresource, "verb": last("verbs"),
+		"namespace": role.GetNamespace(), "name": last("resourceNames"),
+	}}
+	switch subject["kind"] {
+	case "ServiceAccount":
+		spec["user"] = fmt.Sprintf("system:serviceaccount:%s:%s", subject["namespace"], subject["name"])
+	case "Group":
+		spec["user"], spec["groups"] = "anybody", []any{subject["name"]}
+	}
+	reviews := api.Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"})
+	for range 300 {
+		answer, err := reviews.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec,
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed"); allowed {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("the server does not know of %s and its binding", role.GetName())
 }
