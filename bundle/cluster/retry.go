@@ -38,7 +38,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 				return err
 			}
 		}
-		if attempt == fewTries && conversionFailed(err) && ctx.Value(briefly{}) != nil {
+		if attempt == fewTries && WebhookFailed(err) && ctx.Value(briefly{}) != nil {
 			return err
 		}
 		if attempt == 1 {
@@ -60,6 +60,16 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		pause = min(pause*2, lastPause)
 	}
 }
+
+// fewTries is how often a webhook that cannot be reached is asked for where no waiting
+// brings it up: in a dry run, and before the run writes anything.
+const fewTries = 3
+
+// Briefly is a context in which a webhook that cannot be reached is asked for a few times
+// only, not until the time for retries is over.
+func Briefly(ctx context.Context) context.Context { return context.WithValue(ctx, briefly{}, true) }
+
+type briefly struct{}
 
 // Sleep waits for a while. It returns false if ctx ended before.
 func Sleep(ctx context.Context, pause time.Duration) bool {

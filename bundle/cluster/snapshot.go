@@ -167,12 +167,6 @@ func (v *Snapshot) ask(ids []bundle.ID) {
 	}
 }
 
-// Briefly is a context in which what needs a conversion webhook that cannot be reached is
-// asked for a few times only, not until the time for retries is over.
-func Briefly(ctx context.Context) context.Context { return context.WithValue(ctx, briefly{}, true) }
-
-type briefly struct{}
-
 // fill reads the objects of one kind that no label found.
 func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
 	return func(ctx context.Context, r Resource, ids []bundle.ID) error {

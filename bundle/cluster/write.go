@@ -37,10 +37,6 @@ func (w Write) dryRun() []string {
 	return nil
 }
 
-// fewTries is how often a dry run, or the reading of what is live, asks for a webhook
-// that cannot be reached.
-const fewTries = 3
-
 // Apply sends one server-side apply of body, the object as JSON, and returns
 // the object as the server stored it and its warnings. Transient
 // answers are retried.
@@ -57,15 +53,13 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	if w.Strict {
 		o.FieldValidation = metav1.FieldValidationStrict
 	}
+	if w.DryRun {
+		ctx = Briefly(ctx)
+	}
 	var stored *unstructured.Unstructured
-	tries := 0
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
-		// Nothing that a dry run does brings a webhook up.
-		if tries++; w.DryRun && tries == fewTries && WebhookFailed(err) {
-			return &permanent{err}
-		}
 		if w.Exact && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
 			return &permanent{err}
 		}
