@@ -3,26 +3,10 @@ package clitest
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
 
 	"brine/bundle/cluster/clustertest"
 )
-
-// forgetKilled removes the lock's files of runs that were killed before they had
-// written the lock: nobody else would.
-func forgetKilled() {
-	files, _ := filepath.Glob(filepath.Join(os.TempDir(), "brine-run-*"))
-	for _, name := range files {
-		if file, err := os.Open(name); err == nil {
-			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				_ = os.Remove(name)
-			}
-			_ = file.Close()
-		}
-	}
-}
 
 // Killed runs a command in a process of its own, which is killed at its n-th write,
 // before or after the server acts. It returns the write; false if there are fewer.
@@ -34,7 +18,6 @@ func (s *Fixture) Killed(n int, after bool, args ...string) (string, bool) {
 // KilledAbout is Killed at the n-th of the writes that it is about.
 func (s *Fixture) KilledAbout(about func(clustertest.Request) bool, n int, after bool, args ...string) (string, bool) {
 	s.Helper()
-	s.Cleanup(forgetKilled)
 	p := s.Cluster.Proxy(s.TB, clustertest.ProxyOptions{})
 	var cmd *exec.Cmd
 	started := make(chan struct{})

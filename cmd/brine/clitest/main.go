@@ -2,6 +2,8 @@ package clitest
 
 import (
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -31,9 +33,24 @@ func Main(m *testing.M) {
 			return nil
 		}
 		return os.RemoveAll(builtIn)
-	})
+	}, forgetKilled)
 	clustertest.Main(m, cleanups...)
 }
 
 // StressEnv set to 1 runs the stress tests, which take minutes.
 const StressEnv = "BRINE_TEST_STRESS"
+
+// forgetKilled removes the lock's files of runs that were killed before they had
+// written the lock, or that no other run came after: nobody else would.
+func forgetKilled() error {
+	files, err := filepath.Glob(filepath.Join(os.TempDir(), "brine-run-*"))
+	for _, name := range files {
+		if file, err := os.Open(name); err == nil {
+			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				_ = os.Remove(name)
+			}
+			_ = file.Close()
+		}
+	}
+	return err
+}
