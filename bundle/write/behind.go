@@ -134,9 +134,14 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 	begin := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := send()
-		late := cluster.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay
-		if err == nil || ctx.Err() != nil || !late && !w.changes.explain(s.ID, err) {
+		if err == nil || ctx.Err() != nil {
 			return err
+		}
+		late := cluster.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay || w.changes.explain(s.ID, err)
+		if !late {
+			if late, err = w.allocated(ctx, s, err); !late {
+				return err
+			}
 		}
 		if pause == 50*time.Millisecond {
 			w.Retrying(s, err)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,13 +172,28 @@ func (c *Cluster) Upgrade(t testing.TB, version string) {
 	}
 }
 
-// RestartServer kills an API server of several of the cluster of New, the first being
-// 1, starts it again, and waits until it is ready. It may be called from any goroutine.
-func (c *Cluster) RestartServer(ctx context.Context, number int) error {
-	for _, command := range []string{"stop", "start"} {
-		if _, err := c.dev.run(command, fmt.Sprintf("kube-apiserver-%d", number)); err != nil {
-			return err
-		}
+// RestartServer ends an API server of several of the cluster of New, the first being 1,
+// by a signal, starts it again, and waits until it is ready. It may be called from any
+// goroutine.
+func (c *Cluster) RestartServer(ctx context.Context, number int, signal syscall.Signal) error {
+	name := fmt.Sprintf("kube-apiserver-%d", number)
+	status, err := c.dev.run("status")
+	if err != nil {
+		return err
+	}
+	_, after, _ := strings.Cut(status, name+" ")
+	var pid int
+	if _, err := fmt.Sscanf(after, " pid %d", &pid); err != nil {
+		return fmt.Errorf("find the process of %s in %q: %w", name, status, err)
+	}
+	if err := syscall.Kill(pid, signal); err != nil {
+		return fmt.Errorf("end %s: %w", name, err)
+	}
+	for ctx.Err() == nil && syscall.Kill(pid, 0) == nil { // one that is asked to end lets its requests end
+		time.Sleep(50 * time.Millisecond)
+	}
+	if _, err := c.dev.run("start", name); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Kubeconfig), "cluster.json"))
 	if err != nil {

@@ -1,0 +1,68 @@
+package write
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// allocated judges the refusal of a Service because an IP address or port that it asks
+// for is taken. If another Service has it, the answer names that. If none has, an API
+// server ended after it had deleted a Service and before it freed what that had; then
+// the refusal stands until Kubernetes' repair loop frees it. Before 1.33 that takes about
+// ten minutes (pkg/registry/core/service/ipallocator/controller/repair.go), and waiting is
+// true for as long as the run has time.
+func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait bool, refusal error) {
+	if s.ID.GroupKind != bundle.ServiceKind || !cluster.Allocated(err) {
+		return false, err
+	}
+	resource, unknown := w.Client.Resource(s.GVK)
+	if unknown != nil {
+		return false, err
+	}
+	services, unknown := w.Client.List(ctx, resource, "", "", "")
+	if unknown != nil { // no right to list them: who has it is not known
+		return false, err
+	}
+	asked, text := allocations(s.Object.Content.Object), Explain(s, err).Error()
+	for i := range services {
+		other := &services[i]
+		if other.GetNamespace() == s.ID.Namespace && other.GetName() == s.ID.Name {
+			continue
+		}
+		for _, taken := range allocations(other.Object) {
+			if slices.Contains(asked, taken) {
+				return false, &answer{text: fmt.Sprintf("%s. Service %s/%s has %s", text, other.GetNamespace(), other.GetName(), taken), err: err}
+			}
+		}
+	}
+	if !w.Deadline.IsZero() && time.Now().After(w.Deadline) {
+		return false, &answer{text: text + ". No Service has it: an API server that ended has not freed it. Kubernetes does so, before 1.33 after about 10 minutes: run this again then", err: err}
+	}
+	return true, fmt.Errorf("%w, but no Service has it: waiting until Kubernetes frees it, before 1.33 for about 10 minutes", err)
+}
+
+// allocations are the IP addresses and node ports that a Service has or asks for.
+func allocations(service map[string]any) []string {
+	all, _, _ := unstructured.NestedStringSlice(service, "spec", "clusterIPs")
+	ip, _, _ := unstructured.NestedString(service, "spec", "clusterIP")
+	all = append(all, ip)
+	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok && port["nodePort"] != nil {
+			all = append(all, fmt.Sprintf("nodePort %v/%v", port["nodePort"], cmp.Or(port["protocol"], any("TCP"))))
+		}
+	}
+	if port, found, _ := unstructured.NestedFieldNoCopy(service, "spec", "healthCheckNodePort"); found {
+		all = append(all, fmt.Sprintf("nodePort %v/TCP", port))
+	}
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" || text == "None" })
+}
