@@ -37,6 +37,8 @@ func TestGuardRecreate(t *testing.T) {
 			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true, Reason: "its move was interrupted"}}
 		}, "its move was interrupted"},
 		{"the inventory's namespace", namespace, func(g *Guard) { g.Home = "held" }, "it holds the inventory itself"},
+		{"another object of its name", mine(owned), func(g *Guard) { g.Home = "c" }, ""},
+		{"another namespace", namespace, func(g *Guard) { g.Home = "c" }, ""},
 		{"no prune", mine(owned), func(g *Guard) { g.Options.NoPrune = true }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

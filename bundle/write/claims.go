@@ -21,8 +21,8 @@ import (
 // templates ask for. The server refuses to change the templates of a live one, and no
 // controller grows claims (kubernetes/kubernetes#68737, KEP-661). It returns all
 // claims of another size than their templates.
-func (w *Writer) grow(ctx context.Context, s *plan.Step, live, desired *unstructured.Unstructured) ([]plan.Claim, error) {
-	if !plan.Resizes(live, desired) || plan.ClaimsDie(live) && !s.Orphans() {
+func (w *Writer) grow(ctx context.Context, t *target, live, desired *unstructured.Unstructured) ([]plan.Claim, error) {
+	if !plan.Resizes(live, desired) || plan.ClaimsDie(live) && !t.step.Orphans() {
 		return nil, nil
 	}
 	r, items, err := w.claims(ctx, live)
@@ -30,8 +30,16 @@ func (w *Writer) grow(ctx context.Context, s *plan.Step, live, desired *unstruct
 		return nil, err
 	}
 	rigid := func(class string) (string, error) { return w.rigid(ctx, class) }
+	grows := false
 	for i := range items { // what is unknown of one claim ends it before another one is written
-		if _, _, err := plan.Resize(desired, &items[i], rigid); err != nil {
+		c, differs, err := plan.Resize(desired, &items[i], rigid)
+		if err != nil {
+			return nil, err
+		}
+		grows = grows || differs && c.Kept == ""
+	}
+	if grows && w.Mode != DryRun {
+		if err := w.provesDeletion(ctx, t, live); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,6 +166,99 @@ func TestOrphanKeepsPodsAndGrowsClaims(t *testing.T) {
 		t.Errorf("the review says %+v", risks)
 	}
 	s.Apply(changed).Want(t, 0)
+}
+
+// What refuses the deletion is found before a claim grows, which nothing takes back.
+func TestOrphanThatMayNotBeDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotation     string
+		without, words string
+		preview        int
+	}{
+		"it is kept":                      {"cli-utils.sigs.k8s.io/on-remove: keep, ", "", "it cannot be deleted, to create it anew: ", report.ExitFailed},
+		"no right to delete StatefulSets": {"", "statefulsets delete", "cannot delete resource", report.ExitUnreachable},
+		"no right to patch claims":        {"", "persistentvolumeclaims patch", "cannot patch resource", report.ExitUnreachable},
+		"no right to read classes":        {"", "storageclasses get", "whether StorageClass", report.ExitUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			storage(s, "fast", true, 2)
+			of := func(size string) string {
+				return strings.Replace(databaseOf("fast", size), "brine.dev/on-immutable", test.annotation+"brine.dev/on-immutable", 1)
+			}
+			s.Apply(of("1Gi")).Want(t, 0)
+			set, before := s.Live(sets, s.NS, "db"), uidsOf(listed(s, pods, "app=db"))
+			flags := []string{"--as", s.NS}
+			clitest.Grant(t, s.Cluster, without(t, clitest.RBAC(t, "-f", s.File(of("1Gi")), "--inventory", s.Inventory, "-n", s.NS, "--role", s.NS, "--user", s.NS), test.without))
+			shown := s.Preview(of("2Gi"), flags...).Want(t, test.preview)
+			if resource, verb, right := strings.Cut(test.without, " "); right {
+				shown.Prints(t, "missing right: "+verb+" "+resource)
+			}
+			s.Apply(of("2Gi"), flags...).Want(t, report.ExitFailed).Prints(t, test.words, "it is kept as it is").Did(t, "StatefulSet", "db", plan.Failed)
+			if now := s.Live(sets, s.NS, "db"); now == nil || now.GetUID() != set.GetUID() || now.GetGeneration() != set.GetGeneration() {
+				t.Error("the StatefulSet was changed")
+			}
+			if got := sizesOf(s); got != "1Gi 1Gi" {
+				t.Errorf("the claims ask for %s", got)
+			}
+			if now := uidsOf(listed(s, pods, "app=db")); now != before {
+				t.Errorf("the pods are %s; they were %s", now, before)
+			}
+			if test.annotation == "" { // nothing was lost
+				s.Apply(of("2Gi")).Want(t, 0).Did(t, "StatefulSet", "db", plan.Recreated)
+				adopted(s, before)
+			}
+		})
+	}
+}
+
+// without is what brine rbac writes, less one right, "RESOURCE VERB".
+func without(t *testing.T, roles, right string) string {
+	t.Helper()
+	resource, verb, given := strings.Cut(right, " ")
+	before, rest, found := strings.Cut(roles, "  - "+resource+"\n")
+	rule, after, _ := strings.Cut(rest, "- apiGroups:")
+	if less := strings.Replace(rule, "  - "+verb+"\n", "  - deletecollection\n", 1); given && found && less != rule {
+		return before + "  - " + resource + "\n" + less + "- apiGroups:" + after
+	}
+	if given {
+		t.Fatalf("no right to %s in\n%s", right, roles)
+	}
+	return roles
+}
+
+// The claims grow by a saved plan, too, and a failed run that is rolled back leaves
+// them as large as they are, and says so.
+func TestOrphanByASavedPlanAndBack(t *testing.T) {
+	s := clitest.New(t)
+	storage(s, "fast", true, 2)
+	s.Apply(databaseOf("fast", "1Gi")).Want(t, 0)
+	before := uidsOf(listed(s, pods, "app=db"))
+	file := filepath.Join(t.TempDir(), "plan.json")
+	s.Preview(databaseOf("fast", "2Gi"), "--plan-out", file).Want(t, 0).Did(t, "StatefulSet", "db", plan.Recreated)
+	did := s.Apply(databaseOf("fast", "2Gi"), "--plan", file).Want(t, 0)
+	if o := did.Did(t, "StatefulSet", "db", plan.Recreated); len(o.Claims) != 2 || sizesOf(s) != "2Gi 2Gi" {
+		t.Errorf("the result lists %v, the claims ask for %s", o.Claims, sizesOf(s))
+	}
+	adopted(s, before)
+	never := clitest.ConfigMap("never", clitest.Annotations("brine.dev/ready-when: 'false'", "brine.dev/failed-when: 'true'"))
+	back := s.Apply(clitest.Documents(databaseOf("fast", "3Gi"), never), "--rollback-on-failure").Want(t, report.ExitRolledBack).Result.Rollback
+	if back == nil || !slices.ContainsFunc(back.Warnings, func(w string) bool {
+		return strings.Contains(w, "claim data-db-1 keeps its size 3Gi, not 2Gi: a claim never shrinks")
+	}) {
+		t.Errorf("the rollback is %+v", back)
+	}
+	adopted(s, before)
+	if got := sizesOf(s); got != "3Gi 3Gi" {
+		t.Errorf("the claims ask for %s", got)
+	}
+	// An earlier revision that does not allow to recreate it is no way back.
+	old := strings.Replace(databaseOf("fast", "2Gi"), "brine.dev/on-immutable: orphan", "a: b", 1)
+	s.Apply(old).Want(t, 0)
+	s.Apply(databaseOf("fast", "4Gi"), "--rollback-on-failure").Want(t, report.ExitBadBundle).Prints(t, "does not allow to recreate it")
+	if got := sizesOf(s); got != "3Gi 3Gi" {
+		t.Errorf("the claims ask for %s", got)
+	}
 }
 
 // A class that does not allow it, and a claim that is not bound, are reported.

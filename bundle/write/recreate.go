@@ -91,7 +91,7 @@ func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, 
 	if unproven, err = w.provesCreation(ctx, &anew); err != nil {
 		return "", fmt.Errorf("a new one would be refused: %w", err)
 	}
-	result.claims, err = w.grow(ctx, t.step, was.live, desired)
+	result.claims, err = w.grow(ctx, t, was.live, desired)
 	for _, c := range result.claims {
 		if c.Kept != "" {
 			result.warnings = append(result.warnings, c.String())
@@ -199,6 +199,16 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 		return err.Error(), nil
 	}
 	return "", err
+}
+
+// provesDeletion asks the server whether it would delete an object, before claims grow
+// for the new one: they never shrink again. remove deals with another version of it.
+func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructured.Unstructured) error {
+	_, err := w.Client.Delete(ctx, t.resource, t.step.ID, cluster.Deletion{UID: live.GetUID(), DryRun: true})
+	if err == nil || apierrors.IsConflict(err) || cluster.NoDryRun(err) {
+		return nil
+	}
+	return fmt.Errorf("delete it, to create it anew: %w", err)
 }
 
 // mayDelete asks the guard about an object that is to be recreated.
