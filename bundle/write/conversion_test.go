@@ -68,6 +68,7 @@ func TestMigrationByAConversionWebhook(t *testing.T) {
 			if live == nil {
 				t.Fatalf("%s is gone", name)
 			}
+			ownedIn(s, live, version)
 			text, _ := json.Marshal(live.Object["spec"])
 			all = append(all, string(text))
 		}

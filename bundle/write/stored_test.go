@@ -88,17 +88,23 @@ func sizes(s *clitest.Fixture, version string) string {
 	for _, u := range list.Items {
 		size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size")
 		all = append(all, fmt.Sprint(u.GetName(), " ", size))
-		for _, entry := range u.GetManagedFields() {
-			if !strings.HasSuffix(entry.APIVersion, "/"+version) {
-				s.Errorf("%s has fields that %s owns in %s", u.GetName(), entry.Manager, entry.APIVersion)
-			}
-		}
-		if len(u.GetManagedFields()) == 0 {
-			s.Errorf("nobody owns the fields of %s", u.GetName())
-		}
+		ownedIn(s, &u, version)
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")
+}
+
+// ownedIn fails the test unless all fields of an object are owned in one version.
+func ownedIn(s *clitest.Fixture, u *unstructured.Unstructured, version string) {
+	s.Helper()
+	for _, entry := range u.GetManagedFields() {
+		if !strings.HasSuffix(entry.APIVersion, "/"+version) {
+			s.Errorf("%s has fields that %s owns in %s", u.GetName(), entry.Manager, entry.APIVersion)
+		}
+	}
+	if len(u.GetManagedFields()) == 0 {
+		s.Errorf("nobody owns the fields of %s", u.GetName())
+	}
 }
 
 func newer(annotations string) string {
