@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"fmt"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -98,7 +99,7 @@ func link(all []*states) (problems bundle.Problems, warnings []bundle.Problem) {
 }
 
 func (s *states) place(p sls.Problem) bundle.Problem {
-	return bundle.Problem{Source: bundle.Source{File: s.file, Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
+	return bundle.Problem{Source: bundle.Source{File: cmp.Or(p.File, s.file), Line: s.line - 1 + p.Line, State: p.State, SLS: p.SLS}, Message: p.Message}
 }
 
 // state reads one state's manifest; its problems name the state.
@@ -106,17 +107,21 @@ func (r *reading) state(d *document, doc sls.Document, o Options) []*bundle.Obje
 	one := reading{budget: r.budget}
 	one.object(d, doc.Node, o, listDefaults{})
 	for _, obj := range one.objects {
-		obj.Source.State, obj.Source.SLS = doc.State, doc.SLS
+		inState(&obj.Source, doc)
 	}
 	for _, problems := range [][]bundle.Problem{one.problems, one.invalid, one.warnings} {
 		for i := range problems {
-			problems[i].Source.State, problems[i].Source.SLS = doc.State, doc.SLS
+			inState(&problems[i].Source, doc)
 		}
 	}
 	objects := one.objects
 	one.objects, r.budget = nil, one.budget
 	r.add(one)
 	return objects
+}
+
+func inState(source *bundle.Source, doc sls.Document) {
+	source.State, source.SLS, source.File = doc.State, doc.SLS, cmp.Or(doc.File, source.File)
 }
 
 // afterAbsent warns of the one order that cannot be kept.

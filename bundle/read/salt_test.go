@@ -191,3 +191,21 @@ func TestReadLinksStatesOfSeveralFiles(t *testing.T) {
 		t.Errorf("one file alone: %v", err)
 	}
 }
+
+// The Salt module adds the file of each SLS to the low data.
+func TestReadNamesTheFileOfAnSLS(t *testing.T) {
+	low := func(fun, more string) string {
+		return "# brine.dev/source: 0 compiled SLS\n" + `[{"state": "k", "fun": "` + fun + `", "__id__": "A", "name": "A", "__sls__": "x.y", "__file__": "salt://x/y/init.sls", ` +
+			`"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}` + more + `}}]`
+	}
+	const want = `salt://x/y/init.sls (state "A", sls x.y)`
+	if got := mustRead(t, low("object_present", "")).Objects[0].Source.String(); got != want {
+		t.Errorf("the object is at %s, want %s", got, want)
+	}
+	for fun, more := range map[string]string{"object_updated": "", "object_present": `, "data": {"port": 8080}`} {
+		_, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(low(fun, more)), IgnoreNonKubernetesStates: true})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error does not name %s: %v", fun, want, err)
+		}
+	}
+}

@@ -50,11 +50,11 @@ func (all arguments) last(key string) pair {
 }
 
 func (d *Rendering) problem(at place, format string, args ...any) {
-	d.Problems = append(d.Problems, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+	d.Problems = append(d.Problems, Problem{Line: at.line, State: at.state, SLS: at.sls, File: at.file, Message: fmt.Sprintf(format, args...)})
 }
 
 func (d *Rendering) warn(at place, format string, args ...any) {
-	d.Warnings = append(d.Warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, Message: fmt.Sprintf(format, args...)})
+	d.Warnings = append(d.Warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, File: at.file, Message: fmt.Sprintf(format, args...)})
 }
 
 // saltErrors reports the errors that Salt printed in place of states. Salt puts
@@ -71,6 +71,9 @@ func (d *Rendering) saltErrors(root *yaml.Node) {
 	}
 }
 
+// fileKey is what brine's Salt module adds to the low data: the file of the SLS.
+const fileKey = "__file__"
+
 func (d *Rendering) low(root *yaml.Node) {
 	if !isSequence(root) {
 		d.problem(place{line: line(root)}, "low data must be a list of states (as state.show_low_sls prints it)")
@@ -82,7 +85,7 @@ func (d *Rendering) low(root *yaml.Node) {
 			module: text(field(item, "state")), fun: text(field(item, "fun")),
 			id: text(field(item, "__id__")), name: text(field(item, "name")), args: pairs(item),
 		}
-		c.place = place{line: line(item), state: c.id, sls: text(field(item, "__sls__"))}
+		c.place = place{line: line(item), state: c.id, sls: text(field(item, "__sls__")), file: text(field(item, fileKey))}
 		if c.module == "" || c.fun == "" {
 			d.problem(c.place, "a state in low data needs `state` and `fun`")
 			continue

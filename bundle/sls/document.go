@@ -29,7 +29,7 @@ func (d *Rendering) documents() {
 		}
 		for _, n := range d.manifests(c) {
 			c.docs = append(c.docs, len(d.Documents))
-			d.Documents = append(d.Documents, Document{Node: n, State: c.id, SLS: c.sls, Absent: c.absent(), Line: line(n)})
+			d.Documents = append(d.Documents, Document{Node: n, State: c.id, SLS: c.sls, File: c.file, Absent: c.absent(), Line: line(n)})
 		}
 	}
 	for target, n := range targets {
@@ -48,14 +48,14 @@ func (d *Rendering) documents() {
 }
 
 func (d *Rendering) otherState(c *chunk) {
-	if d.options.IgnoreNonKubernetesStates {
-		return
+	switch {
+	case patchFuns[c.fun] || c.module == "brine" && c.fun != "waited": // never skipped: nothing else would do it
+		d.problem(c.place, "%s.%s changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.%s",
+			c.module, c.fun, c.fun)
+	case !d.options.IgnoreNonKubernetesStates:
+		d.problem(c.place, "%s.%s is not an object brine can apply: leave it out of the bundle, or skip such states with %s",
+			c.module, c.fun, remedy.IgnoreForeignStates)
 	}
-	what := "is not an object brine can apply"
-	if c.fun == "object_updated" {
-		what = "patches a live object, which is not part of a bundle"
-	}
-	d.problem(c.place, "%s.%s %s: leave it out of the bundle, or skip such states with %s", c.module, c.fun, what, remedy.IgnoreForeignStates)
 }
 
 func (d *Rendering) conditions(c *chunk) {
@@ -64,10 +64,10 @@ func (d *Rendering) conditions(c *chunk) {
 		if isNull(a.value) || key == "use" && d.resolved {
 			continue
 		}
-		d.problem(place{a.line, c.state, c.sls}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
+		d.problem(place{a.line, c.state, c.sls, c.file}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
 	}
 	if a := c.arg("check_cmd"); !isNull(a.value) {
-		d.warn(place{a.line, c.state, c.sls}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
+		d.warn(place{a.line, c.state, c.sls, c.file}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
 	}
 }
 
@@ -94,7 +94,7 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 		if isMapping(n) && len(n.Content) > 0 {
 			continue
 		}
-		d.problem(place{a.line, c.state, c.sls}, "manifest: must be a mapping with apiVersion, kind and metadata")
+		d.problem(place{a.line, c.state, c.sls, c.file}, "manifest: must be a mapping with apiVersion, kind and metadata")
 		return nil
 	}
 	return all

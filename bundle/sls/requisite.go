@@ -36,12 +36,12 @@ func (d *Rendering) readRequisites(c *chunk) {
 				continue
 			}
 			if !isMapping(e) || len(e.Content) == 0 {
-				d.problem(place{line(e), c.state, c.sls}, "an entry of %s must be an id or {module: id}", a.key)
+				d.problem(place{line(e), c.state, c.sls, c.file}, "an entry of %s must be an id or {module: id}", a.key)
 				continue
 			}
 			for _, p := range pairs(e) {
 				if !isString(p.value) {
-					d.problem(place{p.line, c.state, c.sls}, "%s: %s needs the id or name of a state", a.key, p.key)
+					d.problem(place{p.line, c.state, c.sls, c.file}, "%s: %s needs the id or name of a state", a.key, p.key)
 					continue
 				}
 				module, _, _ := strings.Cut(p.key, ".")
@@ -159,7 +159,7 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 	}) {
 		return
 	}
-	d.problem(place{r.line, c.state, c.sls}, "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
+	d.problem(place{r.line, c.state, c.sls, c.file}, "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
 }
 
 func (r requisite) matches(t *chunk) bool {

@@ -36,7 +36,7 @@ const (
 // Options is how to treat states.
 type Options struct {
 	// IgnoreNonKubernetesStates skips states that are not objects; requisites
-	// still lead through them.
+	// still lead through them. States that change objects are never skipped.
 	IgnoreNonKubernetesStates bool
 }
 
@@ -45,6 +45,7 @@ type Document struct {
 	Node   *yaml.Node // the manifest, a mapping
 	State  string     // Salt's __id__
 	SLS    string     // Salt's __sls__, "" in what slsutil.renderer prints
+	File   string     // of the SLS, "" if it is not known
 	Absent bool       // the object is to be gone
 	Line   int        // of the manifest's first field, counted from 1
 	// Requires are the documents that the state's requisites lead to, each once;
@@ -61,15 +62,17 @@ type Require struct {
 
 // Problem is an error in a state, or a warning about one.
 type Problem struct {
-	Line       int
-	State, SLS string
-	Message    string
+	Line             int
+	State, SLS, File string
+	Message          string
 }
 
-// The functions that stand for objects, whatever the module is called.
+// The functions that stand for objects, whatever the module is called, and those
+// that change fields of objects that the bundle does not contain.
 var (
 	presentFuns = map[string]bool{"object_present": true, "manifest_present": true}
 	absentFuns  = map[string]bool{"object_absent": true, "manifest_absent": true}
+	patchFuns   = map[string]bool{"object_updated": true, "labels_exist": true}
 )
 
 // Rendering is one document of Salt's, taken apart.
@@ -116,6 +119,6 @@ func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 
 // place is the state and line of a problem.
 type place struct {
-	line       int
-	state, sls string
+	line             int
+	state, sls, file string
 }

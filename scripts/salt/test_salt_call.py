@@ -130,6 +130,22 @@ class SaltCall(unittest.TestCase):
         self.assertIs(ret["result"], True, ret["comment"])
         self.assertEqual(self.members(), ["ConfigMap a", "Namespace " + self.name])
 
+    def test_an_sls_with_a_state_that_changes_other_objects_is_refused(self):
+        os.makedirs(os.path.join(self.states, "tree/nodes"))
+        one = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.name + "-a", "namespace": "default"}}
+        self.write("states/tree/init.sls", json.dumps({"include": ["tree.nodes"], "Settings": {"k8s.object_present": [{"manifest": one}]}}))
+        self.write("states/tree/nodes/init.sls", json.dumps({"Label it": {"k8s.object_updated": [
+            {"name": "node-1"}, {"kind": "Node"}, {"apiVersion": "v1"}, {"patch": {"metadata": {"labels": {"a": "b"}}}}]}}))
+        self.write("states/deploy.sls", STATE.format(name=self.name, kubeconfig=self.kubeconfig).replace(
+            "source: salt://bundle.yaml", "sls: tree\n    - ignore_foreign_states: True"))
+        for test in ("test=True", "test=False"):
+            ret, _ = self.apply(test)
+            self.assertEqual((ret["result"], ret["changes"]), (False, {}), ret)
+            self.assertIn('salt://tree/nodes/init.sls (state "Label it", sls tree.nodes): k8s.object_updated changes objects that the bundle does not contain: '
+                          "move it to an SLS that Salt runs itself, as brine.object_updated", ret["comment"])
+        self.assertEqual(self.members_or_none(), [])
+        self.assertIs(self.call("brine.exists", "name=%s-a" % self.name, "kind=ConfigMap", "apiVersion=v1", "kubeconfig=" + self.kubeconfig), False)
+
     def test_sls_that_salt_leaves_out_prunes_nothing(self):
         def sls(path, *names, **more):
             objects = {n: {"k8s.object_present": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": "default"}}}]} for n in names}

@@ -1293,7 +1293,7 @@ def _show(sls, saltenv, settings):
     kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
     if settings["pillar"]:
         kwargs["pillar"] = settings["pillar"]
-    with _unlogged() as errors, _compiled() as (rendered, content):
+    with _unlogged() as errors, _compiled() as (rendered, content, files):
         low = __salt__["state.show_low_sls"](sls, **kwargs)
     if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
         why = "; ".join(_cut(e) for e in (low if isinstance(low, list) else [low])) or "no states"
@@ -1304,7 +1304,7 @@ def _show(sls, saltenv, settings):
     empty = ", ".join(sorted(one for one in rendered - content if allowed is not True and one not in allowed))
     if empty:
         raise CommandExecutionError("{0} gave no state: its objects would be pruned. If that is intended, give `allow_empty_sls: [{0}]`".format(empty))
-    return low
+    return [dict(chunk, __file__=files.get(chunk.get("__sls__")) or "") for chunk in low] if files else low
 
 
 @contextlib.contextmanager
@@ -1340,38 +1340,46 @@ def _unlogged():
 
 @contextlib.contextmanager
 def _compiled():
-    """The SLS that Salt compiles while this lasts, and those of them that have content (states, or only an include)."""
-    thread, seen, before = threading.current_thread(), (set(), set()), {}
-    compiler = _compiler()
+    """The SLS that Salt compiles while this lasts, those of them that have content (states, or only an include), and their files."""
+    thread, rendered, content, files = threading.current_thread(), set(), set(), {}
+    notes = {
+        "render_state": lambda _, sls, *args, **kwargs: rendered.add(sls),
+        "_handle_extend": lambda _, state, sls, *args, **kwargs: content.add(sls),
+        "get_state": lambda found, sls, *args, **kwargs: files.update({sls: found.get("source")}),
+    }
 
-    def noting(into, position, function):
+    def noting(note, function):
         @functools.wraps(function)
         def call(self, *args, **kwargs):
+            found = function(self, *args, **kwargs)
             if threading.current_thread() is thread:
-                into.add(kwargs["sls"] if "sls" in kwargs else args[position])
-            return function(self, *args, **kwargs)
+                note(found, *args, **kwargs)
+            return found
 
         return call
 
+    compiler, client = _compiler()
+    before = []
     try:
         if hasattr(compiler, "render_state") and hasattr(compiler, "_handle_extend"):
-            for position, method in enumerate(("render_state", "_handle_extend")):
-                before[method] = getattr(compiler, method)
-                setattr(compiler, method, noting(seen[position], position, before[method]))
-        yield seen
+            for of, name in ((compiler, "render_state"), (compiler, "_handle_extend"), (client, "get_state")):
+                before.append((of, name, getattr(of, name)))
+                setattr(of, name, noting(notes[name], before[-1][2]))
+        yield rendered, content, files
     finally:
-        for method, function in before.items():
-            setattr(compiler, method, function)
+        for one in before:
+            setattr(*one)
 
 
 def _compiler():
-    """The class of Salt that renders SLS; None without a Salt, in tests."""
+    """The classes of Salt that render SLS and read their files; None without a Salt, in tests."""
     try:
+        import salt.fileclient  # pylint: disable=import-outside-toplevel
         import salt.state  # pylint: disable=import-outside-toplevel
 
-        return salt.state.BaseHighState
+        return salt.state.BaseHighState, salt.fileclient.Client
     except ImportError:
-        return None
+        return None, None
 
 
 def _cut(error):
