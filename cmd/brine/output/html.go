@@ -116,6 +116,7 @@ func (m *markup) header(r *report.Result, tiles []tile, title, now, ended, root 
 	m.box("error", "", "Errors", r.Errors)
 	m.box("error", "rights", "Missing rights", r.MissingRights)
 	m.review(r)
+	m.box("", "outside", outsideTitle(r), outsideLines(r))
 	m.box("warning", "", "Warnings", r.Warnings)
 	m.add("</header>\n<main>\n<h2 id=\"objects\">Objects</h2>\n<noscript><p class=\"box warning\">Without JavaScript this page has no filters, and no diffs of long or new objects: %s shows them.</p></noscript>\n",
 		"brine "+cmp.Or(r.Command, "preview")+" -o text -v")

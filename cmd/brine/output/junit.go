@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	stdhtml "html"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"brine/bundle/report"
 )
 
-// junit is the result as JUnit's XML: a case for each object, and one for what went
-// wrong elsewhere. It is written out here, as encoding/xml would only escape texts.
+// junit is the result as JUnit's XML: a case for each object, those outside the bundle
+// that were waited for too, and one for what went wrong elsewhere. It is written out here, as encoding/xml would only escape texts.
 func junit(r *report.Result, now time.Time) string {
 	var b strings.Builder
 	x := func(s string) string { return stdhtml.EscapeString(Clean(s)) }
@@ -27,7 +28,7 @@ func junit(r *report.Result, now time.Time) string {
 		return `<failure message="` + x(Line(message)) + `">` + x(text) + "</failure>"
 	}
 	var attached []*report.ObjectResult
-	for _, o := range r.Objects {
+	for _, o := range slices.Concat(r.Objects, r.Outside) {
 		at := ""
 		if o.Source.File != "" {
 			at = ` file="` + x(o.Source.File) + `" line="` + strconv.Itoa(o.Source.Line) + `"`
@@ -35,6 +36,8 @@ func junit(r *report.Result, now time.Time) string {
 		why := cmp.Or(o.Error, o.Reason)
 		var result string
 		switch {
+		case o.Action == plan.Awaited && !unreadyOutside(r, o):
+			result = "<system-out>" + x("not in the bundle: "+outsideState(o)) + "</system-out>"
 		case o.Action == plan.Failed, o.Ready == report.StateFailed, o.Ready == report.StateNotReady:
 			attached = append(attached, o)
 			result = failed(cmp.Or(why, "no reason is known"), strings.Join(append([]string{why}, o.Why...), "\n"))

@@ -47,6 +47,7 @@ func markdown(r *report.Result) string {
 	if r.Review != nil {
 		c.review(r)
 	}
+	c.list(outsideTitle(r), outsideLines(r))
 	c.list("Warnings", r.Warnings)
 	c.objects(r)
 	if c.left > 0 {

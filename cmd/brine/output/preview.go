@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"brine/bundle/plan"
@@ -63,29 +62,6 @@ func (t *text) previewed(r *report.Result) string {
 	text, color := outcome(r)
 	b.WriteString("\n" + t.out.paint.in(color, text) + "\n")
 	return b.String()
-}
-
-// outside lists the objects outside the bundle that the run would wait for.
-func (t *text) outside(b *strings.Builder, r *report.Result) {
-	if len(r.Outside) == 0 || r.Wanted != "" {
-		return
-	}
-	fmt.Fprintf(b, "\n%s\n", t.out.paint.in(bold, fmt.Sprintf("To wait for, not in the bundle (%d):", len(r.Outside))))
-	for _, o := range r.Outside {
-		state := "ready"
-		if o.Ready != report.StateReady {
-			state = "not ready"
-		}
-		if o.Reason != "" {
-			state += ": " + Line(o.Reason)
-		}
-		fmt.Fprintf(b, "  %s\n    on the cluster, %s\n", t.named(o), state)
-		for _, by := range r.Objects {
-			if slices.ContainsFunc(by.Needs, func(n report.Need) bool { return n.ID() == o.ID() }) {
-				fmt.Fprintf(b, "    needed by %s\n", t.named(by))
-			}
-		}
-	}
 }
 
 // toDo names an action in a preview's tally, where nothing has been done yet.

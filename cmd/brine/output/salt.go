@@ -336,6 +336,14 @@ func saltComment(r *report.Result) string {
 		names := because[reason]
 		lines = append(lines, fmt.Sprintf("%s: skipped: %s", bundle.Some(names, 5), reason))
 	}
+	for i, o := range r.Outside {
+		line := outsideTitle(r) + ": " + outsideLines(r)[i]
+		if unreadyOutside(r, o) {
+			failed, lines = append(failed, o), append([]string{line}, lines...)
+		} else {
+			lines = append(lines, line)
+		}
+	}
 	if len(lines) > most {
 		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
 	}
