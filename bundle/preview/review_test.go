@@ -145,7 +145,7 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	if starts := got.Result.Review.Starts; len(starts) != 1 || starts[0].Pods != 2 || starts[0].Object.Name != "web" {
 		t.Errorf("new pods: %+v", starts)
 	}
-	s.Preview(after, "-o", "text").Want(t, 0).Prints(t, "Pods may not start: 1 object\n", "Pods: 2 are new", "New pods: 1 workload, 2 pods:\n  Deployment "+s.NS+"/web: 2 pods",
+	s.Preview(after, "-o", "text").Want(t, 0).Prints(t, "Pods name what is missing: 1 object\n", "Pods: 2 are new", "New pods: 1 workload, 2 pods:\n  Deployment "+s.NS+"/web: 2 pods",
 		"Checked, nothing found:\n  deleted data, deleted workloads and Services, recreated objects, restarting pods, ", "dry run, nothing was written: ")
 	// Without the right to read them nothing is said to be missing.
 	file := s.File(after)
@@ -213,7 +213,7 @@ func TestReviewOfARealPlatform(t *testing.T) {
 			"DaemonSet.apps metalk8s-ingress/ingress-nginx-control-plane-controller", "DaemonSet.apps metalk8s-ingress/ingress-nginx-controller",
 			"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki",
 		},
-		review.Missing: {"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki"},
+		review.Missing: {"DaemonSet.apps metalk8s-ingress/ingress-nginx-controller", "DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki"},
 		review.Webhook: {"MutatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook", "ValidatingWebhookConfiguration.admissionregistration.k8s.io cert-manager-webhook"},
 	} {
 		if found := named(kind); !slices.Equal(found, want) {
@@ -253,6 +253,9 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	}
 	text := brine("preview", "-f", after, "-o", "text").Want(t, 0)
 	text.Prints(t, "registry.local/metalk8s/dex v2.37.0 → v2.40.0: Deployment metalk8s-auth/dex",
+		"an argument of its pods names what is missing: Service metalk8s-ui/metalk8s-ui (neither in the bundle nor on the cluster)\n",
+		"container controller: args --default-backend-service $(POD_NAMESPACE)/ingress-nginx-defaultbackend → metalk8s-ui/metalk8s-ui",
+		"DaemonSet metalk8s-ingress/ingress-nginx-controller names it now, no longer after the change (container controller: argument --default-backend-service)\n",
 		"ingress-nginx: chart 4.7.1 → 4.10.3, version 1.8.1 → 1.10.3 (24 objects)",
 		"19 objects: only app.kubernetes.io/version 1.8.1 → 1.10.3, helm.sh/chart ingress-nginx-4.7.1 → ingress-nginx-4.10.3")
 	if strings.Contains(text.Stdout, "owning-inventory") || strings.Contains(text.Stdout, "applyset.kubernetes.io") {

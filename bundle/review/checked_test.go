@@ -112,6 +112,9 @@ func TestMissing(t *testing.T) {
 	certificate := "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web, namespace: shop}\nspec: {secretName: tls}\n"
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	fresh := changed(t, "", "", pod)
+	backend := func(text, service string) string {
+		return strings.Replace(text, "name: app,", "name: app, env: [{name: NS, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}], args: ['--backend-service="+service+"', '--service-account=shop/robot', '--config=shop/file'],", 1)
+	}
 	for name, c := range map[string]struct {
 		changes []Change
 		asked   string
@@ -123,6 +126,13 @@ func TestMissing(t *testing.T) {
 		"a new namespace":     {[]Change{fresh, changed(t, "", "", namespace), changed(t, "", "", tls)}, "", []string{"missing Deployment/web: its pods do not start: ConfigMap settings (neither in the bundle nor on the cluster)"}},
 		"deleted by the run": {[]Change{changed(t, plan.Unchanged, pod, pod), changed(t, "", tls, "")}, "",
 			[]string{"missing Deployment/web: its pods do not start: Secret tls (deleted by this run)"}},
+		"live pods name it, too": {[]Change{changed(t, "", withStatus(pod, "{replicas: 3, readyReplicas: 2}"), strings.Replace(pod, "web:1", "web:2", 1)), changed(t, "", "", settings)}, "Secret shop/tls",
+			[]string{"missing Deployment/web: its pods do not start: Secret tls (neither in the bundle nor on the cluster; not new: the live Deployment names the same, ready pods: 2 of 3)"}},
+		"a Service in an argument": {[]Change{changed(t, "", "", backend(web, "ui/ui"))}, "Service ui/ui",
+			[]string{"missing Deployment/web: an argument of its pods names what is missing: Service ui/ui (neither in the bundle nor on the cluster)"}},
+		"a Service of the bundle in an argument": {[]Change{changed(t, "", "", backend(web, "$(NS)/api")), changed(t, "", "", api)}, "", nil},
+		"a Service in an argument, deleted": {[]Change{changed(t, plan.Unchanged, backend(web, "$(NS)/api"), backend(web, "$(NS)/api")), changed(t, "", api, "")}, "",
+			[]string{"missing Deployment/web: an argument of its pods names what is missing: Service api (deleted by this run)"}},
 		"pods as before": {[]Change{changed(t, "", pod, strings.Replace(pod, "name: web,", "name: web, labels: {a: b},", 1))}, "", nil},
 	} {
 		var asked []string
@@ -141,6 +151,56 @@ func TestMissing(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+const api = "apiVersion: v1\nkind: Service\nmetadata: {name: api, namespace: shop}\n"
+
+// Who names a deleted Service is said, and whether that ends with the change. A name that
+// may be another one's is not.
+func TestClientsOfADeletedService(t *testing.T) {
+	pod := func(namespace, container string) string {
+		return strings.NewReplacer("namespace: shop", "namespace: "+namespace, "name: app,", "name: app, "+container+",").Replace(web)
+	}
+	route := func(kind, group, spec string) string {
+		return "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: web, namespace: shop}\n" + spec
+	}
+	for name, c := range map[string]struct{ client, where string }{
+		"ns/name":                     {pod("shop", "args: [--default-backend-service=shop/api]"), "container app: argument --default-backend-service"},
+		"a variable in it":            {pod("shop", "env: [{name: NS, value: shop}], args: [--backend, $(NS)/api]"), "container app: argument --backend"},
+		"a URL":                       {pod("shop", "env: [{name: X, value: 'http://api:80/x'}]"), "container app: variable X"},
+		"a host":                      {pod("other", "env: [{name: X, value: api.shop.svc.cluster.local}]"), "container app: variable X"},
+		"a host and port":             {pod("other", "args: ['api.shop:443']"), "container app: argument"},
+		"the name alone":              {pod("shop", "env: [{name: API_HOST, value: api}]"), "container app: variable API_HOST"},
+		"an Ingress":                  {route("Ingress", "networking.k8s.io", "spec: {rules: [{http: {paths: [{backend: {service: {name: api}}}]}}]}"), "its backend"},
+		"a default backend":           {route("Ingress", "networking.k8s.io", "spec: {defaultBackend: {service: {name: api}}}"), "its backend"},
+		"a route":                     {route("HTTPRoute", "gateway.networking.k8s.io", "spec: {rules: [{backendRefs: [{name: api, port: 80}]}]}"), "its backend"},
+		"a webhook":                   {route("MutatingWebhookConfiguration", "admissionregistration.k8s.io", "webhooks: [{clientConfig: {service: {name: api, namespace: shop}}}]"), "its backend"},
+		"a Service of another one":    {pod("other", "env: [{name: API_HOST, value: api}, {name: URL, value: 'http://api'}]"), ""},
+		"another Service":             {pod("shop", "args: ['--backend-service=shop/api-2', 'http://my-api:80', 'api.shop.example.com']"), ""},
+		"not a Service":               {pod("shop", "args: ['--configmap=shop/api', '--name=api', '--service-account=shop/api', '--image=registry/api:1']"), ""},
+		"a route of another kind":     {route("HTTPRoute", "gateway.networking.k8s.io", "spec: {rules: [{backendRefs: [{kind: Bucket, name: api}]}]}"), ""},
+		"an Ingress with another one": {route("Ingress", "networking.k8s.io", "spec: {defaultBackend: {service: {name: web}}}"), ""},
+	} {
+		text := "none"
+		for _, risk := range Of([]Change{changed(t, plan.Unchanged, c.client, c.client), changed(t, "", api, "")}, Cluster{}).Risks {
+			if risk.Type == Deleted {
+				text = risk.Text + ": " + strings.Join(risk.Details, "|")
+			}
+		}
+		want := "its clients no longer reach anything; no other object of the bundle or the inventory names it: "
+		if c.where != "" {
+			one := object(t, c.client)
+			want = "its clients no longer reach anything; 1 object still names it: " + plain(bundle.ID{GroupKind: one.GroupVersionKind().GroupKind(), Namespace: one.GetNamespace(), Name: one.GetName()}) + " still names it afterwards (" + c.where + ")"
+		}
+		if text != want {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
+	}
+	before, after := pod("shop", "args: [--backend-service=shop/api]"), pod("shop", "args: [--backend-service=shop/other]")
+	got := Of([]Change{changed(t, "", before, after), changed(t, "", api, "")}, Cluster{}).Risks[0]
+	if want := "Deployment shop/web names it now, no longer after the change (container app: argument --backend-service)"; !slices.Equal(got.Details, []string{want}) || !strings.HasSuffix(got.Text, "1 object names it now, none after the change") {
+		t.Errorf("%+v, want %s", got, want)
 	}
 }
 

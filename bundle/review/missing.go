@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -26,16 +27,25 @@ type reference struct {
 	verb string
 }
 
+// argument is the verb of what an argument names: pods need not need it to start.
+const argument = "has an argument that names"
+
 // references are the objects that the pods of a change need and name.
 func references(c *Change) []reference {
-	path := images.PodSpecPath(c.ID.GroupKind)
-	after := content(latest(c))
-	if path == nil || after == nil || c.Action == plan.Pruned || c.Action == plan.Detached {
+	if c.Action == plan.Pruned || c.Action == plan.Detached {
+		return nil
+	}
+	return referencesOf(c.ID, content(latest(c)))
+}
+
+func referencesOf(by bundle.ID, after map[string]any) []reference {
+	path := images.PodSpecPath(by.GroupKind)
+	if path == nil || after == nil {
 		return nil
 	}
 	var found []reference
 	add := func(gk schema.GroupKind, name, path, verb string) {
-		id := bundle.ID{GroupKind: gk, Namespace: c.ID.Namespace, Name: name}
+		id := bundle.ID{GroupKind: gk, Namespace: by.Namespace, Name: name}
 		if gk == priorityClass || gk == runtimeClass || gk == bundle.StorageClassKind {
 			id.Namespace = ""
 		}
@@ -61,8 +71,13 @@ func references(c *Change) []reference {
 		}
 	}
 	classes(get[[]any](pod, "volumes"), strings.Join(path, ".")+".volumes", "ephemeral", "volumeClaimTemplate")
-	if c.ID.GroupKind == bundle.StatefulSetKind {
+	if by.GroupKind == bundle.StatefulSetKind {
 		classes(get[[]any](after, "spec", "volumeClaimTemplates"), "spec.volumeClaimTemplates")
+	}
+	for _, s := range settingsOf(pod, strings.Join(path, "."), by.Namespace) {
+		if id, ok := s.service(); ok {
+			found = append(found, reference{id, s.path, argument})
+		}
 	}
 	return found
 }
@@ -130,6 +145,7 @@ func (r *reviewer) missing() {
 		starts := startsPods(c)
 		var keys [][2]string // why, and what follows from it
 		names, details := map[[2]string][]string{}, map[[2]string][]string{}
+		before := referencesOf(c.ID, content(c.Before))
 		for _, ref := range references(c) {
 			why := ""
 			there := r.at[ref.id]
@@ -147,6 +163,9 @@ func (r *reviewer) missing() {
 				unknown[unread] = append(unknown[unread], plain(ref.id))
 			case r.cluster.Found[ref.id] == nil:
 				why = "neither in the bundle nor on the cluster"
+				if slices.ContainsFunc(before, func(b reference) bool { return b.id == ref.id }) {
+					why += "; not new: the live " + c.ID.GroupKind.Kind + " names the same" + ready(c.Before)
+				}
 			}
 			if why == "" {
 				continue
@@ -155,7 +174,11 @@ func (r *reviewer) missing() {
 			if at := c.place(ref.path); at != "" {
 				detail += " (" + at + ")"
 			}
-			name := plain(bundle.ID{GroupKind: ref.id.GroupKind, Name: ref.id.Name})
+			name := plain(ref.id)
+			if ref.id.Namespace == c.ID.Namespace {
+				name = plain(bundle.ID{GroupKind: ref.id.GroupKind, Name: ref.id.Name})
+			}
+			r.stuck[c.ID] = r.stuck[c.ID] || blocks(ref)
 			key := [2]string{why, consequence(ref)}
 			if names[key] == nil {
 				keys = append(keys, key)
@@ -184,11 +207,31 @@ func consequence(r reference) string {
 		return "its pods stay Pending"
 	case bundle.StorageClassKind:
 		return "its claims stay Pending, unless there is a volume of this class"
+	case bundle.ServiceKind:
+		return "an argument of its pods names what is missing"
 	}
 	if strings.HasPrefix(r.verb, "pulls images") {
 		return "its images are pulled without it"
 	}
 	return "its pods do not start"
+}
+
+// blocks says whether pods do not start without what they name.
+func blocks(r reference) bool {
+	return r.verb != argument && r.id.GroupKind != bundle.StorageClassKind && !strings.HasPrefix(r.verb, "pulls images")
+}
+
+// ready is how many of a workload's pods are ready; "" where it has none.
+func ready(u *unstructured.Unstructured) string {
+	pods := podsOf(u)
+	if pods == 0 {
+		return ""
+	}
+	n, known := number(get[any](u.Object, "status", "readyReplicas"))
+	if !known {
+		n, _ = number(get[any](u.Object, "status", "numberReady"))
+	}
+	return fmt.Sprintf(", ready pods: %d of %d", n, pods)
 }
 
 // place is the file and line of a field; "" where the object is not in the bundle.

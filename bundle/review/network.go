@@ -126,7 +126,7 @@ func (r *reviewer) network(c *Change) {
 	after := content(c.After)
 	switch {
 	case c.Action == plan.Pruned && gk == bundle.ServiceKind:
-		r.add(Deleted, c, 0, nil, "its clients no longer reach anything")
+		r.unserved(c)
 	case c.Action == plan.Pruned && routes:
 		r.add(Network, c, 0, nil, "is deleted: what it routes is no longer reached")
 	case c.Action == plan.Pruned && policy:

@@ -61,9 +61,11 @@ func isRolled(gk schema.GroupKind) bool {
 const template = "spec.template."
 
 // inTemplate are the changed fields of the pods: "labels", "container app: image".
-// Of their containers each field is named once, whatever changes in it.
+// Of their containers each field is named once, whatever changes in it; arguments with
+// their values.
 func inTemplate(fields []diff.Change) []string {
 	var found []string
+	arguments := map[string][]string{}
 	for _, f := range fields {
 		path, ok := strings.CutPrefix(f.Path, template)
 		if !ok {
@@ -71,6 +73,9 @@ func inTemplate(fields []diff.Change) []string {
 		}
 		if m := inContainer().FindStringSubmatch(path); m != nil {
 			path = "container " + m[1] + ": " + m[2]
+			if text := argumentOf(f); text != "" && (m[2] == "args" || m[2] == "command") {
+				arguments[path] = append(arguments[path], text)
+			}
 		} else {
 			path, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "spec."), "metadata."), "[")
 		}
@@ -78,7 +83,42 @@ func inTemplate(fields []diff.Change) []string {
 			found = append(found, path)
 		}
 	}
+	for i, path := range found {
+		if list := arguments[path]; len(list) > 0 {
+			found[i] += " " + bundle.Some(list, shownArguments)
+		}
+	}
 	return found
+}
+
+// shownArguments is how many changed arguments of a container are shown.
+const shownArguments = 3
+
+// argumentOf is a changed argument: "--level info → debug"; "" where it only moves.
+func argumentOf(f diff.Change) string {
+	was, _ := f.Old.(string)
+	is, _ := f.New.(string)
+	name, before, ok := strings.Cut(was, "=")
+	same, after, _ := strings.Cut(is, "=")
+	switch {
+	case was == is:
+		return ""
+	case was == "":
+		return "adds " + clip(is)
+	case is == "":
+		return "removes " + clip(was)
+	case ok && name == same:
+		return name + " " + clip(before) + " → " + clip(after)
+	}
+	return clip(was) + " → " + clip(is)
+}
+
+// clip is a text, or its beginning where it is long.
+func clip(text string) string {
+	if r := []rune(text); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return text
 }
 
 var inContainer = sync.OnceValue(func() *regexp.Regexp {
@@ -135,7 +175,11 @@ func (r *reviewer) restart(c *Change) {
 		text = fmt.Sprintf("the pods from number %d on restart (partition)", from)
 		pods = max(pods-from, 0)
 	}
+	if r.stuck[c.ID] {
+		text += "; no new pod starts while what it names is missing"
+	}
 	r.add(Restart, c, pods, details, "%s%s", text, why)
+	r.found[len(r.found)-1].Stuck = r.stuck[c.ID]
 }
 
 // scaled is about a workload that gets fewer pods.

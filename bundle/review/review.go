@@ -86,7 +86,7 @@ var Types = []Type{Data, Deleted, Recreated, Missing, Restart, Rights, Privilege
 // Title names the risks of a type for people.
 func (t Type) Title() string {
 	return map[Type]string{
-		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods may not start", Restart: "Pods restart",
+		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
 		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks and other API servers",
 		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
 		Unverified: "The server could not be asked",
@@ -121,8 +121,10 @@ type Risk struct {
 	Objects []Object `json:"objects"`
 	Text    string   `json:"text"`
 	Details []string `json:"details,omitempty"`
-	// Pods is how many pods restart or are deleted.
-	Pods int `json:"pods,omitempty"`
+	// Pods is how many pods restart or are deleted. Stuck: new ones do not start while
+	// what they name is missing.
+	Pods  int  `json:"pods,omitempty"`
+	Stuck bool `json:"stuck,omitempty"`
 }
 
 // ImageChange is an image that changes from one version to another, comes, or goes.
@@ -161,15 +163,15 @@ type Same struct {
 
 // Of reviews a change. Questions says what of the cluster it wants to know.
 func Of(changes []Change, cluster Cluster) *Review {
-	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}}
+	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}}
 	for i := range changes {
 		r.at[changes[i].ID] = &changes[i]
 	}
+	r.missing()
 	for i := range changes {
 		r.risks(&changes[i])
 	}
 	r.widened()
-	r.missing()
 	r.unverified()
 	r.limits()
 	slices.SortStableFunc(r.found, func(a, b Risk) int {
@@ -257,6 +259,8 @@ type reviewer struct {
 	at      map[bundle.ID]*Change
 	found   []Risk
 	grants  []grant
+	// stuck are workloads whose new pods do not start.
+	stuck map[bundle.ID]bool
 	// skipped is what could not be looked for, open the types of risks of which there
 	// may be more, clear those of which there is none.
 	skipped []Unchecked

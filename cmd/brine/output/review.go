@@ -78,8 +78,11 @@ func texts[T any](list []T, of func(T) string) []string {
 
 // podsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
 func podsLine(r *review.Review) string {
-	restart, deleted, stop, fresh := 0, 0, 0, 0
+	restart, deleted, stop, fresh, stuck := 0, 0, 0, 0, 0
 	for _, risk := range r.Risks {
+		if risk.Stuck {
+			stuck += risk.Pods
+		}
 		switch risk.Type {
 		case review.Restart:
 			restart += risk.Pods
@@ -105,6 +108,9 @@ func podsLine(r *review.Review) string {
 		}
 	}
 	add(restart, "restarts", "restart")
+	if stuck > 0 {
+		parts[0] += fmt.Sprintf(" (for %d of them no new pod starts while what it names is missing)", stuck)
+	}
 	add(stop, "stops before its successor starts", "stop before their successors start")
 	add(fresh, "is new", "are new")
 	add(deleted, "is deleted", "are deleted")
