@@ -19,7 +19,8 @@ type request struct {
 type bundle struct {
 	manifests string // one file of many documents
 	folder    string // the same file, alone in a folder, and kapply's inventory
-	chart     string // helm's
+	chart     string // helm's and nelm's
+	project   string // kluctl's
 	requests  string // raw's, a line each, namespaces first
 }
 
@@ -27,17 +28,18 @@ type bundle struct {
 // ConfigMaps, Services, ServiceAccounts and Roles in equal parts.
 func generate(dir string, count int) (bundle, error) {
 	b := bundle{
-		folder: filepath.Join(dir, "folder"), chart: filepath.Join(dir, "chart"),
+		folder: filepath.Join(dir, "folder"), chart: filepath.Join(dir, "chart"), project: filepath.Join(dir, "project"),
 		requests: filepath.Join(dir, "requests.jsonl"),
 	}
 	b.manifests = filepath.Join(b.folder, "bundle.yaml")
-	templates := filepath.Join(b.chart, "templates")
-	if err := errors.Join(os.MkdirAll(b.folder, 0o777), os.MkdirAll(templates, 0o777)); err != nil {
+	templates, objects := filepath.Join(b.chart, "templates"), filepath.Join(b.project, "objects")
+	if err := errors.Join(os.MkdirAll(b.folder, 0o777), os.MkdirAll(templates, 0o777), os.MkdirAll(objects, 0o777)); err != nil {
 		return b, err
 	}
 	err := errors.Join(
 		os.WriteFile(filepath.Join(b.folder, "inventory.yaml"), []byte(kapplyInventory), 0o666),
 		os.WriteFile(filepath.Join(b.chart, "Chart.yaml"), []byte("apiVersion: v2\nname: bench\nversion: 1.0.0\n"), 0o666),
+		os.WriteFile(filepath.Join(b.project, "deployment.yaml"), []byte("deployments: [{path: objects}]\n"), 0o666),
 	)
 	if err != nil {
 		return b, err
@@ -55,7 +57,7 @@ func generate(dir string, count int) (bundle, error) {
 	manifests, requests := bufio.NewWriter(all), bufio.NewWriter(lines)
 	encoder := json.NewEncoder(requests)
 	for i := range count {
-		text, r := mixed(i, count)
+		text, r := mixed(i, max(1, count/100))
 		fmt.Fprintf(manifests, "---\n%s", text)
 		if err := encoder.Encode(r); err != nil {
 			return b, err
@@ -69,7 +71,7 @@ func generate(dir string, count int) (bundle, error) {
 	if err != nil {
 		return b, err
 	}
-	return b, os.WriteFile(filepath.Join(templates, "bundle.yaml"), text, 0o666)
+	return b, errors.Join(os.WriteFile(filepath.Join(templates, "bundle.yaml"), text, 0o666), os.WriteFile(filepath.Join(objects, "bundle.yaml"), text, 0o666))
 }
 
 const kapplyInventory = `apiVersion: v1
@@ -81,8 +83,7 @@ metadata:
 `
 
 // mixed is the i-th object of a bundle, as YAML and as a request.
-func mixed(i, count int) (string, request) {
-	namespaces := max(1, count/100)
+func mixed(i, namespaces int) (string, request) {
 	if i < namespaces {
 		text := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: bench-%d\n  labels: {bench: \"yes\"}\n", i)
 		return text, request{

@@ -94,12 +94,12 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.readme, "readme", "", "README whose marked section is replaced")
 	f.BoolVar(&o.render, "render", false, "measure nothing: write the report of the results in --out")
 	f.IntVar(&o.runs, "runs", 3, "runs of each cell; medians are shown")
-	f.IntVar(&o.peerRuns, "peer-runs", 3, "of these, with kapply, kapp and helm")
-	tools := f.String("tools", "raw,brine,kapply,kapp,helm", "what is measured")
+	f.IntVar(&o.peerRuns, "peer-runs", 3, "of these, with other tools")
+	tools := f.String("tools", "raw,brine,"+strings.Join(peers, ","), "what is measured")
 	counts := f.String("counts", "100,1000,5000,10000", "objects in the generated bundles")
 	delays := f.String("delays", "0,20", "round trips, milliseconds")
 	parallel := f.String("parallel", "8,16,32,64", "concurrencies that raw tries")
-	works := f.String("works", "mixed,platform,start", "mixed: generated bundles; platform: the real one; start: start times and reading")
+	works := f.String("works", "mixed,platform,start", "mixed: generated bundles; platform: the real one; start: start times and reading; scale: 20,000 and 50,000 objects, an hour")
 	f.Func("peer", "NAME=BINARY", func(v string) error {
 		name, path, ok := strings.Cut(v, "=")
 		if !ok {

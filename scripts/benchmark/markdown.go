@@ -18,6 +18,7 @@ func (r *report) markdown() string {
 		}
 	}
 	b.WriteString(r.platform())
+	b.WriteString(r.large())
 	b.WriteString(r.starts())
 	b.WriteString(r.requests())
 	b.WriteString(r.failures())
@@ -36,6 +37,7 @@ func (r *report) section() string {
 		}
 	}
 	b.WriteString(r.platform())
+	b.WriteString(r.large())
 	return strings.TrimSpace(b.String()) + "\n"
 }
 

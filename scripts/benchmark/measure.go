@@ -99,6 +99,11 @@ func (b *bench) round(ctx context.Context, run int) error {
 			}
 		}
 	}
+	if slices.Contains(b.works, "scale") {
+		if err := b.scale(ctx, run); err != nil {
+			return err
+		}
+	}
 	if slices.Contains(b.works, "platform") && b.bundles != "" {
 		for _, tool := range b.tools {
 			if err := b.platform(ctx, run, tool); err != nil {

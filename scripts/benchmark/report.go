@@ -124,7 +124,7 @@ func of[T int | string](r *report, works []string, value func(result) T) []T {
 func (r *report) toolsOf(works []string) []string {
 	measured := of(r, works, func(x result) string { return x.Tool })
 	var ordered []string
-	for _, tool := range []string{"raw", "brine", "kapply", "kapp", "helm"} {
+	for _, tool := range append([]string{"raw", "brine"}, peers...) {
 		if slices.Contains(measured, tool) {
 			ordered = append(ordered, tool)
 		}
@@ -136,7 +136,7 @@ func (r *report) toolsOf(works []string) []string {
 func (r *report) bestPeer(work string, count, delay int) (string, *cell) {
 	var name string
 	var best *cell
-	for _, tool := range []string{"kapply", "kapp", "helm"} {
+	for _, tool := range peers {
 		c := r.cell(tool, work, count, delay)
 		if c != nil && c.failed == "" && (best == nil || c.seconds < best.seconds) {
 			name, best = tool, c
@@ -146,11 +146,11 @@ func (r *report) bestPeer(work string, count, delay int) (string, *cell) {
 }
 
 func (r *report) loads() string {
-	low, high, runs, peers, large := 1e9, 0.0, 0, 0, 0
+	low, high, runs, others, large := 1e9, 0.0, 0, 0, 0
 	for _, x := range r.Results {
 		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
 		if x.Tool != "raw" && x.Tool != "brine" && x.Work == first {
-			peers = max(peers, x.Run)
+			others = max(others, x.Run)
 		}
 		if x.Count > few {
 			large = max(large, x.Run)
@@ -163,7 +163,7 @@ func (r *report) loads() string {
 	for _, fewer := range []struct {
 		what string
 		runs int
-	}{{"generated bundles with kapply, kapp and helm", peers}, {fmt.Sprintf("more than %d objects", few), large}} {
+	}{{"generated bundles with other tools", others}, {fmt.Sprintf("more than %d objects", few), large}} {
 		if fewer.runs > 0 && fewer.runs < runs {
 			text += fmt.Sprintf("; of %d for %s", fewer.runs, fewer.what)
 		}

@@ -12,6 +12,13 @@ type command struct {
 	trace string // the file of brine's result
 }
 
+// tuned is kapp with as many requests at once as it is advised for large bundles.
+const tuned = "kapp-tuned"
+
+// peers are the other tools; the last two have no command for the real platform's
+// bundles, which are no charts and no templates.
+var peers = []string{"kapply", "kapp", tuned, "helm", "nelm", "kluctl"}
+
 // The works that are done to a generated bundle, in this order, each time on a
 // control plane of its own.
 const (
@@ -51,15 +58,15 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 			return command{env: env, args: []string{o.peers[tool], "destroy", b.folder, "--delete-timeout=15m"}}
 		}
 		return command{env: env, args: []string{o.peers[tool], "apply", "--server-side", b.folder, "--reconcile-timeout=15m"}}
-	case "kapp":
-		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "bench", "-y"}
+	case "kapp", tuned:
+		at := kappAt(tool, kubeconfig, "bench")
 		switch work {
 		case preview:
 			return command{} // none of the server's
 		case destroy:
-			return command{args: append([]string{o.peers[tool], "delete"}, at...)}
+			return command{args: append([]string{o.peers["kapp"], "delete"}, at...)}
 		}
-		return command{args: append([]string{o.peers[tool], "deploy", "-f", b.manifests}, at...)}
+		return command{args: append([]string{o.peers["kapp"], "deploy", "-f", b.manifests}, at...)}
 	case "helm":
 		home := filepath.Dir(b.chart)
 		env := []string{"KUBECONFIG=" + kubeconfig, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
@@ -73,8 +80,36 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 			return command{env: env, args: []string{o.peers[tool], "install", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
 		}
 		return command{env: env, args: []string{o.peers[tool], "upgrade", "--wait", "--timeout=15m", "bench", b.chart, "-n", "default"}}
+	case "nelm":
+		env := []string{"KUBECONFIG=" + kubeconfig}
+		at := []string{"--release", "bench", "--namespace", "default"}
+		switch work {
+		case preview:
+			return command{env: env, args: append([]string{o.peers[tool], "release", "plan", "install", b.chart}, at...)}
+		case destroy:
+			return command{env: env, args: append([]string{o.peers[tool], "release", "uninstall"}, at...)}
+		}
+		return command{env: env, args: append([]string{o.peers[tool], "release", "install", b.chart}, at...)}
+	case "kluctl":
+		env := []string{"KUBECONFIG=" + kubeconfig}
+		at := []string{"--project-dir", b.project, "--discriminator", "bench"}
+		switch work {
+		case preview:
+			return command{env: env, args: append([]string{o.peers[tool], "diff"}, at...)}
+		case destroy:
+			return command{env: env, args: append([]string{o.peers[tool], "delete", "--yes"}, at...)}
+		}
+		return command{env: env, args: append([]string{o.peers[tool], "deploy", "--yes"}, at...)}
 	}
 	return command{}
+}
+
+func kappAt(tool, kubeconfig, app string) []string {
+	at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", app, "-y"}
+	if tool == tuned {
+		at = append(at, "--apply-concurrency=50", "--wait-concurrency=50", "--wait-check-interval=250ms")
+	}
+	return at
 }
 
 // The works that are done to the real platform's bundles, in this order.
@@ -101,12 +136,12 @@ func (o options) platformCommand(tool, work, kubeconfig string) command {
 			return command{args: append([]string{o.brine, "destroy"}, at...), trace: trace}
 		}
 		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...), trace: trace}
-	case "kapp":
-		at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", "platform", "-y"}
+	case "kapp", tuned:
+		at := kappAt(tool, kubeconfig, "platform")
 		if work == deleteAll {
-			return command{args: append([]string{o.peers[tool], "delete"}, at...)}
+			return command{args: append([]string{o.peers["kapp"], "delete"}, at...)}
 		}
-		return command{args: append([]string{o.peers[tool], "deploy", "-f", folder}, at...)}
+		return command{args: append([]string{o.peers["kapp"], "deploy", "-f", folder}, at...)}
 	}
 	return command{}
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The works of brine on one inventory that is larger than a ConfigMap, in this order.
+const (
+	scaleFirst     = "large: first apply"
+	scaleUnchanged = "large: nothing changed"
+	scaleChanged   = "large: 1 % changed"
+	scalePruned    = "large: half pruned"
+	scaleDestroyed = "large: destroyed"
+)
+
+var (
+	scaleWorks  = []string{scaleFirst, scaleUnchanged, scaleChanged, scalePruned, scaleDestroyed}
+	scaleCounts = []int{20_000, 50_000} // the first with 800 namespaces, the second with 2,000
+)
+
+// large writes a bundle of count objects as a work wants it.
+func large(file string, count int, work string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	namespaces := count / 25
+	for i := range count {
+		if work == scalePruned && i >= namespaces && i%8 >= 4 {
+			continue
+		}
+		text, _ := mixed(i, namespaces)
+		if work != scaleFirst && work != scaleUnchanged && i%100 == 0 {
+			text = strings.Replace(text, "mode: fast", "mode: slow", 1)
+		}
+		fmt.Fprintf(w, "---\n%s", text)
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// scale measures brine alone, on one control plane a count and a round trip.
+func (b *bench) scale(ctx context.Context, run int) error {
+	for _, count := range scaleCounts {
+		for _, ms := range b.delays {
+			err := b.onFresh(ctx, ms, func(s *server, kubeconfig string) error {
+				file := filepath.Join(b.work, "large.yaml")
+				for _, work := range scaleWorks {
+					args := []string{b.brine, "apply", "-f", file, "--timeout=1h"}
+					if work == scaleDestroyed {
+						args = []string{b.brine, "destroy", "--timeout=1h"}
+					} else if err := large(file, count, work); err != nil {
+						return err
+					}
+					args = append(args, "--kubeconfig", kubeconfig, "--inventory", "default/large", "-o", "json", "--report", filepath.Join(b.work, "large.html"))
+					if err := b.take(ctx, s, command{args: args}, result{Tool: "brine", Work: work, Count: count, Delay: ms, Run: run}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// large is the table of what scale measured.
+func (r *report) large() string {
+	var rows [][]string
+	for _, work := range scaleWorks {
+		for _, count := range of(r, []string{work}, func(x result) int { return x.Count }) {
+			for _, ms := range of(r, []string{work}, func(x result) int { return x.Delay }) {
+				c := r.cell("brine", work, count, ms)
+				if c == nil {
+					continue
+				}
+				row := []string{strings.TrimPrefix(work, "large: "), fmt.Sprint(count), fmt.Sprintf("%d ms", ms)}
+				if c.failed != "" {
+					row = append(row, "", "fails", "", "", "", "")
+				} else {
+					n := float64(count)
+					requests := 0
+					for _, number := range c.requests {
+						requests += number
+					}
+					row = append(row, fmt.Sprint(requests), seconds(c.seconds), fmt.Sprintf("%.2f s", c.seconds*1000/n), seconds(c.cpu), fmt.Sprintf("%.0f MB", c.memory), fmt.Sprintf("%.1f KB", c.memory*1024/n))
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("**Many objects in one inventory**, with `-o json` and an HTML report (peak memory)\n\n")
+	table(&b, []string{"work", "objects", "round trip", "requests", "time", "time for 1000", "CPU", "memory", "for one object"}, rows)
+	return b.String()
+}
