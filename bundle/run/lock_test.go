@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +121,23 @@ func TestTimeoutWhileWaitingForTheLock(t *testing.T) {
 	got := s.Apply(clitest.ConfigMap("a"), "--timeout=3s", "--lock-timeout=10m").Want(t, report.ExitLocked)
 	got.Prints(t, "time ran out after 3s", "process 7 on host web1")
 	s.Missing("v1/configmaps", "a")
+}
+
+// The time may run out in the middle of a request for the lease.
+func TestTimeoutWhileTheLockIsRead(t *testing.T) {
+	s := clitest.New(t)
+	makeLease(s, "web1/pid-7/0000/AAAAAAAAAAAAAAAAAAAAAAAAAA", 315360000)
+	p, over := s.Proxied(), make(chan struct{})
+	var reads atomic.Int64
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/leases/brine-inv") && reads.Add(1) > 1 {
+			return clustertest.Action{Before: func() { <-over }}
+		}
+		return clustertest.Action{}
+	})
+	got := s.Apply(clitest.ConfigMap("a"), "--timeout=5s", "--lock-timeout=10m")
+	close(over)
+	got.Want(t, report.ExitLocked).Prints(t, "time ran out after 5s", "process 7 on host web1")
 }
 
 // Once its Lease is deleted, as the message says, the lock is free.

@@ -102,7 +102,10 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 	var since time.Time
 	for {
 		live, err := l.client.Get(ctx, cluster.Leases, l.id)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil && l.lease != nil: // held when it was read last
+			return l.locked("", context.Cause(ctx))
+		case err != nil:
 			return err
 		}
 		l.lease = live
