@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,10 +49,12 @@ func (t topic) text() string { return strings.ToUpper(t.title) + "\n\n" + plain(
 // of the same name gets the text.
 func addTopics(root *cobra.Command) {
 	usual := root.HelpFunc()
+	commands := root.Commands()
 	for _, t := range topics() {
-		cmd, _, err := root.Find([]string{t.name})
-		if err != nil || cmd == root {
-			cmd = &cobra.Command{Use: t.name, Short: t.short()}
+		cmd := &cobra.Command{Use: t.name, Short: t.short()}
+		if i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == t.name }); i >= 0 {
+			cmd = commands[i]
+		} else {
 			root.AddCommand(cmd)
 		}
 		cmd.SetHelpFunc(func(asked *cobra.Command, args []string) {
