@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -211,6 +212,19 @@ func TestBinaryIsSmall(t *testing.T) {
 	t.Logf("the binary has %d bytes", info.Size())
 	if info.Size() > most {
 		t.Errorf("the binary has %d bytes, at most %d are wanted: scripts/release --sizes shows of what", info.Size(), most)
+	}
+}
+
+// What packages allocate before main is the same on every machine; the memory and the
+// time of a start are not.
+func TestStartAllocatesLittle(t *testing.T) {
+	const most = 4_500
+	table := run(t, exec.Command("go", "run", "./start", filepath.Join(unpacked(t), "brine")))
+	t.Logf("brine version:\n%s", table)
+	row := strings.Split(strings.Split(table, "\n")[2], "|")
+	allocated, err := strconv.Atoi(strings.TrimSpace(row[7]))
+	if err != nil || allocated < 500 || allocated > most {
+		t.Errorf("packages allocate %d kB before main (%v), at most %d are wanted", allocated, err, most)
 	}
 }
 
