@@ -17,9 +17,10 @@ import (
 // allocated judges the refusal of a Service because an IP address or port that it asks
 // for is taken. If another Service has it, the answer names that. If none has, an API
 // server ended after it had deleted a Service and before it freed what that had; then
-// the refusal stands until Kubernetes' repair loop frees it. Before 1.33 that takes about
-// ten minutes (pkg/registry/core/service/ipallocator/controller/repair.go), and waiting is
-// true for as long as the run has time.
+// the refusal stands until Kubernetes' repair loop frees it. Up to 1.33, which still keeps
+// all addresses in one record, that takes about ten minutes
+// (pkg/registry/core/service/ipallocator/controller/repair.go). The run waits as long as
+// it has time.
 func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait bool, refusal error) {
 	if s.ID.GroupKind != bundle.ServiceKind || !cluster.Allocated(err) {
 		return false, err
@@ -45,9 +46,9 @@ func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait b
 		}
 	}
 	if !w.Deadline.IsZero() && time.Now().After(w.Deadline) {
-		return false, &answer{text: text + ". No Service has it: an API server that ended has not freed it. Kubernetes does so, before 1.33 after about 10 minutes: run this again then", err: err}
+		return false, &answer{text: text + ". No Service has it: an API server that ended has not freed it. Kubernetes does so, up to 1.33 after about 10 minutes: run this again then", err: err}
 	}
-	return true, fmt.Errorf("%w, but no Service has it: waiting until Kubernetes frees it, before 1.33 for about 10 minutes", err)
+	return true, fmt.Errorf("%w, but no Service has it: waiting until Kubernetes frees it, up to 1.33 for about 10 minutes", err)
 }
 
 // allocations are the IP addresses and node ports that a Service has or asks for.

@@ -19,10 +19,10 @@ func serviceWithIP(name, ip string) string {
 }
 
 // An API server that is killed may leave an address allocated that no Service has. Since
-// 1.33 that is an IPAddress whose Service is gone; what is older has no object for it.
+// 1.34 that is an IPAddress whose Service is gone; what is older has a record for all.
 func TestAddressThatNoServiceHasIsWaitedFor(t *testing.T) {
 	s := clitest.New(t)
-	s.Cluster.Needs(t, 33, "IPAddresses of Services")
+	s.Cluster.Needs(t, 34, "IPAddresses of Services alone")
 	const ip, resource = "10.0.0.201", "networking.k8s.io/v1/ipaddresses"
 	s.GoneAfter(resource, ip)
 	s.Create(resource, `{apiVersion: networking.k8s.io/v1, kind: IPAddress, metadata: {name: `+ip+`, labels: {ipaddress.kubernetes.io/ip-family: IPv4, ipaddress.kubernetes.io/managed-by: ipallocator.k8s.io}},

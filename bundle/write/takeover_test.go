@@ -118,6 +118,11 @@ func TestPreviewOfATakeOverOfLists(t *testing.T) {
 			s := clitest.New(t)
 			s.Apply(test.text, "--wait=applied").Want(t, 0)
 			s.PatchAs("kubectl-patch", test.resource, "web", test.patch)
+			s.Eventually("the controller has seen the change", func() bool {
+				live := s.Live(test.resource, s.NS, "web")
+				seen, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+				return seen == live.GetGeneration() || test.resource == "v1/services"
+			})
 			changed := strings.Replace(test.text, "metadata:\n  name: web\n", "metadata:\n  name: web\n  labels: {a: b}\n", 1)
 			kind := map[string]string{"v1/services": "Service", "apps/v1/deployments": "Deployment"}[test.resource]
 			before := s.Preview(changed, "--take-over-from=kubectl-patch").Want(t, 0)

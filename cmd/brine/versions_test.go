@@ -111,7 +111,7 @@ func TestPlatformWhileServersRestart(t *testing.T) {
 	c := clustertest.New(t, "--apiservers", "3", "--balance", balance)
 	ctx, stop := context.WithCancel(t.Context())
 	signal := syscall.SIGKILL
-	if c.Minor(t) < 33 { // killed, it may leave an address allocated that no Service has
+	if c.Minor(t) < 34 { // killed, it may leave an address allocated that no Service has
 		signal = syscall.SIGTERM
 	}
 	restarted := make(chan int, 1)
