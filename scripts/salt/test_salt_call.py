@@ -35,6 +35,7 @@ class SaltCall(unittest.TestCase):
         cls.write("minion", json.dumps({
             "file_client": "local", "root_dir": cls.root, "id": "test-minion", "file_roots": {"base": [cls.states]},
             "pillar_roots": {"base": [os.path.join(cls.root, "pillar")]}, "brine": {"binary": cls.brine},
+            "fileserver_list_cache_time": 0,
         }))
         synced = cls.call("saltutil.sync_all")
         assert synced["modules"] == ["modules.brine"], synced
