@@ -227,29 +227,29 @@ class SaltCall(unittest.TestCase):
         self.assertEqual(len([i for i in run if i.startswith("Second: ")]), 3, sorted(run))
         self.assertEqual(run["First"]["changes"], {"objects": "4 changed"})
 
+    def terminated(self, argv):
+        """What a command of Salt prints that is terminated while brine waits for the Job: its children first, as saltutil.term_job does."""
+        job, child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE), None
+        while job.poll() is None and not (child and "Job late" in self.members_or_none()):
+            time.sleep(0.1)
+            child = child or next((pid for pid in real.children(job.pid) if "--output=salt-events" in real.command(pid)), None)
+        if child and job.poll() is None:
+            os.kill(child, signal.SIGTERM)
+            job.terminate()
+        out, err = (text.decode() for text in job.communicate())
+        self.assertTrue(child, out + err)
+        return out, err
+
     def test_a_signal_ends_the_run_and_the_job_still_returns(self):
         self.write("states/run.sls", json.dumps({
-            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"kubeconfig": self.kubeconfig}, {"timeout": 120},
+            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"kubeconfig": self.kubeconfig}, {"timeout": 600},
                                          {"bundle": real.bundle("one", self.name, [real.late_job(self.name)])}]},
             "Next": {"test.nop": [{"require": [{"brine": "Deploy"}]}]}, "Unrelated": {"test.nop": [{"order": "last"}]},
         }))
-        job = subprocess.Popen(
-            [self.salt_call, "--local", "--config-dir=" + self.root, "--out=json", "--log-level=quiet", "state.apply", "run"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        child = None
-        for _ in range(600):
-            time.sleep(0.1)
-            # Salt's own children first, as saltutil.term_job signals.
-            child = child or next((pid for pid in real.children(job.pid) if "--output=salt-events" in real.command(pid)), None)
-            if child and "Job late" in self.members_or_none():
-                break
-        os.kill(child, signal.SIGTERM)
-        job.terminate()
-        out, err = job.communicate(timeout=60)
-        run = {k.split("_|-")[1]: v for k, v in json.loads(out.decode())["local"].items()}
+        out, err = self.terminated([self.salt_call, "--local", "--config-dir=" + self.root, "--out=json", "--log-level=quiet", "state.apply", "run"])
+        run = {k.split("_|-")[1]: v for k, v in json.loads(out)["local"].items()}
         self.assertIn("Interrupted by SIGTERM", run["Deploy"]["comment"])
-        self.assertNotIn("Traceback", err.decode())
+        self.assertNotIn("Traceback", err)
         self.assertNotIn("Unrelated", run)
         again = self.run_states(Again=("applied", {"inventory": "default/" + self.name, "bundle": real.bundle("one", self.name)}))
         self.assertIs(again["Again"]["result"], True, again["Again"]["comment"])  # the lock was given back
@@ -296,24 +296,15 @@ class SaltCall(unittest.TestCase):
         }))
         self.addCleanup(os.remove, os.path.join(self.root, "master"))
         self.write("states/run.sls", json.dumps({
-            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"timeout": 120}, {"bundle": real.bundle("one", self.name, [real.late_job(self.name)])}]},
+            "Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"timeout": 600}, {"bundle": real.bundle("one", self.name, [real.late_job(self.name)])}]},
             "Other": {"test.nop": [{"order": "last"}]},
         }))
         run = [salt_run, "--config-dir=" + self.root, "--log-level=warning"]
         subprocess.run(run + ["saltutil.sync_all"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        job = subprocess.Popen(run + ["state.orchestrate", "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        child = None
-        for _ in range(1200):
-            time.sleep(0.1)
-            child = child or next((pid for pid in real.children(job.pid) if "--output=salt-events" in real.command(pid)), None)
-            if child and "Job late" in self.members_or_none():
-                break
-        os.kill(child, signal.SIGTERM)
-        job.terminate()
-        out, err = job.communicate(timeout=60)
-        self.assertIn("Interrupted by SIGTERM", out.decode())
-        self.assertNotIn("Traceback", out.decode() + err.decode())
-        self.assertNotIn("Other", out.decode())
+        out, err = self.terminated(run + ["state.orchestrate", "run"])
+        self.assertIn("Interrupted by SIGTERM", out)
+        self.assertNotIn("Traceback", out + err)
+        self.assertNotIn("Other", out)
 
     def test_the_reactor_example_renders_to_a_reaction(self):
         with open(os.path.join(real.HERE, "README.md")) as file:

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"brine/bundle/report"
+)
+
+// On a clock of its own, so that no machine is too slow for it.
+func TestARunEndsWithinTenSecondsOfASignal(t *testing.T) {
+	for name, signalAfter := range map[string]time.Duration{"while it works": time.Second, "after its time ran out": 25 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			parent, signal := context.WithCancelCause(context.Background())
+			ctx, cancel := WithTimeout(parent, 20*time.Second)
+			defer cancel()
+			s := newShutdown(ctx)
+			defer s.stop()
+			time.Sleep(signalAfter)
+			signal(report.ErrTerminated)
+			sent := time.Now()
+			for what, part := range map[string]context.Context{"diagnosis": s.diagnosis, "records": s.records, "release": s.release} {
+				<-part.Done()
+				if took := time.Since(sent); took >= 10*time.Second {
+					t.Errorf("%s: %s ended %s after the signal", name, what, took)
+				}
+			}
+		})
+	}
+}
+
+func TestARunEndsWithinFifteenSecondsOfItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		s := newShutdown(ctx)
+		defer s.stop()
+		<-ctx.Done()
+		ranOut := time.Now()
+		if !errors.Is(context.Cause(ctx), report.ErrTimeout) {
+			t.Fatal(context.Cause(ctx))
+		}
+		for _, part := range []context.Context{s.diagnosis, s.records, s.release} {
+			<-part.Done()
+		}
+		if took := time.Since(ranOut); took > 15*time.Second {
+			t.Errorf("the last part ended %s after the time ran out", took)
+		}
+	})
+}
