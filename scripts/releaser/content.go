@@ -94,7 +94,7 @@ func (r *release) documents(below string) ([]entry, error) {
 
 // archiveEntries are the files of an archive, all in one folder.
 func (r *release) archiveEntries(p platform) ([]entry, error) {
-	top := strings.TrimSuffix(r.name(p, ""), ".")
+	top := r.name(p, "")
 	binary, err := os.ReadFile(r.binary(p))
 	if err != nil {
 		return nil, err

@@ -60,6 +60,9 @@ class Package(test_salt_call.SaltCall):
     def test_the_binary_is_that_of_the_release(self):
         self.assertIn("v" + os.path.basename(dist("saltext_brine-*.whl")).split("-")[1], self.call("brine.version")["version"])
 
+    def test_the_loader_finds_the_runner(self):
+        self.assertIn("brine.report", self.call("sys.list_runner_functions", "brine"))
+
 
 class Project(unittest.TestCase):
     """pyproject.toml gives the same package as the release, to who builds it with pip."""
