@@ -17,7 +17,9 @@ import time
 import unittest
 
 import real
+import test_readme
 
+VERSIONS = ("2.11", "2.12")
 PROGRAM = os.path.join(real.HERE, "example", "master")
 PATIENCE = 180  # seconds; how long things take is printed, and no test fails because of it
 
@@ -35,9 +37,31 @@ class Master(unittest.TestCase):
             with open(os.path.join(cls.root, "salt", folder, "brine.conf"), "w") as file:
                 json.dump({"brine": {"binary": cls.brine, "kubeconfig": cls.kubeconfig}}, file)
         cls.addClassCleanup(cls.program, "down")
-        cls.program("up", "--minions", "a,b", "--file-roots", json.dumps({"base": [real.HERE, cls.states]}))
+        roots = {"base": [real.HERE, cls.states]}
+        for version in VERSIONS:
+            roots["metalk8s-" + version] = [real.HERE, cls.tree(version)]
+        cls.program("up", "--minions", "a,b", "--file-roots", json.dumps(roots))
         assert cls.salt("*", "saltutil.sync_all").keys() == {"a", "b"}
         assert cls.salt_run("saltutil.sync_all")["runners"] == ["runners.brine"]
+
+    @classmethod
+    def tree(cls, version):
+        """The states of a version, as the README's orchestrates want them."""
+        def config_map(name):
+            return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "readme"}, "data": {"version": version}}
+
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "readme"}}
+        files = {
+            "platform/namespaces.yaml": namespace, "platform/charts/map.yaml": config_map("version"),
+            "metalk8s/deployed/platform.sls": {"platform": {"brine.applied": [
+                {"inventory": "kube-system/platform"}, {"bundle": [namespace, config_map("version")]}]}},
+        }
+        folder = os.path.join(cls.root, "tree-" + version)
+        for path, content in files.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            with open(os.path.join(folder, path), "w") as file:
+                json.dump(content, file)
+        return folder
 
     @classmethod
     def program(cls, *arguments):
@@ -289,6 +313,40 @@ class Master(unittest.TestCase):
         self.salt("a", "state.apply", "deploy")
         found = self.salt_run("salt.cmd", "brine.status", self.name, "namespace=default")
         self.assertEqual(len(found["objects"]), 4)
+
+    def test_the_orchestrates_of_the_readme(self):
+        """Upgrade, preview, downgrade, and both minions as a fleet, as the README has them."""
+        def orchestrate(name, *arguments):
+            run = self.salt_run("state.orchestrate", "orchestrate." + name, *arguments)
+            self.assertEqual(run["retcode"], 0, run)
+            return list(list(run["data"].values())[0].values())
+
+        def version():
+            return self.salt_run("salt.cmd", "brine.get", "kind=ConfigMap", "apiVersion=v1", "name=version", "namespace=readme")["data"]["version"]
+
+        os.makedirs(os.path.join(self.states, "orchestrate"))
+        for name in ("deploy", "preview", "fleet"):
+            with open(os.path.join(self.states, "orchestrate", name + ".sls"), "w") as file:
+                file.write(test_readme.example("# orchestrate/{}.sls".format(name)).replace("tgt: bootstrap", "tgt: a"))
+        with open(os.path.join(self.states, "platform.sls"), "w") as file:
+            json.dump({"platform": {"brine.applied": [{"inventory": "kube-system/platform"}, {"source": "salt://platform/charts/"}, {"saltenv": "metalk8s-2.11"}, {"prune": False}]}}, file)
+        self.addCleanup(self.salt_run, "salt.cmd", "brine.absent", "platform", "inventory=kube-system/platform")
+        with open(os.path.join(real.HERE, "README.md")) as file:
+            text = file.read()
+        upgrade, downgrade = re.findall(r"^    salt-run state.orchestrate orchestrate.deploy (pillar=)'(.*?)'$", text, re.M)
+        orchestrate("deploy", "".join(downgrade))
+        self.assertEqual(version(), "2.11")
+        dry = orchestrate("deploy", "".join(upgrade), "test=True")
+        self.assertIn("1 configured", [one["comment"] for one in dry if one["__id__"].startswith("Deploy")][0])
+        orchestrate("preview", "".join(upgrade))
+        self.assertEqual(version(), "2.11")
+        orchestrate("deploy", "".join(upgrade))
+        self.assertEqual(version(), "2.12")
+        self.salt("*", "grains.setvals", "{roles: bootstrap, stage: production}")
+        orchestrate("fleet")
+        self.assertEqual(version(), "2.11")
+        rows = self.salt_run("brine.report", "out=data", "since=10m")
+        self.assertLessEqual({"a", "b"}, {row["minion"] for row in rows if row["run"] == "platform"}, rows)
 
 
 if __name__ == "__main__":
