@@ -5,6 +5,7 @@ package diff
 
 import (
 	"maps"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,10 +30,14 @@ type Change struct {
 	Time    string `json:"time,omitempty"`
 }
 
-// Place is the Path, and where a moved item goes: "spec.args[1] (moved to [7])".
+// Place is the Path, and where a moved item goes: "spec.args[1] (moved to [7])". An item
+// that also changes is "spec.args[1] (now [7])".
 func (c Change) Place() string {
 	if c.Moved == "" {
 		return c.Path
+	}
+	if !reflect.DeepEqual(c.Old, c.New) {
+		return c.Path + " (now " + c.Moved[strings.LastIndexByte(c.Moved, '['):] + ")"
 	}
 	return c.Path + " (moved to " + c.Moved[strings.LastIndexByte(c.Moved, '['):] + ")"
 }

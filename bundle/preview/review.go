@@ -40,6 +40,12 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 			return nil
 		})
 	}
+	if asked.Nodes {
+		group.Go(func() error {
+			answer.Nodes, answer.NodesUnknown = nodes(ctx, c)
+			return nil
+		})
+	}
 	for _, id := range asked.Count {
 		group.Go(func() error {
 			n := count(ctx, c, id, live[id])
@@ -101,6 +107,19 @@ func budgets(ctx context.Context, c *cluster.Client, namespaces []string) (found
 		found = slices.Concat(found, items)
 	}
 	return found, ""
+}
+
+// nodes are the labels of all nodes.
+func nodes(ctx context.Context, c *cluster.Client) (found []map[string]string, unknown string) {
+	r, err := c.Any(schema.GroupKind{Kind: "Node"})
+	if err != nil {
+		return nil, err.Error()
+	}
+	items, err := c.ListMetadata(ctx, r, "", "")
+	for i := range items {
+		found = append(found, items[i].Labels)
+	}
+	return found, reason(err)
 }
 
 // fewNames is how many objects of a kind are read one by one. More are listed.

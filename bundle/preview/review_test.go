@@ -109,7 +109,7 @@ func TestReviewWithoutRights(t *testing.T) {
 func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("there")).Want(t, 0)
-	pod := "      priorityClassName: none-such\n      serviceAccountName: own\n      volumes:\n" +
+	pod := "      nodeSelector: {example.com/none: such}\n      priorityClassName: none-such\n      serviceAccountName: own\n      volumes:\n" +
 		"      - {name: a, configMap: {name: there}}\n      - {name: b, configMap: {name: gone}}\n      - {name: c, secret: {secretName: perhaps, optional: true}}\n" +
 		"      - {name: d, persistentVolumeClaim: {claimName: data}}\n"
 	for i := range 4 {
@@ -122,6 +122,7 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 		"missing Deployment web: its pods are refused: PriorityClass none-such (neither in the bundle nor on the cluster)",
 		"missing Deployment web: its pods do not start: ConfigMap gone, Secret key-0, Secret key-1, Secret key-2, Secret key-3 (neither in the bundle nor on the cluster)",
 		"missing Deployment web: its pods stay Pending: PersistentVolumeClaim data (neither in the bundle nor on the cluster)",
+		"missing Deployment web: its pods stay Pending: no node has the labels of its nodeSelector (example.com/none=such)",
 	}
 	var texts []string
 	for _, r := range got.Result.Review.Risks {
@@ -135,11 +136,11 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	}
 	var asked []string
 	for _, r := range p.Requests() {
-		if r.Method == http.MethodGet && regexp.MustCompile(`/(secrets|configmaps/gone|persistentvolumeclaims|priorityclasses)(/[^/]*)?$`).MatchString(r.Path) && !r.Query.Has("labelSelector") && !strings.Contains(r.Path, s.Inventory) {
+		if r.Method == http.MethodGet && regexp.MustCompile(`/(nodes|secrets|configmaps/gone|persistentvolumeclaims|priorityclasses)(/[^/]*)?$`).MatchString(r.Path) && !r.Query.Has("labelSelector") && !strings.Contains(r.Path, s.Inventory) {
 			asked = append(asked, r.Path[strings.LastIndex(r.Path, "/")+1:])
 		}
 	}
-	if slices.Sort(asked); !slices.Equal(asked, []string{"data", "gone", "none-such", "secrets"}) {
+	if slices.Sort(asked); !slices.Equal(asked, []string{"data", "gone", "nodes", "none-such", "secrets"}) {
 		t.Errorf("the review asked %q", asked)
 	}
 	if starts := got.Result.Review.Starts; len(starts) != 1 || starts[0].Pods != 2 || starts[0].Object.Name != "web" {
@@ -208,7 +209,7 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	}
 	for kind, want := range map[review.Type][]string{
 		review.Data:    nil,
-		review.Deleted: {"Deployment.apps metalk8s-ingress/ingress-nginx-defaultbackend", "Service metalk8s-ingress/ingress-nginx-defaultbackend"},
+		review.Deleted: {"Deployment.apps metalk8s-ingress/ingress-nginx-defaultbackend", "Service metalk8s-ingress/ingress-nginx-defaultbackend", "ServiceAccount metalk8s-ingress/ingress-nginx-backend"},
 		review.Restart: {
 			"DaemonSet.apps metalk8s-ingress/ingress-nginx-control-plane-controller", "DaemonSet.apps metalk8s-ingress/ingress-nginx-controller",
 			"DaemonSet.apps metalk8s-logging/fluent-bit", "Deployment.apps metalk8s-auth/dex", "StatefulSet.apps metalk8s-logging/loki",

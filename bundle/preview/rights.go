@@ -58,7 +58,7 @@ func optional(r rights.Right) bool {
 	switch r.Resource.Resource {
 	case "pods/log", "events", "replicasets", "secrets", "poddisruptionbudgets":
 		return true
-	case "storageclasses":
+	case "storageclasses", "nodes":
 		return r.Verb == "list"
 	}
 	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && cluster.Writes(r.Verb)

@@ -75,7 +75,7 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
-		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s had a namespace, which was removed (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
+		b.Warn(bundle.Problem{Source: s.first, Message: fmt.Sprintf("%s had a namespace in the bundle, which is ignored (this is the first)", bundle.Count(s.dropped, "cluster-scoped object"))})
 	}
 	problems = append(problems, mergeDuplicates(b)...)
 	wrong, odd := annotations(b)

@@ -145,6 +145,9 @@ func (r *reviewer) starts() []Start {
 		default:
 			continue
 		}
+		if nodes := r.nodes[c.ID]; nodes != "" && c.Action == plan.Created {
+			s.Note = strings.TrimPrefix(s.Note+"; "+nodes, "; ")
+		}
 		found = append(found, s)
 	}
 	return found

@@ -36,7 +36,7 @@ func TestRightsBySubject(t *testing.T) {
 	}}))
 	want := []string{
 		"rights ClusterRoleBinding/a,ClusterRole/grows: ! ServiceAccount shop/other may in the whole cluster: start pods", "  get, list: pods", "  create: deployments.apps",
-		"rights ClusterRoleBinding/b,ClusterRoleBinding/c: ! ServiceAccount shop/web may in the whole cluster: read Secrets, write customresourcedefinitions",
+		"rights ClusterRoleBinding/b,ClusterRoleBinding/c: ! ServiceAccount shop/web may in the whole cluster: read Secrets; write customresourcedefinitions",
 		"  get, list: pods", "  get: secrets", "  patch: customresourcedefinitions.apiextensions.k8s.io",
 		"rights ClusterRoleBinding/d: ! Group system:authenticated may in the whole cluster: get: services",
 	}
@@ -45,27 +45,82 @@ func TestRightsBySubject(t *testing.T) {
 	}
 }
 
+// What leads to more comes first. A ClusterRole that others bind, or that is collected into
+// another one, may hold in one namespace alone.
+func TestOrderAndScopeOfRights(t *testing.T) {
+	var changes []Change
+	for name, rules := range map[string]string{
+		"hooks":    "[{apiGroups: [admissionregistration.k8s.io, apiregistration.k8s.io], resources: [mutatingwebhookconfigurations, apiservices], verbs: [patch]}, {apiGroups: [''], resources: [secrets], verbs: [get]}]",
+		"reads":    "[{apiGroups: [''], resources: [secrets], verbs: [get]}]",
+		"starts":   "[{apiGroups: [''], resources: [pods], verbs: [create]}]",
+		"binds":    "[{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind]}]",
+		"harmless": "[{apiGroups: [''], resources: [pods], verbs: [get]}]",
+	} {
+		changes = append(changes, changed(t, "", "", roleOfRules("ClusterRole", name, rules)), changed(t, "", "", boundTo(name, name, "[{kind: User, name: "+name+"}]")))
+	}
+	collected := "[{apiGroups: [example.com], resources: [things], verbs: [get]}]\n"
+	for _, to := range []string{"view", "cluster-reader"} {
+		changes = append(changes, changed(t, "", "", strings.Replace(roleOfRules("ClusterRole", "for-"+to, collected), "metadata: {", "metadata: {labels: {rbac.authorization.k8s.io/aggregate-to-"+to+": 'true'}, ", 1)))
+	}
+	var got []string
+	for _, risk := range Of(changes, Cluster{}).Risks {
+		got = append(got, risk.Subject+" "+risk.Text)
+	}
+	want := []string{
+		"User binds may in the whole cluster: bind clusterroles",
+		"User starts may in the whole cluster: start pods",
+		"User hooks may in the whole cluster: write mutatingwebhookconfigurations and apiservices; read Secrets",
+		"User reads may in the whole cluster: read Secrets",
+		"User harmless may in the whole cluster: get: pods",
+		"whoever has ClusterRole view may wherever it is bound: get: things.example.com",
+		"whoever has ClusterRole cluster-reader (not a default ClusterRole: perhaps there is none) may wherever it is bound: get: things.example.com",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What is deleted besides workloads and Services is named with them, and it is said where
+// no PodDisruptionBudget is about the pods.
+func TestDeletedAsWell(t *testing.T) {
+	account := changed(t, "", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: shop}\n", "")
+	if r := Of([]Change{account}, Cluster{}); len(r.Risks) > 0 || r.NoBudget {
+		t.Errorf("a ServiceAccount alone: %q", lines(r))
+	}
+	pods := changed(t, "", withStatus(web, "{replicas: 2}"), "")
+	r := Of([]Change{account, pods}, Cluster{})
+	if want := []string{"deleted Deployment/web: deleted with its 2 pods, at the end of the run", "deleted ServiceAccount/web: deleted as well"}; !slices.Equal(lines(r), want) || !r.NoBudget {
+		t.Errorf("%q, no budget: %t", lines(r), r.NoBudget)
+	}
+	if Of([]Change{pods}, Cluster{BudgetsUnknown: "no right"}).NoBudget || Of([]Change{pods}, Cluster{Unread: true}).NoBudget {
+		t.Error("unknown budgets are taken for none")
+	}
+}
+
 func TestNotableRights(t *testing.T) {
 	for rule, want := range map[string]string{
-		"{apiGroups: ['*'], resources: ['*'], verbs: ['*']}":                                                                         "! do everything",
-		"{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate, bind]}":                               "! escalate clusterroles, bind clusterroles",
-		"{apiGroups: [''], resources: [users], verbs: [impersonate]}":                                                                "! impersonate users",
-		"{apiGroups: [''], resources: [pods/exec], verbs: [create]}":                                                                 "! use pods/exec",
-		"{apiGroups: [''], resources: [nodes/proxy], verbs: [get]}":                                                                  "! use nodes/proxy",
-		"{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}":                                                     "! make tokens of ServiceAccounts",
-		"{apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: [kubernetes.io/kubelet-serving], verbs: [approve]}": "! approve certificates of kubernetes.io/kubelet-serving",
-		"{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval], verbs: [update]}":                      "! approve certificates",
-		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [patch]}":                                            "! write apiservices",
-		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices/status], verbs: [patch]}":                                     "",
-		"{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}":                                                "",
-		"{apiGroups: [''], resources: [secrets], verbs: [get]}":                                                                      "! read Secrets",
-		"{apiGroups: [apps], resources: [daemonsets], verbs: ['*']}":                                                                 "! start pods",
-		"{apiGroups: [''], resources: [services], verbs: ['*']}":                                                                     "! do everything with services",
-		"{apiGroups: [example.com], resources: ['*'], verbs: ['*']}":                                                                 `* everything of group "example.com"`,
-		"{apiGroups: [example.com], resources: [things], verbs: ['*']}":                                                              "",
-		"{nonResourceURLs: [/metrics], verbs: [get]}":                                                                                "",
+		"{apiGroups: ['*'], resources: ['*'], verbs: ['*']}":                                                                                            "! do everything",
+		"{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate, bind]}":                                                  "! escalate clusterroles; bind clusterroles",
+		"{apiGroups: [''], resources: [users], verbs: [impersonate]}":                                                                                   "! impersonate users",
+		"{apiGroups: [''], resources: [pods/exec], verbs: [create]}":                                                                                    "! use pods/exec",
+		"{apiGroups: [''], resources: [nodes/proxy], verbs: [get]}":                                                                                     "! use nodes/proxy",
+		"{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}":                                                                        "! make tokens of ServiceAccounts",
+		"{apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: [kubernetes.io/kubelet-serving], verbs: [approve]}":                    "! approve certificates of signer kubernetes.io/kubelet-serving",
+		"{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval], verbs: [update]}":                                         "! approve certificates",
+		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [patch]}":                                                               "! write apiservices",
+		"{apiGroups: [apiregistration.k8s.io], resources: [apiservices/status], verbs: [patch]}":                                                        "",
+		"{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}":                                                                   "",
+		"{apiGroups: [''], resources: [secrets], verbs: [get]}":                                                                                         "! read Secrets",
+		"{apiGroups: [apps], resources: [daemonsets], verbs: ['*']}":                                                                                    "! start pods",
+		"{apiGroups: [''], resources: [services], verbs: ['*']}":                                                                                        "! do everything with services",
+		"{apiGroups: [example.com], resources: ['*'], verbs: ['*']}":                                                                                    `* everything of group "example.com"`,
+		"{apiGroups: [example.com], resources: [things], verbs: ['*']}":                                                                                 "",
+		"{apiGroups: [''], resources: [services, pods], verbs: [create, get]}":                                                                          "! redirect traffic by services; start pods",
+		"{apiGroups: [networking.k8s.io, gateway.networking.k8s.io], resources: [ingresses, httproutes, httproutes/status, gateways], verbs: [update]}": "redirect traffic by ingresses, httproutes and gateways",
+		"{apiGroups: [networking.k8s.io], resources: [ingresses], verbs: [delete]}":                                                                     "",
+		"{nonResourceURLs: [/metrics], verbs: [get]}":                                                                                                   "",
 	} {
-		text, severe := notable(permissions(object(t, roleOfRules("ClusterRole", "r", "["+rule+"]")).Object), true)
+		text, severe, _ := notable(permissions(object(t, roleOfRules("ClusterRole", "r", "["+rule+"]")).Object), true)
 		if severe {
 			text = "! " + text
 		}
@@ -73,7 +128,7 @@ func TestNotableRights(t *testing.T) {
 			t.Errorf("%s: %q, want %q", rule, text, want)
 		}
 	}
-	if _, severe := notable([]permission{{verb: "get", resource: "secrets"}}, false); severe {
+	if _, severe, _ := notable([]permission{{verb: "get", resource: "secrets"}}, false); severe {
 		t.Error("Secrets of one namespace open the cluster")
 	}
 }
@@ -201,6 +256,50 @@ func TestClientsOfADeletedService(t *testing.T) {
 	got := Of([]Change{changed(t, "", before, after), changed(t, "", api, "")}, Cluster{}).Risks[0]
 	if want := "Deployment shop/web names it now, no longer after the change (container app: argument --backend-service)"; !slices.Equal(got.Details, []string{want}) || !strings.HasSuffix(got.Text, "1 object names it now, none after the change") {
 		t.Errorf("%+v, want %s", got, want)
+	}
+}
+
+// A nodeSelector that is new or changed is compared with the nodes. Unknown is not none.
+func TestNodeSelectors(t *testing.T) {
+	with := func(text, selector string) string {
+		return strings.Replace(text, "      containers:", "      nodeSelector: "+selector+"\n      containers:", 1)
+	}
+	daemons := strings.Replace(web, "kind: Deployment", "kind: DaemonSet", 1)
+	nodes := []map[string]string{{"role": "master", "disk": "ssd"}, {"role": "worker"}}
+	for name, c := range map[string]struct {
+		before, after string
+		cluster       Cluster
+		asked         bool
+		want          []string // missing, restart, what could not be checked, and notes of new pods
+	}{
+		"some have it":         {"", with(web, "{role: master}"), Cluster{Nodes: nodes}, true, []string{"its nodeSelector matches 1 of 2 nodes"}},
+		"none has all":         {"", with(web, "{role: worker, disk: ssd}"), Cluster{Nodes: nodes}, true, []string{"its pods stay Pending: no node has the labels of its nodeSelector (disk=ssd,role=worker)", "its nodeSelector matches 0 of 2 nodes"}},
+		"none, of a DaemonSet": {"", with(daemons, "{role: db}"), Cluster{Nodes: nodes}, true, []string{"it gets no pods: no node has the labels of its nodeSelector (role=db)", "one on each node that it selects; its nodeSelector matches 0 of 2 nodes"}},
+		"unknown":              {"", with(web, "{role: db}"), Cluster{NodesUnknown: "no right to list nodes"}, true, []string{"whether a node has the labels that the nodeSelector of Deployment shop/web asks for (role=db): no right to list nodes", ""}},
+		"changed":              {with(web, "{role: a}"), with(web, "{role: worker}"), Cluster{Nodes: nodes}, true, []string{"all 3 pods restart; new ones have to be ready first (nodeSelector.role)", "its nodeSelector matches 1 of 2 nodes"}},
+		"as before":            {with(web, "{role: db}"), strings.Replace(with(web, "{role: db}"), "web:1", "web:2", 1), Cluster{Nodes: nodes}, false, []string{"all 3 pods restart; new ones have to be ready first (container app: image)"}},
+		"the system":           {"", with(web, "{kubernetes.io/os: linux}"), Cluster{}, false, []string{""}},
+	} {
+		changes := []Change{changed(t, "", c.before, c.after)}
+		if asked := Ask(changes).Nodes; asked != c.asked {
+			t.Errorf("%s: asked %t", name, asked)
+		}
+		r := Of(changes, c.cluster)
+		var got []string
+		for _, risk := range r.Risks {
+			if got = append(got, risk.Text); risk.Type == Restart {
+				got = append(got, risk.Details...)
+			}
+		}
+		for _, u := range r.Unchecked {
+			got = append(got, u.What+": "+u.Why)
+		}
+		for _, s := range r.Starts {
+			got = append(got, s.Note)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -25,6 +25,8 @@ type Questions struct {
 	Count []bundle.ID
 	// Find: whether these are there. Of roles also what they allow.
 	Find []bundle.ID
+	// Nodes: their labels.
+	Nodes bool
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not
@@ -38,6 +40,9 @@ type Cluster struct {
 	// names alone. Unknown is why that is not known of an object.
 	Found   map[bundle.ID]*unstructured.Unstructured
 	Unknown map[bundle.ID]string
+	// Nodes are the labels of each node. NodesUnknown is why they could not be read.
+	Nodes        []map[string]string
+	NodesUnknown string
 	// Unread: no cluster was read. What pods there are is not known.
 	Unread bool
 }
@@ -66,6 +71,7 @@ func Ask(changes []Change) Questions {
 	var q Questions
 	for i := range changes {
 		c := &changes[i]
+		q.Nodes = q.Nodes || newSelector(c) != nil
 		switch {
 		case c.Action == plan.Pruned && bundle.HoldsObjects(c.ID.GroupKind),
 			c.Action == plan.Configured && c.ID.GroupKind == bundle.CRDKind && diff.Schemas(c.Before, c.After).Breaks():
@@ -105,18 +111,21 @@ func (r *reviewer) budgets(c *Change) []string {
 	}
 	pods := labels.Set(words(get[map[string]any](content(c.Before), "spec", "template", "metadata", "labels")))
 	var found []string
+	r.disrupted = r.disrupted || podsOf(c.Before) > 0
 	for i := range r.cluster.Budgets {
 		b := &r.cluster.Budgets[i]
 		if b.GetNamespace() != c.ID.Namespace {
 			continue
 		}
 		var selector metav1.LabelSelector
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(get[map[string]any](b.Object, "spec", "selector"), &selector) != nil {
+		fields := get[map[string]any](b.Object, "spec", "selector") // {} is about all pods, none about none
+		if fields == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
 			continue
 		}
-		if s, err := metav1.LabelSelectorAsSelector(&selector); err != nil || s.Empty() || !s.Matches(pods) {
+		if s, err := metav1.LabelSelectorAsSelector(&selector); err != nil || !s.Matches(pods) {
 			continue
 		}
+		r.guarded = true
 		if allowed, known := number(get[any](b.Object, "status", "disruptionsAllowed")); known && allowed == 0 {
 			found = append(found, fmt.Sprintf("PodDisruptionBudget %s allows no disruption now (%s): a rollout does not ask it, a drain of a node does",
 				b.GetName(), demand(b)))

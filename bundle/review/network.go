@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
@@ -49,7 +52,12 @@ func webhooks(object map[string]any) []string {
 		if get[string](hook, "failurePolicy") != "Ignore" {
 			fails = "they fail if it cannot be reached"
 		}
-		lines = append(lines, fmt.Sprintf("%s is asked about %s; %s", get[string](hook, "name"), strings.Join(about, "; "), fails))
+		where := ""
+		var selector metav1.LabelSelector
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(get[map[string]any](hook, "namespaceSelector"), &selector) == nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			where = ", in namespaces with labels " + metav1.FormatLabelSelector(&selector)
+		}
+		lines = append(lines, fmt.Sprintf("%s is asked about %s%s; %s", get[string](hook, "name"), strings.Join(about, "; "), where, fails))
 	}
 	return lines
 }

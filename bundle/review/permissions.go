@@ -53,11 +53,17 @@ func (p permission) covers(q permission) bool {
 // matches says whether a word is another one, or stands for all.
 func matches(have, want string) bool { return have == "*" || have == want }
 
+// heaviest is the weight of rights that lead to all others at once.
+const heaviest = 1000
+
 // notable are the most dangerous of rights, and whether one of them opens the cluster:
-// wide says that they hold in all of it, or where its own components run.
-func notable(all []permission, wide bool) (text string, severe bool) {
+// wide says that they hold in all of it, or where its own components run. weight puts them
+// in an order: first what gives all other rights, then what gives those of every
+// ServiceAccount, then how many there are.
+func notable(all []permission, wide bool) (text string, severe bool, weight int) {
 	what := map[string][]string{} // by what is done
 	var order []string
+	most := 0
 	for _, p := range all {
 		verb, object, opens := p.danger(wide)
 		if verb == "" {
@@ -68,16 +74,29 @@ func notable(all []permission, wide bool) (text string, severe bool) {
 		}
 		if !slices.Contains(what[verb], object) {
 			what[verb] = append(what[verb], object)
+			weight++
+		}
+		switch {
+		case !opens:
+		case verb == "do" || verb == "escalate" || verb == "bind" || verb == "impersonate" || p.group == rbac:
+			most = heaviest
+		case verb == "start" || verb == "use" || verb == "make" || object == "Secrets" && verb != "read":
+			most = max(most, heaviest/2)
 		}
 	}
+	weight += most
 	if slices.Contains(what["do"], "everything") {
-		return "do everything", true
+		return "do everything", true, weight
 	}
 	parts := make([]string, 0, len(order))
 	for _, verb := range order {
-		parts = append(parts, verb+" "+strings.Join(what[verb], " and "))
+		list := strings.Join(what[verb], ", ")
+		if i := strings.LastIndex(list, ", "); i >= 0 {
+			list = list[:i] + " and" + list[i+1:]
+		}
+		parts = append(parts, verb+" "+list)
 	}
-	return strings.Join(parts, ", "), severe
+	return strings.Join(parts, "; "), severe, weight
 }
 
 // danger says what is dangerous about a permission, "" where nothing is: by the page
@@ -97,7 +116,7 @@ func (p permission) danger(wide bool) (verb, object string, opens bool) {
 	case p.resource == "*":
 		return p.verb, fmt.Sprintf("everything of group %q", p.group), builtin
 	case p.group == certificates && (p.verb == "sign" || p.verb == "approve"):
-		return p.verb, "certificates of " + cmp.Or(p.name, "any signer"), true
+		return p.verb + " certificates of signer", cmp.Or(p.name, "* (any)"), true
 	case p.group == certificates && p.resource == "certificatesigningrequests/approval" && writes:
 		return "approve", "certificates", true
 	case p.group == "" && p.resource == "secrets" && p.name == "" && reads && !writes:
@@ -118,8 +137,23 @@ func (p permission) danger(wide bool) (verb, object string, opens bool) {
 		return "start", "pods", wide
 	case p.verb == "*" && builtin:
 		return "do everything with", p.resource, true
+	case writes && p.name == "" && isRouting(p.group, p.resource):
+		return "redirect traffic by", p.resource, false
 	}
 	return "", "", false
+}
+
+// isRouting says whether objects of a kind decide where traffic goes.
+func isRouting(group, resource string) bool {
+	switch group {
+	case "":
+		return resource == "services" || resource == "endpoints"
+	case "discovery.k8s.io":
+		return resource == "endpointslices"
+	case "networking.k8s.io", "extensions":
+		return resource == "ingresses"
+	}
+	return group == "gateway.networking.k8s.io" && !strings.Contains(resource, "/") && (resource == "gateways" || strings.HasSuffix(resource, "routes"))
 }
 
 const certificates = "certificates.k8s.io"

@@ -145,6 +145,9 @@ func (r *reviewer) restart(c *Change) {
 	}
 	strategy := get[string](after.Object, "spec", "strategy", "type") + get[string](after.Object, "spec", "updateStrategy", "type")
 	details := r.budgets(c)
+	if nodes := r.nodes[c.ID]; nodes != "" {
+		details = append(details, nodes)
+	}
 	switch {
 	case pods == 0:
 		r.add(Restart, c, 0, nil, "has no pods now%s", why)
@@ -175,11 +178,33 @@ func (r *reviewer) restart(c *Change) {
 		text = fmt.Sprintf("the pods from number %d on restart (partition)", from)
 		pods = max(pods-from, 0)
 	}
+	if ports := hostPorts(after.Object); ports != "" {
+		text += "; while a pod restarts, nothing answers on its node's " + ports
+	}
 	if r.stuck[c.ID] {
 		text += "; no new pod starts while what it names is missing"
 	}
 	r.add(Restart, c, pods, details, "%s%s", text, why)
 	r.found[len(r.found)-1].Stuck = r.stuck[c.ID]
+}
+
+// hostPorts are the ports of nodes that the pods of a workload have: "hostPort 80, 443".
+func hostPorts(object map[string]any) string {
+	var ports []string
+	pod := get[map[string]any](object, "spec", "template", "spec")
+	for _, v := range get[[]any](pod, "containers") {
+		container, _ := v.(map[string]any)
+		for _, v := range get[[]any](container, "ports") {
+			port, _ := v.(map[string]any)
+			if n, ok := number(port["hostPort"]); ok && n > 0 {
+				ports = append(ports, fmt.Sprint(n))
+			}
+		}
+	}
+	if len(ports) == 0 {
+		return ""
+	}
+	return "hostPort " + strings.Join(ports, ", ")
 }
 
 // scaled is about a workload that gets fewer pods.

@@ -51,6 +51,8 @@ type Review struct {
 	Starts []Start `json:"starts"`
 	// Clear are the types of risks that were looked for, and of which there is none.
 	Clear []Type `json:"clear"`
+	// NoBudget: no PodDisruptionBudget is about the pods that restart or are deleted.
+	NoBudget bool `json:"noBudget,omitempty"`
 	// Unchecked is what could not be looked for.
 	Unchecked []Unchecked     `json:"unchecked"`
 	Images    []ImageChange   `json:"images"`
@@ -87,9 +89,9 @@ var Types = []Type{Data, Deleted, Recreated, Missing, Restart, Rights, Privilege
 func (t Type) Title() string {
 	return map[Type]string{
 		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
-		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks and other API servers",
+		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks, policies or other API servers",
 		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
-		Unverified: "The server could not be asked",
+		Unverified: "The server could not check this in full",
 	}[t]
 }
 
@@ -125,6 +127,8 @@ type Risk struct {
 	// what they name is missing.
 	Pods  int  `json:"pods,omitempty"`
 	Stuck bool `json:"stuck,omitempty"`
+	// weight is how dangerous rights are, compared with those of others.
+	weight int
 }
 
 // ImageChange is an image that changes from one version to another, comes, or goes.
@@ -163,14 +167,16 @@ type Same struct {
 
 // Of reviews a change. Questions says what of the cluster it wants to know.
 func Of(changes []Change, cluster Cluster) *Review {
-	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}}
+	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}, nodes: map[bundle.ID]string{}}
 	for i := range changes {
 		r.at[changes[i].ID] = &changes[i]
 	}
 	r.missing()
+	r.scheduled()
 	for i := range changes {
 		r.risks(&changes[i])
 	}
+	r.prunedToo()
 	r.widened()
 	r.unverified()
 	r.limits()
@@ -179,7 +185,7 @@ func Of(changes []Change, cluster Cluster) *Review {
 	})
 	versions, others := versionsOf(changes)
 	return &Review{
-		Risks: orNone(r.found), Starts: orNone(r.starts()), Clear: orNone(r.clear), Unchecked: orNone(r.skipped),
+		Risks: orNone(r.found), Starts: orNone(r.starts()), Clear: orNone(r.clear), NoBudget: r.disrupted && !r.guarded, Unchecked: orNone(r.skipped),
 		Images: orNone(imagesOf(changes)), Versions: orNone(versions), Unversioned: others, Same: orNone(sameOf(changes)),
 	}
 }
@@ -259,8 +265,13 @@ type reviewer struct {
 	at      map[bundle.ID]*Change
 	found   []Risk
 	grants  []grant
+	// disrupted: there are pods that restart or are deleted, whose PodDisruptionBudgets
+	// are known; guarded: one of these is about them.
+	disrupted, guarded bool
 	// stuck are workloads whose new pods do not start.
 	stuck map[bundle.ID]bool
+	// nodes is which nodes new nodeSelectors select.
+	nodes map[bundle.ID]string
 	// skipped is what could not be looked for, open the types of risks of which there
 	// may be more, clear those of which there is none.
 	skipped []Unchecked
@@ -297,6 +308,31 @@ func (r *reviewer) risks(c *Change) {
 	}
 }
 
+// prunedToo are the objects that are deleted besides workloads and Services, so that their
+// number is that of the pruned objects.
+func (r *reviewer) prunedToo() {
+	known := map[Object]Type{}
+	for _, risk := range r.found {
+		if risk.Type == Deleted || risk.Type == Data || risk.Type == Network {
+			known[risk.Objects[0]] = risk.Type
+		}
+	}
+	var others []Object
+	found := false
+	for i := range r.changes {
+		if c := &r.changes[i]; c.Action == plan.Pruned {
+			o := objectOf(c.ID)
+			found = found || known[o] == Deleted
+			if known[o] == "" {
+				others = append(others, o)
+			}
+		}
+	}
+	if found && len(others) > 0 {
+		r.found = append(r.found, Risk{Type: Deleted, Objects: others, Text: "deleted as well"})
+	}
+}
+
 // unverified are the changes that the server could not be asked about, by reason.
 func (r *reviewer) unverified() {
 	at := map[string]int{}
@@ -314,7 +350,7 @@ func (r *reviewer) unverified() {
 		case c.Unverified != "":
 			add(c.Unverified, c)
 		case c.Unadmitted:
-			add("the bundle brings or changes their CRD, and they were checked by that alone: webhooks and admission policies were not asked", c)
+			add("this run creates or changes their CRD, so only this CRD checked them; webhooks and admission policies check them when they are applied", c)
 		}
 	}
 }

@@ -14,6 +14,10 @@ import (
 
 const rbac = "rbac.authorization.k8s.io"
 
+// wherever is the scope of a ClusterRole that RoleBindings outside of the change may give
+// in one namespace, and ClusterRoleBindings in all.
+const wherever = "*"
+
 // grant is what somebody may do that he could not before.
 type grant struct {
 	subject string // "ServiceAccount shop/web"
@@ -56,7 +60,11 @@ func (r *reviewer) role(c *Change) {
 	}
 	slices.Sort(into)
 	for _, to := range into {
-		r.grants = append(r.grants, grant{subject: "whoever has ClusterRole " + to, scope: c.ID.Namespace, all: gained, by: c})
+		subject := "whoever has ClusterRole " + to
+		if !slices.Contains([]string{"admin", "edit", "view"}, to) && r.at[bundle.ID{GroupKind: c.ID.GroupKind, Name: to}] == nil {
+			subject += " (not a default ClusterRole: perhaps there is none)"
+		}
+		r.grants = append(r.grants, grant{subject: subject, scope: wherever, all: gained, by: c})
 	}
 	bound := false
 	for i := range r.changes {
@@ -73,7 +81,11 @@ func (r *reviewer) role(c *Change) {
 		}
 	}
 	if !bound && len(into) == 0 {
-		r.grants = append(r.grants, grant{subject: "whoever is bound to " + plain(c.ID), scope: c.ID.Namespace, all: gained, by: c})
+		scope := c.ID.Namespace
+		if scope == "" {
+			scope = wherever
+		}
+		r.grants = append(r.grants, grant{subject: "whoever is bound to " + plain(c.ID), scope: scope, all: gained, by: c})
 	}
 }
 
@@ -155,16 +167,21 @@ func wider(subject string, grants []grant) Risk {
 	var texts, lesser []string
 	for _, scope := range scopes {
 		where := "in the whole cluster"
-		if scope != "" {
+		switch scope {
+		case "":
+		case wherever:
+			where = "wherever it is bound"
+		default:
 			where = "in namespace " + scope
 		}
 		all, unknown := within(grants, scope)
 		lines := sentences(all)
-		text, severe := notable(all, scope == "" || scope == "kube-system")
+		text, severe, weight := notable(all, scope == "" || scope == wherever || scope == "kube-system")
 		if len(unknown) > 0 {
-			text, severe = strings.TrimPrefix(text+", ", ", ")+"do all that "+strings.Join(unknown, ", ")+" allows, which is not known here", true
+			text, severe = strings.TrimPrefix(text+"; ", "; ")+"do all that "+strings.Join(unknown, ", ")+" allows, which is not known here", true
+			weight += heaviest
 		}
-		risk.Severe = risk.Severe || severe
+		risk.Severe, risk.weight = risk.Severe || severe, max(risk.weight, weight)
 		if text != "" {
 			texts = append(texts, where+": "+text)
 		} else if len(lines) > 0 {
@@ -224,12 +241,12 @@ func subjects(u *unstructured.Unstructured, namespace string) []string {
 	return found
 }
 
-// rankOf puts severe risks first.
+// rankOf puts severe risks first, and of these what leads to most.
 func rankOf(r Risk) int {
 	if r.Severe {
-		return 0
+		return -r.weight - 2*heaviest
 	}
-	return 1
+	return -r.weight
 }
 
 // plain names an object. Kinds of Kubernetes itself go without their group.

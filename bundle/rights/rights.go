@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/images"
 )
 
 // Right is one thing that a user may do. Namespace "" is all namespaces, or the
@@ -120,6 +121,12 @@ func OfRelease(namespace string, readOnly bool) []Right {
 
 // reasons are the rights to find out why an object is not ready.
 func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
+	if path := images.PodSpecPath(u.ID.GroupKind); path != nil && u.Content != nil {
+		// The review of a preview looks whether a node has these labels.
+		if selector, _, _ := unstructured.NestedMap(u.Content.Object, slices.Concat(path, []string{"nodeSelector"})...); len(selector) > 0 {
+			add(schema.GroupResource{Resource: "nodes"}, "", "", "list")
+		}
+	}
 	switch u.ID.GroupKind.String() {
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod":
 		add(schema.GroupResource{Resource: "pods"}, u.ID.Namespace, "", "list")

@@ -156,7 +156,7 @@ func (f *filling) answer(o *bundle.Object, at bundle.Path, s slot) (any, bool, e
 		return digest, true, nil
 	}
 	f.bundle.Warn(bundle.Problem{Source: bundle.Source{File: o.Source.File, Line: o.Line(at.String())}, ID: o.ID, Path: at.String(), Message: fmt.Sprintf(
-		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out, or empty in a list; put it into the bundle, or use %s", bundle.Name(s.id), bundle.DigestOf)})
+		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out (in a list: empty), and pods do not restart when that object changes; put it into the bundle, or use %s", bundle.Name(s.id), bundle.DigestOf)})
 	return nil, false, nil
 }
 

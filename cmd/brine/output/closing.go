@@ -329,7 +329,7 @@ func done(r *report.Result) string {
 	case r.Wanted != "":
 		return "drift" + took + ": nothing was changed"
 	case isPreview(r):
-		return "previewed" + took + ": nothing was changed"
+		return "preview finished" + took + "; it wrote nothing to the cluster"
 	case r.Summary.Ready > 0:
 		return fmt.Sprintf("done%s: %d ready", took, r.Summary.Ready)
 	}

@@ -153,7 +153,7 @@ func unverified(o *report.ObjectResult) bool { return strings.HasPrefix(o.Verifi
 
 func (m *markup) filters(r *report.Result, tiles []tile) {
 	m.add(`<div class="bar" role="search">
-<input id="q" type="search" placeholder="Search names, fields, reasons ( / )" aria-label="Search" autocomplete="off">
+<input id="q" type="search" placeholder="Search ( / )" aria-label="Search" autocomplete="off">
 <select id="action" aria-label="Action"><option value="">all actions</option>`)
 	for _, t := range tiles {
 		m.add(`<option value="%s">%s</option>`, t.action, t.label)
@@ -164,7 +164,7 @@ func (m *markup) filters(r *report.Result, tiles []tile) {
 	m.choices(r.Objects, func(o *report.ObjectResult) string { return o.Namespace })
 	m.add("</select>\n")
 	if slices.ContainsFunc(r.Objects, func(o *report.ObjectResult) bool { return o.Verified != "" }) {
-		m.add(`<select id="by" aria-label="Verified by"><option value="">all</option>`)
+		m.add(`<select id="by" aria-label="Verified by"><option value="">checked by any</option>`)
 		m.choices(r.Objects, verifier)
 		m.add("</select>\n")
 	}

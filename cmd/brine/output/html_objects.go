@@ -233,7 +233,7 @@ func (m *markup) graph(p picture, objects []*report.ObjectResult) {
 	if len(p.Nodes) == 0 {
 		return
 	}
-	m.add("<h2>Dependencies</h2>\n<details id=\"order\"><summary>Graph of %d objects</summary>\n<p class=\"dim\">Objects on the left are applied first. Choose an object to see all that it needs and all that need it.", len(p.Nodes))
+	m.add("<h2>Dependencies</h2>\n<details id=\"order\"><summary>Graph of %d objects</summary>\n<p class=\"dim\">Objects on the left are applied first; those to prune are deleted at the end of the run. Choose an object to see all that it needs and all that need it.", len(p.Nodes))
 	if alone := len(objects) - len(p.Nodes); alone > 0 {
 		m.add(" %d objects that need nothing, and that nothing needs, are not drawn.", alone)
 	}

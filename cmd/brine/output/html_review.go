@@ -18,8 +18,10 @@ func (m *markup) review(r *report.Result) {
 		at[o.ID()] = i
 	}
 	v := r.Review
-	if line := podsLine(v); line != "" {
-		m.add("<p><strong>%s</strong></p>\n", line)
+	for _, line := range []string{componentsLine(v), podsLine(v)} {
+		if line != "" {
+			m.add("<p><strong>%s</strong></p>\n", line)
+		}
 	}
 	if len(v.Risks) > 0 {
 		m.add(`<section class="box error" id="dangerous" aria-label="Dangerous"><h2>Dangerous</h2>` + "\n")
@@ -51,7 +53,7 @@ func (m *markup) review(r *report.Result) {
 		m.add("</ul></section>\n")
 	}
 	if len(v.Clear) > 0 {
-		m.add("<section class=\"box good\" id=\"clear-risks\" aria-label=\"Checked\"><p><strong>Checked, nothing found:</strong> %s</p></section>\n", absences(v.Clear))
+		m.add("<section class=\"box good\" id=\"clear-risks\" aria-label=\"Checked\"><p><strong>Checked, nothing found:</strong> %s</p></section>\n", absences(v))
 	}
 	m.box("warning", "unchecked", "Could not be checked", texts(v.Unchecked, uncheckedLine))
 	if images := r.Review.Images; len(images) > 0 {
@@ -59,7 +61,7 @@ func (m *markup) review(r *report.Result) {
 		for _, i := range images {
 			guess := ""
 			if i.Guess {
-				guess = " (perhaps an image)"
+				guess = guessed
 			}
 			m.add(`<tr><td class="mono">%s</td><td data-th="Change">%s%s</td><td data-th="Objects">`, i.Image, arrow(i.From, i.To), guess)
 			m.names(i.Objects, at)

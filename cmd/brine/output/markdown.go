@@ -102,8 +102,10 @@ func (c *comment) list(title string, lines []string) {
 
 func (c *comment) review(r *report.Result) {
 	v := r.Review
-	if line := podsLine(v); line != "" {
-		c.add("\n%s\n", line)
+	for _, line := range []string{componentsLine(v), podsLine(v)} {
+		if line != "" {
+			c.add("\n%s\n", md(line))
+		}
 	}
 	if len(v.Risks) > 0 {
 		c.add("\n### Dangerous\n")
@@ -129,7 +131,7 @@ func (c *comment) review(r *report.Result) {
 		}
 	}
 	if len(v.Clear) > 0 {
-		c.add("\n**Checked, nothing found:** %s\n", md(absences(v.Clear)))
+		c.add("\n**Checked, nothing found:** %s\n", md(absences(v)))
 	}
 	if len(v.Unchecked) > 0 {
 		c.add("\n**Could not be checked:**\n\n")
@@ -142,7 +144,7 @@ func (c *comment) review(r *report.Result) {
 		for _, i := range images {
 			guess := ""
 			if i.Guess {
-				guess = " (perhaps an image)"
+				guess = guessed
 			}
 			c.add("| %s | %s%s | %s |\n", code(i.Image), md(arrow(i.From, i.To)), guess, md(names(i.Objects, manyNames)))
 		}

@@ -14,10 +14,10 @@ import (
 func shortPaths(r *report.Result) (*report.Result, string) {
 	root := ""
 	for _, o := range r.Objects {
-		if !filepath.IsAbs(o.Source.File) {
+		dir := filepath.Dir(o.Source.File)
+		if o.Source.File == "" || !filepath.IsAbs(dir) && strings.Count(dir, string(filepath.Separator)) < 2 {
 			continue
 		}
-		dir := filepath.Dir(o.Source.File)
 		root = cmp.Or(root, dir)
 		for dir != root && !strings.HasPrefix(dir, root+string(filepath.Separator)) && root != filepath.Dir(root) {
 			root = filepath.Dir(root)

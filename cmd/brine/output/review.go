@@ -21,8 +21,10 @@ func (t *text) reviewed(r *review.Review) string {
 		return ""
 	}
 	var b strings.Builder
-	if line := podsLine(r); line != "" {
-		b.WriteString("  " + line + "\n")
+	for _, line := range []string{componentsLine(r), podsLine(r)} {
+		if line != "" {
+			b.WriteString("  " + line + "\n")
+		}
 	}
 	if len(r.Risks) > 0 {
 		b.WriteString("\n" + t.out.paint.in(red, "Dangerous:") + "\n")
@@ -56,7 +58,7 @@ func (t *text) reviewed(r *review.Review) string {
 		list(startsTitle(r.Starts)+":", texts(r.Starts, startLine))
 	}
 	if len(r.Clear) > 0 {
-		list("Checked, nothing found:", []string{absences(r.Clear)})
+		list("Checked, nothing found:", []string{absences(r)})
 	}
 	list("Could not be checked:", texts(r.Unchecked, uncheckedLine))
 	list(fmt.Sprintf("Images (%d):", len(r.Images)), texts(r.Images, imageLine))
@@ -121,6 +123,25 @@ func podsLine(r *review.Review) string {
 	return "Pods: " + strings.Join(parts, ", ")
 }
 
+// componentsLine is "Components: cert-manager v1.15.3 is new (46 objects)"; "" where none
+// comes or goes.
+func componentsLine(r *review.Review) string {
+	var parts []string
+	for _, v := range r.Versions {
+		name := Line(v.Component + " " + cmp.Or(v.To, v.ChartTo, v.From, v.ChartFrom))
+		switch v.Action {
+		case plan.Created:
+			parts = append(parts, fmt.Sprintf("%s is new (%s)", name, bundle.Count(v.Objects, "object")))
+		case plan.Pruned:
+			parts = append(parts, fmt.Sprintf("%s is removed (%s)", name, bundle.Count(v.Objects, "object")))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Components: " + strings.Join(parts, ", ")
+}
+
 // startsTitle is "New pods: 3 workloads, 3 pods".
 func startsTitle(starts []review.Start) string {
 	pods := 0
@@ -145,15 +166,19 @@ func startText(s review.Start) string {
 }
 
 // absences are types of risks of which there is none.
-func absences(types []review.Type) string {
-	return strings.Join(texts(types, review.Type.Absence), ", ")
+func absences(r *review.Review) string {
+	none := texts(r.Clear, review.Type.Absence)
+	if r.NoBudget {
+		none = append(none, "PodDisruptionBudgets of the pods that restart or are deleted")
+	}
+	return strings.Join(none, ", ")
 }
 
 func uncheckedLine(u review.Unchecked) string { return Line(u.What + ": " + u.Why) }
 
 // others are the objects that the versions do not count.
 func others(r *review.Review) string {
-	return fmt.Sprintf("%s: no version, or the same as before", bundle.Count(r.Unversioned, "other object"))
+	return fmt.Sprintf("%s: changed, but with no version, or with the same one", bundle.Count(r.Unversioned, "other object"))
 }
 
 // folds are the risks of a type that are shown, and those that are folded: rights of
@@ -228,7 +253,7 @@ func riskTitle(group []review.Risk) string {
 	title := group[0].Type.Title() + ": "
 	switch {
 	case subjects > 0:
-		title += fmt.Sprintf("of %s, %d dangerously", bundle.Count(len(group), "subject"), severe)
+		title += fmt.Sprintf("%s, %d with dangerous rights", bundle.Count(len(group), "subject"), severe)
 	default:
 		title += bundle.Count(len(objects), "object")
 	}
@@ -270,10 +295,13 @@ func names(objects []review.Object, most int) string {
 func imageLine(m review.ImageChange) string {
 	text := Line(m.Image + " " + arrow(m.From, m.To))
 	if m.Guess {
-		text += " (perhaps an image)"
+		text += guessed
 	}
 	return text + ": " + names(m.Objects, 3)
 }
+
+// guessed marks what may be an image.
+const guessed = " (named in an argument or a similar field, not as the image of a container)"
 
 // arrow is a change of a version: "1 → 2", "new: 2", "1, no longer used".
 func arrow(from, to string) string {
