@@ -155,8 +155,12 @@ func (f *filling) answer(o *bundle.Object, at bundle.Path, s slot) (any, bool, e
 		}
 		return digest, true, nil
 	}
+	effect := "the field is left out (in a list: empty)"
+	if strings.HasPrefix(at.String(), "spec.template.") {
+		effect += " until a run finds the object, and its pods restart in that run"
+	}
 	f.bundle.Warn(bundle.Problem{Source: bundle.Source{File: o.Source.File, Line: o.Line(at.String())}, ID: o.ID, Path: at.String(), Message: fmt.Sprintf(
-		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: the field is left out (in a list: empty), and pods do not restart when that object changes; put it into the bundle, or use %s", bundle.Name(s.id), bundle.DigestOf)})
+		"Salt's __slot__ asks for the digest of %s, which is neither in the bundle nor on the cluster: %s; put it into the bundle, or use %s", bundle.Name(s.id), effect, bundle.DigestOf)})
 	return nil, false, nil
 }
 
