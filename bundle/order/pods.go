@@ -96,7 +96,12 @@ type PodReference struct {
 	Verb string
 	// Optional: the pod starts without it.
 	Optional bool
+	// Keys are those of a ConfigMap or Secret that it needs.
+	Keys []PodKey
 }
+
+// PodKey is a key of a ConfigMap or Secret that a pod spec names, and the field.
+type PodKey struct{ Name, Path string }
 
 // PodReferences are the objects that a pod spec names.
 func PodReferences(pod map[string]any) []PodReference {
@@ -109,7 +114,8 @@ func PodReferences(pod map[string]any) []PodReference {
 		for _, r := range references {
 			each(v, r.path, at, nil, func(text, at string, in map[string]any) {
 				optional, _ := in["optional"].(bool)
-				found = append(found, PodReference{r.kind, text, strings.TrimPrefix(at, "."), r.verb, optional})
+				at = strings.TrimPrefix(at, ".")
+				found = append(found, PodReference{r.kind, text, at, r.verb, optional, keysIn(in, at[:strings.LastIndex(at, ".")+1])})
 			})
 		}
 	}
@@ -118,6 +124,13 @@ func PodReferences(pod map[string]any) []PodReference {
 		add(pod[containers], containers, containerReferences)
 	}
 	return found
+}
+
+// keysIn are the keys that a mapping asks of the object that it names.
+func keysIn(in map[string]any, at string) (keys []PodKey) {
+	each(in, "key", "", nil, func(key, _ string, _ map[string]any) { keys = append(keys, PodKey{key, at + "key"}) })
+	each(in["items"], "key", at+"items", nil, func(key, at string, _ map[string]any) { keys = append(keys, PodKey{key, at}) })
+	return keys
 }
 
 // workloadNeeds adds what pod templates name, and what brine.dev/digest-of names:

@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 		})
 	}
 	group.Go(func() error {
-		answer.Found, answer.Unknown = find(ctx, c, asked.Find)
+		answer.Found, answer.Unknown = find(ctx, c, asked)
 		return nil
 	})
 	_ = group.Wait() // none of them fails
@@ -126,13 +127,20 @@ func nodes(ctx context.Context, c *cluster.Client) (found []map[string]string, u
 const fewNames = 3
 
 // find looks for objects: with a GET each, or with one LIST a kind, or one a namespace
-// where that is forbidden. Of others than roles a LIST has the names alone.
-func find(ctx context.Context, c *cluster.Client, ids []bundle.ID) (found map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]string) {
+// where that is forbidden. Of others than roles a LIST has the names alone. An object
+// whose keys are asked for is read by itself.
+func find(ctx context.Context, c *cluster.Client, asked review.Questions) (found map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]string) {
 	found, unknown = map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]string{}
+	var reads [][]bundle.ID
 	kinds := map[schema.GroupKind][]bundle.ID{}
-	for _, id := range ids {
-		kinds[id.GroupKind] = append(kinds[id.GroupKind], id)
+	for _, id := range asked.Find {
+		if asked.Keys[id] {
+			reads = append(reads, []bundle.ID{id})
+		} else {
+			kinds[id.GroupKind] = append(kinds[id.GroupKind], id)
+		}
 	}
+	reads = slices.AppendSeq(reads, maps.Values(kinds))
 	var mu sync.Mutex
 	note := func(id bundle.ID, u *unstructured.Unstructured, err error) {
 		mu.Lock()
@@ -145,8 +153,8 @@ func find(ctx context.Context, c *cluster.Client, ids []bundle.ID) (found map[bu
 	}
 	var group errgroup.Group
 	group.SetLimit(cluster.MaxConcurrency)
-	for gk, of := range kinds {
-		r, err := c.Any(gk)
+	for _, of := range reads {
+		r, err := c.Any(of[0].GroupKind)
 		group.Go(func() error {
 			switch {
 			case err != nil:

@@ -164,6 +164,36 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// A ConfigMap or Secret that lacks the key that pods name is like one that is not there.
+// It is read at most once, and no value is shown.
+func TestPodsThatNameKeysThatAreNotThere(t *testing.T) {
+	s := clitest.New(t)
+	s.Create("v1/secrets", "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: {ns}}\nstringData: {user: hidden-user, ca: hidden-ca}\n")
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("ours", "{level: high, file: a}"), clitest.ConfigMapOf("same", "{level: high}"))).Want(t, 0)
+	pod := "      volumes:\n      - {name: a, secret: {secretName: theirs, items: [{key: ca, path: a}, {key: crt, path: b}]}}\n      - {name: b, configMap: {name: ours, items: [{key: file, path: a}]}}\n"
+	env := "env: [{name: A, valueFrom: {secretKeyRef: {name: theirs, key: user}}}, {name: B, valueFrom: {secretKeyRef: {name: theirs, key: password}}}," +
+		" {name: C, valueFrom: {configMapKeyRef: {name: same, key: level}}}, {name: D, valueFrom: {configMapKeyRef: {name: ours, key: none, optional: true}}}], image: "
+	web := strings.NewReplacer("      containers:\n", pod+"      containers:\n", "image: ", env).Replace(clitest.Deployment("web", 1, "1m"))
+	after := clitest.Documents(clitest.ConfigMapOf("ours", "{level: low}"), clitest.ConfigMapOf("same", "{level: high}"), web)
+	p := s.Proxied()
+	got := s.Preview(after).Want(t, 0)
+	want := []string{
+		"missing Deployment web: its pods do not start: key crt of Secret theirs, key password of Secret theirs (it has no such key on the cluster)",
+		"missing Deployment web: its pods do not start: key file of ConfigMap ours (deleted by this run)",
+	}
+	var texts []string
+	for _, r := range got.Result.Review.Risks {
+		texts = append(texts, string(r.Type)+" "+r.Objects[0].Kind+" "+r.Objects[0].Name+": "+r.Text)
+	}
+	if slices.Sort(texts); !slices.Equal(texts, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
+	}
+	reads := slices.DeleteFunc(p.Requests(), func(r clustertest.Request) bool { return !strings.HasSuffix(r.Path, "/secrets/theirs") })
+	if len(reads) != 1 || strings.Contains(got.Stdout+got.Stderr, "hidden") {
+		t.Errorf("it was read %d times, or a value was printed:\n%s", len(reads), clitest.Clip(got.Stdout))
+	}
+}
+
 // Long changes are shown in short: a CRD's by its fields, an object's that is new by
 // its parts, a file's in a ConfigMap line by line. With -v they are shown whole.
 func TestPreviewInShort(t *testing.T) {

@@ -303,6 +303,85 @@ func TestNodeSelectors(t *testing.T) {
 	}
 }
 
+// Keys that pods name are looked for wherever the object comes from.
+func TestMissingKeys(t *testing.T) {
+	pod := strings.Replace(web, "      containers:", `      volumes:
+      - {name: a, secret: {secretName: tls, items: [{key: tls.crt, path: a}, {key: ca.crt, path: b}]}}
+      - {name: b, projected: {sources: [{configMap: {name: settings, items: [{key: app.conf, path: c}]}}, {configMap: {name: perhaps, optional: true, items: [{key: x, path: x}]}}]}}
+      containers:`, 1)
+	pod = strings.Replace(pod, "image: ", `env: [{name: A, valueFrom: {secretKeyRef: {name: tls, key: ca.crt}}}, {name: B, valueFrom: {configMapKeyRef: {name: settings, key: level}}}, {name: C, valueFrom: {configMapKeyRef: {name: settings, key: more, optional: true}}}], image: `, 1)
+	if !strings.Contains(pod, "env: ") {
+		t.Fatal(pod)
+	}
+	tls := func(more string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: tls, namespace: shop}\n" + more + "\n"
+	}
+	settings := func(data string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n" + data + "\n"
+	}
+	id := func(u *unstructured.Unstructured) bundle.ID {
+		return bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	}
+	on := func(texts ...string) Cluster {
+		c := Cluster{Found: map[bundle.ID]*unstructured.Unstructured{}}
+		for _, text := range texts {
+			u := object(t, text)
+			c.Found[id(u)] = u
+		}
+		return c
+	}
+	const fine = "data: {app.conf: a}\nbinaryData: {level: YQ==}"
+	fresh, running := changed(t, "", "", pod), changed(t, plan.Unchanged, pod, pod)
+	allKeys := tls("data: {tls.crt: YQ==}\nstringData: {ca.crt: a}")
+	failed := changed(t, plan.Failed, "", tls(""))
+	failed.After = nil
+	guessed := changed(t, "", tls(""), tls("data: {a: Yg==}"))
+	guessed.Unverified = "no right"
+	for name, c := range map[string]struct {
+		changes []Change
+		cluster Cluster
+		want    []string
+	}{
+		"all there":           {[]Change{fresh, changed(t, "", "", allKeys)}, on(settings(fine)), nil},
+		"not in the bundle's": {[]Change{fresh, changed(t, "", "", tls("data: {tls.crt: YQ==}")), changed(t, "", "", settings(fine))}, Cluster{}, []string{"missing Deployment/web: its pods do not start: key ca.crt of Secret tls (it has no such key after this run)", "  key ca.crt of Secret tls: spec.template.spec.volumes[0].secret.items[1].key"}},
+		"not on the cluster": {[]Change{fresh}, on(allKeys, settings("data: {}")), []string{"missing Deployment/web: its pods do not start: key app.conf of ConfigMap settings, key level of ConfigMap settings (it has no such key on the cluster)",
+			"  key app.conf of ConfigMap settings: spec.template.spec.volumes[1].projected.sources[0].configMap.items[0].key", "  key level of ConfigMap settings: spec.template.spec.containers[0].env[1].valueFrom.configMapKeyRef.key"}},
+		"unchanged ones": {[]Change{fresh, changed(t, plan.Unchanged, allKeys, allKeys), changed(t, plan.Unchanged, settings("data: {level: a}"), settings("data: {level: a}"))}, Cluster{},
+			[]string{"missing Deployment/web: its pods do not start: key app.conf of ConfigMap settings (it has no such key after this run)", "  key app.conf of ConfigMap settings: spec.template.spec.volumes[1].projected.sources[0].configMap.items[0].key"}},
+		"taken from running pods": {[]Change{running, changed(t, "", allKeys, tls("data: {tls.crt: YQ==}")), changed(t, "", settings("data: {app.conf: a}"), settings("data: {app.conf: b}"))}, Cluster{},
+			[]string{"missing Deployment/web: its pods do not start: key ca.crt of Secret tls (deleted by this run)", "  key ca.crt of Secret tls: spec.template.spec.volumes[0].secret.items[1].key"}},
+		"filled by a controller": {[]Change{fresh, changed(t, "", "", tls("")), changed(t, "", "", settings(fine))}, Cluster{}, nil},
+		"a token":                {[]Change{fresh, changed(t, "", "", tls("type: kubernetes.io/service-account-token\ndata: {a: YQ==}")), changed(t, "", "", settings(fine))}, Cluster{}, nil},
+		"not known":              {[]Change{fresh, failed, changed(t, "", "", settings(fine))}, Cluster{}, nil},
+		"not verified":           {[]Change{fresh, guessed, changed(t, "", "", settings(fine))}, Cluster{}, nil},
+		"detached":               {[]Change{fresh, changed(t, plan.Detached, allKeys, ""), changed(t, "", "", settings(fine))}, on(tls("data: {tls.crt: YQ==}")), []string{"missing Deployment/web: its pods do not start: key ca.crt of Secret tls (it has no such key on the cluster)", "  key ca.crt of Secret tls: spec.template.spec.volumes[0].secret.items[1].key"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, risk := range Of(c.changes, c.cluster).Risks {
+				if risk.Type == Missing {
+					got = append(append(got, "missing Deployment/web: "+risk.Text), indented(risk.Details)...)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+	asked := Ask([]Change{fresh})
+	if len(asked.Find) != 2 || len(asked.Keys) != 2 {
+		t.Errorf("asked %v, keys of %v", asked.Find, asked.Keys)
+	}
+}
+
+func indented(lines []string) []string {
+	var all []string
+	for _, l := range lines {
+		all = append(all, "  "+l)
+	}
+	return all
+}
+
 func TestStarts(t *testing.T) {
 	kind := func(text, kind string) string { return strings.Replace(text, "kind: Deployment", "kind: "+kind, 1) }
 	more := strings.Replace(web, "replicas: 3", "replicas: 5", 1)

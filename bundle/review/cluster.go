@@ -23,10 +23,12 @@ type Questions struct {
 	Budgets []string
 	// Count: how many resources a CRD has, or claims a Namespace.
 	Count []bundle.ID
-	// Find: whether these are there. Of roles also what they allow.
+	// Find: whether these are there. Of roles also what they allow, of those in Keys
+	// also their keys.
 	Find []bundle.ID
 	// Nodes: their labels.
 	Nodes bool
+	Keys map[bundle.ID]bool
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not
@@ -36,8 +38,8 @@ type Cluster struct {
 	// BudgetsUnknown is why the PodDisruptionBudgets could not be read.
 	BudgetsUnknown string
 	Counts         map[bundle.ID]Count
-	// Found are those of Questions.Find that are there, of others than roles their
-	// names alone. Unknown is why that is not known of an object.
+	// Found are those of Questions.Find that are there, of others than roles and those
+	// of Questions.Keys their names alone. Unknown is why that is not known of an object.
 	Found   map[bundle.ID]*unstructured.Unstructured
 	Unknown map[bundle.ID]string
 	// Nodes are the labels of each node. NodesUnknown is why they could not be read.
@@ -88,6 +90,8 @@ func Ask(changes []Change) Questions {
 		at[changes[i].ID] = &changes[i]
 	}
 	find := named(changes, at)
+	q.Keys = maps.Clone(find)
+	maps.DeleteFunc(q.Keys, func(_ bundle.ID, keys bool) bool { return !keys })
 	for i := range changes {
 		c := &changes[i]
 		if c.After == nil || !isBinding(c.ID) || c.Action == plan.Pruned || len(gainers(c)) == 0 {

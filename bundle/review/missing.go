@@ -25,6 +25,7 @@ type reference struct {
 	id   bundle.ID
 	path string
 	verb string
+	keys []order.PodKey // of a ConfigMap or Secret
 }
 
 // argument is the verb of what an argument names: pods need not need it to start.
@@ -44,22 +45,37 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 		return nil
 	}
 	var found []reference
-	add := func(gk schema.GroupKind, name, path, verb string) {
+	add := func(gk schema.GroupKind, name, path, verb string, keys ...order.PodKey) {
 		id := bundle.ID{GroupKind: gk, Namespace: by.Namespace, Name: name}
 		if gk == priorityClass || gk == runtimeClass || gk == bundle.StorageClassKind {
 			id.Namespace = ""
 		}
 		given := gk == bundle.ServiceAccountKind && name == "default" || gk == bundle.ConfigMapKind && name == "kube-root-ca.crt" ||
 			gk == priorityClass && strings.HasPrefix(name, "system-")
-		if !given && !slices.ContainsFunc(found, func(r reference) bool { return r.id == id }) {
-			found = append(found, reference{id, path, verb})
+		if given {
+			return
+		}
+		i := slices.IndexFunc(found, func(r reference) bool { return r.id == id })
+		if i < 0 {
+			i = len(found)
+			found = append(found, reference{id: id, path: path, verb: verb})
+		}
+		for _, key := range keys {
+			if !slices.ContainsFunc(found[i].keys, func(k order.PodKey) bool { return k.Name == key.Name }) {
+				found[i].keys = append(found[i].keys, key)
+			}
 		}
 	}
+	at := strings.Join(path, ".") + "."
 	pod := get[map[string]any](after, path...)
 	for _, r := range order.PodReferences(pod) {
-		if !r.Optional {
-			add(r.Kind, r.Name, strings.Join(path, ".")+"."+r.Path, r.Verb)
+		if r.Optional {
+			continue
 		}
+		for i := range r.Keys {
+			r.Keys[i].Path = at + r.Keys[i].Path
+		}
+		add(r.Kind, r.Name, at+r.Path, r.Verb, r.Keys...)
 	}
 	classes := func(claims []any, at string, under ...string) {
 		for i, v := range claims {
@@ -70,13 +86,13 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 			}
 		}
 	}
-	classes(get[[]any](pod, "volumes"), strings.Join(path, ".")+".volumes", "ephemeral", "volumeClaimTemplate")
+	classes(get[[]any](pod, "volumes"), at+"volumes", "ephemeral", "volumeClaimTemplate")
 	if by.GroupKind == bundle.StatefulSetKind {
 		classes(get[[]any](after, "spec", "volumeClaimTemplates"), "spec.volumeClaimTemplates")
 	}
 	for _, s := range settingsOf(pod, strings.Join(path, "."), by.Namespace) {
 		if id, ok := s.service(); ok {
-			found = append(found, reference{id, s.path, argument})
+			found = append(found, reference{id: id, path: s.path, verb: argument})
 		}
 	}
 	return found
@@ -99,7 +115,7 @@ func startsPods(c *Change) bool {
 }
 
 // named are the objects that new or changed pods need and that do not come with the
-// change, so that they have to be on the cluster.
+// change, so that they have to be on the cluster: true where pods name keys of it.
 func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 	comes := func(id bundle.ID) bool {
 		c := at[id]
@@ -114,7 +130,7 @@ func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 		for _, r := range references(c) {
 			namespace := at[bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.id.Namespace}]
 			if fresh := namespace != nil && namespace.Action == plan.Created; !comes(r.id) && !fresh {
-				needed[r.id] = true
+				needed[r.id] = needed[r.id] || len(r.keys) > 0
 			}
 		}
 	}
@@ -143,9 +159,22 @@ func (r *reviewer) missing() {
 	for i := range r.changes {
 		c := &r.changes[i]
 		starts := startsPods(c)
-		var keys [][2]string // why, and what follows from it
+		var groups [][2]string // why, and what follows from it
 		names, details := map[[2]string][]string{}, map[[2]string][]string{}
 		before := referencesOf(c.ID, content(c.Before))
+		report := func(ref reference, why, name, path string) {
+			detail := path
+			if at := c.place(path); at != "" {
+				detail += " (" + at + ")"
+			}
+			r.stuck[c.ID] = r.stuck[c.ID] || blocks(ref)
+			group := [2]string{why, consequence(ref)}
+			if names[group] == nil {
+				groups = append(groups, group)
+			}
+			names[group] = append(names[group], name)
+			details[group] = append(details[group], name+": "+detail)
+		}
 		for _, ref := range references(c) {
 			why := ""
 			there := r.at[ref.id]
@@ -167,33 +196,70 @@ func (r *reviewer) missing() {
 					why += "; not new: the live " + c.ID.GroupKind.Kind + " names the same" + ready(c.Before)
 				}
 			}
-			if why == "" {
-				continue
-			}
-			detail := ref.path
-			if at := c.place(ref.path); at != "" {
-				detail += " (" + at + ")"
-			}
 			name := plain(ref.id)
 			if ref.id.Namespace == c.ID.Namespace {
 				name = plain(bundle.ID{GroupKind: ref.id.GroupKind, Name: ref.id.Name})
 			}
-			r.stuck[c.ID] = r.stuck[c.ID] || blocks(ref)
-			key := [2]string{why, consequence(ref)}
-			if names[key] == nil {
-				keys = append(keys, key)
+			if why != "" {
+				report(ref, why, name, ref.path)
+				continue
 			}
-			names[key] = append(names[key], name)
-			details[key] = append(details[key], name+": "+detail)
+			for _, key := range ref.keys {
+				if why := r.lacks(ref.id, key.Name, starts); why != "" && !secrets[ref.id] {
+					report(ref, why, "key "+key.Name+" of "+name, key.Path)
+				}
+			}
 		}
-		for _, key := range keys {
-			r.add(Missing, c, 0, details[key], "%s: %s (%s)", key[1], bundle.Some(names[key], shownFields), key[0])
+		for _, g := range groups {
+			r.add(Missing, c, 0, details[g], "%s: %s (%s)", g[1], bundle.Some(names[g], shownFields), g[0])
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(unknown)) {
 		names := slices.Compact(slices.Sorted(slices.Values(unknown[reason])))
 		r.unchecked("whether what pods name is there: "+bundle.Some(names, 2*shownFields), reason, Missing)
 	}
+}
+
+// lacks says why pods do not find a key in a ConfigMap or Secret that is there; ""
+// where they do, or where that is not known. Pods that run do without a key that was
+// never there. What comes without any key is for a controller to fill.
+func (r *reviewer) lacks(id bundle.ID, key string, starts bool) string {
+	there := r.at[id]
+	switch {
+	case there == nil || there.Action == plan.Detached:
+		if keys, known := keysOf(r.cluster.Found[id]); starts && known && !keys[key] {
+			return "it has no such key on the cluster"
+		}
+		return ""
+	case there.Action == plan.Pruned, there.Action == plan.Failed, there.Unverified != "" && there.Before != nil:
+		return ""
+	}
+	before, _ := keysOf(there.Before)
+	keys, known := keysOf(latest(there))
+	switch {
+	case !known || keys[key]:
+		return ""
+	case before[key]:
+		return "deleted by this run"
+	case starts && (len(keys) > 0 || there.Before != nil):
+		return "it has no such key after this run"
+	}
+	return ""
+}
+
+// keysOf are the keys of a ConfigMap or Secret; not known where a controller of
+// Kubernetes adds some.
+func keysOf(u *unstructured.Unstructured) (keys map[string]bool, known bool) {
+	if u == nil || get[string](u.Object, "type") == "kubernetes.io/service-account-token" {
+		return nil, false
+	}
+	keys = map[string]bool{}
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		for key := range get[map[string]any](u.Object, field) {
+			keys[key] = true
+		}
+	}
+	return keys, true
 }
 
 // consequence is what becomes of pods that name what is not there.
