@@ -99,12 +99,13 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if err := printer.Close(); err != nil {
 		return printed("print the result", err, result.ExitCode)
 	}
-	if traces.Wanted() {
+	reports := r.writeReports(result)
+	if traces.Wanted() { // last: a collector may be slow
 		if err := traces.Send(ctx, result, version()); err != nil {
 			s.warn("warning: " + err.Error())
 		}
 	}
-	return printed("write the reports", r.writeReports(result), result.ExitCode)
+	return printed("write the reports", reports, result.ExitCode)
 }
 
 func (r *runOptions) result(ctx context.Context, t task, printer output.Printer) *report.Result {

@@ -68,7 +68,8 @@ func Send(ctx context.Context, r *report.Result, version string) error {
 	if len(done.spans) == 0 {
 		return nil // the parent is not sampled
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	// A retry would wait for 5 seconds first, which is all the time there is.
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
 	if err != nil {
 		return fmt.Errorf("send traces: %w", err)
 	}
