@@ -28,7 +28,7 @@ type Questions struct {
 	Find []bundle.ID
 	// Nodes: their labels.
 	Nodes bool
-	Keys map[bundle.ID]bool
+	Keys  map[bundle.ID]bool
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not
