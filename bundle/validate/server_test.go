@@ -90,6 +90,7 @@ func (s server) define(t *testing.T) {
 // What the server says to every case is what Check says: the same object
 // stored, or the same fields refused.
 func TestCheckIsTheServer(t *testing.T) {
+	clustertest.Shared(t).Needs(t, 28, "fieldPath in the validation rules of CRDs")
 	s := newServer(t)
 	s.define(t)
 	crds := testCRDs(t)
