@@ -168,6 +168,7 @@ func (r *reviewer) missing() {
 				detail += " (" + at + ")"
 			}
 			r.stuck[c.ID] = r.stuck[c.ID] || blocks(ref)
+			r.doubtful[c.ID] = r.doubtful[c.ID] || ref.verb == argument
 			group := [2]string{why, consequence(ref)}
 			if names[group] == nil {
 				groups = append(groups, group)

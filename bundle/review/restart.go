@@ -181,8 +181,11 @@ func (r *reviewer) restart(c *Change) {
 	if ports := hostPorts(after.Object); ports != "" {
 		text += "; while a pod restarts, nothing answers on its node's " + ports
 	}
-	if r.stuck[c.ID] {
-		text += "; no new pod starts while what it names is missing"
+	switch {
+	case r.stuck[c.ID]:
+		text += "; the rollout stops at the first new pod, which does not start while what it names is missing"
+	case r.doubtful[c.ID]:
+		text += "; new pods may not start while what an argument names is missing"
 	}
 	r.add(Restart, c, pods, details, "%s%s", text, why)
 	r.found[len(r.found)-1].Stuck = r.stuck[c.ID]

@@ -167,7 +167,7 @@ type Same struct {
 
 // Of reviews a change. Questions says what of the cluster it wants to know.
 func Of(changes []Change, cluster Cluster) *Review {
-	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}, nodes: map[bundle.ID]string{}}
+	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}, doubtful: map[bundle.ID]bool{}, nodes: map[bundle.ID]string{}}
 	for i := range changes {
 		r.at[changes[i].ID] = &changes[i]
 	}
@@ -268,8 +268,9 @@ type reviewer struct {
 	// disrupted: there are pods that restart or are deleted, whose PodDisruptionBudgets
 	// are known; guarded: one of these is about them.
 	disrupted, guarded bool
-	// stuck are workloads whose new pods do not start.
-	stuck map[bundle.ID]bool
+	// stuck are workloads whose new pods do not start, doubtful those whose pods name in an
+	// argument what is missing.
+	stuck, doubtful map[bundle.ID]bool
 	// nodes is which nodes new nodeSelectors select.
 	nodes map[bundle.ID]string
 	// skipped is what could not be looked for, open the types of risks of which there

@@ -188,7 +188,7 @@ func TestRisks(t *testing.T) {
 			want: []string{"rights ClusterRoleBinding/readers: ! Group b may in the whole cluster: do all that ClusterRole reader allows, which is not known here"}},
 		"another account": {before: web, after: pod(web, "serviceAccountName: admin"),
 			want: []string{"missing Deployment/web: no pod is created: ServiceAccount admin (neither in the bundle nor on the cluster)", "  ServiceAccount admin: spec.template.spec.serviceAccountName",
-				"restart Deployment/web: all 3 pods restart; new ones have to be ready first; no new pod starts while what it names is missing (serviceAccountName)", "rights Deployment/web: its pods run as ServiceAccount admin instead of default"}},
+				"restart Deployment/web: all 3 pods restart; new ones have to be ready first; the rollout stops at the first new pod, which does not start while what it names is missing (serviceAccountName)", "rights Deployment/web: its pods run as ServiceAccount admin instead of default"}},
 		"privileges": {before: withStatus(web, "{replicas: 0}"), after: container(pod(web, "hostNetwork: true\n      volumes: [{name: log, hostPath: {path: /var/log}}]"), "securityContext: {privileged: true, runAsUser: 0, capabilities: {add: [NET_ADMIN]}}"),
 			want: []string{"restart Deployment/web: has no pods now (container app: securityContext, hostNetwork, volumes)",
 				"privileges Deployment/web: its pods get: hostNetwork, hostPath /var/log, privileged container app, capability NET_ADMIN (container app), user root (container app)"}},

@@ -111,7 +111,7 @@ func podsLine(r *review.Review) string {
 	}
 	add(restart, "restarts", "restart")
 	if stuck > 0 {
-		parts[0] += fmt.Sprintf(" (for %d of them no new pod starts while what it names is missing)", stuck)
+		parts[0] += fmt.Sprintf(" (%d of them in rollouts that stop, as new pods do not start while what they name is missing)", stuck)
 	}
 	add(stop, "stops before its successor starts", "stop before their successors start")
 	add(fresh, "is new", "are new")
