@@ -121,10 +121,8 @@ func naming(in bundle.ID, object map[string]any, id bundle.ID) string {
 		}
 		return ""
 	}
-	for _, b := range backends(in, object) {
-		if b == id {
-			return "its backend"
-		}
+	if slices.Contains(backends(in, object), id) {
+		return "its backend"
 	}
 	return ""
 }

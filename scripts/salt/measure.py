@@ -1,6 +1,7 @@
 """
 What Salt adds to brine, and what the modules add: times of a run of 300 objects that
-changes nothing, as a table. By hand: python3 scripts/salt/measure.py [RUNS]
+changes nothing, as a table, and the size of what a run that changes all of them returns.
+By hand: python3 scripts/salt/measure.py [RUNS]
 """
 
 import json
@@ -21,6 +22,9 @@ class Measure(test_salt_call.SaltCall):
         self.write("states/deploy.sls", test_salt_call.STATE.format(name=self.name, kubeconfig=self.kubeconfig))
         self.write("states/nothing.sls", "Nothing:\n  test.nop: []\n")
         self.addCleanup(self.call, "brine.absent", self.name, "inventory=default/" + self.name, "kubeconfig=" + self.kubeconfig)
+        for what in "creates", "changes":
+            print("what a run returns that %s 300 objects: %.1f KB" % (what, len(json.dumps(self.apply()[0])) / 1024.0))
+            self.write("states/bundle.yaml", "\n---\n".join(json.dumps(dict(m, data={"k": what, "more": "v"})) for m in maps))
         self.apply()
         bare = [self.brine, "apply", "-f", self.states + "/bundle.yaml", "--inventory=default/" + self.name, "--kubeconfig=" + self.kubeconfig, "-o", "json"]
         rows = {"the binary alone": [], "salt-call, a state that does nothing": [], "salt-call, brine.applied": [], "of it the state": [], "of it the module and the pipe": []}
