@@ -132,7 +132,8 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 		return send() // nothing was changed
 	}
 	begin := time.Now()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	longest := time.Second
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
 		err := send()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -142,6 +143,7 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 			if late, err = w.allocated(ctx, s, err); !late {
 				return err
 			}
+			longest = 10 * time.Second // it takes minutes, and each time all Services are read
 		}
 		if pause == 50*time.Millisecond {
 			w.Retrying(s, err)
