@@ -124,13 +124,7 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 		"missing Deployment web: its pods stay Pending: PersistentVolumeClaim data (neither in the bundle nor on the cluster)",
 		"missing Deployment web: its pods stay Pending: no node has the labels of its nodeSelector (example.com/none=such)",
 	}
-	var texts []string
-	for _, r := range got.Result.Review.Risks {
-		texts = append(texts, string(r.Type)+" "+r.Objects[0].Kind+" "+r.Objects[0].Name+": "+r.Text)
-	}
-	if slices.Sort(texts); !slices.Equal(texts, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
-	}
+	wantRisks(t, got, want)
 	if place := regexp.MustCompile(`ConfigMap gone: spec\.template\.spec\.volumes\[1\]\.configMap\.name \([^ ]+\.yaml:\d+\)`); !place.MatchString(got.Stdout) {
 		t.Errorf("no %s", place)
 	}
@@ -181,13 +175,7 @@ func TestPodsThatNameKeysThatAreNotThere(t *testing.T) {
 		"missing Deployment web: its pods do not start: key crt of Secret theirs, key password of Secret theirs (it has no such key on the cluster)",
 		"missing Deployment web: its pods do not start: key file of ConfigMap ours (deleted by this run)",
 	}
-	var texts []string
-	for _, r := range got.Result.Review.Risks {
-		texts = append(texts, string(r.Type)+" "+r.Objects[0].Kind+" "+r.Objects[0].Name+": "+r.Text)
-	}
-	if slices.Sort(texts); !slices.Equal(texts, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
-	}
+	wantRisks(t, got, want)
 	reads := slices.DeleteFunc(p.Requests(), func(r clustertest.Request) bool { return !strings.HasSuffix(r.Path, "/secrets/theirs") })
 	if len(reads) != 1 || strings.Contains(got.Stdout+got.Stderr, "hidden") {
 		t.Errorf("it was read %d times, or a value was printed:\n%s", len(reads), clitest.Clip(got.Stdout))
@@ -302,5 +290,17 @@ func TestReviewOfARealPlatform(t *testing.T) {
 	}
 	if got.Result.ExitCode != report.ExitOK {
 		t.Errorf("exit code %d", got.Result.ExitCode)
+	}
+}
+
+// wantRisks compares the risks of a preview, sorted.
+func wantRisks(t *testing.T, got clitest.Outcome, want []string) {
+	t.Helper()
+	var texts []string
+	for _, r := range got.Result.Review.Risks {
+		texts = append(texts, string(r.Type)+" "+r.Objects[0].Kind+" "+r.Objects[0].Name+": "+r.Text)
+	}
+	if slices.Sort(texts); !slices.Equal(texts, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
 	}
 }

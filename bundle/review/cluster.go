@@ -26,9 +26,9 @@ type Questions struct {
 	// Find: whether these are there. Of roles also what they allow, of those in Keys
 	// also their keys.
 	Find []bundle.ID
+	Keys map[bundle.ID]bool
 	// Nodes: their labels.
 	Nodes bool
-	Keys  map[bundle.ID]bool
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not

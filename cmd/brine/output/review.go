@@ -82,12 +82,11 @@ func texts[T any](list []T, of func(T) string) []string {
 func podsLine(r *review.Review) string {
 	restart, deleted, stop, fresh, stuck := 0, 0, 0, 0, 0
 	for _, risk := range r.Risks {
-		if risk.Stuck {
-			stuck += risk.Pods
-		}
 		switch risk.Type {
 		case review.Restart:
-			restart += risk.Pods
+			if restart += risk.Pods; risk.Stuck {
+				stuck += risk.Pods
+			}
 		case review.Deleted:
 			deleted += risk.Pods
 		case review.Recreated:
