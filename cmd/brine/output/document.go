@@ -13,18 +13,29 @@ type document struct {
 	o      Options
 	text   *text
 	result *report.Result
-	render func(r *report.Result, now time.Time) string
+	render render
 }
 
+// render writes a result to o.Out.
+type render func(o Options, r *report.Result, now time.Time) error
+
 // documents are the formats of files that reports are written in, but for JSON, and of
-// annotations, by their names.
-var documents = map[string]func(Options, *report.Result, time.Time) string{
-	"html":   func(_ Options, r *report.Result, now time.Time) string { return htmlPage(r, at(now)) },
-	"md":     func(_ Options, r *report.Result, _ time.Time) string { return markdown(r) },
-	"xml":    func(_ Options, r *report.Result, now time.Time) string { return junit(r, now) },
-	"prom":   func(o Options, r *report.Result, now time.Time) string { return metrics(r, now, o.Previous) },
-	"github": func(_ Options, r *report.Result, _ time.Time) string { return github(r) },
-	"gitlab": func(_ Options, r *report.Result, _ time.Time) string { return gitlab(r) },
+// annotations, by their names. The page has every object in it, so it is never whole in
+// memory.
+var documents = map[string]render{
+	"html":   func(o Options, r *report.Result, now time.Time) error { return htmlPage(o.Out, r, at(now)) },
+	"md":     inMemory(func(_ Options, r *report.Result, _ time.Time) string { return markdown(r) }),
+	"xml":    inMemory(func(_ Options, r *report.Result, now time.Time) string { return junit(r, now) }),
+	"prom":   inMemory(func(o Options, r *report.Result, now time.Time) string { return metrics(r, now, o.Previous) }),
+	"github": inMemory(func(_ Options, r *report.Result, _ time.Time) string { return github(r) }),
+	"gitlab": inMemory(func(_ Options, r *report.Result, _ time.Time) string { return gitlab(r) }),
+}
+
+func inMemory(text func(Options, *report.Result, time.Time) string) render {
+	return func(o Options, r *report.Result, now time.Time) error {
+		_, err := io.WriteString(o.Out, text(o, r, now))
+		return err
+	}
 }
 
 // Reports are the formats that files of --report are written in, by what their names
@@ -33,8 +44,8 @@ var Reports = []string{"html", "json", "md", "xml", "prom"}
 
 func at(now time.Time) string { return now.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func newDocument(o Options, render func(Options, *report.Result, time.Time) string) *document {
-	return &document{o: o, text: newProgress(o), render: func(r *report.Result, now time.Time) string { return render(o, r, now) }}
+func newDocument(o Options, render render) *document {
+	return &document{o: o, text: newProgress(o), render: render}
 }
 
 func (d *document) Event(e report.Event) {
@@ -49,9 +60,9 @@ func (d *document) Close() error {
 	if d.result == nil {
 		return err
 	}
-	text := d.render(complete(d.result), d.o.Now())
+	r := complete(d.result)
 	d.result = nil
-	if _, err := io.WriteString(d.o.Out, text); err != nil {
+	if err := d.render(d.o, r, d.o.Now()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

@@ -1,10 +1,15 @@
 package output
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	stdhtml "html"
+	"io"
 	"slices"
 	"strings"
 
@@ -22,17 +27,21 @@ var readingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.
 
 // htmlPage is the result as one page that needs nothing else: to be read elsewhere, on
 // any screen, by keyboard, on paper.
-func htmlPage(r *report.Result, now string) string {
+func htmlPage(w io.Writer, r *report.Result, now string) error {
 	r, root := shortPaths(r)
 	title, ended := titleOf(r)
-	m, tiles := &markup{}, tilesOf(r)
+	before, after, _ := strings.Cut(strings.ReplaceAll(frameOfPage, "<!-- title -->", stdhtml.EscapeString(title)), "<!-- body -->")
+	out := bufio.NewWriter(w)
+	m, tiles := &markup{out: out}, tilesOf(r)
+	m.WriteString(before)
 	m.header(r, tiles, title, now, ended, root)
 	m.filters(r, tiles)
 	m.objects(r)
 	m.timeline(r)
 	m.graph(draw(r.Objects), r.Objects)
 	m.pack()
-	return strings.NewReplacer("<!-- title -->", stdhtml.EscapeString(title), "<!-- body -->", m.String()).Replace(frameOfPage)
+	m.WriteString(after)
+	return out.Flush() // which has the first error
 }
 
 // tile is how often an action is done: the summary, and a filter.
@@ -58,12 +67,16 @@ func tilesOf(r *report.Result) (tiles []tile) {
 // markup is the page as HTML. It is written out here, as a binary that has
 // html/template in it keeps every exported method of every type: a fifth more.
 type markup struct {
-	strings.Builder
-	// bodies are parts that the page's script unpacks when they are looked at, each
-	// once; at is where they are.
-	bodies []string
-	at     map[string]int
+	out io.Writer
+	// Parts that the page's script unpacks when they are looked at: JSON, gzip. at is
+	// where those are whose SHA-256 it is.
+	packed  bytes.Buffer
+	packing *gzip.Writer
+	at      map[[sha256.Size]byte]int
 }
+
+// WriteString writes HTML.
+func (m *markup) WriteString(html string) { _, _ = io.WriteString(m.out, html) }
 
 // add writes a format whose arguments are texts, which are escaped, or numbers.
 // They stand between tags or in quotes, nowhere else.
@@ -73,7 +86,7 @@ func (m *markup) add(format string, args ...any) {
 			args[i] = stdhtml.EscapeString(strings.ReplaceAll(fmt.Sprint(a), "\x00", "\uFFFD"))
 		}
 	}
-	fmt.Fprintf(m, format, args...)
+	fmt.Fprintf(m.out, format, args...)
 }
 
 // box is a list that stands out; nothing where the list is empty.

@@ -1,11 +1,12 @@
 package output
 
 import (
-	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -44,12 +45,13 @@ func (m *markup) objects(r *report.Result) {
 	m.add("<div id=\"list\">\n")
 	alike := folded(r)
 	one := func(i int) {
-		o, more := objects[i], &markup{}
+		o, part := objects[i], &strings.Builder{}
+		more := &markup{out: part}
 		m.object(i, o, label(r, o.Action), alike[o.ID()], more)
 		more.diff(o.Diff)
 		more.links("Needs", needs[i])
 		more.links("Needed by", neededBy[i])
-		m.later(more)
+		m.later(part.String())
 		m.add("</div></details>\n")
 	}
 	for n, i := range order {
@@ -182,35 +184,43 @@ func value(v any) string {
 
 // later leaves a place for a part that the page's script unpacks when it is looked at.
 // Parts that are the same are in the page once.
-func (m *markup) later(part *markup) {
-	text := part.String()
-	if strings.TrimSpace(text) == "" {
+func (m *markup) later(html string) {
+	if strings.TrimSpace(html) == "" {
 		return
 	}
-	i, known := m.at[text]
+	if m.packing == nil {
+		m.packing, _ = gzip.NewWriterLevel(&m.packed, gzip.BestCompression) // an error is about the level
+		m.at = map[[sha256.Size]byte]int{}
+	}
+	key := sha256.Sum256([]byte(html))
+	i, known := m.at[key]
 	if !known {
-		if m.at == nil {
-			m.at = map[string]int{}
+		i = len(m.at)
+		m.at[key] = i
+		separator := ","
+		if i == 0 {
+			separator = "["
 		}
-		i = len(m.bodies)
-		m.at[text] = i
-		m.bodies = append(m.bodies, text)
+		_, _ = io.WriteString(m.packing, separator) // to memory
+		encoder := json.NewEncoder(m.packing)
+		encoder.SetEscapeHTML(false) // base64 follows
+		_ = encoder.Encode(html)
 	}
 	m.add(`<div data-body="%d"></div>`, i)
 }
 
-// pack writes the parts of the page that are not looked at yet: JSON, gzip, base64.
+// pack writes the parts that later left places for, in base64.
 func (m *markup) pack() {
-	if len(m.bodies) == 0 {
+	if m.packing == nil {
 		return
 	}
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // an error is about the level
-	encoder := json.NewEncoder(z)
-	encoder.SetEscapeHTML(false) // base64 follows
-	_ = encoder.Encode(m.bodies) // to memory
-	_ = z.Close()
-	m.add(`<script type="text/plain" id="bodies">%s</script>`+"\n", base64.StdEncoding.EncodeToString(b.Bytes()))
+	_, _ = io.WriteString(m.packing, "]")
+	_ = m.packing.Close()
+	m.WriteString(`<script type="text/plain" id="bodies">`)
+	text := base64.NewEncoder(base64.StdEncoding, m.out)
+	_, _ = text.Write(m.packed.Bytes())
+	_ = text.Close()
+	m.WriteString("</script>\n")
 }
 
 // links are what an object needs, or what needs it.
@@ -241,9 +251,9 @@ func (m *markup) graph(p picture, objects []*report.ObjectResult) {
 <div class="tools"><button type="button" data-zoom="1.25">Larger</button><button type="button" data-zoom="0.8">Smaller</button><button type="button" data-zoom="0">Fit</button><button type="button" id="all">Show all</button><span id="chosen" role="status" aria-live="polite"></span></div>
 <div id="graph" tabindex="0" role="group" aria-label="Dependency graph: arrow keys go from object to object, Enter opens one, + and - zoom">
 `)
-	picture := &markup{}
-	picture.drawn(p, objects)
-	m.later(picture)
+	picture := &strings.Builder{}
+	(&markup{out: picture}).drawn(p, objects)
+	m.later(picture.String())
 	m.add("</div></details>\n")
 }
 

@@ -1,7 +1,13 @@
 package output
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"sync"
 
 	"brine/bundle/report"
@@ -37,9 +43,41 @@ func (p *jsonPrinter) Event(e report.Event) {
 		return
 	}
 	p.over = true
-	if err := JSON(p.out, complete(end.Result)); err != nil && p.out.err == nil {
+	if err := resultJSON(p.out, complete(end.Result)); err != nil && p.out.err == nil {
 		p.out.err = err
 	}
+}
+
+// resultJSON writes what JSON does, an object at a time: the text of many objects is
+// never in memory.
+func resultJSON(w io.Writer, r *report.Result) error {
+	objects, rest := r.Objects, *r
+	rest.Objects = []*report.ObjectResult{}
+	var text bytes.Buffer
+	if err := JSON(&text, &rest); err != nil {
+		return err
+	}
+	// A newline in a value is escaped.
+	before, after, _ := strings.Cut(text.String(), "\n  \"objects\": []")
+	out := bufio.NewWriter(w) // it keeps its first error
+	fmt.Fprintf(out, "%s\n  \"objects\": [", before)
+	encoder := json.NewEncoder(plainJSON{&text})
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("    ", "  ")
+	end := "]"
+	for i, o := range objects {
+		text.Reset()
+		if err := encoder.Encode(o); err != nil {
+			return fmt.Errorf("write JSON: %w", err)
+		}
+		if i > 0 {
+			fmt.Fprint(out, ",")
+		}
+		fmt.Fprintf(out, "\n    %s", bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+		end = "\n  ]"
+	}
+	fmt.Fprint(out, end, after)
+	return out.Flush()
 }
 
 func (p *jsonPrinter) Close() error {
