@@ -39,6 +39,7 @@ func generate(dir string, count int) (bundle, error) {
 	err := errors.Join(
 		os.WriteFile(filepath.Join(b.folder, "inventory.yaml"), []byte(kapplyInventory), 0o666),
 		os.WriteFile(filepath.Join(b.chart, "Chart.yaml"), []byte("apiVersion: v2\nname: bench\nversion: 1.0.0\n"), 0o666),
+		os.WriteFile(filepath.Join(b.project, ".kluctl.yaml"), []byte("discriminator: bench\n"), 0o666),
 		os.WriteFile(filepath.Join(b.project, "deployment.yaml"), []byte("deployments: [{path: objects}]\n"), 0o666),
 	)
 	if err != nil {

@@ -92,7 +92,7 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 		return command{env: env, args: append([]string{o.peers[tool], "release", "install", b.chart}, at...)}
 	case "kluctl":
 		env := []string{"KUBECONFIG=" + kubeconfig}
-		at := []string{"--project-dir", b.project, "--discriminator", "bench"}
+		at := []string{"--project-dir", b.project}
 		switch work {
 		case preview:
 			return command{env: env, args: append([]string{o.peers[tool], "diff"}, at...)}
