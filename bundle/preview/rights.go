@@ -18,8 +18,12 @@ import (
 // it, and records those that are missing. readOnly: the user may write nothing at
 // all, and so is meant to preview the plan, not to apply it.
 func MissingRights(ctx context.Context, c *cluster.Client, p *plan.Plan, namespace string, rec *report.Recorder) (readOnly bool, err error) {
-	wanted := rights.Of(uses(c, p), namespace, false)
-	wanted = slices.DeleteFunc(wanted, optional)
+	used := uses(c, p)
+	wanted := slices.DeleteFunc(rights.Of(used, namespace, false), func(r rights.Right) bool {
+		return optional(r) && !slices.ContainsFunc(used, func(u rights.Use) bool {
+			return u.Resource == r.Resource && u.ID.Namespace == r.Namespace && slices.Contains(u.Verbs, r.Verb)
+		})
+	})
 	missing, err := rights.Missing(ctx, c, wanted)
 	if err != nil {
 		return false, fmt.Errorf("find out which rights are missing: %w", err)
@@ -30,7 +34,7 @@ func MissingRights(ctx context.Context, c *cluster.Client, p *plan.Plan, namespa
 		rec.Result.MissingRights = append(rec.Result.MissingRights, m.String())
 	}
 	readOnly = !slices.ContainsFunc(wanted, func(r rights.Right) bool { return cluster.Writes(r.Verb) && !lacks[r] })
-	for _, r := range rights.Of(uses(c, p), namespace, true) {
+	for _, r := range rights.Of(used, namespace, true) {
 		if lacks[r] && !cluster.Writes(r.Verb) {
 			readOnly = false
 		}
@@ -53,7 +57,8 @@ func Stop(missing []string, cause ...error) error {
 	return s
 }
 
-// optional rights let a run report more, or wait with fewer requests.
+// optional rights let a run report more, wait with fewer requests, or keep a history,
+// unless they are rights on the plan's own objects.
 func optional(r rights.Right) bool {
 	switch r.Resource.Resource {
 	case "pods/log", "events", "replicasets", "secrets", "poddisruptionbudgets":

@@ -62,9 +62,10 @@ func TestMissingRightsAreReportedAtOnce(t *testing.T) {
 	s := clitest.New(t)
 	clitest.Grant(t, s.Cluster, clitest.RBAC(t, "-f", s.File(clitest.Documents(clitest.ConfigMap("a"), "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: {ns}}\n")),
 		"--inventory", s.Inventory, "--role", "r-"+s.NS, "--service-account", s.NS+"/some"))
-	text := clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"), "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: {ns}}\nspec: {schedule: \"* * * * *\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}}}\n")
+	text := clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"),
+		"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: {ns}}\nspec: {minAvailable: 1, selector: {matchLabels: {app: web}}}\n", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: {ns}}\nspec: {schedule: \"* * * * *\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}}}\n")
 	p := s.Preview(text, "--as", "system:serviceaccount:"+s.NS+":some").Want(t, 6)
-	for _, right := range []string{"get deployments.apps", "patch deployments.apps", "create deployments.apps", "get cronjobs.batch", "patch cronjobs.batch"} {
+	for _, right := range []string{"get deployments.apps", "patch deployments.apps", "create deployments.apps", "get cronjobs.batch", "patch cronjobs.batch", "patch poddisruptionbudgets.policy"} {
 		if !slices.Contains(p.Result.MissingRights, right+" in namespace "+s.NS) || !slices.Contains(p.Result.Errors, "missing right: "+right+" in namespace "+s.NS) {
 			t.Errorf("%q is not among the missing rights: %q\n%q", right, p.Result.MissingRights, p.Result.Errors)
 		}
