@@ -72,14 +72,15 @@ func TestObjectOutsideTheBundleIsWaitedFor(t *testing.T) {
 	text := clitest.Documents(needsOutside("late"), clitest.ConfigMap("early"))
 	result := s.Apply(text).Want(t, 0)
 	late, outside := result.Did(t, "ConfigMap", "late", plan.Created), outsideOf(t, result)
-	result.Did(t, "ConfigMap", "early", plan.Created)
+	early := result.Did(t, "ConfigMap", "early", plan.Created)
 	if outside.Action != plan.Awaited || outside.Ready != report.StateReady || len(outside.Waits) == 0 || late.StartedAt < outside.ReadyAt {
 		t.Errorf("outside: %+v, the object that depends on it: %+v", outside, late)
 	}
 	if late.After == nil || late.After.Name != "outside" || !slices.ContainsFunc(late.Needs, func(n report.Need) bool { return n.Name == "outside" && n.Want == "ready" }) {
 		t.Errorf("it came after %+v, and needs %+v", late.After, late.Needs)
 	}
-	if path := result.Result.CriticalPath.Steps; !slices.ContainsFunc(path, func(s report.PathStep) bool { return s.Name == "outside" && s.Waiting > 0 }) {
+	// The path ends with the object that ended last: on a slow machine that may be the other.
+	if path := result.Result.CriticalPath.Steps; late.ReadyAt > early.ReadyAt && !slices.ContainsFunc(path, func(s report.PathStep) bool { return s.Name == "outside" && s.Waiting > 0 }) {
 		t.Errorf("the critical path is %+v", path)
 	}
 	if n := result.Result.Summary; n.Created != 2 || n.Ready != 2 || n.NotReady != 0 {
