@@ -106,6 +106,9 @@ func (b *bench) round(ctx context.Context, run int) error {
 	}
 	if slices.Contains(b.works, "platform") && b.bundles != "" {
 		for _, tool := range b.tools {
+			if tool != "brine" && run > b.peerRuns {
+				continue
+			}
 			if err := b.platform(ctx, run, tool); err != nil {
 				return err
 			}
