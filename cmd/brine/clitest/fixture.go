@@ -123,7 +123,7 @@ func (s *Fixture) Members() []string {
 // Eventually waits, for as long as a slow machine may take.
 func (s *Fixture) Eventually(what string, ok func() bool) {
 	s.Helper()
-	for range 600 {
+	for range 2400 {
 		if ok() {
 			return
 		}
