@@ -36,6 +36,10 @@ class Master(unittest.TestCase):
             os.makedirs(os.path.join(cls.root, "salt", folder))
             with open(os.path.join(cls.root, "salt", folder, "brine.conf"), "w") as file:
                 json.dump({"brine": {"binary": cls.brine, "kubeconfig": cls.kubeconfig}}, file)
+        for path, beginning in ("salt/master/etc/master.d/reactor.conf", "# /etc/salt/master.d/reactor.conf"), ("states/reactor/brine_drift.sls", "# reactor/brine_drift.sls"):
+            os.makedirs(os.path.dirname(os.path.join(cls.root, path)), exist_ok=True)
+            with open(os.path.join(cls.root, path), "w") as file:
+                file.write(test_readme.example(beginning))
         cls.addClassCleanup(cls.program, "down")
         roots = {"base": [real.HERE, cls.states]}
         for version in VERSIONS:
@@ -313,6 +317,30 @@ class Master(unittest.TestCase):
         self.salt("a", "state.apply", "deploy")
         found = self.salt_run("salt.cmd", "brine.status", self.name, "namespace=default")
         self.assertEqual(len(found["objects"]), 4)
+
+    def test_beacon_and_reactor_of_the_readme(self):
+        """Somebody changes a field, the beacon finds it, and the reactor applies the platform again."""
+        key = {"kind": "ConfigMap", "apiVersion": "v1", "name": "drifts", "namespace": "default"}
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drifts", "namespace": "default"}, "data": {"value": "wanted"}}
+
+        def value():
+            return self.salt("b", "brine.get", *["{}={}".format(*one) for one in key.items()])["b"]["data"]["value"]
+
+        with open(os.path.join(self.states, "platform.sls"), "w") as file:
+            json.dump({"platform": {"brine.applied": [{"inventory": "kube-system/platform"}, {"bundle": [manifest]}, {"force_conflicts": True}]}}, file)
+        self.addCleanup(self.salt_run, "salt.cmd", "brine.absent", "platform", "inventory=kube-system/platform")
+        self.salt("a", "state.apply", "platform")
+        beacon = test_readme.example("beacons:").replace("interval: 600", "interval: 1").replace("event_interval: 3600", "event_interval: 0")
+        with open(os.path.join(self.states, "beacons.sls"), "w") as file:
+            file.write(beacon)
+        (name, config), = self.salt("a", "slsutil.renderer", "salt://beacons.sls")["a"]["beacons"].items()
+        self.addCleanup(self.salt, "a", "beacons.delete", name)
+        added = self.salt("a", "beacons.add", name, json.dumps(config))["a"]
+        self.assertIs(added["result"], True, added)
+        self.salt("b", "brine.update_object", "patch=" + json.dumps({"data": {"value": "of others"}}), *["{}={}".format(*one) for one in key.items()])
+        since = time.time()
+        self.until("the platform as it should be", lambda: value() == "wanted")
+        self.did("the platform was applied again", since)
 
     def test_the_orchestrates_of_the_readme(self):
         """Upgrade, preview, downgrade, and both minions as a fleet, as the README has them."""
