@@ -17,26 +17,27 @@ func (r *report) budgets() string {
 		}
 		rows = append(rows, []string{what, budget, fmt.Sprintf("%.2f", got), verdict, peer})
 	}
-	ratio := func(what, work, to string, delay int, limit float64) {
-		ours, raw := r.cell("brine", work, count, delay), r.cell("raw", to, count, delay)
-		if ours == nil || raw == nil || ours.failed != "" || raw.failed != "" {
-			return
-		}
+	to := func(what, work string, delay int, limit, got float64, raw *cell) {
 		peer := ""
 		if name, c := r.bestPeer(work, count, delay); c != nil {
 			peer = fmt.Sprintf("%s %.1f", name, c.seconds/raw.seconds)
 		}
-		add(what, fmt.Sprintf("%.2g x raw", limit), limit, ours.seconds/raw.seconds, peer)
+		add(what, fmt.Sprintf("%.3g x raw", limit), limit, got, peer)
 	}
 	for _, delay := range of(r, mixedWorks, func(x result) int { return x.Delay }) {
-		ratio(fmt.Sprintf("first apply of %d, %s", count, wire(delay)), first, first, delay, 1.3)
-		limit := 0.25
+		limits := map[string]float64{first: 1.3, unchanged: 0.15}
 		if delay > 0 {
-			limit = 1.3
+			limits = map[string]float64{first: 1.15, unchanged: 0.2}
 		}
-		ratio(fmt.Sprintf("re-apply, nothing changed, %s", wire(delay)), unchanged, unchanged, delay, limit)
+		for _, work := range []string{first, unchanged} {
+			if got := r.pairs(work, count, delay); got > 0 {
+				to(fmt.Sprintf("%s of %d, %s", work, count, wire(delay)), work, delay, limits[work], got, r.cell("raw", work, count, delay))
+			}
+		}
 	}
-	ratio("server preview, all new", preview, first, 0, 2)
+	if ours, raw := r.cell("brine", preview, count, 0), r.cell("raw", first, count, 0); ours != nil && raw != nil && ours.failed == "" && raw.failed == "" {
+		to("server preview, all new", preview, 0, 2, ours.seconds/raw.seconds, raw)
+	}
 	if ours, raw := r.cell("brine", destroy, count, 0), r.cell("raw", destroy, count, 0); ours != nil && raw != nil {
 		limit := 1.5*raw.answered + (raw.seconds - raw.answered)
 		peer := ""

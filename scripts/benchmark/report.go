@@ -90,6 +90,33 @@ func (r *report) cell(tool, work string, count, delay int) *cell {
 	return best
 }
 
+// pairs is the median of brine's times to raw's, at its best concurrency, of the same
+// runs; 0 where there are none.
+func (r *report) pairs(work string, count, delay int) float64 {
+	raw := r.cell("raw", work, count, delay)
+	if raw == nil || raw.failed != "" {
+		return 0
+	}
+	beside := map[int]float64{}
+	var ours []result
+	for _, x := range r.Results {
+		switch {
+		case x.Work != work || x.Count != count || x.Delay != delay:
+		case x.Tool == "raw" && x.Parallel == raw.parallel:
+			beside[x.Run] = x.Seconds
+		case x.Tool == "brine" && x.Exit != 0:
+			return 0
+		case x.Tool == "brine":
+			ours = append(ours, x)
+		}
+	}
+	ours = slices.DeleteFunc(ours, func(x result) bool { return beside[x.Run] == 0 })
+	if len(ours) == 0 {
+		return 0
+	}
+	return median(ours, func(x result) float64 { return x.Seconds / beside[x.Run] })
+}
+
 func median(runs []result, value func(result) float64) float64 {
 	var all []float64
 	for _, x := range runs {
