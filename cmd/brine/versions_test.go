@@ -136,6 +136,9 @@ func TestPlatformWhileServersRestart(t *testing.T) {
 		start := time.Now()
 		got := clitest.Run(t, c.Kubeconfig, append(args, where...)...)
 		t.Logf("run %d, %s: exit code %d after %s", i+1, args[0], got.Exit, time.Since(start).Round(time.Second))
+		if time.Since(start) > 30*time.Second && got.Result != nil {
+			t.Logf("it took so long because of %+v, with the warnings %q", got.Result.CriticalPath, got.Result.Warnings)
+		}
 		if got.Exit != 0 {
 			stop() // what the cluster is like now counts
 			t.Errorf("run %d: %v", i+1, got.Result.Errors)
