@@ -38,10 +38,14 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 // namespace "" reads all namespaces.
 func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
+	shared := newSharing()
 	items, err := listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
 		page, err := c.resource(r, namespace).List(ctx, o)
 		if err != nil {
 			return nil, "", err
+		}
+		for i := range page.Items {
+			shared.managedFields(&page.Items[i])
 		}
 		return page.Items, page.GetContinue(), nil
 	})

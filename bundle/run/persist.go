@@ -38,6 +38,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 			},
 		},
 	})
+	r.client.OnRetry(r.record.Retrying) // the scheduler's function keeps all objects in memory
 	cause := context.Cause(ctx)
 	if errors.Is(cause, store.ErrLockLost) {
 		return cause // the run that took the lock writes the inventory now

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -231,6 +233,9 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 	return err
 }
 
+// many is from how many objects memory is scarcer than time.
+const many = 20_000
+
 // pipeline does all stages. All that can be known, and refused, before the first
 // write is. The lock is the first write, and proves that what was read is still
 // true. A run that has nothing to write does without: what it says was true when it
@@ -242,6 +247,9 @@ func (r *run) pipeline(ctx context.Context) error {
 		}
 	}
 	r.record.Result.Inventory.ID = r.inv.ID
+	if max(len(r.bundle.Objects), len(r.inv.Members)) > many && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // a sixth of the memory less, for a fifth more of the processor
+	}
 	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
 		return err
 	}
