@@ -89,5 +89,26 @@ func (r *report) budgets() string {
 	var b strings.Builder
 	b.WriteString("**Budgets**\n\n")
 	table(&b, []string{"what", "budget", "measured", "", "best other"}, rows)
+	for _, delay := range of(r, mixedWorks, func(x result) int { return x.Delay }) {
+		b.WriteString(r.floor(count, delay))
+	}
 	return b.String()
+}
+
+// Round trips of a first apply that wait for each other (bundle/run: TestRoundTrips),
+// and raw's: namespaces, then all else.
+const chain, rawChain = 9, 2
+
+// floor is the least time of a first apply beside a server that is busy all the time:
+// what brine's processor time takes from it, and its round trips, are added to raw's.
+func (r *report) floor(count, delay int) string {
+	ours, raw := r.cell("brine", first, count, delay), r.cell("raw", first, count, delay)
+	cores := 0.0
+	if _, err := fmt.Sscan(r.Machine, &cores); err != nil || ours == nil || raw == nil || ours.failed != "" || raw.failed != "" {
+		return ""
+	}
+	trips := float64((chain-rawChain)*delay) / 1000
+	least := raw.seconds + trips + (ours.cpu-raw.cpu)/cores
+	return fmt.Sprintf("The floor of a first apply of %d, %s, is %.2f x raw: %.2f s of raw, %.2f s for %d round trips more, and %.2f s that brine's processor time (%.2f s, raw's %.2f s) takes from the server on the same %.0f cores.\n\n",
+		count, wire(delay), least/raw.seconds, raw.seconds, trips, chain-rawChain, (ours.cpu-raw.cpu)/cores, ours.cpu, raw.cpu, cores)
 }
