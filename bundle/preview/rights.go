@@ -85,6 +85,8 @@ func uses(c *cluster.Client, p *plan.Plan) []rights.Use {
 			continue
 		case s.Action == plan.Pruned:
 			u.Verbs = []string{"get", "list", "delete"}
+		case s.Action == plan.Unchanged:
+			u.Content, u.Verbs = s.Object.Content, []string{"get", "list"}
 		case s.Action == plan.Detached:
 			u.Verbs = []string{"get", "list", "patch"}
 		default:

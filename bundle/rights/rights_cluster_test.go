@@ -75,6 +75,23 @@ func TestMissingRightsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// An object that does not change is only read: the right to write it is not missing.
+func TestUnchangedObjectNeedsNoRightToWrite(t *testing.T) {
+	s := clitest.New(t)
+	budget := "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: {ns}}\nspec: {minAvailable: 1, selector: {matchLabels: {app: web}}}\n"
+	text := clitest.Documents(clitest.ConfigMap("a"), budget, clitest.Deployment("web", 1, "1m"))
+	grant := func(role, text string, flags ...string) {
+		clitest.Grant(t, s.Cluster, clitest.RBAC(t, append([]string{"-f", s.File(text), "--inventory", s.Inventory, "--role", role + "-" + s.NS, "--service-account", s.NS + "/some"}, flags...)...))
+	}
+	grant("writes", clitest.ConfigMap("a"))
+	grant("reads", text, "--read-only")
+	s.Apply(budget).Want(t, 0)
+	p := s.Preview(text, "--as", "system:serviceaccount:"+s.NS+":some").Want(t, 6)
+	if missing := strings.Join(p.Result.MissingRights, "\n"); !strings.Contains(missing, "create deployments.apps") || strings.Contains(missing, "poddisruptionbudgets") {
+		t.Errorf("missing rights:\n%s", missing)
+	}
+}
+
 // What the bundle depends on outside of it is read, also in a namespace of others.
 func TestRoleForADependencyOutsideTheBundle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bundle.yaml")

@@ -248,7 +248,7 @@ func (r *run) pipeline(ctx context.Context) error {
 	}
 	r.record.Result.Inventory.ID = r.inv.ID
 	if max(len(r.bundle.Objects), len(r.inv.Members)) > many && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // a sixth of the memory less, for a fifth more of the processor
+		debug.SetGCPercent(50) // the default lets the heap double
 	}
 	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
 		return err

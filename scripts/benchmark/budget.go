@@ -29,9 +29,9 @@ func (r *report) budgets() string {
 		if delay > 0 {
 			limits = map[string]float64{first: 1.15, unchanged: 0.2}
 		}
-		for _, work := range []string{first, unchanged} {
-			if got := r.pairs(work, count, delay); got > 0 {
-				to(fmt.Sprintf("%s of %d, %s", work, count, wire(delay)), work, delay, limits[work], got, r.cell("raw", work, count, delay))
+		for _, x := range []struct{ work, name string }{{first, "first apply of %d, %s"}, {unchanged, "re-apply of %d, nothing changed, %s"}} {
+			if got := r.pairs(x.work, count, delay); got > 0 {
+				to(fmt.Sprintf(x.name, count, wire(delay)), x.work, delay, limits[x.work], got, r.cell("raw", x.work, count, delay))
 			}
 		}
 	}
