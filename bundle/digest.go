@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -20,16 +18,10 @@ import (
 func (b *Bundle) ContentDigest() string {
 	objects := slices.SortedStableFunc(slices.Values(b.Objects), func(x, y *Object) int { return compareIDs(x.ID, y.ID) })
 	texts := make([][]byte, len(objects))
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, o := range objects {
-		g.Go(func() error {
-			// Content is made of JSON values, which cannot fail; keys get sorted.
-			texts[i], _ = json.Marshal(o.Content.Object)
-			return nil
-		})
-	}
-	_ = g.Wait() // no error is ever returned
+	Parallel(len(objects), func(i int) {
+		// Content is made of JSON values, which cannot fail; keys get sorted.
+		texts[i], _ = json.Marshal(objects[i].Content.Object)
+	})
 	h := sha256.New()
 	for _, text := range texts {
 		h.Write(text)

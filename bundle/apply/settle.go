@@ -83,6 +83,9 @@ func (e *scheduler) settle(n *node) {
 	waited := n.state == waiting || n.state == failing
 	e.set(n, finished)
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
+	if n.Member {                 // of others, the records ask who owned them
+		n.Live = nil
+	}
 	e.settled(n)
 	n.Result.ReadyAt = e.Record.Seconds()
 	if !n.Deletes() {

@@ -28,6 +28,19 @@ type Resource struct {
 // Can says whether the resource has the verb.
 func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
+// path is the URL's path of the resource's group and version, and of the namespace if
+// the resource has one; "" is all namespaces.
+func (r Resource) path(namespace string) string {
+	path := "/apis/" + r.GVR.Group + "/" + r.GVR.Version
+	if r.GVR.Group == "" {
+		path = "/api/" + r.GVR.Version
+	}
+	if r.Namespaced && namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path
+}
+
 const failedGroupDelay = 5 * time.Second // for the answers of groups that discovery could not ask
 
 type kinds struct {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
@@ -40,19 +42,55 @@ func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector,
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
 	shared := newSharing()
 	items, err := listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
-		page, err := c.resource(r, namespace).List(ctx, o)
-		if err != nil {
-			return nil, "", err
+		page, next, err := c.page(ctx, r, namespace, o)
+		for i := range page {
+			shared.managedFields(&page[i])
 		}
-		for i := range page.Items {
-			shared.managedFields(&page.Items[i])
-		}
-		return page.Items, page.GetContinue(), nil
+		return page, next, err
 	})
 	for i := range items {
 		c.secret(&items[i])
 	}
 	return items, err
+}
+
+// page reads one page of a list, and where the next begins.
+func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
+	result := c.raw.Get().AbsPath(r.path(namespace), r.GVR.Resource).SetHeader("Accept", "application/json").
+		VersionedParams(&o, metav1.ParameterCodec).Do(ctx)
+	text, _ := result.Raw() // its error lacks what the server said
+	if err := result.Error(); err != nil {
+		return nil, "", err
+	}
+	return decodeList(text)
+}
+
+// decodeList decodes a list of objects, and where its next page begins. (The decoder of
+// the dynamic client decodes each item twice, and reads the text four times more:
+// apimachinery's unstructured/helpers.go, decodeToList.)
+func decodeList(text []byte) (items []unstructured.Unstructured, next string, err error) {
+	var list unstructured.Unstructured
+	if err := json.Unmarshal(text, &list.Object); err != nil {
+		return nil, "", fmt.Errorf("decode the list: %w", err)
+	}
+	kind, isList := strings.CutSuffix(list.GetKind(), "List")
+	values, isArray := list.Object["items"].([]any)
+	if !isArray && (list.Object["items"] != nil || !isList) {
+		return nil, "", fmt.Errorf("the server answered with no list, but with kind %q", list.GetKind())
+	}
+	items = make([]unstructured.Unstructured, len(values))
+	for i := range values {
+		object, ok := values[i].(map[string]any)
+		if !ok {
+			return nil, "", fmt.Errorf("item %d of the list is no object", i)
+		}
+		if items[i].Object = object; items[i].GetKind() == "" && items[i].GetAPIVersion() == "" { // as in lists of built-in kinds
+			items[i].SetKind(kind)
+			items[i].SetAPIVersion(list.GetAPIVersion())
+		}
+	}
+	next, _, _ = unstructured.NestedString(list.Object, "metadata", "continue")
+	return items, next, nil
 }
 
 // ListMetadata is List for when names, labels, annotations and owners are

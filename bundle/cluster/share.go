@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"hash/maphash"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -9,19 +11,20 @@ import (
 // sharing lets the objects of a LIST share the equal parts of their managedFields, which
 // take about as much memory as all else of a small object. Nobody changes them in place.
 type sharing struct {
-	seed  maphash.Seed
-	trees map[uint64]map[string]any // fieldsV1 by hash
+	seed    maphash.Seed
+	trees   map[uint64]map[string]any // fieldsV1 by hash
+	entries map[string]map[string]any // by the tree's address and the other fields
 }
 
 func newSharing() *sharing {
-	return &sharing{seed: maphash.MakeSeed(), trees: map[uint64]map[string]any{}}
+	return &sharing{seed: maphash.MakeSeed(), trees: map[uint64]map[string]any{}, entries: map[string]map[string]any{}}
 }
 
 func (s *sharing) managedFields(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for i := range entries {
+		entry, _ := entries[i].(map[string]any)
 		tree, ok := entry["fieldsV1"].(map[string]any)
 		if !ok {
 			continue
@@ -31,7 +34,25 @@ func (s *sharing) managedFields(u *unstructured.Unstructured) {
 		case !ok:
 			s.trees[hash] = tree
 		case sameTree(known, tree):
-			entry["fieldsV1"] = known
+			entry["fieldsV1"], tree = known, known
+		default:
+			continue
+		}
+		key := fmt.Appendf(nil, "%p", tree)
+		texts := 0
+		for _, name := range []string{"manager", "operation", "apiVersion", "time", "fieldsType", "subresource"} {
+			if text, ok := entry[name].(string); ok {
+				texts++
+				key = strconv.AppendQuote(append(key, name...), text)
+			}
+		}
+		if texts+1 != len(entry) {
+			continue
+		}
+		if known, ok := s.entries[string(key)]; ok {
+			entries[i] = known
+		} else {
+			s.entries[string(key)] = entry
 		}
 	}
 }

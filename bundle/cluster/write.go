@@ -212,16 +212,9 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 	if err != nil {
 		return false, fmt.Errorf("encode the options of a delete: %w", err)
 	}
-	path := "/apis/" + r.GVR.Group + "/" + r.GVR.Version
-	if r.GVR.Group == "" {
-		path = "/api/" + r.GVR.Version
-	}
-	if r.Namespaced {
-		path += "/namespaces/" + id.Namespace
-	}
 	var answer []byte
 	err = c.retry(ctx, func(ctx context.Context) error {
-		request := c.raw.Delete().AbsPath(path, r.GVR.Resource, id.Name).SetHeader("Content-Type", "application/json").Body(body)
+		request := c.raw.Delete().AbsPath(r.path(id.Namespace), r.GVR.Resource, id.Name).SetHeader("Content-Type", "application/json").Body(body)
 		if d.DryRun { // the server goes by the body; this is for who reads its audit log
 			request = request.Param("dryRun", metav1.DryRunAll)
 		}

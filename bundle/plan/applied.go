@@ -76,13 +76,8 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if mutation.HasAnnotation(o.Content) || Taking(s.Live, in.Options.TakeOverFrom).Needed(s.Live) {
 		return s, nil // what is sent depends on more than the bundle
 	}
-	if !in.Options.VerifyFull {
-		known, ok := in.Inventory.Fingerprints[o.ID]
-		for _, left := range []bool{false, s.conflicts != ""} {
-			if now, fine := s.Fingerprint(s.Live, left); ok && fine && now == known.Applied() {
-				s.Action = Unchanged
-			}
-		}
+	if known, ok := in.Inventory.Fingerprints[o.ID]; ok && !in.Options.VerifyFull && s.matches(known.Applied()) {
+		s.Action = Unchanged
 	}
 	return s, nil
 }

@@ -59,6 +59,15 @@ func (s *Step) Fingerprint(live *unstructured.Unstructured, left bool) (inventor
 	return inventory.Fingerprint{Desired: desired, UID: string(live.GetUID()), Live: hash}, true
 }
 
+// matches says whether the live object and the bundle are still what was applied.
+func (s *Step) matches(known inventory.Fingerprint) bool {
+	now, ok := s.Fingerprint(s.Live, false)
+	if ok && now != known && s.conflicts != "" {
+		now, ok = s.Fingerprint(s.Live, true)
+	}
+	return ok && now == known
+}
+
 // liveHash hashes the live values of the fields that our managedFields entry
 // owns, and the entry without its time. Live is compared with live, so
 // defaulting and normalisation cannot fool it; a field that another manager

@@ -171,6 +171,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	if note := fields.Summary(fields.Left(in.Graph.Objects, in.Options.IgnoreFields)); note != "" {
 		p.Warnings = append(p.Warnings, note)
 	}
+	applied := in.applyAll()
 	at := make([]int, len(in.Graph.Objects)) // graph's index -> step's
 	priority := in.Graph.CriticalPath()
 	for _, i := range in.Graph.Sorted {
@@ -179,7 +180,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 			continue
 		}
 		at[i] = len(p.Steps) + len(problems)
-		step, err := in.apply(in.Graph.Objects[i])
+		step, err := applied[i].step, applied[i].err
 		if err == nil && step.Live != nil && step.Blocked == "" && !LeavesAlone(step.Object) && in.migrate(p, step) {
 			step.Action = Configured
 		}
@@ -216,6 +217,23 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return nil, problems
 	}
 	return p, nil
+}
+
+type applied struct {
+	step *Step
+	err  error
+}
+
+// applyAll plans each object of the graph, on all processors: objects are encoded and
+// hashed.
+func (in *Input) applyAll() []applied {
+	all := make([]applied, len(in.Graph.Objects))
+	bundle.Parallel(len(all), func(i int) {
+		if o := in.Graph.Objects[i]; in.Chosen == nil || in.Chosen[o] {
+			all[i].step, all[i].err = in.apply(o)
+		}
+	})
+	return all
 }
 
 // await adds the objects outside the bundle that a step has to wait for.

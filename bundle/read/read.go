@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"brine/bundle"
@@ -98,17 +96,13 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// each calls do for 0..n-1 on all processors.
+// each calls do for 0..n-1 on all processors, until ctx ends.
 func each(ctx context.Context, n int, do func(i int)) {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		if ctx.Err() != nil {
-			break
+	bundle.Parallel(n, func(i int) {
+		if ctx.Err() == nil {
+			do(i)
 		}
-		g.Go(func() error { do(i); return nil })
-	}
-	_ = g.Wait() // do reports in its own place
+	})
 }
 
 // reading is what came of one document.

@@ -3,11 +3,9 @@ package run
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,22 +48,17 @@ func (r *run) conform(ctx context.Context, p *plan.Plan) (skipped bool, err erro
 	}
 	crds := r.definitions()
 	found := make([][]bundle.Problem, len(sent))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, s := range sent {
+	bundle.Parallel(len(sent), func(i int) {
+		s := sent[i]
 		if !crds.Sound(s.ID.GroupKind) || crds.Unverified(s.GVK, s.Live) != "" {
-			continue // the server knows better
+			return // the server knows better
 		}
-		group.Go(func() error {
-			content := s.Object.Content
-			if s.Live != nil {
-				content = &unstructured.Unstructured{Object: s.Ignored.Sent(content.Object, s.Live)}
-			}
-			_, found[i], _ = crds.Check(ctx, s.Object, content, s.Live, true)
-			return nil
-		})
-	}
-	_ = group.Wait() // no error is ever returned
+		content := s.Object.Content
+		if s.Live != nil {
+			content = &unstructured.Unstructured{Object: s.Ignored.Sent(content.Object, s.Live)}
+		}
+		_, found[i], _ = crds.Check(ctx, s.Object, content, s.Live, true)
+	})
 	problems := slices.Concat(found...)
 	if len(problems) > 0 {
 		if problems, err = r.unmendable(ctx, problems); err != nil {

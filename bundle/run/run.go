@@ -234,7 +234,7 @@ func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the 
 }
 
 // many is from how many objects memory is scarcer than time.
-const many = 20_000
+const many = 10_000
 
 // pipeline does all stages. All that can be known, and refused, before the first
 // write is. The lock is the first write, and proves that what was read is still

@@ -7,12 +7,10 @@ package validate
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -51,15 +49,7 @@ func Compile(objs []*bundle.Object) (*CRDs, []bundle.Problem) {
 	}
 	crds := make([]*crd, len(defs))
 	problems := make([][]bundle.Problem, len(defs))
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, o := range defs {
-		g.Go(func() error {
-			crds[i], problems[i] = compile(o)
-			return nil
-		})
-	}
-	_ = g.Wait() // no error is ever returned
+	bundle.Parallel(len(defs), func(i int) { crds[i], problems[i] = compile(defs[i]) })
 
 	c := &CRDs{byKind: map[schema.GroupKind]*crd{}}
 	for _, d := range crds {

@@ -16,6 +16,7 @@ import (
 )
 
 func main() {
+	collectFrom(24 << 20)
 	// The libraries log to klog; what matters is in brine's own messages.
 	klog.SetLogger(logr.Discard())
 

@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,9 +49,46 @@ func large(file string, count int, work string) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// scale measures brine alone, on one control plane a count and a round trip.
+// largeRequests writes what raw sends for the bundle of the first apply.
+func largeRequests(file string, count int) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	encoder := json.NewEncoder(w)
+	for i := range count {
+		_, r := mixed(i, count/25)
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// scaleFloor measures how the server's own time grows with the objects: a first apply by
+// raw.
+func (b *bench) scaleFloor(ctx context.Context, count, run int) error {
+	requests := filepath.Join(b.work, "large.jsonl")
+	if err := largeRequests(requests, count); err != nil {
+		return err
+	}
+	parallel := slices.Max(b.parallel)
+	return b.onFresh(ctx, 0, func(s *server, kubeconfig string) error {
+		args := []string{b.self, "raw", "apply", "--kubeconfig", kubeconfig, "--requests", requests, "--parallel", strconv.Itoa(parallel)}
+		return b.take(ctx, s, command{args: args}, result{Tool: "raw", Work: scaleFirst, Count: count, Run: run, Parallel: parallel})
+	})
+}
+
+// scale measures brine on one control plane a count and a round trip, and raw.
 func (b *bench) scale(ctx context.Context, run int) error {
 	for _, count := range scaleCounts {
+		if slices.Contains(b.tools, "raw") {
+			if err := b.scaleFloor(ctx, count, run); err != nil {
+				return err
+			}
+		}
 		for _, ms := range b.delays {
 			err := b.onFresh(ctx, ms, func(s *server, kubeconfig string) error {
 				file := filepath.Join(b.work, "large.yaml")
@@ -86,14 +126,14 @@ func (r *report) large() string {
 				}
 				row := []string{strings.TrimPrefix(work, "large: "), fmt.Sprint(count), fmt.Sprintf("%d ms", ms)}
 				if c.failed != "" {
-					row = append(row, "", "fails", "", "", "", "")
+					row = append(row, "", "fails", "", "", "", "", "")
 				} else {
 					n := float64(count)
 					requests := 0
 					for _, number := range c.requests {
 						requests += number
 					}
-					row = append(row, fmt.Sprint(requests), seconds(c.seconds), fmt.Sprintf("%.2f s", c.seconds*1000/n), seconds(c.cpu), fmt.Sprintf("%.0f MB", c.memory), fmt.Sprintf("%.1f KB", c.memory*1024/n))
+					row = append(row, fmt.Sprint(requests), seconds(c.seconds), fmt.Sprintf("%.2f s", c.seconds*1000/n), r.floorOf(work, count, ms), seconds(c.cpu), fmt.Sprintf("%.0f MB", c.memory), fmt.Sprintf("%.1f KB", c.memory*1024/n))
 				}
 				rows = append(rows, row)
 			}
@@ -104,6 +144,15 @@ func (r *report) large() string {
 	}
 	var b strings.Builder
 	b.WriteString("**Many objects in one inventory**, with `-o json` and an HTML report (peak memory)\n\n")
-	table(&b, []string{"work", "objects", "round trip", "requests", "time", "time for 1000", "CPU", "memory", "for one object"}, rows)
+	table(&b, []string{"work", "objects", "round trip", "requests", "time", "time for 1000", "raw for 1000", "CPU", "memory", "for one object"}, rows)
 	return b.String()
+}
+
+// floorOf is what raw took for 1000 objects of as many.
+func (r *report) floorOf(work string, count, ms int) string {
+	c := r.cell("raw", work, count, ms)
+	if c == nil || c.failed != "" {
+		return ""
+	}
+	return fmt.Sprintf("%.2f s", c.seconds*1000/float64(count))
 }
