@@ -71,6 +71,8 @@ type scheduler struct {
 	pruning    bool             // applies are through: deletions may begin
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
 	messages   chan any
+	work       chan *node // for the appliers; it never blocks
+	appliers   int
 	watches    *cluster.Watches
 	requests   context.Context                      //nolint:containedctx // of requests: lives a little longer than the run
 	reported   time.Time                            // when anything was last reported
@@ -121,6 +123,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 		messages: make(chan any, 1024), requests: requests, reported: time.Now(),
 		lastSeen: map[schema.GroupKind]time.Time{}, unwatched: map[string]bool{}, polling: map[schema.GroupVersionResource]bool{},
 	}
+	e.work = make(chan *node, cap(e.dependents))
 	e.watches = in.Client.Watches(in.Selector, e.send)
 	in.Writer.Retrying = func(s *plan.Step, err error) { e.send(retried{node: e.byStep[s], err: err, attempt: 1}) }
 	in.Client.OnRetry(func(ctx context.Context, err error, attempt int) {
@@ -201,6 +204,7 @@ func (e *scheduler) loop(ctx context.Context, cancel context.CancelFunc) {
 		}
 	}
 	cancel()
+	close(e.work)
 	e.watches.Stop()
 }
 
@@ -214,10 +218,11 @@ func (e *scheduler) advance() bool {
 		e.set(n, acting)
 		n.Result.StartedAt = e.Record.Seconds()
 		e.Record.Emit(report.Acting{Object: n.Result})
-		go func() {
-			o := e.Writer.Do(context.WithValue(e.requests, nodeKey{}, n), n.Step)
-			e.messages <- written{n, o}
-		}()
+		if e.acting() > e.appliers {
+			e.appliers++
+			go e.apply()
+		}
+		e.work <- n
 	}
 	open, hanging := e.count()
 	if open > 0 {
@@ -232,6 +237,15 @@ func (e *scheduler) advance() bool {
 		return e.advance()
 	}
 	return false
+}
+
+// apply is an applier: it sends one object after the other. (A goroutine for each object
+// would grow its stack each time.)
+func (e *scheduler) apply() {
+	for n := range e.work {
+		o := e.Writer.Do(context.WithValue(e.requests, nodeKey{}, n), n.Step)
+		e.messages <- written{n, o}
+	}
 }
 
 // consider queues a node whose needs are met, or settles one that has nothing

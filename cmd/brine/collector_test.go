@@ -18,7 +18,7 @@ func TestCollectorStartsLate(t *testing.T) {
 	t.Parallel()
 	var documents []string
 	for i := range 1000 {
-		documents = append(documents, clitest.ConfigMap(fmt.Sprint("map-", i)))
+		documents = append(documents, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map-%d}\ndata: {key: value}\n", i))
 	}
 	file := filepath.Join(t.TempDir(), "bundle.yaml")
 	if err := os.WriteFile(file, []byte(strings.Join(documents, "---\n")), 0o600); err != nil {
