@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,8 +18,11 @@ const (
 	bootAttempts = 5
 )
 
-// errPortTaken is the one failure that a second attempt can mend.
-var errPortTaken = errors.New("a port was taken")
+// The failures that a second attempt can mend. (kwok 0.8.0 rarely panics while it starts.)
+var (
+	errPortTaken = errors.New("a port was taken")
+	errPanic     = errors.New("panic")
+)
 
 // up makes the cluster in o.dir run as o asks. A cluster that was killed goes
 // on with its data; fresh starts without it.
@@ -112,7 +116,7 @@ func (c *cluster) boot(ctx context.Context) error {
 		if stop := killAll(c.Dir); stop != nil {
 			return errors.Join(err, stop)
 		}
-		if attempt == bootAttempts || !errors.Is(err, errPortTaken) {
+		if attempt == bootAttempts || !errors.Is(err, errPortTaken) && !errors.Is(err, errPanic) {
 			return err
 		}
 		progress("%v; trying again", err)
@@ -202,13 +206,18 @@ func (c *cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// whyEnded reads the reason from the end of the log.
+// whyEnded reads the reason from the end of the log, or from where a panic begins.
 func (c *cluster) whyEnded(name string) error {
 	text, _ := os.ReadFile(c.log(name))
 	if strings.Contains(string(text), "address already in use") {
 		return fmt.Errorf("%s: %w", name, errPortTaken)
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if at := slices.IndexFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	}); at >= 0 {
+		return fmt.Errorf("%s ended by a %w:\n%s", name, errPanic, strings.Join(lines[at:min(len(lines), at+20)], "\n"))
+	}
 	return fmt.Errorf("%s ended:\n%s", name, strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }
 
