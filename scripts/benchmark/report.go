@@ -175,7 +175,10 @@ func (r *report) bestPeer(work string, count, delay int) (string, *cell) {
 func (r *report) loads() string {
 	low, high, runs, others, large := 1e9, 0.0, 0, 0, 0
 	for _, x := range r.Results {
-		low, high, runs = min(low, x.Load), max(high, x.Load), max(runs, x.Run)
+		runs = max(runs, x.Run)
+		if x.Count <= few { // of more, the load is their own
+			low, high = min(low, x.Load), max(high, x.Load)
+		}
 		if x.Tool != "raw" && x.Tool != "brine" && x.Work == first {
 			others = max(others, x.Run)
 		}
