@@ -167,8 +167,18 @@ func keep(tr *trial) (*deed, error) {
 		return nil, err
 	}
 	return &deed{what: "annotates " + o.String(), theirs: &target{resource: o.resource, content: u}, kept: true, undo: func() error {
-		_, err := patchLive(tr.Fixture, o, map[string]any{"metadata": map[string]any{"annotations": map[string]any{bundle.OnRemove: nil}}})
-		return ignoreNotFound(err)
+		u, err := patchLive(tr.Fixture, o, map[string]any{"metadata": map[string]any{"annotations": map[string]any{bundle.OnRemove: nil}}})
+		if err != nil || u.GetAnnotations()[inventory.OwningInventory] != "" || !strings.HasSuffix(o.namespace(), "-goes") {
+			return ignoreNotFound(err)
+		}
+		// It was detached: it is an object outside the inventory, and the namespace stays
+		// until somebody deletes it, with its pods.
+		foreground := metav1.DeletePropagationForeground
+		if err := clientOf(tr.Fixture, o.resource, o.namespace()).Delete(context.Background(), o.name(), metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+			return ignoreNotFound(err)
+		}
+		tr.Eventually(o.String()+" is gone", func() bool { return tr.Live(o.resource, o.namespace(), o.name()) == nil })
+		return nil
 	}}, nil
 }
 
