@@ -47,3 +47,36 @@ func TestSharingOfManagedFields(t *testing.T) {
 	}
 	s.managedFields(&unstructured.Unstructured{Object: map[string]any{"metadata": "x"}})
 }
+
+// Entries that differ in anything stay apart; equal ones are one map.
+func TestSharingOfEntries(t *testing.T) {
+	texts := []string{
+		`{"manager": "a", "time": "1", "fieldsV1": {"f:data": {}}}`,
+		`{"manager": "a", "time": "2", "fieldsV1": {"f:data": {}}}`,
+		`{"manager": "b", "time": "1", "fieldsV1": {"f:data": {}}}`,
+		`{"manager": "a", "time": "1", "fieldsV1": {"f:spec": {}}}`,
+		`{"manager": "a", "time": "1", "subresource": "status", "fieldsV1": {"f:data": {}}}`,
+		`{"manager": "a", "time": "1", "other": "x", "fieldsV1": {"f:data": {}}}`,
+		`{"manager": "", "fieldsV1": {"f:data": {}}}`,
+		`{"time": "", "fieldsV1": {"f:data": {}}}`,
+	}
+	s, at := newSharing(), map[uintptr]int{}
+	for i, text := range append(texts, texts...) {
+		var entry, want any
+		if err := json.Unmarshal([]byte(text), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		entries := []any{entry}
+		s.managedFields(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"managedFields": entries}}})
+		if !reflect.DeepEqual(entries[0], want) {
+			t.Errorf("%d: %s became %v", i, text, entries[0])
+		}
+		at[reflect.ValueOf(entries[0]).Pointer()]++
+	}
+	if len(at) != len(texts)+1 { // with one that has a field nobody knows twice
+		t.Errorf("%d maps for %d entries", len(at), len(texts))
+	}
+}
