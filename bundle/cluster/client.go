@@ -58,6 +58,7 @@ type Client struct {
 	disco       *discovery.DiscoveryClient
 	raw         rest.Interface
 	kinds       kinds
+	sizes       sizes
 	concurrency *concurrency
 	polls       flowcontrol.RateLimiter
 	started     chan error // the answer to StartDiscovery

@@ -23,8 +23,13 @@ import (
 // namespaces: they go with them.
 const RoleLabel = "brine.dev/rbac"
 
-// fewNamespaces are searched one by one; more of them by LISTs of everything.
-const fewNamespaces = 3
+const (
+	// fewNamespaces are searched one by one; more of them by LISTs of everything.
+	fewNamespaces = 3
+	// perList is how many objects cost the server and brine about as much as another
+	// LIST, so that asking for everything is at most twice as dear as one by one.
+	perList = 50
+)
 
 // disposable are kinds of objects that controllers write and that may be lost.
 var disposable = map[schema.GroupKind]bool{
@@ -42,7 +47,7 @@ type Search struct {
 	Holders []*unstructured.Unstructured
 	// Deleted are the objects that are deleted before their holder, or were. What
 	// they own goes with them, unless Orphan says that it stays.
-	Deleted []*unstructured.Unstructured
+	Deleted *Deleted
 	Orphan  bool
 	// Keeps says whether annotations forbid to delete an object.
 	Keeps func(annotations map[string]string) bool
@@ -57,13 +62,8 @@ type Search struct {
 func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.Contents, error) {
 	s := &search{
 		Search: q, client: c, namespaces: map[string]bool{}, holders: map[schema.GroupKind]bundle.ID{},
-		deleted: map[types.UID]bool{}, found: map[types.UID]*item{}, listed: map[place]bool{}, unknown: map[bundle.ID][]string{},
+		found: map[types.UID]*item{}, listed: map[place]bool{}, unknown: map[bundle.ID][]string{},
 		expendables: map[types.UID]bool{},
-	}
-	for _, u := range q.Deleted {
-		if u.GetUID() != "" {
-			s.deleted[u.GetUID()] = true
-		}
 	}
 	var crds []*unstructured.Unstructured
 	for _, u := range q.Holders {
@@ -105,8 +105,7 @@ type search struct {
 	client      *Client
 	namespaces  map[string]bool                // that are searched
 	holders     map[schema.GroupKind]bundle.ID // the CRDs that are searched, by what they define
-	deleted     map[types.UID]bool
-	expendables map[types.UID]bool // what is known so far
+	expendables map[types.UID]bool             // what is known so far
 
 	mu      sync.Mutex
 	found   map[types.UID]*item
@@ -133,7 +132,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 	names := slices.Sorted(maps.Keys(s.namespaces))
 	resources, failed := s.client.Listable()
 	for gv, err := range failed {
-		if s.isDeleted(bundle.APIServiceKind, gv.Version+"."+gv.Group) {
+		if s.Deleted.apiService(gv.Version + "." + gv.Group) {
 			continue // it is deleted first, and checked again then
 		}
 		group.Go(func() error {
@@ -150,7 +149,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		if !r.Namespaced || !r.Can("delete") || disposable[r.GVK.GroupKind()] {
 			continue
 		}
-		if len(names) > fewNamespaces {
+		if len(names) > fewNamespaces && s.client.sizes.of(r) < perList*len(names) {
 			group.Go(func() error { return s.listEverywhere(ctx, r, names) })
 			continue
 		}
@@ -160,17 +159,14 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-func (s *search) isDeleted(kind schema.GroupKind, name string) bool {
-	return slices.ContainsFunc(s.Deleted, func(u *unstructured.Unstructured) bool {
-		return u.GetName() == name && u.GroupVersionKind().GroupKind() == kind
-	})
-}
-
 // listEverywhere looks into many namespaces with one LIST, or one by one where
-// that is forbidden.
+// that is forbidden, or other namespaces have so many that it is dearer.
 func (s *search) listEverywhere(ctx context.Context, r Resource, names []string) error {
-	items, err := s.client.ListMetadata(ctx, r, "", "")
+	items, all, err := s.client.listMetadata(ctx, r, "", "", perList*len(names))
 	if err == nil {
+		s.client.sizes.set(r, len(items))
+	}
+	if all {
 		s.add(r, items, names...)
 		return nil
 	}

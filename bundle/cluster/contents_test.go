@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -64,8 +66,8 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 	contents := func() bundle.Contents {
 		t.Helper()
 		found, err := client.Contents(t.Context(), cluster.Search{
-			Holders: []*unstructured.Unstructured{namespace},
-			Keeps:   func(map[string]string) bool { return false }, Auxiliary: func(map[string]string) bool { return false },
+			Holders: []*unstructured.Unstructured{namespace}, Deleted: &cluster.Deleted{},
+			Keeps: func(map[string]string) bool { return false }, Auxiliary: func(map[string]string) bool { return false },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -91,6 +93,79 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 	unserve("1", "v1beta1")
 	if got := contents().Unknown; len(got) != 1 || !strings.Contains(got[0], "parts."+group) {
 		t.Errorf("unknown: %v", got)
+	}
+}
+
+// Of a kind that other namespaces have many objects of, only those of the namespaces
+// that are searched are read: else each search would read the whole cluster.
+func TestContentsBesideManyObjects(t *testing.T) {
+	c := clustertest.Shared(t)
+	api := c.Dynamic(t)
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	create := func(ns, name string) {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+		if _, err := api.Resource(maps).Namespace(ns).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := c.Namespace(t)
+	for i := range 260 { // more than 4 namespaces are worth
+		create(other, fmt.Sprintf("m%d", i))
+	}
+	proxy := c.Proxy(t, clustertest.ProxyOptions{})
+	client, err := cluster.New(proxy.Config(t), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	search := cluster.Search{
+		Deleted: &cluster.Deleted{},
+		Keeps:   func(map[string]string) bool { return false }, Auxiliary: func(map[string]string) bool { return false },
+	}
+	var searched []string
+	for range 4 {
+		ns := c.Namespace(t)
+		create(ns, "theirs")
+		create(ns, "ours")
+		ours, err := api.Resource(maps).Namespace(ns).Get(t.Context(), "ours", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		search.Deleted.Add(ours)
+		live, err := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), ns, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		search.Holders = append(search.Holders, live)
+		searched = append(searched, ns)
+	}
+	if err := client.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for round, everywhere := range []int{1, 0} { // the second knows how many there are
+		proxy.Forget()
+		found, err := client.Contents(t.Context(), search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists := map[string]int{}
+		for _, r := range proxy.Requests() {
+			lists[r.Path]++
+		}
+		if got := lists["/api/v1/configmaps"]; got != everywhere {
+			t.Errorf("round %d: %d LISTs of all ConfigMaps, want %d", round, got, everywhere)
+		}
+		if got := lists["/api/v1/podtemplates"]; got != 1 {
+			t.Errorf("round %d: %d LISTs of all PodTemplates, want 1", round, got)
+		}
+		for _, ns := range searched {
+			if got := lists["/api/v1/namespaces/"+ns+"/configmaps"]; got != 1 {
+				t.Errorf("round %d: %d LISTs of the ConfigMaps of %s, want 1", round, got, ns)
+			}
+			if got, want := found[bundle.ID{GroupKind: bundle.NamespaceKind, Name: ns}], (bundle.Contents{Unmanaged: []string{"ConfigMap " + ns + "/theirs"}}); !reflect.DeepEqual(got, want) {
+				t.Errorf("round %d: %s holds %+v, want %+v", round, ns, got, want)
+			}
+		}
 	}
 }
 

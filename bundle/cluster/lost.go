@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 )
@@ -50,7 +52,7 @@ func (s *search) expendable(ctx context.Context, i *item) bool {
 func (s *search) isExpendable(ctx context.Context, i *item) bool {
 	owned := func(owner metav1.OwnerReference) bool { return s.ownerGoes(ctx, i.id.Namespace, owner) }
 	switch {
-	case s.deleted[i.meta.UID], i.meta.DeletionTimestamp != nil:
+	case s.Deleted.has(i.meta.UID), i.meta.DeletionTimestamp != nil:
 		return true
 	case s.Keeps(i.meta.Annotations):
 		return false
@@ -64,7 +66,7 @@ func (s *search) isExpendable(ctx context.Context, i *item) bool {
 // ownerGoes says whether an owner is deleted, or gone: the garbage collector
 // deletes what it owned.
 func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.OwnerReference) bool {
-	if s.deleted[owner.UID] {
+	if s.Deleted.has(owner.UID) {
 		return true
 	}
 	if i, ok := s.found[owner.UID]; ok {
@@ -115,9 +117,63 @@ func (s *search) automatic(i *item) bool {
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
 		return i.meta.Labels[RoleLabel] != ""
 	case bundle.PersistentVolumeClaimKind:
-		return slices.ContainsFunc(s.Deleted, func(u *unstructured.Unstructured) bool { return Claims(u, &i.meta) })
+		return s.Deleted.Claim(&i.meta)
 	}
 	return false
+}
+
+// Deleted are objects that are deleted before their holders, or were. Many goroutines
+// may use it.
+type Deleted struct {
+	mu          sync.RWMutex
+	uids        map[types.UID]bool
+	apiServices map[string]bool                         // by name
+	sets        map[string][]*unstructured.Unstructured // StatefulSets by namespace
+}
+
+// Add adds one.
+func (d *Deleted) Add(u *unstructured.Unstructured) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.uids == nil {
+		d.uids, d.apiServices, d.sets = map[types.UID]bool{}, map[string]bool{}, map[string][]*unstructured.Unstructured{}
+	}
+	if uid := u.GetUID(); uid != "" {
+		d.uids[uid] = true
+	}
+	switch u.GroupVersionKind().GroupKind() {
+	case bundle.APIServiceKind:
+		d.apiServices[u.GetName()] = true
+	case bundle.StatefulSetKind:
+		d.sets[u.GetNamespace()] = append(d.sets[u.GetNamespace()], u)
+	}
+}
+
+func (d *Deleted) has(uid types.UID) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.uids[uid]
+}
+
+func (d *Deleted) apiService(name string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.apiServices[name]
+}
+
+// HasSets says whether there are StatefulSets of a namespace among them.
+func (d *Deleted) HasSets(namespace string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.sets[namespace]) > 0
+}
+
+// Claim says whether the controller of a deleted StatefulSet made a
+// PersistentVolumeClaim.
+func (d *Deleted) Claim(claim *metav1.PartialObjectMetadata) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return slices.ContainsFunc(d.sets[claim.Namespace], func(set *unstructured.Unstructured) bool { return Claims(set, claim) })
 }
 
 // Claims says whether a StatefulSet's controller made a PersistentVolumeClaim,

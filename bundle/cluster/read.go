@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -41,7 +43,7 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
 	shared := newSharing()
-	items, err := listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
+	items, _, err := listAll(ctx, c, o, 0, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
 		page, next, err := c.page(ctx, r, namespace, o)
 		for i := range page {
 			shared.managedFields(&page[i])
@@ -96,12 +98,22 @@ func decodeList(text []byte) (items []unstructured.Unstructured, next string, er
 // ListMetadata is List for when names, labels, annotations and owners are
 // enough.
 func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelSelector string) ([]metav1.PartialObjectMetadata, error) {
+	items, _, err := c.listMetadata(ctx, r, namespace, labelSelector, 0)
+	return items, err
+}
+
+// listMetadata ends early, and says that these are not all, with most objects or more;
+// 0 is without end.
+func (c *Client) listMetadata(ctx context.Context, r Resource, namespace, labelSelector string, most int) (items []metav1.PartialObjectMetadata, all bool, err error) {
 	resource := metadata.ResourceInterface(c.metadata.Resource(r.GVR))
 	if namespace != "" && r.Namespaced {
 		resource = c.metadata.Resource(r.GVR).Namespace(namespace)
 	}
 	o := metav1.ListOptions{LabelSelector: labelSelector, Limit: 2 * pageSize}
-	return listAll(ctx, c, o, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
+	if most > 0 {
+		o.Limit = min(o.Limit, int64(most))
+	}
+	return listAll(ctx, c, o, most, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
 		page, err := resource.List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -110,9 +122,10 @@ func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelS
 	})
 }
 
-// listAll reads a list page by page, each with its retries. (client-go's pager
-// copies each item, and has no place for the retries.)
-func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (items []T, err error) {
+// listAll reads a list page by page, each with its retries, until it has all, or most
+// of them unless that is 0. (client-go's pager copies each item, and has no place for
+// the retries.)
+func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, most int, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (items []T, all bool, err error) {
 	for {
 		var page []T
 		var next string
@@ -125,11 +138,14 @@ func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, list f
 			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
 			continue
 		case err != nil:
-			return nil, err
+			return nil, false, err
 		}
 		items = append(items, page...)
 		if o.Continue = next; next == "" {
-			return items, nil
+			return items, true, nil
+		}
+		if most > 0 && len(items) >= most {
+			return items, false, nil
 		}
 	}
 }
@@ -156,4 +172,25 @@ func (c *Client) Logs(ctx context.Context, namespace, pod, container string, pre
 		return "", fmt.Errorf("read the log of container %s of pod %s/%s: %w", container, namespace, pod, err)
 	}
 	return string(text), nil
+}
+
+// sizes are how many objects of a kind there were at least when all were read last.
+type sizes struct {
+	mu sync.Mutex
+	by map[schema.GroupVersionResource]int
+}
+
+func (s *sizes) set(r Resource, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[schema.GroupVersionResource]int{}
+	}
+	s.by[r.GVR] = n
+}
+
+func (s *sizes) of(r Resource) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[r.GVR]
 }

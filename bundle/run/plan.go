@@ -156,13 +156,14 @@ func (r *run) contents(ctx context.Context, g *order.Graph, live *cluster.Snapsh
 	if r.Planning.NoPrune || r.Planning.ForceNamespaces || r.chosen != nil {
 		return nil, nil
 	}
-	var holders, deleted []*unstructured.Unstructured
+	var holders []*unstructured.Unstructured
+	deleted := &cluster.Deleted{}
 	for _, id := range plan.Candidates(r.inv.Members, g, r.bundle.Absent) {
 		u := live.Live[id]
 		if u == nil {
 			continue
 		}
-		deleted = append(deleted, u)
+		deleted.Add(u)
 		if bundle.HoldsObjects(id.GroupKind) {
 			holders = append(holders, u)
 		}

@@ -62,7 +62,7 @@ func (w *Writer) search(ctx context.Context) {
 		err := w.Client.Discover(ctx)
 		var found map[bundle.ID]bundle.Contents
 		if err == nil {
-			found, err = w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, holders, w.deleted.all()))
+			found, err = w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, holders, &w.deleted))
 		}
 		for _, s := range batch {
 			id := bundle.ID{GroupKind: s.holder.GroupVersionKind().GroupKind(), Name: s.holder.GetName()}
@@ -73,7 +73,7 @@ func (w *Writer) search(ctx context.Context) {
 }
 
 // Search asks what holders hold once others are deleted.
-func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders, deleted []*unstructured.Unstructured) cluster.Search {
+func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders []*unstructured.Unstructured, deleted *cluster.Deleted) cluster.Search {
 	return cluster.Search{
 		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
 		Auxiliary: func(labels map[string]string) bool {

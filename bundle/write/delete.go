@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -76,7 +73,7 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 		case fresh.GetUID() != s.Live.GetUID():
 			return Outcome{Action: plan.Skipped, Err: errors.New("not deleted: another client deleted and created it again during this run")}
 		case fresh.GetDeletionTimestamp() != nil && s.Live.GetDeletionTimestamp() == nil:
-			w.deleted.add(s.Live) // by our own request whose answer was lost, or by another client
+			w.deleted.Add(s.Live) // by our own request whose answer was lost, or by another client
 			return Outcome{Action: plan.Pruned}
 		}
 		live = fresh
@@ -110,7 +107,7 @@ func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Reso
 	if err != nil || w.Mode == DryRun {
 		return false, err
 	}
-	w.deleted.add(live)
+	w.deleted.Add(live)
 	if s.ID.GroupKind == bundle.NamespaceKind && !isGone {
 		w.deleteClaims(ctx, s.ID.Name)
 	}
@@ -124,6 +121,9 @@ func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Reso
 // and its queue's back-off). It still does where we may not, and for claims of
 // others.
 func (w *Writer) deleteClaims(ctx context.Context, namespace string) {
+	if !w.deleted.HasSets(namespace) {
+		return
+	}
 	resource, err := w.Client.Any(bundle.PersistentVolumeClaimKind)
 	if err != nil {
 		return
@@ -133,7 +133,7 @@ func (w *Writer) deleteClaims(ctx context.Context, namespace string) {
 		return
 	}
 	for i := range items {
-		if items[i].DeletionTimestamp == nil && w.deleted.claim(&items[i]) {
+		if items[i].DeletionTimestamp == nil && w.deleted.Claim(&items[i]) {
 			id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: namespace, Name: items[i].Name}
 			_, _ = w.Client.Delete(ctx, resource, id, cluster.Deletion{UID: items[i].UID, Version: items[i].ResourceVersion})
 		}
@@ -188,28 +188,4 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 		}
 	}
 	return failed(fmt.Errorf("detach: %w", errChanging))
-}
-
-// deletions are the objects that this run has deleted. Appliers share it.
-type deletions struct {
-	mu      sync.Mutex
-	objects []*unstructured.Unstructured
-}
-
-func (d *deletions) add(u *unstructured.Unstructured) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.objects = append(d.objects, u)
-}
-
-// all are those until now.
-func (d *deletions) all() []*unstructured.Unstructured {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clip(d.objects)
-}
-
-// claim says whether a PersistentVolumeClaim is of a deleted StatefulSet.
-func (d *deletions) claim(claim *metav1.PartialObjectMetadata) bool {
-	return slices.ContainsFunc(d.all(), func(u *unstructured.Unstructured) bool { return cluster.Claims(u, claim) })
 }

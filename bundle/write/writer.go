@@ -62,7 +62,7 @@ type Writer struct {
 	NewAccount func(namespace, name string) bool
 
 	changes  changes
-	deleted  deletions
+	deleted  cluster.Deleted
 	searches searches
 	schemas  sync.Map // group and version -> its schemas, read once
 }

@@ -25,6 +25,7 @@ type result struct {
 	Run      int            `json:"run"`
 	Answered float64        `json:"answered,omitempty"` // raw delete: seconds until the last answer
 	Requests map[string]int `json:"requests,omitempty"` // as the server counted them
+	Sent     map[string]int `json:"sent,omitempty"`     // as brine counted its own, of large works
 	Bound    float64        `json:"bound,omitempty"`    // seconds that the server alone took
 	Load     float64        `json:"load"`               // of the machine, the minute before
 	Said     string         `json:"said,omitempty"`     // the end of what it said, when it failed
@@ -261,6 +262,15 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 			return fmt.Errorf("read what the benchmark says: %w", err)
 		}
 		r.Seconds = nanoseconds / 1e9
+	}
+	if r.Tool == "brine" && slices.Contains(scaleWorks, r.Work) && r.Exit == 0 {
+		var said struct {
+			Summary struct{ Requests map[string]int }
+		}
+		if err := json.Unmarshal(text, &said); err != nil {
+			return fmt.Errorf("read what brine says: %w", err)
+		}
+		r.Sent = said.Summary.Requests
 	}
 	if r.Exit != 0 {
 		whole := string(text) + messages

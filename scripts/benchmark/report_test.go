@@ -97,6 +97,20 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// The Services of large bundles have no address, in the YAML and in raw's request.
+func TestHeadless(t *testing.T) {
+	for i := range 100 {
+		text, r := headless(i, 4)
+		service := strings.Contains(text, "kind: Service\n")
+		if got := strings.Contains(text, "\n  clusterIP: None\n"); got != service {
+			t.Errorf("object %d: %t\n%s", i, got, text)
+		}
+		if got := strings.Contains(string(r.Body), `"clusterIP":"None"`); got != service || !json.Valid(r.Body) {
+			t.Errorf("object %d: %t\n%s", i, got, r.Body)
+		}
+	}
+}
+
 // The proxy keeps the order of bytes, takes half a round trip each way, and
 // does not wait for an answer before it takes more.
 func TestDelay(t *testing.T) {

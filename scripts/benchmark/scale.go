@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,8 @@ const (
 	scaleChanged   = "large: 1 % changed"
 	scalePruned    = "large: half pruned"
 	scaleDestroyed = "large: destroyed"
+
+	scaleAddresses = "large: first apply, Services with addresses" // by raw
 )
 
 var (
@@ -40,7 +43,7 @@ func large(file string, count int, work string) error {
 		if work == scalePruned && i >= namespaces && i%8 >= 4 {
 			continue
 		}
-		text, _ := mixed(i, namespaces)
+		text, _ := headless(i, namespaces)
 		if work != scaleFirst && work != scaleUnchanged && i%100 == 0 {
 			text = strings.Replace(text, "mode: fast", "mode: slow", 1)
 		}
@@ -49,8 +52,17 @@ func large(file string, count int, work string) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
+// headless is mixed, but its Services get no address. A server needs more and more time
+// for each address that it gives: it counts all of them twice (kube's
+// pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress and release).
+func headless(i, namespaces int) (string, request) {
+	text, r := mixed(i, namespaces)
+	r.Body = bytes.Replace(r.Body, []byte(`"spec":{"selector"`), []byte(`"spec":{"clusterIP":"None","selector"`), 1)
+	return strings.Replace(text, "spec:\n  selector:", "spec:\n  clusterIP: None\n  selector:", 1), r
+}
+
 // largeRequests writes what raw sends for the bundle of the first apply.
-func largeRequests(file string, count int) error {
+func largeRequests(file string, count int, object func(i, namespaces int) (string, request)) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -59,7 +71,7 @@ func largeRequests(file string, count int) error {
 	w := bufio.NewWriter(f)
 	encoder := json.NewEncoder(w)
 	for i := range count {
-		_, r := mixed(i, count/25)
+		_, r := object(i, count/25)
 		if err := encoder.Encode(r); err != nil {
 			return err
 		}
@@ -68,17 +80,23 @@ func largeRequests(file string, count int) error {
 }
 
 // scaleFloor measures how the server's own time grows with the objects: a first apply by
-// raw.
+// raw, and one whose Services have addresses.
 func (b *bench) scaleFloor(ctx context.Context, count, run int) error {
 	requests := filepath.Join(b.work, "large.jsonl")
-	if err := largeRequests(requests, count); err != nil {
-		return err
-	}
 	parallel := slices.Max(b.parallel)
-	return b.onFresh(ctx, 0, func(s *server, kubeconfig string) error {
-		args := []string{b.self, "raw", "apply", "--kubeconfig", kubeconfig, "--requests", requests, "--parallel", strconv.Itoa(parallel)}
-		return b.take(ctx, s, command{args: args}, result{Tool: "raw", Work: scaleFirst, Count: count, Run: run, Parallel: parallel})
-	})
+	for work, object := range map[string]func(int, int) (string, request){scaleFirst: headless, scaleAddresses: mixed} {
+		if err := largeRequests(requests, count, object); err != nil {
+			return err
+		}
+		err := b.onFresh(ctx, 0, func(s *server, kubeconfig string) error {
+			args := []string{b.self, "raw", "apply", "--kubeconfig", kubeconfig, "--requests", requests, "--parallel", strconv.Itoa(parallel)}
+			return b.take(ctx, s, command{args: args}, result{Tool: "raw", Work: work, Count: count, Run: run, Parallel: parallel})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scale measures brine on one control plane a count and a round trip, and raw.
@@ -130,7 +148,7 @@ func (r *report) large() string {
 				} else {
 					n := float64(count)
 					requests := 0
-					for _, number := range c.requests {
+					for _, number := range c.sent {
 						requests += number
 					}
 					row = append(row, fmt.Sprint(requests), seconds(c.seconds), fmt.Sprintf("%.2f s", c.seconds*1000/n), r.floorOf(work, count, ms), seconds(c.cpu), fmt.Sprintf("%.0f MB", c.memory), fmt.Sprintf("%.1f KB", c.memory*1024/n))
@@ -145,6 +163,11 @@ func (r *report) large() string {
 	var b strings.Builder
 	b.WriteString("**Many objects in one inventory**, with `-o json` and an HTML report (peak memory)\n\n")
 	table(&b, []string{"work", "objects", "round trip", "requests", "time", "time for 1000", "raw for 1000", "CPU", "memory", "for one object"}, rows)
+	for _, count := range of(r, []string{scaleAddresses}, func(x result) int { return x.Count }) {
+		if with, without := r.floorOf(scaleAddresses, count, 0), r.floorOf(scaleFirst, count, 0); with != "" && without != "" {
+			fmt.Fprintf(&b, "\nThe Services of these bundles are headless. With an address for each of them, raw needs %s instead of %s for 1000 of %d objects.\n", with, without, count)
+		}
+	}
 	return b.String()
 }
 
