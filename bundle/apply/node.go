@@ -41,6 +41,7 @@ type node struct {
 	reason   string    // the last one reported
 	reasonAt time.Time // since when
 	watched  bool      // a watch has seen it since
+	wasReady bool      // unchanged, and ready before the run
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
 	checked  time.Time // when it was last seen, or asked for

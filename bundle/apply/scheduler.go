@@ -131,9 +131,10 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 			e.send(retried{node: n, err: err, attempt: attempt})
 		}
 	})
+	wasReady := in.dropReady()
 	results := slices.Concat(in.Record.Start(in.Plan), in.Record.Result.Outside)
 	for i, step := range slices.Concat(in.Plan.Steps, in.Plan.Outside) {
-		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
+		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, wasReady: wasReady[step], needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
 		e.nodes = append(e.nodes, n)
 		e.byStep[step] = n
 		e.counts[kindOf(n)][blocked]++
@@ -154,6 +155,21 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	}
 	own := len(in.Plan.Steps)
 	return outcomes[:own:own], outcomes[own:], e.ended
+}
+
+// dropReady finds the unchanged members that are ready, and does not keep their live
+// objects: of thousands, they are most of the memory.
+func (in *Input) dropReady() map[*plan.Step]bool {
+	isReady := map[*plan.Step]bool{}
+	for _, s := range in.Plan.Steps {
+		if s.Action != plan.Unchanged || !s.Member || s.Completed || s.Blocked != "" || s.Live == nil || s.Live.GetDeletionTimestamp() != nil || ready.Completed(s.Live) {
+			continue
+		}
+		if rules := in.Rules[s.ID]; !ready.Waits(s.GVK, rules) || ready.Of(s.Live, rules, in.Hints).State == ready.Ready {
+			isReady[s], s.Live = true, nil
+		}
+	}
+	return isReady
 }
 
 // needs are the needs of a node, and the nodes that they are of.

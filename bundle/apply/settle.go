@@ -18,7 +18,7 @@ import (
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is waited for all the same.
 func (e *scheduler) settleUnchanged(n *node) {
-	if n.Completed {
+	if n.Completed || n.wasReady {
 		n.applied = true
 		e.Record.Emit(report.Acted{Object: n.Result})
 		e.meet(n, order.Applied)
