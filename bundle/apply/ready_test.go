@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,9 +15,7 @@ import (
 func TestLiveObjectsThatAreReadyAreNotKept(t *testing.T) {
 	live := func(api, kind string, more map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "x", "namespace": "ns", "generation": int64(1)}}}
-		for key, value := range more {
-			u.Object[key] = value
-		}
+		maps.Copy(u.Object, more)
 		return u
 	}
 	complete := map[string]any{"status": map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}}

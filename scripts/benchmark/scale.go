@@ -162,11 +162,15 @@ func (r *report) large() string {
 	}
 	var b strings.Builder
 	b.WriteString("**Many objects in one inventory**, with `-o json` and an HTML report (peak memory)\n\n")
-	table(&b, []string{"work", "objects", "round trip", "requests", "time", "time for 1000", "raw for 1000", "CPU", "memory", "for one object"}, rows)
+	table(&b, []string{"work", "objects", "round trip", "requests of brine", "time", "time for 1000", "raw for 1000", "CPU", "memory", "for one object"}, rows)
+	var addresses []string
 	for _, count := range of(r, []string{scaleAddresses}, func(x result) int { return x.Count }) {
 		if with, without := r.floorOf(scaleAddresses, count, 0), r.floorOf(scaleFirst, count, 0); with != "" && without != "" {
-			fmt.Fprintf(&b, "\nThe Services of these bundles are headless. With an address for each of them, raw needs %s instead of %s for 1000 of %d objects.\n", with, without, count)
+			addresses = append(addresses, fmt.Sprintf("%s instead of %s for 1000 of %d objects", with, without, count))
 		}
+	}
+	if len(addresses) > 0 {
+		fmt.Fprintf(&b, "The Services of these bundles are headless. With an address for each of them, raw needs %s.\n", strings.Join(addresses, ", "))
 	}
 	return b.String()
 }
