@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -229,7 +230,9 @@ func inBrowser(t *testing.T, browser, size, page string) map[string]any {
 		"--user-data-dir="+home, "--remote-debugging-port=0", "--window-size="+size, server.URL)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	cmd.WaitDelay = 10 * time.Second // its children may hold stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+home)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its children
+	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
