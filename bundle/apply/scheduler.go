@@ -157,21 +157,6 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	return outcomes[:own:own], outcomes[own:], e.ended
 }
 
-// dropReady finds the unchanged members that are ready, and does not keep their live
-// objects: of thousands, they are most of the memory.
-func (in *Input) dropReady() map[*plan.Step]bool {
-	isReady := map[*plan.Step]bool{}
-	for _, s := range in.Plan.Steps {
-		if s.Action != plan.Unchanged || !s.Member || s.Completed || s.Blocked != "" || s.Live == nil || s.Live.GetDeletionTimestamp() != nil || ready.Completed(s.Live) {
-			continue
-		}
-		if rules := in.Rules[s.ID]; !ready.Waits(s.GVK, rules) || ready.Of(s.Live, rules, in.Hints).State == ready.Ready {
-			isReady[s], s.Live = true, nil
-		}
-	}
-	return isReady
-}
-
 // needs are the needs of a node, and the nodes that they are of.
 func (e *scheduler) needs(n *node) iter.Seq2[plan.Need, *node] {
 	return func(yield func(plan.Need, *node) bool) {

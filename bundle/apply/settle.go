@@ -15,6 +15,21 @@ import (
 	"brine/bundle/report"
 )
 
+// dropReady finds the unchanged members that are ready, and does not keep their live
+// objects: of thousands, they are most of the memory.
+func (in *Input) dropReady() map[*plan.Step]bool {
+	isReady := map[*plan.Step]bool{}
+	for _, s := range in.Plan.Steps {
+		if s.Action != plan.Unchanged || !s.Member || s.Completed || s.Blocked != "" || s.Live == nil || s.Live.GetDeletionTimestamp() != nil || ready.Completed(s.Live) {
+			continue
+		}
+		if rules := in.Rules[s.ID]; !ready.Waits(s.GVK, rules) || ready.Of(s.Live, rules, in.Hints).State == ready.Ready {
+			isReady[s], s.Live = true, nil
+		}
+	}
+	return isReady
+}
+
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is waited for all the same.
 func (e *scheduler) settleUnchanged(n *node) {

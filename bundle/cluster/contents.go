@@ -263,3 +263,24 @@ func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, namespace
 		s.found[items[i].UID] = &item{id: id, meta: items[i]}
 	}
 }
+
+// sizes are how many objects of a kind there were at least when all were read last.
+type sizes struct {
+	mu sync.Mutex
+	by map[schema.GroupVersionResource]int
+}
+
+func (s *sizes) set(r Resource, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[schema.GroupVersionResource]int{}
+	}
+	s.by[r.GVR] = n
+}
+
+func (s *sizes) of(r Resource) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[r.GVR]
+}

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -172,25 +170,4 @@ func (c *Client) Logs(ctx context.Context, namespace, pod, container string, pre
 		return "", fmt.Errorf("read the log of container %s of pod %s/%s: %w", container, namespace, pod, err)
 	}
 	return string(text), nil
-}
-
-// sizes are how many objects of a kind there were at least when all were read last.
-type sizes struct {
-	mu sync.Mutex
-	by map[schema.GroupVersionResource]int
-}
-
-func (s *sizes) set(r Resource, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = map[schema.GroupVersionResource]int{}
-	}
-	s.by[r.GVR] = n
-}
-
-func (s *sizes) of(r Resource) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.by[r.GVR]
 }

@@ -160,7 +160,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// The script does what a user would, and leaves for a page that is given what it saw.
+// The script does what a user would, and then opens an address that says what it saw.
 const user = `<script>
 (async function () {
   var seen = {};
@@ -202,18 +202,19 @@ const user = `<script>
 })().catch(function (e) { return { failed: String(e.stack) }; }).then(function (seen) { location.href = "/seen?" + encodeURIComponent(JSON.stringify(seen)); });
 </script>`
 
-// inBrowser shows the page in a window of that size until its script says what it saw. The clock is the real one: Chromium's virtual time runs ahead of what the
-// page unpacks in the background.
+// inBrowser shows the page in a window of that size until its script says what it saw.
+// The clock is the real one: Chromium's virtual time runs ahead of what the page unpacks
+// in the background.
 func inBrowser(t *testing.T, browser, size, page string) map[string]any {
 	t.Helper()
-	posted := make(chan string, 1)
+	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":
 			_, _ = io.WriteString(w, page)
 		case "/seen":
 			seen, _ := url.QueryUnescape(r.URL.RawQuery)
-			posted <- seen
+			asked <- seen
 		default:
 			http.NotFound(w, r)
 		}
@@ -239,7 +240,7 @@ func inBrowser(t *testing.T, browser, size, page string) map[string]any {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
-	case body := <-posted:
+	case body := <-asked:
 		stop()
 		<-ended
 		var seen map[string]any
