@@ -122,21 +122,22 @@ func pack(v any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
-	compressed, err := compress(text)
-	return base64.StdEncoding.EncodeToString(compressed), err
+	return base64.StdEncoding.EncodeToString(compress(text)), nil
 }
 
-func compress(plain []byte) ([]byte, error) {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+// encoder is shared, as making one takes longer than compressing a small inventory.
+var encoder = newEncoder()
+
+func newEncoder() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
+		panic(err) // of its options, which are constants
 	}
-	compressed := w.EncodeAll(plain, nil)
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
-	}
-	return compressed, nil
+	e.EncodeAll(nil, nil) // it makes its channel at the first use: not in a bubble of testing/synctest
+	return e
 }
+
+func compress(plain []byte) []byte { return encoder.EncodeAll(plain, nil) }
 
 // maxUnpacked bounds what a ConfigMap of at most 1 MiB may unpack to.
 const maxUnpacked = 256 << 20

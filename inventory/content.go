@@ -80,9 +80,7 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the bundle: %w", err)
 	}
-	if packed, err = compress(text); err != nil {
-		return nil, "", err
-	}
+	packed = compress(text)
 	return packed, checksum(packed), nil
 }
 

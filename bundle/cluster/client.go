@@ -7,6 +7,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -40,6 +41,9 @@ type Options struct {
 	Parallel int
 	// FieldValidation is Strict (the default), Warn or Ignore.
 	FieldValidation string
+	// Jitter is what a pause before a retry is longer, at most by its argument. Nil:
+	// by chance.
+	Jitter func(time.Duration) time.Duration
 }
 
 // Client speaks to one API server. It is safe for use by many goroutines.
@@ -73,6 +77,9 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	given := config
 	if o.RetryFor == 0 {
 		o.RetryFor = time.Minute
+	}
+	if o.Jitter == nil {
+		o.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
 	if o.FieldValidation == "" {
 		o.FieldValidation = metav1.FieldValidationStrict

@@ -80,6 +80,9 @@ func (c *Client) discover(ctx context.Context) error {
 	var lists []*metav1.APIResourceList
 	failed := map[schema.GroupVersion]error{}
 	begin := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // a request ahead whose answer nobody asked for
+	ctx = context.WithValue(ctx, discovering{}, ctx)
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
 		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {

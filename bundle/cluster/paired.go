@@ -44,9 +44,17 @@ func (p *pairedDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r) //nolint:wrapcheck // a transport
 }
 
+// discovering finds the context of the whole discovery: client-go ends that of the first
+// request with its answer.
+type discovering struct{}
+
 // start asks for /apis as r asks for /api.
 func (p *pairedDiscovery) start(r *http.Request) *answer {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	whole, ok := r.Context().Value(discovering{}).(context.Context)
+	if !ok {
+		whole = context.WithoutCancel(r.Context())
+	}
+	ctx, cancel := context.WithCancel(whole)
 	r = r.Clone(ctx)
 	r.URL.Path += "s"
 	a := &answer{cancel: cancel, done: make(chan struct{})}

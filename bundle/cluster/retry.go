@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +43,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		if attempt == 1 {
 			deadline = time.Now().Add(bound)
 		}
-		wait := pause/2 + rand.N(pause/2+1) // many clients must not retry at the same moment
+		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = time.Duration(seconds) * time.Second
 		}

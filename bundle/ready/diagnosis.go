@@ -32,7 +32,7 @@ type Diagnosis struct {
 	reader Reader
 	now    func() time.Time
 
-	known sync.Map // lookup -> what reads it, once
+	known bundle.Once[lookup, []object]
 }
 
 const (

@@ -3,7 +3,6 @@ package ready
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"brine/bundle"
 
@@ -31,8 +30,7 @@ type lookup struct {
 // read reads through the Diagnosis' memory: each lookup once, by whoever needs it
 // first.
 func (d *Diagnosis) read(l lookup, read func() ([]object, error)) ([]object, error) {
-	known, _ := d.known.LoadOrStore(l, sync.OnceValues(read))
-	return known.(func() ([]object, error))() //nolint:forcetypeassert // nothing else is stored there
+	return d.known.Get(l, read)
 }
 
 // list reads objects; what cannot be read becomes a line.

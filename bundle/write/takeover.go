@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +52,7 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 		return result, err
 	}
 	gv := t.step.GVK.GroupVersion()
-	read, _ := w.schemas.LoadOrStore(gv, sync.OnceValues(func() (managedfields.TypeConverter, error) { return w.Client.Types(ctx, gv) }))
-	converter, err := read.(func() (managedfields.TypeConverter, error))() //nolint:forcetypeassert // nothing else is stored there
+	converter, err := w.schemas.Get(gv, func() (managedfields.TypeConverter, error) { return w.Client.Types(ctx, gv) })
 	var would *unstructured.Unstructured
 	var conflicts settled
 	if err == nil {

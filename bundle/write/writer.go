@@ -7,11 +7,12 @@ package write
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -64,7 +65,7 @@ type Writer struct {
 	changes  changes
 	deleted  cluster.Deleted
 	searches searches
-	schemas  sync.Map // group and version -> its schemas, read once
+	schemas  bundle.Once[schema.GroupVersion, managedfields.TypeConverter]
 }
 
 // Outcome is what came of a step.
