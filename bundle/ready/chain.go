@@ -102,8 +102,8 @@ func (c *chain) conditions(o object, name string) {
 // abnormal guesses a condition's polarity: most say True when all is well; those
 // named after what is wrong say False.
 func (c condition) abnormal() bool {
-	for _, word := range []string{"Fail", "Error", "Stalled", "Reconciling", "Degraded", "Pressure", "Unavailable", "Remaining"} {
-		if strings.Contains(c.kind, word) {
+	for _, word := range split(c.kind) {
+		if illWords[word] || word == "fail" || word == "reconciling" || word == "pressure" || word == "remaining" {
 			return c.status == "True"
 		}
 	}

@@ -2,6 +2,7 @@ package ready
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,6 +62,15 @@ func (o object) number(path ...string) (int64, bool) {
 	return 0, false
 }
 
+// observed is status.observedGeneration, which Argo Rollouts writes as text. (Up to 0.9 it
+// was a hash: far more than any generation, or no number.)
+func (o object) observed() (int64, bool) {
+	if n, err := strconv.ParseInt(o.text("status", "observedGeneration"), 10, 64); err == nil {
+		return n, true
+	}
+	return o.number("status", "observedGeneration")
+}
+
 // count is a number that is left out when it is the fallback.
 func (o object) count(fallback int64, path ...string) int64 {
 	if n, ok := o.number(path...); ok {
@@ -90,7 +100,7 @@ func (o object) plain() *unstructured.Unstructured {
 	metadata, state := map[string]any{}, map[string]any{}
 	if n, ok := o.number("metadata", "generation"); ok {
 		metadata["generation"] = n
-		if seen, ok := o.number("status", "observedGeneration"); ok {
+		if seen, ok := o.observed(); ok && seen <= n {
 			state["observedGeneration"] = seen
 		}
 	}

@@ -20,6 +20,7 @@ var (
 	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	daemonSetKind  = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 	replicaSetKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	migrationKind  = schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}
 )
 
 // alwaysReady are the groups of which all kinds work as soon as they are stored, or
@@ -110,17 +111,39 @@ func definition(o object) Status {
 		return failed("%s", names.String())
 	}
 	established, ok := o.condition("Established")
+	wanted, _ := o.number("metadata", "generation")
+	// Kubernetes 1.37 migrates stored objects by itself. Until then the CRD changes under
+	// who works with it.
+	migrating, _ := o.condition("StorageMigrating")
 	switch {
+	case ok && established.generation > 0 && established.generation < wanted:
+		return notReady("its controller has not yet seen generation %d (condition Established is of %d)", wanted, established.generation)
+	case migrating.status == "True" && established.status == "True":
+		return notReady("%s", migrating.String())
 	case !ok:
 		return notReady("not yet established")
 	case established.status == "True" && known:
 		return Status{State: Ready}
 	case established.status == "True":
 		return notReady("its names are not yet accepted")
-	case established.status == "False" && established.reason != "Installing":
+	case established.status == "False" && established.reason != "Installing" && established.reason != "":
 		return failed("%s", established.String())
 	}
 	return notReady("%s", established.String())
+}
+
+// storageMigration runs to its end.
+func storageMigration(o object) Status {
+	if c, ok := o.condition("Failed"); ok && c.status == "True" {
+		return failed("%s", c.String())
+	}
+	if c, ok := o.condition("Succeeded"); ok && c.status == "True" {
+		return Status{State: Ready}
+	}
+	if c, ok := o.condition("Running"); ok {
+		return notReady("%s", c.String())
+	}
+	return notReady("its controller has not yet seen it")
 }
 
 func apiService(o object) Status {

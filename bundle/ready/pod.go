@@ -21,14 +21,15 @@ func pod(o object) Status {
 			return Status{State: Ready}
 		}
 	}
-	if c, ok := o.condition("PodScheduled"); ok && c.status == "False" {
-		return notReady("%s", c.String())
-	}
 	troubles := containerTroubles(o)
 	for _, t := range troubles {
-		if t.reason == "CrashLoopBackOff" {
+		// One that is to run to its end may succeed at the next attempt.
+		if t.reason == "CrashLoopBackOff" && o.text("spec", "restartPolicy") != "OnFailure" {
 			return failed("%s", t.String())
 		}
+	}
+	if c, ok := o.condition("PodScheduled"); ok && c.status == "False" {
+		return notReady("%s", c.String())
 	}
 	if len(troubles) > 0 {
 		return notReady("%s", troubles[0].String())

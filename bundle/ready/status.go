@@ -34,6 +34,9 @@ type Status struct {
 	Reason string
 	// Gone: the object is not on the cluster.
 	Gone bool
+	// Unseen: it is Ready only because it has no status that says otherwise. Just
+	// after a write its controller may not have come to it yet.
+	Unseen bool
 }
 
 // Hints are facts about the cluster that an object does not hold itself.
@@ -63,7 +66,7 @@ func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
 		}
 		return notReady(deleting(o))
 	}
-	if observed, ok := o.number("status", "observedGeneration"); ok {
+	if observed, ok := o.observed(); ok {
 		if wanted, ok := o.number("metadata", "generation"); ok && observed < wanted {
 			return notReady("its controller has not yet seen generation %d (its status is of %d)", wanted, observed)
 		}
@@ -127,12 +130,14 @@ func builtIn(live *unstructured.Unstructured, hints Hints) Status {
 		return definition(o)
 	case bundle.APIServiceKind:
 		return apiService(o)
+	case migrationKind:
+		return storageMigration(o)
 	}
 	return generic(o)
 }
 
 // generic is kstatus' rule for kinds it does not know: Reconciling, Stalled and
-// Ready. A condition may say which generation it is about (KEP-1623); one that
+// Ready; and what doubt finds. A condition may say which generation it is about (KEP-1623); one that
 // is about an older one says nothing yet.
 func generic(o object) Status {
 	res, err := status.Compute(o.plain())
@@ -151,7 +156,10 @@ func generic(o object) Status {
 		return notReady("its controller has not yet seen generation %d (condition %s is of %d)", wanted, c.kind, c.generation)
 	}
 	if res.Status == status.CurrentStatus {
-		return Status{State: Ready}
+		if reason, _ := doubt(o); reason != "" {
+			return notReady("%s", reason)
+		}
+		return Status{State: Ready, Unseen: unseen(o)}
 	}
 	reason := oneLine(res.Message)
 	if ok {

@@ -1,0 +1,274 @@
+package ready
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// The general rule doubts that an object is ready which kstatus calls ready, and which
+// has no rule of its own kind. It goes by what controllers have in common: the type of a
+// condition, the word in a phase, counts of replicas. A doubt never says failed: some
+// words mean something else in one kind or another.
+
+// doubt says what in its status speaks against o being ready, and in which field.
+func doubt(o object) (reason, field string) {
+	state, ok := o.field("status").(map[string]any)
+	if !ok || o.held() {
+		return "", ""
+	}
+	said, isReady := o.condition("Ready")
+	isReady = isReady && said.status == "True"
+	for _, c := range o.conditions() {
+		if c.doubtful(o, isReady) {
+			return c.about(o), "status.conditions[" + c.kind + "]"
+		}
+	}
+	if reason, field = doubtWords(o, "status", state, 0); reason != "" {
+		return reason, field
+	}
+	if isReady { // the counts of one that scales may lag behind
+		return "", ""
+	}
+	if reason, field = doubtParts(o, state); reason != "" {
+		return reason, field
+	}
+	return doubtCounts(o, state)
+}
+
+// held: somebody paused it, so nobody can wait for it.
+func (o object) held() bool {
+	for _, name := range []string{"paused", "pause", "suspend", "suspended"} {
+		if o.flag("spec", name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.conditions(), func(c condition) bool {
+		return (c.kind == "Paused" || c.kind == "Suspended") && c.status == "True" || isHeld(c.reason)
+	})
+}
+
+func isHeld(reason string) bool {
+	return strings.HasSuffix(reason, "Paused") || strings.HasSuffix(reason, "Suspended")
+}
+
+// unseen says whether o has no status yet, or one that says nothing.
+func unseen(o object) bool { return saysNothing(o.field("status")) }
+
+func saysNothing(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if !saysNothing(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(inner any) bool { return !saysNothing(inner) })
+	}
+	return v == "" || v == int64(0)
+}
+
+// doubtful: a condition that tells of trouble. Beside Ready=True only few do: most of the
+// others are steps on the way, or of optional parts.
+func (c condition) doubtful(o object, isReady bool) bool {
+	parts := split(c.kind)
+	if len(parts) == 0 {
+		return false
+	}
+	last, ill := parts[len(parts)-1], slices.ContainsFunc(parts, func(w string) bool { return illWords[w] })
+	wanted, _ := o.number("metadata", "generation")
+	switch {
+	case isReady && last == "synced":
+		return c.status == "False"
+	case ill:
+		return c.status == "True" && (!isReady || last != "warning" && parts[0] != "partially")
+	case isReady:
+		return false
+	case c.kind == "Progressing":
+		return c.status == "Unknown" || c.status == "False" && c.reason == "ProgressDeadlineExceeded"
+	case c.kind == "Running": // operators made with Ansible
+		return c.status == "True" && c.reason == "Running"
+	case underWay[last]:
+		return c.status == "True"
+	case last == "available" && o.count(1, "spec", "replicas") == 0:
+		return false
+	case wellEnds[last]:
+		return c.status == "False" || c.status == "Unknown" || c.generation > 0 && c.generation < wanted
+	}
+	return false
+}
+
+// about is the condition as a reason; of one that says that all is well, its generation is.
+func (c condition) about(o object) string {
+	if wanted, _ := o.number("metadata", "generation"); c.status == "True" && c.generation > 0 && c.generation < wanted {
+		return because("%s=True of generation %d, not %d", []any{c.kind, c.generation, wanted})
+	}
+	return c.String()
+}
+
+// doubtWords looks at what a field of one word says, at booleans and at errors: of the
+// whole status, and one level down (two where the level between only names the parts).
+func doubtWords(o object, path string, at map[string]any, depth int) (reason, field string) {
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		parts := split(name)
+		if len(parts) == 0 || elsewhere[parts[0]] && depth == 0 && !isMap(at[name]) {
+			continue
+		}
+		last := parts[len(parts)-1]
+		switch value := at[name].(type) {
+		case string:
+			if stateEnds[last] && (depth == 0 || len(parts) == 1) && unfinished(o, value) {
+				return name + " is " + value, path + "." + name
+			}
+			if isError(parts) && value != "" && (depth == 0 || name == "error") {
+				return name + ": " + value, path + "." + name
+			}
+		case bool:
+			if !value && wellEnds[last] && (depth == 0 || last == "success") {
+				return name + " is false", path + "." + name
+			}
+		case map[string]any:
+			if depth < 2 {
+				if reason, field = doubtWords(o, path+"."+name, value, depth+1); reason != "" {
+					return name + "." + reason, field
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+func isMap(v any) bool { _, ok := v.(map[string]any); return ok }
+
+// isError: "error", "errMsg", "failureMessage", "errorDescription".
+func isError(parts []string) bool {
+	return parts[0] == "error" || parts[0] == "err" || parts[0] == "failure"
+}
+
+// unfinished says whether a phase or state tells of trouble, or of something under way.
+func unfinished(o object, value string) bool {
+	parts := split(value)
+	for _, w := range parts[:min(len(parts), 8)] { // of a sentence, its beginning
+		switch {
+		case illWords[w], underWay[w]:
+			return true
+		case w == "running":
+			kind := split(o.text("kind"))
+			if len(kind) > 0 && toItsEnd[kind[len(kind)-1]] {
+				return true
+			}
+		case w == "pending", len(w) > 4 && strings.HasSuffix(w, "ing") && !lasting[w]:
+			return true
+		}
+	}
+	return false
+}
+
+// doubtParts looks at the conditions of parts: a route's parents, a policy's ancestors, a
+// Gateway's listeners.
+func doubtParts(o object, state map[string]any) (reason, field string) {
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if name == "conditions" {
+			continue
+		}
+		parts := o.objects("status", name)
+		for _, part := range parts {
+			conditions := object{map[string]any{"status": part.content}}.conditions()
+			if len(parts) > 1 && slices.ContainsFunc(conditions, func(c condition) bool { return c.reason == "NoMatchingParent" }) {
+				continue // of a parent that it had before
+			}
+			for _, c := range conditions {
+				if c.doubtful(o, false) {
+					return name + ": " + c.about(o), "status." + name + "[].conditions[" + c.kind + "]"
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// doubtCounts compares how many are ready with how many there should be.
+func doubtCounts(o object, state map[string]any) (reason, field string) {
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if inner, ok := state[name].(map[string]any); ok && !strings.HasSuffix(name, "Template") {
+			for _, key := range slices.Sorted(maps.Keys(inner)) {
+				if part, ok := inner[key].(map[string]any); ok {
+					if reason, field = tooFew(object{map[string]any{"status": part}}); reason != "" {
+						return key + ": " + reason, "status." + name + "." + key + "." + field
+					}
+				}
+			}
+		}
+	}
+	reason, field = tooFew(o)
+	if reason != "" {
+		field = "status." + field
+	}
+	return reason, field
+}
+
+func tooFew(o object) (reason, field string) {
+	state, _ := o.field("status").(map[string]any)
+	partition, _ := o.number("spec", "updateStrategy", "rollingUpdate", "partition")
+	partition = o.count(partition, "spec", "updateStrategy", "partition")
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		n, ok := o.number("status", name)
+		parts := split(name)
+		if !ok || len(parts) < 2 {
+			continue
+		}
+		of := strings.TrimPrefix(name, parts[0])
+		wanted := n
+		for _, at := range [][]string{{"spec", lowerFirst(of)}, {"status", lowerFirst(of)}, {"status", "expected" + of}, {"status", "desired" + of}} {
+			if w, ok := o.number(at...); ok {
+				wanted = w
+				break
+			}
+		}
+		if (parts[0] == "ready" || parts[0] == "available" || parts[0] == "updated" && partition == 0) && n < wanted {
+			return because("%s is %d of %d", []any{name, n, wanted}), name
+		}
+		if (parts[0] == "unavailable" || parts[len(parts)-1] == "unavailable") && n > 0 {
+			return because("%s is %d", []any{name, n}), name
+		}
+	}
+	return "", ""
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// split is a name's words in lower case: "ControlPlaneReady", "HEALTH_ERR" and "In-progress"
+// are made of control, plane, ready; health, err; in, progress.
+func split(s string) []string {
+	var all []string
+	var word []rune
+	runes := []rune(s)
+	end := func() {
+		if len(word) > 0 {
+			all = append(all, string(word))
+		}
+		word = nil
+	}
+	for i, r := range runes {
+		if !unicode.IsLetter(r) {
+			end()
+			continue
+		}
+		if unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			end()
+		}
+		word = append(word, unicode.ToLower(r))
+	}
+	end()
+	return all
+}
