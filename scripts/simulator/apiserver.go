@@ -158,6 +158,7 @@ func (s *apiServer) store(actor, verb string, k kind, p place, u *unstructured.U
 		w.holders[lock] = by
 	}
 	s.log = append(s.log, w)
+	s.watches = slices.DeleteFunc(s.watches, func(w *watch) bool { return w.body.isClosed() })
 	for _, watch := range s.watches {
 		watch.tell(k, p, before, u, s.version)
 	}

@@ -23,12 +23,14 @@ type stream struct {
 	closed bool
 	more   chan struct{}
 	done   <-chan struct{} // of the request
-	gone   func()
 }
 
 func (s *stream) write(text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	s.text = append(s.text, text...)
 	select {
 	case s.more <- struct{}{}:
@@ -328,4 +330,10 @@ func (s *apiServer) groupVersion(r *http.Request, path string) *http.Response {
 		return notServed(r)
 	}
 	return answerJSON(r, http.StatusOK, list)
+}
+
+func (s *stream) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }

@@ -1,0 +1,70 @@
+package simulator
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/inventory"
+)
+
+const person = "kubectl"
+
+// somebodyActs is a person with kubectl, or an operator, that touches one object.
+func (w *World) somebodyActs() {
+	var objects []place
+	for p := range maps.Keys(w.server.objects) {
+		if (p.resource == "configmaps" || p.resource == "secrets" || p.resource == "deployments" || p.resource == "widgets") && !strings.Contains(p.name, "shop") && !strings.Contains(p.name, "other") {
+			objects = append(objects, p)
+		}
+	}
+	if len(objects) == 0 {
+		return
+	}
+	slices.SortFunc(objects, func(a, b place) int {
+		return strings.Compare(a.resource+a.namespace+a.name, b.resource+b.namespace+b.name)
+	})
+	p := objects[w.rand.IntN(len(objects))]
+	live := w.server.objects[p]
+	k, _ := w.server.find(func(k kind) bool { return k.Group == p.group && k.plural == p.resource })
+	switch w.rand.IntN(5) {
+	case 0:
+		w.note("%s deletes %s %s/%s", person, p.resource, p.namespace, p.name)
+		_, _ = w.server.delete(person, k, p, metav1.DeleteOptions{}, false)
+	case 1: // another object of the same name, which is not brine's
+		w.note("%s deletes %s %s/%s and creates it again", person, p.resource, p.namespace, p.name)
+		u := live.DeepCopy()
+		u.SetAnnotations(nil)
+		u.SetLabels(nil)
+		u.SetManagedFields(nil)
+		if _, err := w.server.delete(person, k, p, metav1.DeleteOptions{}, false); err == nil {
+			_, _ = w.server.create(person, k, u, false)
+		}
+	case 2:
+		w.note("%s takes %s %s/%s out of its inventory", person, p.resource, p.namespace, p.name)
+		w.edit(k, live, func(u *unstructured.Unstructured) {
+			annotations := u.GetAnnotations()
+			delete(annotations, inventory.OwningInventory)
+			u.SetAnnotations(annotations)
+		})
+	default:
+		w.note("%s annotates %s %s/%s", person, p.resource, p.namespace, p.name)
+		w.edit(k, live, func(u *unstructured.Unstructured) {
+			annotations := u.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations["example.com/seen"] += "x"
+			u.SetAnnotations(annotations)
+		})
+	}
+}
+
+func (w *World) edit(k kind, live *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	u := live.DeepCopy()
+	change(u)
+	_, _ = w.server.put(person, "update", "kubectl-edit", k, live, u, false)
+}

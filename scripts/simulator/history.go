@@ -1,0 +1,194 @@
+package simulator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/read"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// canary is in every Secret, and may be nowhere else.
+const canary = "canary-in-the-coal-mine"
+
+// step is one command of a history.
+type step struct {
+	command   string // apply, preview, drift, destroy, rollback
+	inventory string
+	text      string // of the bundle
+	onFailure bool   // --rollback-on-failure
+	policy    plan.Policy
+}
+
+// done is what came of a step.
+type done struct {
+	step
+	actor        string
+	process      *Process
+	result       *report.Result
+	err          error
+	bundle       *bundle.Bundle
+	from, to     int // of the server's log
+	began, ended time.Time
+	printed      string // all events
+}
+
+// manifests are the objects of a bundle, chosen by chance.
+func manifests(r *rand.Rand, inventoryName string) string {
+	var b strings.Builder
+	add := func(chance float64, format string, args ...any) {
+		if r.Float64() < chance {
+			fmt.Fprintf(&b, "---\n"+format, args...)
+		}
+	}
+	namespace := "app"
+	if inventoryName == "other" && r.IntN(3) > 0 {
+		namespace = "theirs"
+	}
+	add(1, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespace)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		add(0.6, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {value: \"%d\"}\n", name, namespace, r.IntN(3))
+	}
+	add(0.5, "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: %s}\nstringData: {password: %s-%d}\n", namespace, canary, r.IntN(2))
+	add(0.3, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", namespace)
+	image := "good"
+	if r.IntN(6) == 0 {
+		image = "broken"
+	}
+	add(0.5, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: %s}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: %s}]}\n", namespace, image)
+	add(0.3, "apiVersion: v1\nkind: Namespace\nmetadata: {name: extra-%s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: inner, namespace: extra-%s}\ndata: {value: \"%d\"}\n", namespace, namespace, r.IntN(2))
+	add(0.3, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.%s.example.com}\nspec:\n  group: %s.example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n---\napiVersion: %s.example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: %s}\nspec: {size: %d}\n",
+		namespace, namespace, namespace, namespace, r.IntN(2))
+	return b.String()
+}
+
+// steps makes a history.
+func steps(r *rand.Rand) []step {
+	all := []step{{command: "apply", inventory: "shop", text: manifests(r, "shop")}}
+	for range 2 + r.IntN(4) {
+		s := step{inventory: "shop"}
+		if r.IntN(5) == 0 {
+			s.inventory = "other"
+		}
+		switch n := r.IntN(12); {
+		case n < 6:
+			s.command, s.onFailure = "apply", r.IntN(4) == 0
+		case n < 7:
+			s.command = "preview"
+		case n < 8:
+			s.command = "drift"
+		case n < 11:
+			s.command = "rollback"
+		default:
+			s.command = "destroy"
+		}
+		if s.text = manifests(r, s.inventory); r.IntN(4) == 0 {
+			s.text = all[len(all)-1].text
+		}
+		if r.IntN(4) == 0 {
+			s.policy = plan.AdoptIfNoInventory
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// timeout is --timeout of every command.
+const timeout = 10 * time.Minute
+
+// begin starts a step as a process.
+func (w *World) begin(s step, actor string) *done {
+	d := &done{step: s, actor: actor, from: len(w.server.log), began: time.Now()}
+	w.note("%s: %s of inventory %s (policy %s)", actor, s.command, s.inventory, s.policy)
+	ctx, _ := run.WithTimeout(context.Background(), timeout) //nolint:govet // its timer ends with the bubble's time
+	d.process = w.start(ctx, actor, func(ctx context.Context, c *cluster.Client) {
+		d.carryOut(ctx, c)
+		d.ended = time.Now()
+		c.Close()
+	})
+	return d
+}
+
+// carryOut does what the command line does with a command.
+func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
+	o := run.Options{
+		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: "default", Name: d.inventory}},
+		LockTimeout: 0, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
+		RollbackOnFailure: d.onFailure,
+	}
+	o.Planning.Policy = d.policy
+	b := &bundle.Bundle{}
+	switch d.command {
+	case "apply", "preview":
+		b, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text)})
+		if d.command == "preview" {
+			o.DryRun = report.Server
+		}
+	case "destroy":
+		o.Planning.Destroy = true
+	case "rollback", "drift":
+		b, d.err = d.earlier(ctx, c, &o)
+	}
+	if d.err != nil {
+		return
+	}
+	d.bundle = b
+	d.result = run.Run(ctx, c, b, o, func(e report.Event) { d.printed += fmt.Sprintf("%+v\n", e.Payload) })
+	text, _ := json.Marshal(d.result)
+	d.printed += string(text)
+}
+
+// earlier reads what rollback and drift go by.
+func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (*bundle.Bundle, error) {
+	inv, err := store.Load(ctx, c, "default", d.inventory, "", "simulated")
+	if err != nil {
+		return nil, err
+	}
+	if d.command == "drift" {
+		return run.DriftFrom(ctx, inv, nil, o)
+	}
+	history, err := inv.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target, ok := inventory.Earlier(history, inv.Last())
+	if !ok {
+		return nil, fmt.Errorf("there is no earlier revision")
+	}
+	content, err := inv.LoadRevision(ctx, target.Number)
+	if err != nil {
+		return nil, err
+	}
+	o.Revision, o.RevisionOptions = target.Number, content.Options
+	if content.Namespace != "" {
+		o.Namespace = content.Namespace
+	}
+	return content.Bundle, nil
+}
+
+// leaveProof leaves of a killed process what its kernel would leave: the file of its run,
+// which nobody has locked any more.
+func (w *World) leaveProof(d *done) {
+	lease := w.server.objects[place{"coordination.k8s.io", "leases", "default", "brine-" + d.inventory}]
+	if lease == nil || w.server.holders["default/"+d.inventory] != d.actor {
+		return
+	}
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	if i := strings.LastIndexByte(holder, '/'); i >= 0 {
+		_ = os.WriteFile(filepath.Join(os.TempDir(), "brine-run-"+holder[i+1:]), nil, 0o600)
+	}
+}

@@ -1,0 +1,310 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/inventory"
+)
+
+// The oracle judges by the server's log and the result alone. Each function is one
+// invariant, and returns what breaks it.
+
+// oracle is all that an invariant looks at.
+type oracle struct {
+	server *apiServer
+	d      *done
+	alone  bool // nobody else acted, and nothing failed, since the step began
+}
+
+// own are the writes of the step's process.
+func (o *oracle) own() []*Write {
+	var own []*Write
+	for _, w := range o.server.log[o.d.from:o.d.to] {
+		if w.Actor == o.d.actor {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
+func (o *oracle) id() string { return inventory.DefaultID("default", o.d.inventory) }
+
+// bookkeeping says whether a write is of the inventory itself.
+func (o *oracle) bookkeeping(w *Write) bool {
+	return w.Namespace == "default" && (w.Name == o.d.inventory || strings.HasPrefix(w.Name, o.d.inventory+"-") || w.Name == "brine-"+o.d.inventory)
+}
+
+func owner(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	return u.GetAnnotations()[inventory.OwningInventory]
+}
+
+// invariants in the numbers of the issue.
+var invariants = []struct {
+	name  string
+	check func(*oracle) []string
+}{
+	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
+	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
+	{"5 exit 0 is true", (*oracle).exitZero},
+	{"6 the result is true", (*oracle).resultIsTrue},
+	{"8 a dry run writes nothing", (*oracle).dryRun},
+	{"9 prune last", (*oracle).pruneLast},
+	{"11 one writer", (*oracle).oneWriter},
+	{"12 every run ends in its time", (*oracle).endsInTime},
+	{"13 no secret", (*oracle).noSecret},
+}
+
+func (o *oracle) onlyOurs() (wrong []string) {
+	for _, w := range o.own() {
+		if w.Before == nil || o.bookkeeping(w) {
+			continue
+		}
+		by := owner(w.Before)
+		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
+		switch {
+		case by == o.id():
+		case deleted:
+			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
+		case by == "" && o.d.policy >= plan.AdoptIfNoInventory:
+		default:
+			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
+		}
+	}
+	return wrong
+}
+
+// members are what the stored inventory lists at the moment of a write.
+func members(at map[string]*unstructured.Unstructured, name string) map[bundle.ID]bool {
+	all := map[bundle.ID]bool{}
+	if u := at[name]; u != nil {
+		data, _, _ := unstructured.NestedMap(u.Object, "data")
+		for key := range data {
+			if id, err := inventory.ParseMemberKey(key); err == nil {
+				all[id] = true
+			}
+		}
+	}
+	return all
+}
+
+// superset replays the log: when brine puts its mark on an object, the inventory has it,
+// and what leaves the inventory carries the mark no more.
+func (o *oracle) superset() (wrong []string) {
+	stored := map[string]*unstructured.Unstructured{}
+	marked := map[bundle.ID]bool{}
+	for i, w := range o.server.log[:o.d.to] {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == "default"
+		if listing {
+			stored[w.Name] = w.After
+		}
+		if mark := owner(w.After) == o.id() && w.After.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", o.d.inventory); mark {
+			marked[id] = true
+		} else {
+			delete(marked, id)
+		}
+		if i < o.d.from || w.Actor != o.d.actor {
+			continue
+		}
+		now := members(stored, o.d.inventory)
+		switch {
+		case listing && w.Name == o.d.inventory:
+			for id := range marked {
+				if !now[id] {
+					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
+				}
+			}
+		case marked[id] && !now[id] && !o.bookkeeping(w) && owner(w.Before) != o.id():
+			wrong = append(wrong, fmt.Sprintf("marked, and not in the inventory: %s", w))
+		}
+	}
+	return wrong
+}
+
+// covers says whether live has all that wanted says.
+func covers(live, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		there, _ := live.(map[string]any)
+		for key, value := range wanted {
+			if !covers(there[key], value) {
+				return false
+			}
+		}
+		return true
+	default:
+		return same(live, wanted)
+	}
+}
+
+// exitZero holds where nobody else acted.
+func (o *oracle) exitZero() (wrong []string) {
+	r := o.d.result
+	if !o.alone || r.ExitCode != report.ExitOK || o.d.command != "apply" && o.d.command != "rollback" && o.d.command != "destroy" {
+		return nil
+	}
+	if o.d.command == "destroy" {
+		for p, u := range o.server.objects {
+			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil {
+				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.resource, p.namespace, p.name))
+			}
+		}
+		return wrong
+	}
+	wanted := map[bundle.ID]bool{}
+	for _, object := range o.d.bundle.Objects {
+		wanted[object.ID] = true
+		live := o.server.get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
+		content := map[string]any{}
+		for key, value := range object.Content.Object {
+			if key == "spec" || key == "data" {
+				content[key] = value
+			}
+		}
+		switch {
+		case live == nil || live.GetDeletionTimestamp() != nil:
+			wrong = append(wrong, "is not there: "+bundle.Name(object.ID))
+		case owner(live) != o.id():
+			wrong = append(wrong, "is not ours: "+bundle.Name(object.ID))
+		case !covers(live.Object, content):
+			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
+		case !isReady(live):
+			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
+		}
+	}
+	listed := members(map[string]*unstructured.Unstructured{o.d.inventory: o.server.get(bundle.ConfigMapKind, "default", o.d.inventory)}, o.d.inventory)
+	for id := range wanted {
+		if !listed[id] {
+			wrong = append(wrong, "is no member: "+bundle.Name(id))
+		}
+	}
+	return wrong
+}
+
+func isReady(u *unstructured.Unstructured) bool {
+	if u.GetKind() != "Deployment" {
+		return true
+	}
+	wanted, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return ready >= wanted && seen >= u.GetGeneration()
+}
+
+// resultIsTrue compares the actions with the log, where no answer was lost.
+func (o *oracle) resultIsTrue() (wrong []string) {
+	if !o.alone || o.d.result.DryRun != report.None || o.d.result.Rollback != nil {
+		return nil
+	}
+	created, changed, deleted := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}
+	for _, w := range o.own() {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		switch {
+		case w.Before == nil:
+			created[id] = true
+		case w.After == nil, w.After.GetDeletionTimestamp() != nil:
+			deleted[id] = true
+		default:
+			changed[id] = true
+		}
+	}
+	for _, object := range o.d.result.Objects {
+		id := object.ID()
+		ok := true
+		switch object.Action {
+		case plan.Created:
+			ok = created[id]
+		case plan.Configured:
+			ok = changed[id] && !created[id]
+		case plan.Unchanged:
+			ok = !created[id] && !changed[id] && !deleted[id]
+		case plan.Skipped:
+			ok = !created[id] && !deleted[id]
+		}
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("%s is %q in the result; created %t, changed %t, deleted %t in the log", bundle.Name(id), object.Action, created[id], changed[id], deleted[id]))
+		}
+	}
+	return wrong
+}
+
+func (o *oracle) dryRun() (wrong []string) {
+	if o.d.command != "preview" && o.d.command != "drift" {
+		return nil
+	}
+	for _, w := range o.own() {
+		wrong = append(wrong, "written: "+w.String())
+	}
+	return wrong
+}
+
+// pruneLast: an apply deletes nothing before all that it sent is there and ready.
+func (o *oracle) pruneLast() (wrong []string) {
+	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
+		return nil
+	}
+	wanted := map[bundle.ID]bool{}
+	for _, object := range o.d.bundle.Objects {
+		wanted[object.ID] = true
+	}
+	state := map[bundle.ID]*unstructured.Unstructured{}
+	for i, w := range o.server.log[:o.d.to] {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
+		for id := range wanted {
+			if u := state[id]; pruned && o.alone && (u == nil || !isReady(u)) {
+				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
+			}
+		}
+		state[id] = w.After
+	}
+	return wrong
+}
+
+// oneWriter: whoever writes has the lock, but for what makes a lock possible.
+func (o *oracle) oneWriter() (wrong []string) {
+	for _, w := range o.own() {
+		holder := w.holders["default/"+o.d.inventory]
+		if holder != o.d.actor && w.Kind.Kind != "Lease" {
+			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
+		}
+	}
+	return wrong
+}
+
+// grace is what a run may take beyond its --timeout.
+const grace = 16 * time.Second
+
+func (o *oracle) endsInTime() []string {
+	if took := o.d.ended.Sub(o.d.began); took > timeout+grace {
+		return []string{fmt.Sprintf("it took %s with --timeout %s", took, timeout)}
+	}
+	return nil
+}
+
+func (o *oracle) noSecret() (wrong []string) {
+	if strings.Contains(o.d.printed, canary) {
+		wrong = append(wrong, "the value of a Secret is in an event or the result")
+	}
+	for _, w := range o.own() {
+		if w.After == nil || w.Kind == (schema.GroupKind{Kind: "Secret"}) {
+			continue
+		}
+		if text, _ := json.Marshal(w.After.Object); strings.Contains(string(text), canary) {
+			wrong = append(wrong, "the value of a Secret is stored: "+w.String())
+		}
+	}
+	return wrong
+}

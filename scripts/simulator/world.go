@@ -1,0 +1,284 @@
+// Package simulator runs brine, unchanged, in a world where the API server, the network,
+// the time and the other actors are simulated and picked by a seed. An oracle judges what
+// the server stored. Tests use it; it is no part of the product.
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"brine/bundle/cluster"
+)
+
+// World is one simulated world. All of it lives in one bubble of testing/synctest.
+type World struct {
+	server *apiServer
+	rand   *rand.Rand
+	faults []fault // that may befall a request
+	rate   float64 // of requests that one befalls
+	people float64 // of requests before which somebody else acts
+	script []string
+
+	mu      sync.Mutex
+	waiting []*pending
+	news    chan struct{}
+}
+
+// pending is a request that waits to be served.
+type pending struct {
+	process *Process
+	request *http.Request
+	key     string
+	done    chan struct{}
+	answer  *http.Response
+	err     error
+}
+
+// Process is one process of brine.
+type Process struct {
+	world *World
+	name  string
+	dead  bool
+	kill  context.CancelCauseFunc
+	ended chan struct{}
+	over  bool
+	// requests is how many were served.
+	requests int
+	faulty   int
+	lockLost bool
+}
+
+func newWorld(seed uint64) *World {
+	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1)} //nolint:gosec // a seed is to be repeated
+}
+
+var errKilled = errors.New("the process was killed")
+
+// RoundTrip parks the request until the world serves it.
+func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := p.world
+	q := r.URL.Query()
+	q.Del("timeoutSeconds") // client-go picks it by chance
+	one := &pending{process: p, request: r, key: p.name + " " + r.Method + " " + r.URL.Path + "?" + q.Encode(), done: make(chan struct{})}
+	w.mu.Lock()
+	if p.dead {
+		w.mu.Unlock()
+		return nil, errKilled
+	}
+	w.waiting = append(w.waiting, one)
+	w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+	select {
+	case <-one.done:
+		return one.answer, one.err
+	case <-r.Context().Done():
+		w.drop(func(other *pending) bool { return other == one })
+		return nil, r.Context().Err() //nolint:wrapcheck // a transport
+	}
+}
+
+func (w *World) drop(match func(*pending) bool) []*pending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var dropped []*pending
+	w.waiting = slices.DeleteFunc(w.waiting, func(p *pending) bool {
+		if match(p) {
+			dropped = append(dropped, p)
+			return true
+		}
+		return false
+	})
+	return dropped
+}
+
+// start starts a process.
+func (w *World) start(ctx context.Context, name string, do func(context.Context, *cluster.Client)) *Process {
+	p := &Process{world: w, name: name, ended: make(chan struct{})}
+	ctx, p.kill = context.WithCancelCause(ctx)
+	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
+		UserAgent: "brine", RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
+	})
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		defer close(p.ended)
+		do(ctx, client)
+		w.mu.Lock()
+		p.over = true
+		w.mu.Unlock()
+		select {
+		case w.news <- struct{}{}:
+		default:
+		}
+	}()
+	return p
+}
+
+// killNow ends a process as SIGKILL does: nothing that it sends arrives any more.
+func (w *World) killNow(p *Process) {
+	w.note("%s is killed", p.name)
+	w.mu.Lock()
+	p.dead = true
+	w.mu.Unlock()
+	for _, one := range w.drop(func(one *pending) bool { return one.process == p }) {
+		one.err = errKilled
+		close(one.done)
+	}
+	p.kill(errKilled)
+}
+
+func (w *World) note(format string, args ...any) {
+	w.script = append(w.script, fmt.Sprintf("%s after %d writes: ", time.Now().Format("15:04:05.000"), len(w.server.log))+fmt.Sprintf(format, args...))
+}
+
+// limit is how long, in simulated time, processes may take.
+const limit = time.Hour
+
+// run serves requests until all processes have ended. False: one did not in an hour.
+func (w *World) run(processes ...*Process) bool {
+	begin := time.Now()
+	for time.Since(begin) < limit {
+		synctest.Wait()
+		w.mu.Lock()
+		running := slices.ContainsFunc(processes, func(p *Process) bool { return !p.over })
+		waiting := slices.Clone(w.waiting)
+		w.mu.Unlock()
+		if !running {
+			return true
+		}
+		if len(waiting) == 0 {
+			select {
+			case <-w.news:
+			case <-time.After(500 * time.Millisecond):
+				w.server.step()
+			}
+			continue
+		}
+		slices.SortStableFunc(waiting, func(a, b *pending) int { return cmp.Compare(a.key, b.key) })
+		one := waiting[w.rand.IntN(len(waiting))]
+		if w.rand.Float64() < w.people {
+			w.somebodyActs()
+		}
+		if w.rand.IntN(4) == 0 {
+			w.server.step()
+		}
+		time.Sleep(time.Duration(1+w.rand.IntN(4)) * time.Millisecond)
+		w.serveOne(one)
+	}
+	return false
+}
+
+// fault is what may happen to a request instead of a plain answer.
+type fault string
+
+// The faults.
+const (
+	killBefore, killAfter       fault = "kill before", "kill after"
+	cutBefore, cutAfter         fault = "cut before", "cut after"
+	silent                      fault = "no answer"
+	tooMany, broken, away, late fault = "429", "500", "503", "504 after"
+	plain404, html200, empty    fault = "plain 404", "HTML 200", "empty 200"
+)
+
+var allFaults = []fault{killBefore, killAfter, cutBefore, cutAfter, silent, tooMany, broken, away, late, plain404, html200, empty}
+
+func (w *World) serveOne(one *pending) {
+	if len(w.drop(func(p *pending) bool { return p == one })) == 0 {
+		return // it was given up
+	}
+	defer func() {
+		select {
+		case <-one.done:
+		default:
+		}
+	}()
+	r, actor := one.request, one.process.name
+	one.process.requests++
+	serve := func() *http.Response { return w.server.serve(r, actor) }
+	refuse := func(code int, body string) *http.Response {
+		return answer(r, code, "text/html", io.NopCloser(strings.NewReader(body)))
+	}
+	reply := func(response *http.Response, err error) {
+		one.answer, one.err = response, err
+		close(one.done)
+	}
+	f := w.pick(r)
+	if f == "" {
+		reply(serve(), nil)
+		return
+	}
+	one.process.faulty++
+	w.note("%s: %s %s: %s", actor, r.Method, r.URL.Path, f)
+	switch f {
+	case killBefore, killAfter:
+		if f == killAfter {
+			serve()
+		}
+		w.killNow(one.process)
+		reply(nil, errKilled)
+	case cutBefore, cutAfter:
+		if f == cutAfter {
+			serve()
+		}
+		reply(nil, syscall.ECONNRESET)
+	case silent:
+		if r.URL.Query().Get("watch") == "" {
+			go func() { // a limit of whatever is between
+				select {
+				case <-r.Context().Done():
+				case <-time.After(2 * time.Minute):
+				}
+				reply(nil, syscall.ECONNRESET)
+			}()
+			return
+		}
+		reply(nil, syscall.ECONNRESET)
+	case tooMany:
+		response := refuse(http.StatusTooManyRequests, "")
+		response.Header.Set("Retry-After", "1")
+		reply(response, nil)
+	case broken:
+		reply(refuse(http.StatusInternalServerError, ""), nil)
+	case away:
+		reply(refuse(http.StatusServiceUnavailable, ""), nil)
+	case late:
+		serve()
+		reply(refuse(http.StatusGatewayTimeout, ""), nil)
+	case plain404:
+		reply(refuse(http.StatusNotFound, "404 page not found\n"), nil)
+	case html200:
+		reply(refuse(http.StatusOK, "<html>log in</html>"), nil)
+	case empty:
+		reply(refuse(http.StatusOK, ""), nil)
+	}
+}
+
+// pick chooses the fault of a request; "" is none. Writes get more of them: what is
+// around them is where guards stand.
+func (w *World) pick(r *http.Request) fault {
+	rate := w.rate
+	if r.Method != http.MethodGet {
+		rate *= 3
+	}
+	if len(w.faults) == 0 || w.rand.Float64() >= rate {
+		return ""
+	}
+	return w.faults[w.rand.IntN(len(w.faults))]
+}
