@@ -78,11 +78,17 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case deleted:
 			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
 		case by == "" && o.d.policy >= plan.AdoptIfNoInventory:
+		case by == "" && ours(w.Before, o) && owner(w.After) == "" && !ours(w.After, o): // the rest of our mark is taken off
 		default:
 			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
 		}
 	}
 	return wrong
+}
+
+// ours says whether an object has the label of the inventory's members.
+func ours(u *unstructured.Unstructured, o *oracle) bool {
+	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", o.d.inventory)
 }
 
 // members are what the stored inventory lists at the moment of a write.
@@ -110,7 +116,7 @@ func (o *oracle) superset() (wrong []string) {
 		if listing {
 			stored[w.Name] = w.After
 		}
-		if mark := owner(w.After) == o.id() && w.After.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", o.d.inventory); mark {
+		if owner(w.After) == o.id() && ours(w.After, o) {
 			marked[id] = true
 		} else {
 			delete(marked, id)
