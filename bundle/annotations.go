@@ -44,6 +44,9 @@ const (
 	// Timeout is how long to wait for the object, a Go duration ("90s", "10m");
 	// "0" is as long as the run may take.
 	Timeout = Prefix + "timeout"
+	// StatusTimeout is how long to wait, after a write, for the first status of an object
+	// that has none; "0" does not wait for it.
+	StatusTimeout = Prefix + "status-timeout"
 	// Wait with the value WaitSkip: nobody waits until the object is ready.
 	Wait     = Prefix + "wait"
 	WaitSkip = "skip"

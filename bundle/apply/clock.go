@@ -30,6 +30,9 @@ func (e *scheduler) clock() {
 			asked++
 			e.read(n.resource, []*node{n}, nil)
 		}
+		if n.state == waiting && e.statusOverdue(n, now) {
+			continue
+		}
 		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
 			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
 		}

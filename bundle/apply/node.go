@@ -38,6 +38,7 @@ type node struct {
 	applied  bool // needs that want it applied are met
 	stored   *unstructured.Unstructured
 	since    time.Time // when waiting began
+	statusBy time.Time // until when its first status is waited for
 	reason   string    // the last one reported
 	reasonAt time.Time // since when
 	watched  bool      // a watch has seen it since

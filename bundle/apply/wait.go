@@ -23,7 +23,9 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	}
 	status := ready.Of(live, n.rules, e.Hints)
 	if status.State == ready.Ready {
-		e.becameReady(n, live)
+		if !e.awaitsStatus(n, status) {
+			e.becameReady(n, live)
+		}
 		return
 	}
 	if n.Object.Content.GetAnnotations()[bundle.Wait] == bundle.WaitSkip {
@@ -126,7 +128,9 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	}
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
-		e.becameReady(n, live)
+		if n.statusBy.IsZero() || !e.awaitsStatus(n, status) {
+			e.becameReady(n, live)
+		}
 	case ready.Failed:
 		if n.state == waiting {
 			e.set(n, failing)

@@ -238,10 +238,23 @@ func Defined(crd *unstructured.Unstructured) []Resource {
 		gvk := d.Kind.WithVersion(version)
 		resources = append(resources, Resource{
 			GVR: gvk.GroupVersion().WithResource(d.Plural), GVK: gvk, Namespaced: d.Namespaced,
-			Verbs: []string{"delete", "get", "list", "patch", "watch"},
+			Verbs:  []string{"delete", "get", "list", "patch", "watch"},
+			Status: hasStatusOf(crd, version),
 		})
 	}
 	return resources
+}
+
+// hasStatusOf says whether a version of a CRD has the subresource status.
+func hasStatusOf(crd *unstructured.Unstructured, version string) bool {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok && v["name"] == version {
+			_, has, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
+			return has
+		}
+	}
+	return false
 }
 
 // add notes what was found; with namespaces given, of that only what is in them.

@@ -23,6 +23,8 @@ type Resource struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
 	Verbs      []string
+	// Status: the resource has a status of its own, which its controller writes.
+	Status bool
 }
 
 // Can says whether the resource has the verb.
@@ -110,7 +112,7 @@ func (c *Client) discover(ctx context.Context) error {
 		}
 		for _, r := range list.APIResources {
 			if !strings.Contains(r.Name, "/") {
-				k.add(gv, r)
+				k.add(gv, r, hasStatus(list.APIResources, r.Name))
 			}
 		}
 	}
@@ -154,12 +156,16 @@ func (k *kinds) keep(next *kinds) {
 	}
 }
 
-func (k *kinds) add(gv schema.GroupVersion, r metav1.APIResource) {
+func hasStatus(all []metav1.APIResource, name string) bool {
+	return slices.ContainsFunc(all, func(r metav1.APIResource) bool { return r.Name == name+"/status" })
+}
+
+func (k *kinds) add(gv schema.GroupVersion, r metav1.APIResource, status bool) {
 	gvk := gv.WithKind(r.Kind)
 	if _, ok := k.byKind[gvk]; ok {
 		return
 	}
-	k.byKind[gvk] = Resource{GVR: gv.WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs}
+	k.byKind[gvk] = Resource{GVR: gv.WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: status}
 }
 
 // Resource finds how a kind is served. Its error is a meta.NoKindMatchError
@@ -240,7 +246,7 @@ func (c *Client) LearnServed(ctx context.Context, gvk schema.GroupVersionKind) e
 	resources, err := c.resourcesOf(ctx, gvk.GroupVersion())
 	for _, r := range resources {
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			c.Learn(Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs})
+			c.Learn(Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: hasStatus(resources, r.Name)})
 		}
 	}
 	return err
@@ -268,7 +274,7 @@ func (c *Client) AskFailed(ctx context.Context, needed func(group string) bool) 
 			delete(c.kinds.failed, gv)
 			for _, r := range resources {
 				if !strings.Contains(r.Name, "/") {
-					c.kinds.add(gv, r)
+					c.kinds.add(gv, r, hasStatus(resources, r.Name))
 					if gk := gv.WithKind(r.Kind).GroupKind(); c.kinds.preferred[gk].Empty() {
 						c.kinds.preferred[gk] = gv.WithKind(r.Kind)
 					}

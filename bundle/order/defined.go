@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"strings"
 
 	"brine/bundle"
@@ -57,6 +58,14 @@ func (b *builder) named(i int) string {
 	return id.GroupKind.Kind + " " + id.Name
 }
 
+var (
+	deviceClassKind  = schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceClass"}
+	trustBundleKind  = schema.GroupKind{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}
+	volumeClassKind  = schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}
+	gatewayKind      = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}
+	gatewayClassKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "GatewayClass"}
+)
+
 var objectReferences = map[schema.GroupKind][]reference{
 	ingressKind: {
 		{"spec.ingressClassName", ingressClassKind, "of"},
@@ -66,8 +75,19 @@ var objectReferences = map[schema.GroupKind][]reference{
 	},
 	bundle.ServiceAccountKind:        {{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"}},
 	bundle.StatefulSetKind:           {{"spec.serviceName", bundle.ServiceKind, "its pods are named by"}},
-	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", volumeKind, "bound to"}},
-	volumeKind:                       {{"spec.storageClassName", bundle.StorageClassKind, "of"}},
+	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", volumeKind, "bound to"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
+	volumeKind:                       {{"spec.storageClassName", bundle.StorageClassKind, "of"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
+	gatewayKind:                      {{"spec.gatewayClassName", gatewayClassKind, "of"}},
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}: {
+		{"spec.devices.requests.deviceClassName", deviceClassKind, "of"}, // before v1beta2
+		{"spec.devices.requests.exactly.deviceClassName", deviceClassKind, "of"},
+		{"spec.devices.requests.firstAvailable.deviceClassName", deviceClassKind, "of"},
+	},
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}: {
+		{"spec.spec.devices.requests.deviceClassName", deviceClassKind, "of"},
+		{"spec.spec.devices.requests.exactly.deviceClassName", deviceClassKind, "of"},
+		{"spec.spec.devices.requests.firstAvailable.deviceClassName", deviceClassKind, "of"},
+	},
 }
 
 // references adds what objects name outside of their pods.
@@ -98,6 +118,13 @@ func (b *builder) references() {
 			ref := mapAt(spec, "claimRef")
 			claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
 			b.need(claim, i, Applied, named, "bound to "+b.named(i))
+		}
+		if o.ID.GroupKind.Group == gatewayKind.Group {
+			for _, ref := range maps(spec["parentRefs"]) { // of a route of any kind
+				if kind, _ := ref["kind"].(string); kind == "" || kind == gatewayKind.Kind {
+					b.name(i, gatewayKind, cmp.Or(str(ref["namespace"]), ns), str(ref["name"]), "attached to")
+				}
+			}
 		}
 		if o.ID.GroupKind.Group == admissionGroup {
 			b.admissionPolicy(i, o.ID.GroupKind.Kind, spec)

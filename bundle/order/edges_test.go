@@ -151,6 +151,32 @@ func TestWorkloads(t *testing.T) {
 
 func TestStorageAndDefaults(t *testing.T) {
 	runGraphs(t, []graphCase{{
+		name: "routes, Gateways and classes, of devices and volumes too",
+		in: `
+{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: r, namespace: ns}, spec: {parentRefs: [{name: g}, {name: other, kind: Service}]}}
+{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {name: far, namespace: b}, spec: {parentRefs: [{name: g, namespace: ns}]}}
+{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: g, namespace: ns}, spec: {gatewayClassName: c}}
+{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: c}}
+{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: t, namespace: ns}, spec: {spec: {devices: {requests: [{exactly: {deviceClassName: gpu}}]}}}}
+{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}}
+{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {containers: [{name: c}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: x}}]}}]}}
+{apiVersion: certificates.k8s.io/v1beta1, kind: ClusterTrustBundle, metadata: {name: roots}}
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d, namespace: ns}, spec: {storageClassName: "", volumeAttributesClassName: gold}}
+{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: gold}}`,
+		want: `
+			HTTPRoute.gateway.networking.k8s.io ns/r
+			  applied Gateway.gateway.networking.k8s.io ns/g: attached to Gateway g
+			GRPCRoute.gateway.networking.k8s.io b/far
+			  applied Gateway.gateway.networking.k8s.io ns/g: attached to Gateway g
+			Gateway.gateway.networking.k8s.io ns/g
+			  applied GatewayClass.gateway.networking.k8s.io c: of GatewayClass c
+			ResourceClaimTemplate.resource.k8s.io ns/t
+			  applied DeviceClass.resource.k8s.io gpu: of DeviceClass gpu
+			Pod ns/p
+			  applied ClusterTrustBundle.certificates.k8s.io roots: mounts ClusterTrustBundle roots
+			PersistentVolumeClaim ns/d
+			  applied VolumeAttributesClass.storage.k8s.io gold: of VolumeAttributesClass gold`,
+	}, {
 		name: "a StatefulSet needs its Service and its claims' class",
 		in: `
 {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns}, spec: {serviceName: db, template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: d}, spec: {storageClassName: fast}}]}}

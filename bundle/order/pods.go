@@ -44,6 +44,7 @@ var podReferences = []reference{
 	{"volumes.persistentVolumeClaim.claimName", bundle.PersistentVolumeClaimKind, "mounts"},
 	{"volumes.projected.sources.configMap.name", bundle.ConfigMapKind, "mounts"},
 	{"volumes.projected.sources.secret.name", bundle.SecretKind, "mounts"},
+	{"volumes.projected.sources.clusterTrustBundle.name", trustBundleKind, "mounts"},
 	{"volumes.*.secretRef.name", bundle.SecretKind, "mounts with"},
 	{"volumes.*.nodePublishSecretRef.name", bundle.SecretKind, "mounts with"},
 }

@@ -15,6 +15,9 @@ type Rules struct {
 	// Timeout is nil where the object has none, and 0 for no limit but the
 	// run's.
 	Timeout *time.Duration
+	// StatusTimeout is how long to wait for a first status; nil where the object does
+	// not say.
+	StatusTimeout *time.Duration
 
 	readyWhen, failedWhen *expression
 }
@@ -50,6 +53,10 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 	})
 	read(bundle.Timeout, func(text string) (err error) {
 		rules.Timeout, err = duration(text)
+		return err
+	})
+	read(bundle.StatusTimeout, func(text string) (err error) {
+		rules.StatusTimeout, err = duration(text)
 		return err
 	})
 	if !found {
