@@ -39,7 +39,7 @@ func custom(group string) bool {
 // firstStatusTime is how long to wait for the first status of an object that was written.
 func (e *scheduler) firstStatusTime(n *node) time.Duration {
 	switch {
-	case n.Action == plan.Unchanged || n.Action == plan.Awaited || n.rules != nil && n.rules.Timeout != nil && *n.rules.Timeout == 0:
+	case n.Action == plan.Unchanged || n.Action == plan.Awaited:
 		return 0
 	case n.rules != nil && n.rules.StatusTimeout != nil:
 		return *n.rules.StatusTimeout
@@ -78,7 +78,7 @@ func (e *scheduler) statusOverdue(n *node, now time.Time) bool {
 	if n.statusBy.IsZero() || now.Before(n.statusBy) || n.Latest == nil || !ready.Of(n.Latest, n.rules, e.Hints).Unseen {
 		return false
 	}
-	if !e.statuses[n.ID.GroupKind] {
+	if !e.statuses[n.ID.GroupKind] && (n.rules == nil || n.rules.StatusTimeout == nil) {
 		e.silent[n.ID.GroupKind] = true
 	}
 	if n.Reason == "" {
