@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -56,7 +57,7 @@ func TestDeleteAsksOnce(t *testing.T) {
 				resource.GVR.Resource = tc.resource
 			}
 			client := connect(tc.user)
-			isGone, err := client.Delete(t.Context(), resource, id, cluster.Deletion{UID: tc.uid, DryRun: true})
+			isGone, err := client.Delete(t.Context(), resource, &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: tc.uid}, cluster.Deletion{DryRun: true})
 			if tc.is == nil && (err != nil || !isGone) || tc.is != nil && (!tc.is(err) || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("gone: %v, error: %v", isGone, err)
 			}

@@ -17,12 +17,13 @@ import (
 
 // Write says how one write is done.
 type Write struct {
+	// DryRun stores nothing, and holds for whatever version is there.
 	DryRun bool
+	// Live is the object as it was read, and decided about: an apply changes this very
+	// version of it. Where it is nil an apply creates, and changes nothing.
+	Live *unstructured.Unstructured
 	// Force takes the fields in conflict, whatever the client's options say.
 	Force bool
-	// Exact: the body holds for one version of the object only, so a conflict
-	// is not retried.
-	Exact bool
 	// Strict refuses unknown and duplicate fields, whatever the client's options
 	// say.
 	Strict bool
@@ -53,14 +54,17 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	if w.Strict {
 		o.FieldValidation = metav1.FieldValidationStrict
 	}
+	var stored *unstructured.Unstructured
+	err := error(nil)
 	if w.DryRun {
 		ctx = Briefly(ctx)
+	} else if body, err = bound(body, w.Live); err != nil {
+		return nil, nil, err
 	}
-	var stored *unstructured.Unstructured
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
-		if w.Exact && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
+		if !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
 			return &permanent{err}
 		}
 		return err
@@ -184,25 +188,25 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 
 // Deletion are the options of a DELETE.
 type Deletion struct {
-	UID         types.UID // the object is deleted only if it is this one
-	Version     string    // and, unless empty, this resourceVersion
 	Propagation metav1.DeletionPropagation
 	DryRun      bool
 }
 
-// Delete deletes an object. It returns true if the object is gone with the
+// Delete deletes an object if it is still the very version that was read, and decided
+// about: else it is Overtaken. It returns true if the object is gone with the
 // answer, false if it goes later (finalizers, grace periods, a namespace's
 // contents). An object that is not there is gone.
-func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletion) (bool, error) {
+func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d Deletion) (bool, error) {
+	uid, version := live.GetUID(), live.GetResourceVersion()
 	o := metav1.DeleteOptions{PropagationPolicy: &d.Propagation, Preconditions: &metav1.Preconditions{}}
 	if d.Propagation == "" {
 		o.PropagationPolicy = nil
 	}
-	if d.UID != "" {
-		o.Preconditions.UID = &d.UID
+	if uid != "" { // some aggregated API servers give none
+		o.Preconditions.UID = &uid
 	}
-	if d.Version != "" {
-		o.Preconditions.ResourceVersion = &d.Version
+	if version != "" {
+		o.Preconditions.ResourceVersion = &version
 	}
 	if d.DryRun {
 		o.DryRun = []string{metav1.DryRunAll}
@@ -214,13 +218,13 @@ func (c *Client) Delete(ctx context.Context, r Resource, id bundle.ID, d Deletio
 	}
 	var answer []byte
 	err = c.retry(ctx, func(ctx context.Context) error {
-		request := c.raw.Delete().AbsPath(r.path(id.Namespace), r.GVR.Resource, id.Name).SetHeader("Content-Type", "application/json").Body(body)
+		request := c.raw.Delete().AbsPath(r.path(live.GetNamespace()), r.GVR.Resource, live.GetName()).SetHeader("Content-Type", "application/json").Body(body)
 		if d.DryRun { // the server goes by the body; this is for who reads its audit log
 			request = request.Param("dryRun", metav1.DryRunAll)
 		}
 		result := request.Do(ctx)
 		answer, _ = result.Raw() // its error lacks what the server said
-		if err := result.Error(); d.Version != "" && apierrors.IsConflict(err) {
+		if err := result.Error(); apierrors.IsConflict(err) {
 			return &permanent{err} // the version that the caller decided about is no more
 		} else if err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/write"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -81,10 +80,7 @@ func (r *run) makeNamespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
 	}
-	if body, err = write.Precondition(body, nil); err != nil {
-		return err
-	}
-	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{Exact: true})
+	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{})
 	switch {
 	case cluster.Overtaken(err): // it is there now, and its owner is read with the rest
 	case err != nil:

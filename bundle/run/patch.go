@@ -10,7 +10,6 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/report"
-	"brine/bundle/write"
 	"brine/inventory"
 )
 
@@ -103,7 +102,7 @@ func (o *PatchOptions) write(ctx context.Context, c *cluster.Client, r *report.R
 		return fmt.Errorf("it belongs to inventory %q: change the bundle of that inventory instead", owner)
 	case o.Delete:
 		result.Action = plan.Pruned
-		if _, err := c.Delete(ctx, resource, id, cluster.Deletion{UID: live.GetUID(), DryRun: dry}); err != nil {
+		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); err != nil {
 			return fmt.Errorf("delete: %w", err)
 		}
 		return nil
@@ -119,12 +118,7 @@ func (o *PatchOptions) write(ctx context.Context, c *cluster.Client, r *report.R
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	if !dry {
-		if body, err = write.Precondition(body, live); err != nil {
-			return err
-		}
-	}
-	stored, warnings, err := c.Apply(ctx, resource, id, body, cluster.Write{DryRun: dry, Exact: !dry, Manager: o.Manager})
+	stored, warnings, err := c.Apply(ctx, resource, id, body, cluster.Write{Live: live, DryRun: dry, Manager: o.Manager})
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}

@@ -136,11 +136,11 @@ func (w *Writer) create(ctx context.Context, t *target) Outcome {
 // server that still has the older schema of a CRD which this run changed would
 // drop the new ones. So it is asked strictly until it knows them, or until it is
 // certain that no server does.
-func (w *Writer) send(ctx context.Context, t *target, body []byte, force bool) (stored *unstructured.Unstructured, warnings []string, err error) {
+func (w *Writer) send(ctx context.Context, t *target, body []byte, live *unstructured.Unstructured, force bool) (stored *unstructured.Unstructured, warnings []string, err error) {
 	if w.Mode == DryRun {
 		return w.try(ctx, t, body, force)
 	}
-	options := cluster.Write{Exact: true, Force: force, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
+	options := cluster.Write{Live: live, Force: force, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
 	request := func() (err error) {
 		stored, warnings, err = w.Client.Apply(ctx, t.resource, t.step.ID, body, options)
 		return err

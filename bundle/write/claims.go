@@ -158,10 +158,7 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("encode a patch: %w", err)
 	}
-	if body, err = Precondition(body, live); err != nil {
-		return nil, err
-	}
-	set, _, err := w.Client.Apply(ctx, t.resource, t.step.ID, body, cluster.Write{DryRun: w.Mode == DryRun, Force: true, Exact: true, Manager: bundle.RecreationManager})
+	set, _, err := w.Client.Apply(ctx, t.resource, t.step.ID, body, cluster.Write{Live: live, DryRun: w.Mode == DryRun, Force: true, Manager: bundle.RecreationManager})
 	if err != nil || w.Mode == DryRun {
 		return live, err
 	}

@@ -101,9 +101,7 @@ func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Reso
 	if w.Mode == Persist {
 		w.BeforeDelete(s.ID)
 	}
-	isGone, err := w.Client.Delete(ctx, r, s.ID, cluster.Deletion{
-		UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun,
-	})
+	isGone, err := w.Client.Delete(ctx, r, live, cluster.Deletion{Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun})
 	if err != nil || w.Mode == DryRun {
 		return false, err
 	}
@@ -134,8 +132,7 @@ func (w *Writer) deleteClaims(ctx context.Context, namespace string) {
 	}
 	for i := range items {
 		if items[i].DeletionTimestamp == nil && w.deleted.Claim(&items[i]) {
-			id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: namespace, Name: items[i].Name}
-			_, _ = w.Client.Delete(ctx, resource, id, cluster.Deletion{UID: items[i].UID, Version: items[i].ResourceVersion})
+			_, _ = w.Client.Delete(ctx, resource, &items[i], cluster.Deletion{})
 		}
 	}
 }

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,42 +14,9 @@ import (
 	"brine/bundle/plan"
 )
 
-// noVersion is a resourceVersion that no object ever has. The server compares
-// it only where there is an object (apiserver's registry/generic/registry/store.go,
-// Update): an apply that carries it creates, or is refused with a conflict.
-const noVersion = "9223372036854775807"
-
 // contended bounds how long a write is retried that another client keeps
 // overtaking.
 const contended = 30 * time.Second
-
-// Precondition is the body as it holds for one version of one object only, or,
-// where live is nil, only for an object that does not exist. The uid is never sent
-// alone: the server would report another uid as an immutable field.
-func Precondition(body []byte, live *unstructured.Unstructured) ([]byte, error) {
-	var object, metadata map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, fmt.Errorf("decode what is to be applied: %w", err)
-	}
-	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
-		return nil, fmt.Errorf("decode the metadata of what is to be applied: %w", err)
-	}
-	version := noVersion
-	if live != nil {
-		version = live.GetResourceVersion()
-		metadata["uid"], _ = json.Marshal(live.GetUID()) //nolint:errchkjson // a string
-	}
-	metadata["resourceVersion"], _ = json.Marshal(version) //nolint:errchkjson // a string
-	var err error
-	if object["metadata"], err = json.Marshal(metadata); err != nil {
-		return nil, fmt.Errorf("encode the metadata of what is to be applied: %w", err)
-	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode what is to be applied: %w", err)
-	}
-	return text, nil
-}
 
 // written is what came of an apply.
 type written struct {
@@ -129,12 +95,7 @@ func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Uns
 	var conflicts settled
 	conflicts, err = w.settle(t, live, body, func(body []byte, force bool) (err error) {
 		result.body = body
-		if w.Mode == Persist {
-			if body, err = Precondition(body, live); err != nil {
-				return err
-			}
-		}
-		result.stored, result.warnings, err = w.send(ctx, t, body, force)
+		result.stored, result.warnings, err = w.send(ctx, t, body, live, force)
 		return err
 	})
 	result.left, result.warnings = conflicts.left, append(result.warnings, conflicts.warnings...)

@@ -204,7 +204,7 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 // provesDeletion asks the server whether it would delete an object, before claims grow
 // for the new one: they never shrink again. remove deals with another version of it.
 func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructured.Unstructured) error {
-	_, err := w.Client.Delete(ctx, t.resource, t.step.ID, cluster.Deletion{UID: live.GetUID(), DryRun: true})
+	_, err := w.Client.Delete(ctx, t.resource, live, cluster.Deletion{DryRun: true})
 	if err == nil || apierrors.IsConflict(err) || cluster.NoDryRun(err) {
 		return nil
 	}
@@ -237,9 +237,7 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 		}
 		gone := false
 		if err == nil {
-			gone, err = w.Client.Delete(ctx, t.resource, t.step.ID, cluster.Deletion{
-				UID: live.GetUID(), Version: live.GetResourceVersion(), Propagation: propagation, DryRun: w.Mode == DryRun,
-			})
+			gone, err = w.Client.Delete(ctx, t.resource, live, cluster.Deletion{Propagation: propagation, DryRun: w.Mode == DryRun})
 		}
 		switch {
 		case err == nil && (gone || w.Mode == DryRun):

@@ -274,7 +274,7 @@ func (l *Lock) Release(ctx context.Context, remove bool) error {
 
 func (l *Lock) giveBack(ctx context.Context, remove bool) error {
 	if remove {
-		_, err := l.client.Delete(ctx, cluster.Leases, l.id, cluster.Deletion{UID: l.lease.GetUID(), Version: l.lease.GetResourceVersion()})
+		_, err := l.client.Delete(ctx, cluster.Leases, l.lease, cluster.Deletion{})
 		return err
 	}
 	// As client-go's leader election does: no holder, and nothing to wait for.

@@ -130,12 +130,8 @@ func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstr
 	if info, ok := part.GetAnnotations()[revisionInfo]; ok {
 		u.SetAnnotations(map[string]string{revisionInfo: info})
 	}
-	body, err := u.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
-		return fmt.Errorf("copy the history: %s: %w", bundle.Name(id), err)
+	if err := inv.putPart(ctx, u); err != nil {
+		return fmt.Errorf("copy the history: %w", err)
 	}
 	return nil
 }

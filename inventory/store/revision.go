@@ -98,29 +98,50 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 		}
 		u.SetAnnotations(map[string]string{revisionInfo: string(info)})
 	}
+	return inv.putPart(ctx, u)
+}
+
+// putPart writes a part of a revision; over one that a run left which was cut short, and
+// over nothing else.
+func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured) error {
+	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: bundle.SecretKind}
 	body, err := u.MarshalJSON()
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	// Server-side apply, because a part of a run that was cut short may be there.
-	if _, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Force: true}); err != nil {
-		return fmt.Errorf("Secret %s/%s: %w", inv.Namespace, u.GetName(), err) //nolint:staticcheck // a kind
+	var live *unstructured.Unstructured
+	for try := 1; ; try++ {
+		_, _, err := inv.client.Apply(ctx, cluster.Secrets, id, body, cluster.Write{Live: live, Force: true})
+		switch {
+		case err == nil:
+			return nil
+		case !cluster.Overtaken(err) || try == removeTries:
+			return fmt.Errorf("%s: %w", bundle.Name(id), err)
+		}
+		if live, err = inv.client.Get(ctx, cluster.Secrets, id); err != nil {
+			return fmt.Errorf("%s: %w", bundle.Name(id), err)
+		}
+		if live != nil && live.GetLabels()[inventory.AuxiliaryLabel] != inv.ID {
+			return fmt.Errorf("%s is there, and does not belong to the inventory: it has no label %s=%s. Nothing was written to it: rename or delete it",
+				bundle.Name(id), inventory.AuxiliaryLabel, inv.ID)
+		}
 	}
-	return nil
 }
 
 // Trim deletes the revisions that a limit does not keep, except one.
 func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
-	items, err := inv.revisions(ctx)
+	err := inv.sweep(ctx, func(items []metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool {
+		history := historyOf(items)
+		kept := inventory.Kept(history, limit)
+		return func(item metav1.PartialObjectMetadata) bool {
+			n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
+			return err != nil || kept[n] || n == except || len(history) == 0 || n > history[0].Number
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
 	}
-	history := historyOf(items)
-	kept := inventory.Kept(history, limit)
-	return inv.deleteRevisions(ctx, slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
-		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
-		return err != nil || kept[n] || n == except || len(history) == 0 || n > history[0].Number
-	}))
+	return nil
 }
 
 // Remains says whether there are auxiliary objects of an inventory that is not
@@ -139,28 +160,35 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 // DeleteHistory deletes the key and all revisions, known to the inventory object or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
-	if err != nil {
-		return fmt.Errorf("list Secrets: %w", err)
-	}
-	return inv.deleteRevisions(ctx, slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
-		_, isRevision := item.Labels[inventory.RevisionLabel]
-		return !isRevision && item.Name != inventory.KeyName(inv.Name)
-	}))
+	return inv.sweep(ctx, func([]metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool {
+		return func(item metav1.PartialObjectMetadata) bool {
+			_, isRevision := item.Labels[inventory.RevisionLabel]
+			return !isRevision && item.Name != inventory.KeyName(inv.Name)
+		}
+	})
 }
 
-func (inv *Inventory) deleteRevisions(ctx context.Context, items []metav1.PartialObjectMetadata) error {
-	all, ctx := errgroup.WithContext(ctx)
-	for i := range items {
-		all.Go(func() error {
-			id := bundle.ID{Namespace: inv.Namespace, Name: items[i].Name, GroupKind: bundle.SecretKind}
-			if _, err := inv.client.Delete(ctx, cluster.Secrets, id, cluster.Deletion{UID: items[i].UID}); err != nil {
-				return fmt.Errorf("trim the history: delete Secret %s/%s: %w", inv.Namespace, items[i].Name, err)
-			}
-			return nil
-		})
+// sweep deletes the inventory's Secrets but those that stay. Where another client wrote
+// one since it was read, all are read, and decided about, again.
+func (inv *Inventory) sweep(ctx context.Context, staying func(all []metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool) error {
+	for try := 1; ; try++ {
+		items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
+		if err != nil {
+			return fmt.Errorf("list Secrets: %w", err)
+		}
+		deleting, group := errgroup.WithContext(ctx)
+		for _, item := range slices.DeleteFunc(items, staying(items)) {
+			deleting.Go(func() error {
+				if _, err := inv.client.Delete(group, cluster.Secrets, &item, cluster.Deletion{}); err != nil {
+					return fmt.Errorf("delete Secret %s/%s: %w", inv.Namespace, item.Name, err)
+				}
+				return nil
+			})
+		}
+		if err = deleting.Wait(); !cluster.Overtaken(err) || try == removeTries {
+			return err
+		}
 	}
-	return all.Wait()
 }
 
 // History are the revisions that are kept, the newest first. One that the

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -261,11 +262,32 @@ func (inv *Inventory) auxiliary(known []*unstructured.Unstructured, name, label,
 // remove deletes auxiliary ConfigMaps.
 func (inv *Inventory) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
-		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()), cluster.Deletion{UID: u.GetUID()}); err != nil {
+		if err := inv.removeOne(ctx, u); err != nil {
 			return inv.failed("delete ConfigMap "+u.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// removeTries is how often another client may change an object before it is deleted.
+const removeTries = 5
+
+// removeOne deletes an auxiliary ConfigMap that holds what it held when it was read.
+func (inv *Inventory) removeOne(ctx context.Context, u *unstructured.Unstructured) error {
+	for try := 1; ; try++ {
+		_, err := inv.client.Delete(ctx, cluster.ConfigMaps, u, cluster.Deletion{})
+		if !cluster.Overtaken(err) || try == removeTries {
+			return err
+		}
+		live, getErr := inv.client.Get(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()))
+		if getErr != nil || live == nil {
+			return getErr
+		}
+		if live.GetUID() != u.GetUID() || !equality.Semantic.DeepEqual(live.Object["binaryData"], u.Object["binaryData"]) {
+			return err
+		}
+		u = live // another client annotated it, for example
+	}
 }
 
 // Delete removes the inventory itself, when it has no members left: the history
@@ -287,8 +309,7 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 	}
 	if inv.object != nil {
 		// Bound to the version that was read: whoever wrote it since added members.
-		id := configMapID(inv.Namespace, inv.Name)
-		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, id, cluster.Deletion{UID: inv.object.GetUID(), Version: inv.object.GetResourceVersion()}); err != nil {
+		if _, err := inv.client.Delete(ctx, cluster.ConfigMaps, inv.object, cluster.Deletion{}); err != nil {
 			return inv.failed("delete ConfigMap", err)
 		}
 	}

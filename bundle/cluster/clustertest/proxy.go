@@ -36,6 +36,9 @@ type Request struct {
 	UserAgent string
 	DryRun    bool
 	Time      time.Time // when it came in
+	// Type and Body are what a PATCH, PUT or DELETE sends.
+	Type string
+	Body []byte
 }
 
 // IsWrite says whether the request can change what the cluster stores. Access
@@ -258,30 +261,37 @@ func (w *watchWriter) WriteHeader(code int) {
 // Unwrap lets the events of a watch be flushed.
 func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// dryDelete says whether a DELETE asks for a dry run in its body, where
-// DeleteOptions may stand instead of in the query.
-func dryDelete(r *http.Request) bool {
-	if r.Method != http.MethodDelete || r.Body == nil {
-		return false
+// bodyOf is the body of a request that changes or deletes an object.
+func bodyOf(r *http.Request) []byte {
+	if r.Body == nil || r.Method != http.MethodDelete && r.Method != http.MethodPatch && r.Method != http.MethodPut {
+		return nil
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return false
+		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
+// dryDelete says whether a DELETE asks for a dry run in its body, where
+// DeleteOptions may stand instead of in the query.
+func dryDelete(method string, body []byte) bool {
 	var options metav1.DeleteOptions
-	return json.Unmarshal(body, &options) == nil && len(options.DryRun) > 0
+	return method == http.MethodDelete && json.Unmarshal(body, &options) == nil && len(options.DryRun) > 0
 }
 
 func (p *Proxy) record(r *http.Request) Action {
-	query := r.URL.Query()
+	query, body := r.URL.Query(), bodyOf(r)
 	request := Request{
 		Method:    r.Method,
 		Path:      r.URL.Path,
 		Query:     query,
 		UserAgent: r.UserAgent(),
-		DryRun:    query.Has("dryRun") || dryDelete(r),
+		DryRun:    query.Has("dryRun") || dryDelete(r.Method, body),
 		Time:      time.Now(),
+		Type:      r.Header.Get("Content-Type"),
+		Body:      body,
 	}
 	p.mu.Lock()
 	p.requests = append(p.requests, request)
