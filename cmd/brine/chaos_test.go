@@ -49,12 +49,13 @@ func chaosCommands() []chaosCommand {
 	}
 }
 
-// chaosSeed is BRINE_TEST_SEED, or the time.
+// chaosSeed is BRINE_TEST_SEED, or always the same: no test fails by chance in
+// somebody's clone. scripts/chaos, scripts/soak and scripts/test explore give others.
 func chaosSeed(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("BRINE_TEST_SEED")
 	if text == "" {
-		return uint64(time.Now().UnixNano()) % 1e6
+		return 20261123
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
