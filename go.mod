@@ -2,6 +2,8 @@ module brine
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/google/cel-go v0.29.2

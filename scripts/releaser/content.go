@@ -46,8 +46,12 @@ func folder(dir, below string) ([]entry, error) {
 		if err != nil {
 			return err
 		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
 		name, err := filepath.Rel(dir, path)
-		entries = append(entries, entry{Path: join(below, filepath.ToSlash(name)), Data: data})
+		entries = append(entries, entry{Path: join(below, filepath.ToSlash(name)), Data: data, Executable: info.Mode()&0o100 != 0})
 		return err
 	})
 	return entries, err
@@ -70,8 +74,17 @@ func (r *release) salt(below string) ([]entry, error) {
 	return all, nil
 }
 
+// license is brine's own, for all that leaves this repository.
+func (r *release) license() ([]byte, error) {
+	return os.ReadFile(filepath.Join(r.Root, "scripts", "releaser", "files", "LICENSE"))
+}
+
 // documents are what a reader finds beside the binary.
 func (r *release) documents(below string) ([]entry, error) {
+	license, err := r.license()
+	if err != nil {
+		return nil, err
+	}
 	changelog, err := os.ReadFile(filepath.Join(r.Root, "scripts", "CHANGELOG.md"))
 	if err != nil {
 		return nil, err
@@ -85,6 +98,7 @@ func (r *release) documents(below string) ([]entry, error) {
 		return nil, err
 	}
 	return []entry{
+		{Path: join(below, "LICENSE"), Data: license},
 		{Path: join(below, "CHANGELOG.md"), Data: changelog},
 		{Path: join(below, "THIRD-PARTY-LICENSES.txt"), Data: r.Licenses.text()},
 		{Path: join(below, "examples/job.yaml"), Data: job},
@@ -100,7 +114,9 @@ func (r *release) archiveEntries(p platform) ([]entry, error) {
 		return nil, err
 	}
 	all := []entry{{Path: join(top, filepath.Base(r.binary(p))), Data: binary, Executable: true}}
-	if p.OS != "windows" {
+	if p.OS == "windows" { // where a zip holds no links
+		all = append(all, entry{Path: join(top, "kubectl-brine.exe"), Data: binary, Executable: true})
+	} else {
 		all = append(all,
 			entry{Path: join(top, "kubectl-brine"), Link: "brine"},
 			entry{Path: join(top, "kubectl_complete-brine"), Data: []byte(kubectlCompletes), Executable: true})

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/xeipuuv/gojsonschema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -161,7 +162,7 @@ func TestArchive(t *testing.T) {
 	says(t, string(read(t, filepath.Join(dir, "man", "brine-apply.1"))), `.TH "BRINE-APPLY" "1"`, "v"+released(t), "force-conflicts")
 	says(t, string(read(t, filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"))), "k8s.io/client-go ", "std 1.", "Apache License", "Permission is hereby granted")
 	says(t, run(t, exec.Command("bash", "-c", `source "$0" && complete -p brine`, filepath.Join(dir, "completions", "brine.bash"))), "__start_brine")
-	for _, file := range []string{"completions/_brine", "completions/brine.fish", "completions/brine.ps1", "CHANGELOG.md", "examples/job.yaml", "examples/pillar.sls", "salt/_beacons/brine_drift.py", "salt/_modules/brine.py", "salt/_states/brine.py", "salt/_runners/brine.py"} {
+	for _, file := range []string{"completions/_brine", "completions/brine.fish", "completions/brine.ps1", "LICENSE", "CHANGELOG.md", "examples/job.yaml", "examples/pillar.sls", "salt/_beacons/brine_drift.py", "salt/_modules/brine.py", "salt/_states/brine.py", "salt/_runners/brine.py"} {
 		if len(read(t, filepath.Join(dir, file))) == 0 {
 			t.Errorf("%s is empty", file)
 		}
@@ -257,6 +258,114 @@ func TestSBOMIsWhatTheBinarySays(t *testing.T) {
 	}
 }
 
+// The schema is the one that CycloneDX publishes, from the module that writes the SBOM.
+func TestSBOMIsValid(t *testing.T) {
+	module := strings.TrimSpace(run(t, exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go")))
+	text := read(t, dist(t, "brine_*_"+here().String()+".cdx.json"))
+	var bom cdx.BOM
+	if err := json.Unmarshal(text, &bom); err != nil {
+		t.Fatal(err)
+	}
+	schemas := gojsonschema.NewSchemaLoader()
+	for _, name := range []string{"spdx", "jsf-0.82"} {
+		if err := schemas.AddSchemas(gojsonschema.NewBytesLoader(read(t, filepath.Join(module, "schema", name+".schema.json")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema, err := schemas.Compile(gojsonschema.NewBytesLoader(read(t, filepath.Join(module, "schema", "bom-"+bom.SpecVersion.String()+".schema.json"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := schema.Validate(gojsonschema.NewBytesLoader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range result.Errors() {
+		t.Error(wrong)
+	}
+	main := bom.Metadata.Component
+	if main.Supplier == nil || main.Supplier.Name != maintainer || main.Licenses == nil || (*main.Licenses)[0].License.ID != spdx || main.Version != released(t) {
+		t.Errorf("the SBOM says of brine %+v", main)
+	}
+}
+
+// The statement names every other file by its sum, and the commit.
+func TestProvenance(t *testing.T) {
+	path := dist(t, "brine_*_provenance.intoto.json")
+	var statement struct {
+		Type          string `json:"_type"`
+		PredicateType string
+		Subject       []struct {
+			Name   string
+			Digest struct{ Sha256 string }
+		}
+		Predicate struct {
+			BuildDefinition struct {
+				ExternalParameters   struct{ Version string }
+				ResolvedDependencies []struct {
+					URI    string
+					Digest map[string]string
+				}
+			}
+			RunDetails struct{ Builder struct{ ID string } }
+		}
+	}
+	if err := json.Unmarshal(read(t, path), &statement); err != nil {
+		t.Fatal(err)
+	}
+	if statement.Type != "https://in-toto.io/Statement/v1" || statement.PredicateType != "https://slsa.dev/provenance/v1" || statement.Predicate.RunDetails.Builder.ID == "" {
+		t.Errorf("it is %+v", statement)
+	}
+	build := statement.Predicate.BuildDefinition
+	if build.ExternalParameters.Version != released(t) || len(build.ResolvedDependencies[0].Digest["gitCommit"]) != 40 {
+		t.Errorf("it was built from %+v", build)
+	}
+	sums, err := sumsOf(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]string{}
+	for _, s := range statement.Subject {
+		named[s.Name] = s.Digest.Sha256
+	}
+	for _, s := range sums {
+		if s.Name != filepath.Base(path) && !strings.HasPrefix(s.Name, "SHA256SUMS") && named[s.Name] != s.Hex {
+			t.Errorf("%s has the sum %s, the statement says %q", s.Name, s.Hex, named[s.Name])
+		}
+	}
+}
+
+// Without a network: modules come from vendor/, and there is no proxy to ask.
+func TestSourceBuildsWithoutNetwork(t *testing.T) {
+	dir := t.TempDir()
+	untar(t, read(t, dist(t, "brine_*_source.tar.gz")), dir)
+	top := filepath.Join(dir, "brine-"+released(t))
+	if len(read(t, filepath.Join(top, "scripts", "releaser", "files", "LICENSE"))) == 0 {
+		t.Error("the sources have no licence")
+	}
+	args := []string{"go", "build", "-mod=vendor", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-o", filepath.Join(dir, "brine"), "./cmd/brine"}
+	if os.Getuid() == 0 {
+		if _, err := exec.LookPath("unshare"); err == nil && exec.Command("unshare", "--net", "true").Run() == nil {
+			args = append([]string{"unshare", "--net"}, args...)
+		}
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = top
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOMODCACHE="+filepath.Join(dir, "none"), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	run(t, cmd)
+	says(t, run(t, exec.Command(filepath.Join(dir, "brine"), "version")), "brine v")
+}
+
+// One archive has all that an installation without a network needs, and its own sums.
+func TestOfflineArchive(t *testing.T) {
+	dir := t.TempDir()
+	untar(t, read(t, dist(t, "brine_*_offline.tar")), dir)
+	top := filepath.Join(dir, "brine-"+released(t)+"-offline")
+	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	check.Dir = top
+	says(t, run(t, check), ".deb: OK", ".rpm: OK", "_image.tar: OK", ".whl: OK", "_job.yaml: OK", ".cdx.json: OK", "README.md: OK")
+}
+
 // The wheel is one that Python's installers take: every file with its sum.
 func TestWheel(t *testing.T) {
 	data := read(t, dist(t, "saltext_brine-*-py3-none-any.whl"))
@@ -277,7 +386,8 @@ func TestWheel(t *testing.T) {
 		content[f.Name] = string(text)
 	}
 	info := "saltext_brine-" + released(t) + ".dist-info/"
-	says(t, content[info+"METADATA"], "Name: saltext-brine\n", "Version: "+released(t)+"\n", "Requires-Python: >=3.6\n")
+	says(t, content[info+"METADATA"], "Name: saltext-brine\n", "Version: "+released(t)+"\n", "Requires-Python: >=3.6\n", "License-Expression: Apache-2.0\n")
+	says(t, content[info+"licenses/LICENSE"], "Apache License")
 	says(t, content[info+"entry_points.txt"], "[salt.loader]\nsaltext.brine = saltext.brine\n")
 	says(t, content["saltext/brine/__init__.py"], `__version__ = "`+released(t)+`"`)
 	for _, name := range []string{"saltext/brine/beacons/brine_drift.py", "saltext/brine/modules/brine.py", "saltext/brine/states/brine.py", "saltext/brine/runners/brine.py"} {

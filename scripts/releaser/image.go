@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // nobody is the user that the image runs as; distroless images have the same.
@@ -30,7 +32,11 @@ func (r *release) image(platforms []platform) error {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.OS, Architecture: p.Arch}}})
-		d, err := describe(img, "brine:"+r.Version+"-"+p.Arch)
+		tag := "brine:" + r.tag()
+		if len(platforms) > 1 { // an older Docker has one image a name
+			tag += "-" + p.Arch
+		}
+		d, err := describe(img, tag)
 		if err != nil {
 			return err
 		}
@@ -38,7 +44,7 @@ func (r *release) image(platforms []platform) error {
 	}
 	// The top of the layout names the index; tools tag it by these annotations.
 	top := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{Annotations: map[string]string{
-		"org.opencontainers.image.ref.name": r.Version, "io.containerd.image.name": "docker.io/library/brine:" + r.Version,
+		"org.opencontainers.image.ref.name": r.tag(), "io.containerd.image.name": "docker.io/library/brine:" + r.tag(),
 	}}})
 	stage, err := os.MkdirTemp("", "releaser-*")
 	if err != nil {
@@ -66,13 +72,35 @@ func (r *release) image(platforms []platform) error {
 	return os.WriteFile(filepath.Join(r.Out, r.name(platform{}, "_image.tar")), data, 0o644)
 }
 
-// platformImage is one static file, not run as root.
+// roots are the certificate authorities that Mozilla trusts, as a program in a container
+// looks for them: a kubeconfig without a CA, and collectors of traces, need them. Those
+// that are trusted for a part of the names only have no form in such a file.
+func roots() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+		}
+	}
+	return b.Bytes()
+}
+
+// platformImage is a static file, the CAs and the licences, not run as root.
 func (r *release) platformImage(p platform) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary(p))
 	if err != nil {
 		return nil, err
 	}
-	files, err := tarred([]entry{{Path: "brine", Data: binary, Executable: true}}, r.Date)
+	license, err := r.license()
+	if err != nil {
+		return nil, err
+	}
+	files, err := tarred([]entry{
+		{Path: "brine", Data: binary, Executable: true},
+		{Path: "etc/ssl/certs/ca-certificates.crt", Data: roots()},
+		{Path: "licenses/LICENSE", Data: license},
+		{Path: "licenses/THIRD-PARTY-LICENSES.txt", Data: r.Licenses.text()},
+	}, r.Date)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +123,8 @@ func (r *release) platformImage(p platform) (v1.Image, error) {
 		Entrypoint: []string{"/brine"}, User: nobody, WorkingDir: "/",
 		Labels: map[string]string{
 			"org.opencontainers.image.title": "brine", "org.opencontainers.image.version": r.Version, "org.opencontainers.image.revision": r.Commit,
-			"org.opencontainers.image.created": r.Date.Format(time.RFC3339), "org.opencontainers.image.description": "Make a Kubernetes cluster match a bundle that Salt rendered",
+			"org.opencontainers.image.created": r.Date.Format(time.RFC3339), "org.opencontainers.image.licenses": spdx, "org.opencontainers.image.vendor": maintainer,
+			"org.opencontainers.image.description": "Make a Kubernetes cluster match a bundle that Salt rendered",
 		},
 	}
 	return mutate.ConfigFile(img, config)

@@ -30,6 +30,7 @@ func (r *release) krew() error {
 			"bin":      plugin,
 			"files": []object{
 				{"from": r.name(p, "") + "/" + binary, "to": plugin},
+				{"from": r.name(p, "") + "/LICENSE", "to": "."},
 				{"from": r.name(p, "") + "/THIRD-PARTY-LICENSES.txt", "to": "."},
 			},
 		})
@@ -39,7 +40,7 @@ func (r *release) krew() error {
 		"kind":       "Plugin",
 		"metadata":   object{"name": "brine"},
 		"spec": object{
-			"version": "v" + r.Version, "homepage": "https://brine.dev", "platforms": platforms,
+			"version": "v" + r.Version, "homepage": homepage, "platforms": platforms,
 			"shortDescription": "Apply, prune and wait for a whole bundle",
 			"description":      about + "\n",
 		},

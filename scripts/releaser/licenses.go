@@ -54,12 +54,16 @@ func classify(text string) []string {
 	return found
 }
 
+// supported are the platforms that a release may have binaries for. The licences are those
+// of all of them: no file depends on what else is released.
+var supported = []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
+
 // collectLicenses finds, for each package that is linked, the licence files in
 // its folder and in those above it, up to its module's.
 func collectLicenses(r *release) (licenses, error) {
 	modules := map[string]*licensed{}
 	seen := map[string]bool{}
-	for _, p := range r.Platforms {
+	for _, p := range supported {
 		cmd := exec.Command("go", "list", "-tags", r.Tags, "-deps", "-f",
 			"{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}{{end}}", "./cmd/brine")
 		cmd.Dir, cmd.Stderr = r.Root, os.Stderr

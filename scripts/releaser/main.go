@@ -25,7 +25,8 @@ type release struct {
 	In        string    // OS_ARCH/brine[.exe], man/, completions/
 	Out       string    // dist/
 	URL       string    // where the files will be found; for krew
-	Key       string    // file of an OpenPGP secret key; "" signs nothing
+	Key       string    // file of a secret key, OpenPGP's or OpenSSH's; "" signs nothing
+	Source    string    // folder of the sources with vendor/; "" packs none
 	Tags      string    // build tags of the binaries
 	Platforms []platform
 	Licenses  licenses
@@ -65,7 +66,8 @@ func main() {
 	flag.StringVar(&r.In, "in", "", "folder of the binaries, manual pages and completions")
 	flag.StringVar(&r.Out, "out", "", "folder to write to")
 	flag.StringVar(&r.URL, "url", "", "address of the folder that the files will be published in")
-	flag.StringVar(&r.Key, "sign-key", "", "OpenPGP secret key, armored; its passphrase is BRINE_SIGNING_PASSPHRASE")
+	flag.StringVar(&r.Key, "sign-key", "", "secret key of OpenPGP, armored, or of OpenSSH; its passphrase is BRINE_SIGNING_PASSPHRASE")
+	flag.StringVar(&r.Source, "source", "", "folder of the sources, with vendor/")
 	flag.StringVar(&r.Tags, "tags", "", "build tags of the binaries")
 	flag.StringVar(&platforms, "platforms", "", "OS/ARCH,...")
 	flag.Parse()
@@ -115,8 +117,11 @@ func (r *release) pack() error {
 	if len(linux) > 0 {
 		err = r.image(linux)
 	}
-	return cmp.Or(err, errors.Join(r.wheel(), r.job(), r.krew()), r.checksums())
+	return cmp.Or(err, errors.Join(r.wheel(), r.job(), r.krew(), r.source()), r.offline(), r.provenance(), r.checksums(r.Out))
 }
+
+// tag is that of the image: a tag has no +.
+func (r *release) tag() string { return strings.ReplaceAll(r.Version, "+", "-") }
 
 // job writes the example of a Job that applies a bundle from inside the cluster.
 func (r *release) job() error {
@@ -132,5 +137,5 @@ func (r *release) jobManifest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strings.ReplaceAll(string(text), "brine:VERSION", "brine:"+r.Version)), nil
+	return []byte(strings.ReplaceAll(string(text), "brine:VERSION", "brine:"+r.tag())), nil
 }

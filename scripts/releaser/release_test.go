@@ -17,6 +17,7 @@ import (
 func TestPythonVersions(t *testing.T) {
 	for version, want := range map[string]string{
 		"0.2.0": "0.2.0", "0.3.0-rc.1": "0.3.0rc1", "0.3.0-alpha": "0.3.0a0", "0.3.0-beta.2": "0.3.0b2", "0.3.0-dev.4": "0.3.0.dev4", "0.3.0-preview": "0.3.0.dev0",
+		"0.3.0+dirty": "0.3.0+dirty", "0.3.0-rc.1+dirty": "0.3.0rc1+dirty",
 	} {
 		if got := pythonVersion(version); got != want {
 			t.Errorf("%s is %s in Python, want %s", version, got, want)
@@ -55,6 +56,16 @@ func TestOtherFoldersAreNotEmptied(t *testing.T) {
 	}
 	if _, err := os.Stat(mine); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is missing is said before minutes of compiling.
+func TestVersionWithoutChangesIsRefusedAtOnce(t *testing.T) {
+	cmd := exec.Command(filepath.Join("..", "release"), "98.7.6", "--allow-dirty", "--out", filepath.Join(t.TempDir(), "out"))
+	cmd.Env = append(os.Environ(), "GOCACHE=/nonexistent") // nothing can be compiled
+	out, _ := cmd.CombinedOutput()
+	if says(t, string(out), `scripts/CHANGELOG.md has no heading "## 98.7.6"`); cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("it ends with %s", cmd.ProcessState)
 	}
 }
 

@@ -28,6 +28,8 @@ func (r *release) sbom(p platform) error {
 		BOMRef: "pkg:generic/brine@" + r.Version, Type: cdx.ComponentTypeApplication, Name: "brine", Version: r.Version, PackageURL: "pkg:generic/brine@" + r.Version,
 		Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
 	}
+	supplier := &cdx.OrganizationalEntity{Name: maintainer, URL: &[]string{homepage}}
+	main.Supplier, main.Licenses = supplier, &cdx.Licenses{{License: &cdx.License{ID: spdx}}}
 	property := func(name, value string) cdx.Property { return cdx.Property{Name: "cdx:golang:" + name, Value: value} }
 	properties := []cdx.Property{property("commit", r.Commit)}
 	for _, s := range info.Settings {
@@ -49,7 +51,7 @@ func (r *release) sbom(p platform) error {
 	bom := cdx.NewBOM()
 	// The same binary has the same document, and so the same number.
 	bom.SerialNumber = uuid(sum)
-	bom.Metadata = &cdx.Metadata{Timestamp: r.Date.Format(time.RFC3339), Component: &main}
+	bom.Metadata = &cdx.Metadata{Timestamp: r.Date.Format(time.RFC3339), Component: &main, Supplier: supplier}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: &needs}}
 	out, err := os.Create(filepath.Join(r.Out, r.name(p, ".cdx.json")))

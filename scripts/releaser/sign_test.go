@@ -54,14 +54,14 @@ func TestSignature(t *testing.T) {
 	}
 	t.Setenv("BRINE_SIGNING_PASSPHRASE", "wrong")
 	r := &release{Out: out, Key: key}
-	if err := r.checksums(); err == nil || !strings.Contains(err.Error(), "BRINE_SIGNING_PASSPHRASE") {
+	if err := r.checksums(out); err == nil || !strings.Contains(err.Error(), "BRINE_SIGNING_PASSPHRASE") {
 		t.Errorf("a wrong passphrase: %v", err)
 	}
 	if err := os.Remove(filepath.Join(out, "SHA256SUMS")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("BRINE_SIGNING_PASSPHRASE", "opensesame")
-	if err := r.checksums(); err != nil {
+	if err := r.checksums(out); err != nil {
 		t.Fatal(err)
 	}
 	imported := with(reader, "--import")
@@ -74,5 +74,50 @@ func TestSignature(t *testing.T) {
 	}
 	if err := with(reader, "--verify", filepath.Join(out, "SHA256SUMS.asc"), filepath.Join(out, "SHA256SUMS")).Run(); err == nil {
 		t.Error("gpg takes checksums that were changed")
+	}
+}
+
+// ssh-keygen is on nearly every machine: whoever has the public key verifies a release
+// with it, without a network.
+func TestSignatureOfOpenSSH(t *testing.T) {
+	keygen, err := exec.LookPath("ssh-keygen")
+	if err != nil {
+		t.Skip("SKIPPED: there is no ssh-keygen here to make a key, and to verify with")
+	}
+	for _, passphrase := range []string{"", "opensesame"} {
+		dir, out := t.TempDir(), t.TempDir()
+		key := filepath.Join(dir, "key")
+		run(t, exec.Command(keygen, "-q", "-t", "ed25519", "-N", passphrase, "-C", "release@example.com", "-f", key))
+		if err := os.WriteFile(filepath.Join(out, "a"), []byte("a"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := (&release{Out: out, Key: key}); passphrase != "" {
+			t.Setenv("BRINE_SIGNING_PASSPHRASE", "wrong")
+			if err := r.checksums(out); err == nil || !strings.Contains(err.Error(), "BRINE_SIGNING_PASSPHRASE") {
+				t.Errorf("a wrong passphrase: %v", err)
+			}
+			if err := os.Remove(filepath.Join(out, "SHA256SUMS")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("BRINE_SIGNING_PASSPHRASE", passphrase)
+		if err := (&release{Out: out, Key: key}).checksums(out); err != nil {
+			t.Fatal(err)
+		}
+		signers, sums := filepath.Join(dir, "signers"), filepath.Join(out, "SHA256SUMS")
+		if err := os.WriteFile(signers, append([]byte("release@example.com "), read(t, key+".pub")...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		verify := func(text []byte) error {
+			cmd := exec.Command(keygen, "-Y", "verify", "-f", signers, "-I", "release@example.com", "-n", "brine-release", "-s", sums+".sig")
+			cmd.Stdin = bytes.NewReader(text)
+			return cmd.Run()
+		}
+		if err := verify(read(t, sums)); err != nil {
+			t.Errorf("the signature does not verify: %v", err)
+		}
+		if err := verify(append(read(t, sums), '\n')); err == nil {
+			t.Error("ssh-keygen takes checksums that were changed")
+		}
 	}
 }

@@ -36,7 +36,7 @@ func installed(t *testing.T, root, zsh string) {
 	says(t, run(t, in(root, 65534, "/usr/bin/kubectl-brine", "--help")), "kubectl brine [command]")
 	for _, path := range []string{
 		"usr/share/man/man1/brine.1.gz", "usr/share/man/man1/brine-apply.1.gz", "usr/share/bash-completion/completions/brine", zsh,
-		"usr/share/salt-brine/_beacons/brine_drift.py", "usr/share/salt-brine/_modules/brine.py", "usr/share/salt-brine/_states/brine.py", "usr/share/salt-brine/_runners/brine.py", "usr/share/doc/brine/examples/pillar.sls", "usr/share/doc/brine/THIRD-PARTY-LICENSES.txt",
+		"usr/share/salt-brine/_beacons/brine_drift.py", "usr/share/salt-brine/_modules/brine.py", "usr/share/salt-brine/_states/brine.py", "usr/share/salt-brine/_runners/brine.py", "usr/share/doc/brine/examples/pillar.sls", "usr/share/doc/brine/THIRD-PARTY-LICENSES.txt", "usr/share/doc/brine/CHANGELOG.md",
 	} {
 		if len(read(t, filepath.Join(root, path))) == 0 {
 			t.Errorf("/%s is empty", path)
@@ -69,6 +69,7 @@ func TestDeb(t *testing.T) {
 	run(t, exec.Command(dpkg, "--root="+root, "--install", deb))
 	says(t, run(t, exec.Command("dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "--show", "--showformat=${Status} ${Version}", "brine")), "install ok installed "+strings.ReplaceAll(released(t), "-", "~"))
 	installed(t, root, "usr/share/zsh/vendor-completions/_brine")
+	says(t, string(read(t, filepath.Join(root, "usr/share/doc/brine/copyright"))), "License: Apache-2.0")
 	if got := run(t, exec.Command(dpkg, "--root="+root, "--verify", "brine")); got != "" {
 		t.Errorf("dpkg --verify says %s", got)
 	}
@@ -107,12 +108,24 @@ func TestRPM(t *testing.T) {
 	if nevra, err := rpm.Header.GetNEVRA(); err != nil || nevra.Name != "brine" || nevra.Version != strings.ReplaceAll(released(t), "-", "~") {
 		t.Errorf("the package is %v (%v)", nevra, err)
 	}
+	if license, err := rpm.Header.GetString(rpmutils.LICENSE); err != nil || license != spdx {
+		t.Errorf("the package has the licence %q (%v)", license, err)
+	}
 	if err := rpm.ExpandPayload(root); err != nil {
 		t.Fatal(err)
 	}
 	files, err := rpm.Header.GetFiles()
 	if err != nil {
 		t.Fatal(err)
+	}
+	owned := map[string]bool{}
+	for _, f := range files {
+		owned[f.Name()] = true
+	}
+	for _, dir := range []string{"/usr/share/doc/brine", "/usr/share/doc/brine/examples", "/usr/share/salt-brine", "/usr/share/salt-brine/_modules"} {
+		if !owned[dir] {
+			t.Errorf("%s would stay when the package is removed", dir)
+		}
 	}
 	for _, f := range files { // ExpandPayload leaves this out
 		if f.Linkname() == "" {

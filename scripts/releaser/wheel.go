@@ -43,8 +43,13 @@ func (r *release) wheel() error {
 	if err != nil {
 		return err
 	}
+	license, err := r.license()
+	if err != nil {
+		return err
+	}
 	entries = append(entries,
-		entry{Path: info + "/METADATA", Data: fmt.Appendf(nil, "Metadata-Version: 2.1\nName: saltext-brine\nVersion: %s\nSummary: %s\nRequires-Python: %s\nDescription-Content-Type: text/markdown\n\n%s", version, summary, python, readme)},
+		entry{Path: info + "/METADATA", Data: fmt.Appendf(nil, "Metadata-Version: 2.4\nName: saltext-brine\nVersion: %s\nSummary: %s\nLicense-Expression: %s\nLicense-File: LICENSE\nRequires-Python: %s\nDescription-Content-Type: text/markdown\n\n%s", version, summary, spdx, python, readme)},
+		entry{Path: info + "/licenses/LICENSE", Data: license},
 		entry{Path: info + "/WHEEL", Data: []byte("Wheel-Version: 1.0\nGenerator: brine-release\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
 		entry{Path: info + "/entry_points.txt", Data: []byte("[salt.loader]\nsaltext.brine = " + point + "\n")},
 		entry{Path: info + "/top_level.txt", Data: []byte("saltext\n")})
@@ -64,6 +69,9 @@ func (r *release) wheel() error {
 
 // pythonVersion is a semantic version as Python writes it: 0.3.0-rc.1 is 0.3.0rc1.
 func pythonVersion(version string) string {
+	if release, local, dirty := strings.Cut(version, "+"); dirty {
+		return pythonVersion(release) + "+" + local
+	}
 	number, pre, ok := strings.Cut(version, "-")
 	if !ok {
 		return number
