@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/validate"
 )
 
 // A kind that is not served says nothing of its objects: its CRD may serve no
 // version for a while, its API server may be down, discovery may be behind. That
 // there are none is proven if no CRD defines the kind and no API server other
-// than the cluster's own serves its group. Objects of a built-in kind that
-// Kubernetes does not serve any more cannot be reached, and count as deleted.
+// than the cluster's own serves its group. Of a built-in kind it is proven only where
+// this version of Kubernetes has removed it: its objects cannot be reached, and count as
+// deleted. A 404 alone proves nothing but of the object that it names.
 
 // ServedOrAbsent proves that there are no objects of a kind that discovery does not
 // know. Its error is the reason why that is not proven. Where a CRD turns out to
@@ -61,7 +64,29 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 		}
 		return true, nil
 	}
-	return false, nil
+	return false, c.removed(ctx, gk)
+}
+
+// removed proves that a built-in kind was removed from Kubernetes: nil also for any other.
+func (c *Client) removed(ctx context.Context, gk schema.GroupKind) error {
+	if !validate.BuiltIn(gk) {
+		return nil
+	}
+	var info struct{ GitVersion string }
+	err := c.retry(ctx, func(ctx context.Context) error {
+		text, err := c.raw.Get().AbsPath("/version").Do(ctx).Raw()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &info)
+	})
+	if err != nil {
+		return unproven(gk.String(), "the server's version", err)
+	}
+	if gone, err := validate.Removed(gk, info.GitVersion); err != nil || !gone {
+		return fmt.Errorf("%w: %s, though Kubernetes %s has it", ErrNotServed, gk, info.GitVersion)
+	}
+	return nil
 }
 
 // AnyOrAbsent is Any for a kind that discovery may not know yet. Its error is the
@@ -88,7 +113,10 @@ func (c *Client) absent(ctx context.Context, r Resource) error {
 	case crd != nil:
 		return fmt.Errorf("%w: CRD %s is there", ErrNotServed, name)
 	}
-	return c.absentAPIService(ctx, r.GVR.GroupVersion())
+	if err := c.absentAPIService(ctx, r.GVR.GroupVersion()); err != nil {
+		return err
+	}
+	return c.removed(ctx, r.GVK.GroupKind())
 }
 
 // absentAPIService proves that no API server other than the cluster's own is to
@@ -120,14 +148,19 @@ func unproven(kind, what string, err error) error {
 
 // missing interprets the answer to a request for one object: true if the object
 // is proven not to be there.
-func (c *Client) missing(ctx context.Context, r Resource, err error) (bool, error) {
+func (c *Client) missing(ctx context.Context, r Resource, name string, err error) (bool, error) {
 	switch {
-	case !gone(err):
+	case proves(err, name):
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, fmt.Errorf("%w: the answer to the request for %s %s is not one of the API server about it: %w", ErrNotServed, r.GVR.GroupResource(), name, &notServed{err})
+	case !NotServed(err):
 		return false, err
-	case NotServed(err) && r.GVR != CRDs.GVR && r.GVR != APIServices.GVR:
-		if err := c.absent(ctx, r); err != nil {
-			return false, err
-		}
+	case r.GVR == CRDs.GVR || r.GVR == APIServices.GVR: // every API server serves them
+		return false, fmt.Errorf("%w: %s: %w", ErrNotServed, r.GVR.GroupResource(), err)
+	}
+	if err := c.absent(ctx, r); err != nil {
+		return false, err
 	}
 	return true, nil
 }

@@ -39,12 +39,41 @@ var ErrNotServed = errors.New("its kind is not served by the cluster at the mome
 // NotServed says whether an answer means that there is no such resource, rather
 // than no such object (apimachinery's api/errors, NewGenericServerResponse).
 func NotServed(err error) bool {
-	return apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
+	var judged *notServed
+	return errors.As(err, &judged) || apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
 		says(err, "the server could not find the requested resource"))
 }
 
-// gone says that the object, or its kind, is not there.
-func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsGone(err) }
+// notServed is a 404 that says nothing of an object: of a server that does not serve the
+// resource, or of a proxy before it. It does not unwrap to the answer, so that
+// apierrors.IsNotFound is false of it: no caller can take it for an absence.
+type notServed struct{ answer error }
+
+func (e *notServed) Error() string { return e.answer.Error() }
+
+// judged tells a 404 of a resource or a proxy from one of an object.
+func judged(err error) error {
+	if NotServed(err) {
+		return &notServed{err}
+	}
+	return err
+}
+
+// proves says whether an answer is a Status of the API server itself that an object of
+// this name is not there.
+func proves(err error, name string) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || NotServed(err) || status.Status().Reason != metav1.StatusReasonNotFound {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == name
+}
+
+// gone says that a group or a version is not there.
+func gone(err error) bool {
+	return NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsGone(err)
+}
 
 // permanent is an error that no retry mends, such as a conflict after which the
 // caller has to read the object again.
@@ -58,7 +87,7 @@ func (p *permanent) Unwrap() error { return p.error }
 func Transient(err error) bool {
 	var final *permanent
 	switch {
-	case errors.As(err, &final), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
+	case errors.As(err, &final), NotServed(err), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):

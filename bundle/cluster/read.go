@@ -27,7 +27,7 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 		return err
 	})
 	if err != nil {
-		if missing, err := c.missing(ctx, r, err); !missing {
+		if missing, err := c.missing(ctx, r, id.Name, err); !missing {
 			return nil, err
 		}
 		return nil, nil

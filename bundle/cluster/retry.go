@@ -28,7 +28,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 	var deadline time.Time
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
-		err := try(ctx)
+		err := judged(try(ctx))
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

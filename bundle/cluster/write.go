@@ -141,7 +141,7 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 			return err
 		}
 		live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(getErr) {
+		if proves(getErr, u.GetName()) {
 			return getErr // Kubernetes 1.29 calls it a conflict where the uid of a deleted object is sent
 		}
 		if getErr == nil && sameContent(live, u) {
@@ -232,7 +232,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		return nil
 	})
 	if err != nil {
-		return c.missing(ctx, r, err)
+		return c.missing(ctx, r, id.Name, err)
 	}
 	var kind struct {
 		Kind     string            `json:"kind"`

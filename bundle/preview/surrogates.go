@@ -114,7 +114,7 @@ func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error
 		for j, namespace := range p.surrogates {
 			group.Go(func() error {
 				items, err := p.Client.ListMetadata(ctx, resource, namespace, "")
-				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !cluster.NotServed(err) {
 					return fmt.Errorf("list %s in namespace %s, to stay clear of them: %w", resource.GVR.GroupResource(), namespace, err)
 				}
 				for _, item := range items {

@@ -26,7 +26,7 @@ func (p *previewer) excused(s *plan.Step, err error) (string, bool) {
 	if cluster.WebhookFailed(err) {
 		return "a webhook cannot be asked now: " + text, true
 	}
-	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !cluster.NotServed(err) {
 		return "", false
 	}
 	for _, need := range s.Needs {

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the removed kinds
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,6 +127,39 @@ func NotServed(gvk schema.GroupVersionKind, kubernetesVersion string) (string, e
 		return "", err
 	}
 	return notServed(known(gvk), gvk, minor), nil
+}
+
+// BuiltIn says whether any version of Kubernetes has a kind itself.
+func BuiltIn(gk schema.GroupKind) bool { return len(versionsOf(gk)) > 0 }
+
+// Removed says whether a version of Kubernetes serves no version of a built-in kind any
+// more, as the lists of k8s.io/api and removed.txt have it.
+func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
+	minor, err := minorOf(kubernetesVersion)
+	if err != nil {
+		return false, err
+	}
+	versions := versionsOf(gk)
+	return len(versions) > 0 && !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool {
+		return notServed(known(gvk), gvk, minor) == ""
+	}), nil
+}
+
+func versionsOf(gk schema.GroupKind) []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
+		for _, gv := range s.VersionsForGroupKind(gk) {
+			if gvk := gv.WithKind(gk.Kind); known(gvk) != nil && gv.Version != runtime.APIVersionInternal {
+				all = append(all, gvk)
+			}
+		}
+	}
+	for gvk := range removedKinds() {
+		if gvk.GroupKind() == gk {
+			all = append(all, gvk)
+		}
+	}
+	return all
 }
 
 type removal struct {

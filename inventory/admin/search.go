@@ -87,7 +87,7 @@ func (s *search) list(ctx context.Context, r cluster.Resource, namespace string)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if apierrors.IsNotFound(err) { // its CRD went since discovery
+	if cluster.NotServed(err) { // its CRD went since discovery
 		if served, unproven := s.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
 			err = nil
 		}

@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+)
+
+// Only the API server's own Status about this very object proves that it is not there.
+func TestProofOfAbsence(t *testing.T) {
+	status := func(name string) string {
+		text, err := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Message: `something "` + name + `" not found`, Details: &metav1.StatusDetails{Name: name},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const (
+		plain   = "404 page not found\n"
+		html    = "<html><body>Not Found</body></html>"
+		nothing = ""
+	)
+	widgets := cluster.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Namespaced: true}
+	configMaps := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true}
+	// PodSecurityPolicy went with 1.25.
+	policies := cluster.Resource{GVR: schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}, GVK: schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}}
+	for name, test := range map[string]struct {
+		resource cluster.Resource
+		answer   string // to the request for the object
+		others   string // to those for its CRD and its APIService
+		absent   bool
+	}{
+		"the server's own Status":                  {configMaps, status("web"), plain, true},
+		"a Status about another object":            {configMaps, status("shop"), status(""), false},
+		"a proxy's plain 404":                      {configMaps, plain, "", false},
+		"a proxy's page":                           {configMaps, html, "", false},
+		"an empty 404":                             {configMaps, nothing, "", false},
+		"a plain 404 for all":                      {configMaps, plain, plain, false},
+		"a resource, and there is no CRD":          {widgets, plain, "", true},
+		"a resource, and a plain 404 for its CRD":  {widgets, plain, plain, false},
+		"a resource, and an empty 404 for its CRD": {widgets, plain, nothing + " ", false},
+		"a CRD, and a plain 404":                   {cluster.CRDs, plain, "", false},
+		"a built-in kind that Kubernetes removed":  {policies, plain, "", true},
+		"such a kind, and a plain 404 for all":     {policies, plain, plain, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				last := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+				switch {
+				case r.URL.Path == "/version":
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = w.Write([]byte(`{"major":"1","minor":"37","gitVersion":"v1.37.1"}`))
+					return
+				case last == "web":
+					last = test.answer
+				case test.others == "":
+					last = status(last)
+				default:
+					last = test.others
+				}
+				if strings.HasPrefix(last, "{") {
+					w.Header().Set("Content-Type", "application/json")
+				}
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = w.Write([]byte(last))
+			}))
+			defer server.Close()
+			c, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RetryFor: time.Nanosecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := bundle.ID{GroupKind: test.resource.GVK.GroupKind(), Name: "web"}
+			if test.resource.Namespaced {
+				id.Namespace = "shop"
+			}
+			live, err := c.Get(t.Context(), test.resource, id)
+			switch {
+			case live != nil:
+				t.Errorf("there is %v", live)
+			case test.absent && err != nil:
+				t.Errorf("it is not proven: %v", err)
+			case !test.absent && (!errors.Is(err, cluster.ErrNotServed) || apierrors.IsNotFound(err)):
+				t.Errorf("it is taken for absent: %v", err)
+			}
+			deleted, err := c.Delete(t.Context(), test.resource, id, cluster.Deletion{UID: "1"})
+			if deleted != test.absent || test.absent != (err == nil) {
+				t.Errorf("a DELETE says gone: %v (%v)", deleted, err)
+			}
+		})
+	}
+}
