@@ -54,7 +54,7 @@ func TestDeleteAsksOnce(t *testing.T) {
 				id.Name = tc.name
 			}
 			if tc.resource != "" {
-				resource.GVR.Resource = tc.resource
+				resource.GVR.Resource, resource.GVK.Kind = tc.resource, "Nothing"
 			}
 			client := connect(tc.user)
 			isGone, err := client.Delete(t.Context(), resource, &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: tc.uid}, cluster.Deletion{DryRun: true})
