@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +26,8 @@ type Content struct {
 	Namespace string
 	// Options are those of the run that decided what was done, as flags name them.
 	Options map[string]string
+
+	madeByRollback bool
 }
 
 // content is a Content as it is stored. Older versions stored the list of
@@ -111,6 +115,7 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	}
 	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options}
 	for _, s := range in.Objects {
+		c.madeByRollback = c.madeByRollback || fromRevisions().MatchString(s.Source.File)
 		o, err := objectOf(s.Content, inRevision(s.Source, name))
 		if err != nil {
 			return nil, err
@@ -161,7 +166,15 @@ func objectOf(object map[string]any, source bundle.Source) (*bundle.Object, erro
 	}, nil
 }
 
+// inRevision puts the revision before the file, in place of those that earlier
+// rollbacks put there.
 func inRevision(s bundle.Source, name string) bundle.Source {
-	s.File = name + ":" + s.File
+	s.File = name + ":" + s.File[len(fromRevisions().FindString(s.File)):]
 	return s
 }
+
+var fromRevisions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(revision-\d+:)+`) })
+
+// MadeByRollback says whether a rollback made the content. Older versions did not
+// record it: the objects come from files of another revision.
+func (c *Content) MadeByRollback() bool { return c.madeByRollback }

@@ -1,6 +1,11 @@
 package inventory
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Revision is a bundle that was applied.
 type Revision struct {
@@ -13,7 +18,14 @@ type Revision struct {
 	Objects int       `json:"objects"`
 	Parts   int       `json:"parts"`
 	Version string    `json:"version"` // of brine
+	// Command is what made it: apply, or rollback to RollbackTo. Older versions did not
+	// record it.
+	Command    string `json:"command,omitempty"`
+	RollbackTo int    `json:"rollbackTo,omitempty"`
 }
+
+// Rollback is Revision.Command of a rollback.
+const Rollback = "rollback"
 
 // Partial is the Result of a run of chosen objects that ended without an error.
 const Partial = "partial"
@@ -31,15 +43,72 @@ func LastGood(history []Revision) (Revision, bool) {
 	return Revision{}, false
 }
 
-// Earlier is the revision that a rollback goes to by default: the newest good one
-// that has another content than the last.
-func Earlier(history []Revision, last Revision) (Revision, bool) {
-	for _, r := range history {
-		if r.Number < last.Number && r.Digest != last.Digest && r.Good() {
-			return r, true
-		}
+// Target is where a rollback without a number goes.
+type Target struct {
+	Revision
+	// Undone is the last apply: what the rollback undoes.
+	Undone Revision
+	// There: the last revision has the target's content already.
+	There bool
+	// Further is the next good revision with another content before the target; its
+	// Number is 0 if there is none.
+	Further Revision
+}
+
+// String says what the rollback does.
+func (t Target) String() string {
+	if !t.There {
+		return fmt.Sprintf("rolling back to revision %d, the last good one before revision %d, which is undone", t.Number, t.Undone.Number)
 	}
-	return Revision{}, false
+	text := fmt.Sprintf("already at revision %d: only what differs from it is applied", t.Number)
+	if t.Further.Number > 0 {
+		text += fmt.Sprintf("; further back: brine rollback %d", t.Further.Number)
+	}
+	return text
+}
+
+// RollbackTarget is the revision that a rollback without a number goes to: it undoes
+// the last apply, whatever became of that, however often it is repeated. So the target
+// is the last good revision before the last apply, with another content. history has
+// the newest first; same says whether two revisions have the same content. The second
+// value is false if there is no such revision.
+func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, bool) {
+	last := slices.IndexFunc(history, func(r Revision) bool { return r.Command != Rollback })
+	if last < 0 {
+		return Target{}, false
+	}
+	t := Target{Undone: history[last]}
+	for i, r := range history[last+1:] {
+		if !r.Good() || same(r, t.Undone) {
+			continue
+		}
+		t.Revision = r
+		t.There = last > 0 && history[0].Good() && same(history[0], r)
+		earlier := history[last+1+i+1:]
+		if n := slices.IndexFunc(earlier, func(e Revision) bool { return e.Good() && !same(e, r) }); n >= 0 {
+			t.Further = earlier[n]
+		}
+		return t, true
+	}
+	return t, false
+}
+
+// SameDigest says whether two revisions have the same digest. The same content has
+// different ones where different keys, or versions of brine, made them.
+func SameDigest(a, b Revision) bool { return a.Digest == b.Digest }
+
+// NoTarget says why a history has no revision to go back to, or to compare with, and
+// which of its revisions may be chosen: those are no good ones. before is the number
+// before which it is looked for, 0 for all.
+func NoTarget(history []Revision, before int) string {
+	for _, r := range history {
+		if r.Good() || before > 0 && r.Number >= before {
+			continue
+		}
+		why := map[string]string{"not-ready": "applied, but not all of its objects got ready", Partial: "a partial run"}[r.Result]
+		return fmt.Sprintf("revision %d does not count: it is %s", r.Number, cmp.Or(why, r.Result))
+	}
+	return "the history has no other revision"
 }
 
 // Kept are the numbers of the revisions that a limit keeps: the newest, the last
@@ -55,8 +124,8 @@ func Kept(history []Revision, limit int) map[int]bool {
 	if r, ok := LastGood(history); ok {
 		kept[r.Number] = true
 	}
-	if r, ok := Earlier(history, history[0]); ok {
-		kept[r.Number] = true
+	if t, ok := RollbackTarget(history, SameDigest); ok {
+		kept[t.Number] = true
 	}
 	return kept
 }

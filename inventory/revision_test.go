@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,13 +36,60 @@ func TestKeptRevisions(t *testing.T) {
 			if got := fmt.Sprint(slices.Sorted(maps.Keys(Kept(history, test.limit)))); got != test.kept {
 				t.Errorf("it keeps %s, want %s", got, test.kept)
 			}
-			var last Revision
-			if len(history) > 0 {
-				last = history[0]
-			}
-			if r, _ := Earlier(history, last); r.Number != test.earlier {
+			if r, _ := RollbackTarget(history, SameDigest); r.Number != test.earlier {
 				t.Errorf("a rollback goes to %d, want %d", r.Number, test.earlier)
 			}
 		})
 	}
+}
+
+// A history is written with the newest revision last: "A applied, B failed, A applied 1"
+// ends with a rollback to 1.
+func TestRollbackTarget(t *testing.T) {
+	for _, test := range []struct {
+		name, history           string
+		target, undone, further int
+		there                   bool
+	}{
+		{"nothing was applied", "", 0, 0, 0, false},
+		{"the first apply", "A applied", 0, 1, 0, false},
+		{"the last apply is undone", "A applied, B applied, C applied", 2, 3, 1, false},
+		{"repeated after success", "A applied, B applied, C applied, B applied 2", 2, 3, 1, true},
+		{"repeated many times", "A applied, B applied, C applied, B applied 2, B failed 2, B applied 2", 2, 3, 1, true},
+		{"repeated after a failure", "A applied, B applied, C applied, B failed 2", 2, 3, 1, false},
+		{"a failed apply", "A applied, B applied, C failed", 2, 3, 1, false},
+		{"failed applies", "A applied, B failed, C not-ready", 1, 3, 0, false},
+		{"an apply that was rolled back by itself", "A applied, B failed, A applied 1", 1, 2, 0, true},
+		{"a partial apply", "A applied, B partial", 1, 2, 0, false},
+		{"an apply after a rollback", "A applied, B applied, A applied 1, C applied", 3, 4, 2, false},
+		{"further back by number", "A applied, B applied, C applied, A applied 1", 2, 3, 1, false},
+		{"the same content is not another", "A applied, B applied, B failed, B applied", 1, 4, 0, false},
+		{"only rollbacks are left", "A applied 7, B applied 8", 0, 0, 0, false},
+		{"none was good", "A not-ready, B not-ready", 0, 2, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, ok := RollbackTarget(written(test.history), SameDigest)
+			if ok != (test.target > 0) || got.Number != test.target || got.Undone.Number != test.undone || got.Further.Number != test.further || got.There != test.there {
+				t.Errorf("it goes to %d, undoes %d, further back is %d, there %t: %s", got.Number, got.Undone.Number, got.Further.Number, got.There, got)
+			}
+			if kept := Kept(written(test.history), 1); ok && !kept[test.target] {
+				t.Errorf("trimming takes the target: %v is kept", kept)
+			}
+		})
+	}
+}
+
+func written(text string) []Revision {
+	var history []Revision
+	for i, words := range strings.Split(text, ", ") {
+		if word := strings.Fields(words); len(word) > 1 {
+			r := Revision{Number: i + 1, Digest: word[0], Result: word[1], Command: "apply"}
+			if len(word) > 2 {
+				r.Command = Rollback
+				r.RollbackTo, _ = strconv.Atoi(word[2])
+			}
+			history = slices.Insert(history, 0, r)
+		}
+	}
+	return history
 }

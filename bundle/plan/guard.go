@@ -116,6 +116,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " was removed: it no longer belongs to this inventory"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+	case g.Options.Foreign[id]:
+		return Verdict{Action: Detached, Reason: "it was there before the run that is undone: it is released, its fields stay as they are"}
 	case moved && (kept.Kept || !asked):
 		return kept
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":

@@ -41,6 +41,9 @@ type Options struct {
 	IgnoreFields []fields.Rule
 	// Conflicts are rules about fields that other managers own with other values.
 	Conflicts fields.ConflictRules
+	// Foreign are objects that the run that is undone found on the cluster, and made
+	// members: they are released, not deleted.
+	Foreign map[bundle.ID]bool `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -149,6 +152,17 @@ type Plan struct {
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.
 	Guard *Guard
+}
+
+// Foreign are the objects that the plan makes members, and that are there already.
+func (p *Plan) Foreign() map[bundle.ID]bool {
+	foreign := map[bundle.ID]bool{}
+	for _, s := range p.Steps {
+		if !s.Deletes() && !s.Member && (s.Live != nil || s.Terminating != nil) {
+			foreign[s.ID] = true
+		}
+	}
+	return foreign
 }
 
 // ChangesNothing says whether the cluster matches the bundle, so that no step sends

@@ -23,7 +23,8 @@ type wayBack struct {
 	locked  context.Context //nolint:containedctx // the same, with the lock
 	until   time.Time       // the end of the apply; zero is none
 	content *inventory.Content
-	number  int // of the revision; 0 if there is nothing to go back to
+	foreign map[bundle.ID]bool // what the run makes members, and does not create
+	number  int                // of the revision; 0 if there is nothing to go back to
 }
 
 // keepTime is the context of the apply: it ends early enough for a rollback.
@@ -63,7 +64,7 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 	good, ok := inventory.LastGood(history)
 	switch {
 	case !ok:
-		refuse(bundle.Problem{Message: fmt.Sprintf("inventory %s/%s has no revision that was applied without an error: there is nothing to go back to. Leave the flag out for the first apply", r.inv.Namespace, r.inv.Name)})
+		refuse(bundle.Problem{Message: fmt.Sprintf("inventory %s/%s has no revision that was applied without an error: there is nothing to go back to. Leave the flag out for the first apply; %s", r.inv.Namespace, r.inv.Name, inventory.NoTarget(history, 0))})
 		return nil
 	case good.Digest == r.digest() || good.Digest == r.bundle.Digest:
 		r.record.Warn(fmt.Sprintf("%s has no effect: the bundle is that of revision %d, the last good one", remedy.RollbackOnFailure, good.Number))
@@ -87,7 +88,7 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	if r.back != nil {
-		r.back.number, r.back.content = good.Number, content
+		r.back.number, r.back.content, r.back.foreign = good.Number, content, p.Foreign()
 	}
 	return nil
 }
@@ -106,6 +107,7 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 	o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = "rollback", false, false, false
 	o.Revision, o.RevisionOptions = to.number, to.content.Options
 	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
+	o.Planning.Foreign = to.foreign
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune = nil, nil, "" // all that the failed run created goes
 	back := &run{Options: o, client: r.client, bundle: to.content.Bundle, after: newShutdown(ctx), lock: r.lock, held: to.locked}
 	back.record = report.New(o.Header, func(e report.Event) {

@@ -155,3 +155,22 @@ func TestRollbackOnFailureWithoutAWayBack(t *testing.T) {
 		})
 	}
 }
+
+// What was on the cluster before the run that failed is there afterwards, with its data.
+func TestRollbackOnFailureKeepsWhatItAdopted(t *testing.T) {
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: '{ns}'}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	s := clitest.New(t)
+	s.Create("v1/persistentvolumeclaims", claim)
+	before := s.Live("v1/persistentvolumeclaims", s.NS, "data").GetUID()
+	s.Apply(clitest.ConfigMapOf("b", "{key: one}")).Want(t, 0)
+	did := s.Apply(clitest.Documents(failing("b"), claim, clitest.ConfigMap("new")), rollsBack).Want(t, 7)
+	if n := did.Result.Rollback.Summary.Detached; n != 1 {
+		t.Errorf("%d objects were released", n)
+	}
+	live := s.Live("v1/persistentvolumeclaims", s.NS, "data")
+	if live == nil || live.GetUID() != before || live.GetDeletionTimestamp() != nil {
+		t.Fatalf("the claim is %v", live)
+	}
+	s.Missing("v1/configmaps", "new")
+	s.Holds("ConfigMap b")
+}

@@ -33,7 +33,7 @@ func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, o *O
 		}
 	case b == nil:
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf(
-			"inventory %s/%s has no revision that was applied without an error: give the bundle to compare with", inv.Namespace, inv.Name)}}
+			"inventory %s/%s has no revision that was applied without an error: %s; give the bundle to compare with", inv.Namespace, inv.Name, inventory.NoTarget(history, 0))}}
 	}
 	if b == nil {
 		b, o.Wanted = content.Bundle, fmt.Sprintf("revision %d", good.Number)

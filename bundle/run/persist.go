@@ -204,6 +204,7 @@ func (r *run) revision(content *inventory.Content) inventory.Revision {
 	revision := inventory.Revision{
 		Digest: r.digest(), Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
 		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
+		Command: r.Command, RollbackTo: r.Revision,
 	}
 	last := r.inv.Last()
 	if last.Digest == r.bundle.Digest {

@@ -68,13 +68,12 @@ func TestRollbackKeepsSaltRequisites(t *testing.T) {
 
 // Objects that name no namespace stay where the revision had them, and options
 // that decided what was done are not silently others.
-// The last good revision is the present one if nothing has failed since.
+// A failed apply is undone; last-good is another word for it.
 func TestRollbackToTheLastGoodRevision(t *testing.T) {
 	s := clitest.New(t)
 	s.Rollback("last-good").Want(t, 3)
 	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
 	s.Apply(clitest.ConfigMapOf("a", "{key: two}")).Want(t, 0)
-	s.Rollback("last-good").Want(t, 0).Did(t, "ConfigMap", "a", plan.Unchanged)
 	take(s, "a")
 	s.Apply(clitest.ConfigMapOf("a", "{key: three}")).Want(t, 1)
 	o := s.Rollback("last-good", "--force-conflicts").Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
@@ -212,5 +211,41 @@ func TestDestroyLeavesNoRevision(t *testing.T) {
 			s.Missing("coordination.k8s.io/v1/leases", "brine-inv")
 			s.Destroy().Want(t, 0).Prints(t, "nothing to destroy")
 		})
+	}
+}
+
+// A rollback without a number undoes the last apply, however often it is repeated: it
+// never goes forward again.
+func TestRollbackRepeated(t *testing.T) {
+	s := clitest.New(t)
+	for _, value := range []string{"one", "two", "three"} {
+		s.Apply(clitest.ConfigMapOf("a", "{key: "+value+"}")).Want(t, 0)
+	}
+	s.Rollback().Want(t, 0).Prints(t, "rolling back to revision 2, the last good one before revision 3")
+	for range 3 {
+		s.Rollback().Want(t, 0).Prints(t, "already at revision 2", "further back: brine rollback 1").Did(t, "ConfigMap", "a", plan.Unchanged)
+		if value(t, s, "a") != "two" {
+			t.Fatalf("it is %v", value(t, s, "a"))
+		}
+	}
+	o := s.Rollback("4").Want(t, 0).Object(t, "ConfigMap", "a")
+	if strings.Count(o.Source.File, "revision-") != 1 {
+		t.Errorf("its source is %s", o.Source.File)
+	}
+}
+
+// A rollback that failed goes to the same revision when it is repeated.
+func TestRollbackRepeatedAfterAFailure(t *testing.T) {
+	s := clitest.New(t)
+	for _, value := range []string{"one", "two", "three"} {
+		s.Apply(clitest.ConfigMapOf("a", "{key: "+value+"}")).Want(t, 0)
+	}
+	take(s, "a")
+	for range 2 {
+		s.Rollback().Want(t, 1).Prints(t, "rolling back to revision 2")
+	}
+	s.Rollback("--force-conflicts").Want(t, 0)
+	if value(t, s, "a") != "two" {
+		t.Errorf("it is %v", value(t, s, "a"))
 	}
 }

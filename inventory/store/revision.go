@@ -202,6 +202,52 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 	return slices.DeleteFunc(historyOf(items), func(r inventory.Revision) bool { return last > 0 && r.Number > last }), nil
 }
 
+// ErrNoTarget says that a rollback without a number has nowhere to go.
+var ErrNoTarget = errors.New("there is no earlier revision that was applied without an error")
+
+// RollbackTarget is where a rollback without a number goes; see inventory.RollbackTarget.
+// Revisions have the same content if they have the same digest or, as digests of other
+// versions and keys differ, hold the same bundle.
+func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, error) {
+	history, err := inv.History(ctx)
+	if err != nil {
+		return inventory.Target{}, err
+	}
+	contents := map[int]*inventory.Content{}
+	load := func(number int) *inventory.Content {
+		if c, ok := contents[number]; ok || err != nil {
+			return c
+		}
+		contents[number], err = inv.LoadRevision(ctx, number)
+		return contents[number]
+	}
+	for i := range history { // an older version did not record which were rollbacks
+		if r := &history[i]; r.Command == "" {
+			if c := load(r.Number); c != nil && c.MadeByRollback() {
+				r.Command = inventory.Rollback
+			}
+		}
+		if history[i].Command != inventory.Rollback {
+			break
+		}
+	}
+	target, ok := inventory.RollbackTarget(history, func(a, b inventory.Revision) bool {
+		if inventory.SameDigest(a, b) {
+			return true
+		}
+		one, other := load(a.Number), load(b.Number)
+		return one != nil && other != nil && one.Bundle.ContentDigest() == other.Bundle.ContentDigest()
+	})
+	switch {
+	case err != nil:
+		return inventory.Target{}, err
+	case !ok:
+		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and brine rollback NUMBER takes any of them",
+			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.History)
+	}
+	return target, nil
+}
+
 // revisions are the Secrets with the parts of all revisions.
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	return inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)

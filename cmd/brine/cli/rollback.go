@@ -3,37 +3,37 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
 	"brine/bundle/run"
-	"brine/inventory"
 	"brine/inventory/store"
 )
 
 // rollbackOptions are those of rollback.
 type rollbackOptions struct {
 	changeOptions
-	revision int // 0 is the last one that was another than the present
-	lastGood bool
+	revision int // 0 undoes the last apply
 }
 
 func newRollback(s Streams) *cobra.Command {
 	r := &rollbackOptions{}
 	cmd := &cobra.Command{
-		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Apply an earlier revision of an inventory again, by default the one before the last", Args: cobra.MaximumNArgs(1),
-		Long: `Applies an earlier revision of an inventory again: the one with a number of brine
-history, by default the newest good one that differs from the present one. "last-good" is
-the newest one that was applied without an error. That may be the present one, if an
-upgrade was refused, and then nothing changes.`,
+		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Undo the last apply, or apply a revision of an inventory again", Args: cobra.MaximumNArgs(1),
+		Long: `Without a number, undoes the last apply: it applies the last good revision before that
+apply that has another content. A failed, partial or automatically rolled-back apply
+counts as well. Repeated after a failure, rollback goes to the same revision. Repeated
+after success, it applies that revision again: what others changed is set back, nothing
+else. "last-good" is another word for it. To go further back, give a number of
+brine history.`,
 	}
 	r.flags(cmd)
 	r.dryRunFlag(cmd)
 	cmd.ValidArgsFunction = fromCluster(r.conn, r.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if r.lastGood = len(args) == 1 && args[0] == "last-good"; len(args) == 1 && !r.lastGood {
+		if len(args) == 1 && args[0] != "last-good" {
 			var err error
 			if r.revision, err = revisionNumber("rollback", args[0]); err != nil {
 				return err
@@ -51,7 +51,7 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	if err != nil {
 		return nil, err
 	}
-	number, err := r.number(ctx, inv)
+	number, err := r.number(ctx, s, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -64,23 +64,19 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	return content.Bundle, nil
 }
 
-func (r *rollbackOptions) number(ctx context.Context, inv *store.Inventory) (int, error) {
+// number is the revision to apply. Which one a rollback without a number chose is said
+// before anything is sent.
+func (r *rollbackOptions) number(ctx context.Context, s Streams, inv *store.Inventory) (int, error) {
 	if r.revision != 0 {
 		return r.revision, nil
 	}
-	history, err := inv.History(ctx)
+	target, err := inv.RollbackTarget(ctx)
+	if errors.Is(err, store.ErrNoTarget) {
+		return 0, err
+	}
 	if err != nil {
 		return 0, failed(err)
 	}
-	if r.lastGood {
-		good, ok := inventory.LastGood(history)
-		if !ok {
-			return 0, fmt.Errorf("inventory %s/%s has no revision that was applied without an error: there is nothing to go back to", inv.Namespace, inv.Name)
-		}
-		return good.Number, nil
-	}
-	if earlier, ok := inventory.Earlier(history, inv.Last()); ok {
-		return earlier.Number, nil
-	}
-	return 0, fmt.Errorf("inventory %s/%s has no earlier revision that was applied without an error: choose one that brine history lists", inv.Namespace, inv.Name)
+	s.warn(target.String())
+	return target.Number, nil
 }

@@ -241,13 +241,12 @@ def destroy(name, **kwargs):
 
 def rollback(name, revision=None, **kwargs):
     """
-    Apply an earlier revision of an inventory's bundle, and return brine's result.
+    Undo the last apply of an inventory, or apply an earlier revision, and return brine's result.
 
     revision
-        A number of brine.history, or ``previous``: the last good one that is not
-        the present one. Without it the last good revision is applied. If that is
-        the present one, because the upgrade that failed was refused, nothing
-        changes.
+        A number of brine.history. Without it, or with ``previous``, the last apply
+        is undone: the last good revision before it with another content is applied.
+        Repeated, it is the same revision.
 
     CLI Example:
 
@@ -925,7 +924,7 @@ def _true(value):
 
 
 def _revision(revision):
-    """The argument of `brine rollback`; its own default is the revision before the present one."""
+    """The argument of `brine rollback`; without one it undoes the last apply, as with last-good."""
     return {None: ["last-good"], "previous": []}.get(revision, [str(revision)])
 
 

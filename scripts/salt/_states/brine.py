@@ -66,7 +66,8 @@ def rolled_back(name, revision=None, **kwargs):
               - brine: Deploy the platform
 
     revision
-        Another revision: a number of brine.history, or ``previous``.
+        A number of brine.history. Without it, or with ``previous``, the last apply
+        is undone.
     """
     return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
 
