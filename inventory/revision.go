@@ -112,7 +112,7 @@ func NoTarget(history []Revision, before int) string {
 }
 
 // Kept are the numbers of the revisions that a limit keeps: the newest, the last
-// good one, and the one that a rollback goes to by default.
+// good one, and those that a rollback without a number goes to and undoes.
 func Kept(history []Revision, limit int) map[int]bool {
 	kept := map[int]bool{}
 	for _, r := range history[:min(limit, len(history))] {
@@ -125,7 +125,7 @@ func Kept(history []Revision, limit int) map[int]bool {
 		kept[r.Number] = true
 	}
 	if t, ok := RollbackTarget(history, SameDigest); ok {
-		kept[t.Number] = true
+		kept[t.Number], kept[t.Undone.Number] = true, true // without the second, the next rollback would go elsewhere
 	}
 	return kept
 }

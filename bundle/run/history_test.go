@@ -77,7 +77,7 @@ func TestHistoryLimitKeepsTheLastGoodRevision(t *testing.T) {
 	}
 	wantHistory(s, "1 applied", "4 failed", "5 failed")
 	s.Rollback("--force-conflicts", "--history-limit=1").Want(t, 0)
-	wantHistory(s, "1 applied", "6 applied")
+	wantHistory(s, "1 applied", "5 failed", "6 applied")
 	s.Destroy().Want(t, 0)
 }
 
@@ -90,7 +90,7 @@ func TestRollbackKeepsItsRevision(t *testing.T) {
 	for range 2 {
 		s.Rollback("1", "--history-limit=1").Want(t, 0)
 	}
-	wantHistory(s, "1 applied", "4 applied", "5 applied")
+	wantHistory(s, "1 applied", "3 applied", "4 applied", "5 applied")
 	s.Apply(clitest.ConfigMapOf("a", "{key: six}"), "--history-limit=1").Want(t, 0)
 	wantHistory(s, "5 applied", "6 applied")
 }
