@@ -97,7 +97,7 @@ func TestProofOfAbsence(t *testing.T) {
 			case !test.absent && (!errors.Is(err, cluster.ErrNotServed) || apierrors.IsNotFound(err)):
 				t.Errorf("it is taken for absent: %v", err)
 			}
-			deleted, err := c.Delete(t.Context(), test.resource, id, cluster.Deletion{UID: "1"})
+			deleted, err := c.Delete(t.Context(), test.resource, &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: "1", ResourceVersion: "1"}, cluster.Deletion{})
 			if deleted != test.absent || test.absent != (err == nil) {
 				t.Errorf("a DELETE says gone: %v (%v)", deleted, err)
 			}

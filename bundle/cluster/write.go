@@ -232,7 +232,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		return nil
 	})
 	if err != nil {
-		return c.missing(ctx, r, id.Name, err)
+		return c.missing(ctx, r, live.GetName(), err)
 	}
 	var kind struct {
 		Kind     string            `json:"kind"`

@@ -58,7 +58,7 @@ func whole(v any) any {
 }
 
 // The table of Argo's cases. Before there was the general rule, 352 of the 431 cases that
-// Argo calls Progressing, Missing or Degraded were ready, 75 of them without a status, and
+// Argo calls Progressing, Missing or Degraded were ready, and
 // 3 of 195 healthy ones waited. "unseen" is ready unless it has just been written.
 func TestArgosCases(t *testing.T) {
 	count, waits := map[string]int{}, []string{}

@@ -18,7 +18,6 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
-	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -161,13 +160,9 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 	if d.command == "drift" {
 		return run.DriftFrom(ctx, inv, nil, o)
 	}
-	history, err := inv.History(ctx)
+	target, err := inv.RollbackTarget(ctx)
 	if err != nil {
 		return nil, err
-	}
-	target, ok := inventory.Earlier(history, inv.Last())
-	if !ok {
-		return nil, fmt.Errorf("there is no earlier revision")
 	}
 	content, err := inv.LoadRevision(ctx, target.Number)
 	if err != nil {
