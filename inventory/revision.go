@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"brine/bundle/remedy"
 )
 
 // Revision is a bundle that was applied.
@@ -62,7 +64,7 @@ func (t Target) String() string {
 	}
 	text := fmt.Sprintf("already at revision %d: only what differs from it is applied", t.Number)
 	if t.Further.Number > 0 {
-		text += fmt.Sprintf("; further back: brine rollback %d", t.Further.Number)
+		text += fmt.Sprintf("; further back: %s %d", remedy.Rollback, t.Further.Number)
 	}
 	return text
 }

@@ -50,7 +50,7 @@ type discovering struct{}
 
 // start asks for /apis as r asks for /api.
 func (p *pairedDiscovery) start(r *http.Request) *answer {
-	whole, ok := r.Context().Value(discovering{}).(context.Context)
+	whole, ok := r.Context().Value(discovering{}).(context.Context) //nolint:contextcheck // the whole discovery's, from the request's own context
 	if !ok {
 		whole = context.WithoutCancel(r.Context())
 	}

@@ -54,14 +54,16 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	if w.Strict {
 		o.FieldValidation = metav1.FieldValidationStrict
 	}
-	var stored *unstructured.Unstructured
-	err := error(nil)
 	if w.DryRun {
 		ctx = Briefly(ctx)
-	} else if body, err = bound(body, w.Live); err != nil {
-		return nil, nil, err
+	} else {
+		var err error
+		if body, err = bound(body, w.Live); err != nil {
+			return nil, nil, err
+		}
 	}
-	err = c.retry(ctx, func(ctx context.Context) (err error) {
+	var stored *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		if !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {

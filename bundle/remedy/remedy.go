@@ -35,10 +35,11 @@ const (
 
 // Commands.
 const (
-	Destroy = "brine destroy"
-	History = "brine history"
-	Repair  = "brine inventory repair"
-	Status  = "brine status"
+	Destroy  = "brine destroy"
+	History  = "brine history"
+	Repair   = "brine inventory repair"
+	Rollback = "brine rollback"
+	Status   = "brine status"
 )
 
 // Flag is the flag of a name that is data, as in a saved plan.

@@ -242,8 +242,8 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	case err != nil:
 		return inventory.Target{}, err
 	case !ok:
-		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and brine rollback NUMBER takes any of them",
-			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.History)
+		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and %s NUMBER takes any of them",
+			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.History, remedy.Rollback)
 	}
 	return target, nil
 }

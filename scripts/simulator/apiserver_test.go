@@ -1,9 +1,11 @@
 package simulator
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -154,9 +156,7 @@ func (s *apiServer) store(actor, verb string, k kind, p place, u *unstructured.U
 		}
 	}
 	w.holders = map[string]string{}
-	for lock, by := range s.holders {
-		w.holders[lock] = by
-	}
+	maps.Copy(w.holders, s.holders)
 	s.log = append(s.log, w)
 	s.watches = slices.DeleteFunc(s.watches, func(w *watch) bool { return w.body.isClosed() })
 	for _, watch := range s.watches {
@@ -264,13 +264,13 @@ func sameOwners(a, b *unstructured.Unstructured) bool {
 func same(a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
-	return string(x) == string(y)
+	return bytes.Equal(x, y)
 }
 
 func (s *apiServer) checkVersion(k kind, live, u *unstructured.Unstructured) error {
 	switch {
 	case u.GetUID() != "" && u.GetUID() != live.GetUID():
-		return apierrors.NewConflict(k.resource(), live.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", u.GetUID(), live.GetUID())) //nolint:staticcheck // the server's words
+		return apierrors.NewConflict(k.resource(), live.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", u.GetUID(), live.GetUID()))
 	case u.GetResourceVersion() != "" && u.GetResourceVersion() != live.GetResourceVersion():
 		return apierrors.NewConflict(k.resource(), live.GetName(), fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
@@ -500,7 +500,7 @@ func answerJSON(r *http.Request, code int, v any) *http.Response {
 
 func answerError(r *http.Request, err error) *http.Response {
 	status := apierrors.NewInternalError(err).Status()
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here
+	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
 	}
 	status.APIVersion, status.Kind = "v1", "Status"

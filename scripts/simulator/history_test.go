@@ -113,7 +113,7 @@ const timeout = 10 * time.Minute
 func (w *World) begin(s step, actor string) *done {
 	d := &done{step: s, actor: actor, from: len(w.server.log), began: time.Now()}
 	w.note("%s: %s of inventory %s (policy %s)", actor, s.command, s.inventory, s.policy)
-	ctx, _ := run.WithTimeout(context.Background(), timeout) //nolint:govet // its timer ends with the bubble's time
+	ctx, _ := run.WithTimeout(context.Background(), timeout)
 	d.process = w.start(ctx, actor, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()

@@ -170,7 +170,7 @@ func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body 
 		if err != nil {
 			return nil, false, err
 		}
-		u, err := s.create(actor, k, tracked.(*unstructured.Unstructured), dry) //nolint:forcetypeassert // it is what was given
+		u, err := s.create(actor, k, tracked.(*unstructured.Unstructured), dry)
 		return u, true, err
 	case contentType == "application/apply-patch+yaml":
 		if k.namespaced && sent.GetNamespace() == "" {
@@ -240,7 +240,7 @@ func (s *apiServer) read(r *http.Request, k kind, t target) *http.Response {
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 		items := make([]any, 0, len(found))
 		for _, o := range found {
-			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o.(map[string]any)["metadata"]}) //nolint:forcetypeassert // as put in
+			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o.(map[string]any)["metadata"]})
 		}
 		return answerJSON(r, http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": version, "items": items})
 	}
@@ -255,7 +255,7 @@ func (s *apiServer) watch(r *http.Request, w *watch, found []any) *http.Response
 	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
 	if q.Get("sendInitialEvents") == "true" {
 		for _, o := range found {
-			w.send("ADDED", &unstructured.Unstructured{Object: o.(map[string]any)}) //nolint:forcetypeassert // as put in
+			w.send("ADDED", &unstructured.Unstructured{Object: o.(map[string]any)})
 		}
 		end := object(w.kind.GroupVersionKind, "", "")
 		unstructured.RemoveNestedField(end.Object, "metadata", "name")

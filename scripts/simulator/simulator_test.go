@@ -24,7 +24,7 @@ var (
 // playOne plays a history in a bubble of its own.
 func playOne(t *testing.T, seed uint64) (f *Finding) {
 	t.Helper()
-	legacy.Seed(int64(seed)) //nolint:staticcheck,gosec // client-go's watches pause by it
+	legacy.Seed(int64(seed)) //nolint:staticcheck // client-go's watches pause by it
 	synctest.Test(t, func(*testing.T) { f = play(seed) })
 	return f
 }
@@ -34,7 +34,7 @@ func TestHistories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the files of runs
 	began, covered, bad, steps, played := time.Now(), map[string]int{}, 0, 0, 0
 	for i := 0; i < *histories || time.Since(began) < *during; i++ {
-		f := playOne(t, *from+uint64(i)) //nolint:gosec // it is not negative
+		f := playOne(t, *from+uint64(i))
 		played++
 		steps += f.Steps
 		for key, n := range f.Covered {

@@ -58,11 +58,10 @@ type Process struct {
 	// requests is how many were served.
 	requests int
 	faulty   int
-	lockLost bool
 }
 
 func newWorld(seed uint64) *World {
-	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1)} //nolint:gosec // a seed is to be repeated
+	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1)}
 }
 
 var errKilled = errors.New("the process was killed")
