@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,16 +126,14 @@ func pack(v any) (string, error) {
 	return base64.StdEncoding.EncodeToString(compress(text)), nil
 }
 
-// encoder is shared, as making one takes longer than compressing a small inventory.
-var encoder = newEncoder()
-
-func newEncoder() *zstd.Encoder {
+// encoder is shared, as making one takes longer than compressing a small inventory. It is
+// made when it is needed: it allocates a megabyte.
+var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)) // an error would be one of the options, which are constants
-	e.EncodeAll(nil, nil)                                       // it makes its channel at the first use: not in a bubble of testing/synctest
 	return e
-}
+})
 
-func compress(plain []byte) []byte { return encoder.EncodeAll(plain, nil) }
+func compress(plain []byte) []byte { return encoder().EncodeAll(plain, nil) }
 
 // maxUnpacked bounds what a ConfigMap of at most 1 MiB may unpack to.
 const maxUnpacked = 256 << 20

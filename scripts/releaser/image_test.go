@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -87,7 +88,9 @@ func dockerReads(t *testing.T, dir string, config *v1.ConfigFile) {
 		t.Fatal(err)
 	}
 	for _, i := range images {
-		if len(read(t, filepath.Join(dir, i.Config))) > 0 && slices.Contains(i.RepoTags, "brine:"+released(t)+"-"+config.Architecture) {
+		if len(read(t, filepath.Join(dir, i.Config))) > 0 && slices.ContainsFunc(i.RepoTags, func(tag string) bool {
+			return tag == "brine:"+imageTag(t) && len(images) == 1 || tag == "brine:"+imageTag(t)+"-"+config.Architecture
+		}) {
 			for _, l := range i.Layers {
 				read(t, filepath.Join(dir, l))
 			}
@@ -97,7 +100,15 @@ func dockerReads(t *testing.T, dir string, config *v1.ConfigFile) {
 	t.Errorf("manifest.json has no image of %s: %v", config.Architecture, images)
 }
 
-func TestImageIsOneFileAndNotRoot(t *testing.T) {
+// imageTag is the tag that the example of a Job has, too.
+func imageTag(t *testing.T) string {
+	t.Helper()
+	tag := strings.ReplaceAll(released(t), "+", "-")
+	says(t, string(read(t, dist(t, "brine_*_job.yaml"))), "image: brine:"+tag+"\n")
+	return tag
+}
+
+func TestImageIsSmallAndNotRoot(t *testing.T) {
 	config, root := oci(t)
 	if config.Config.User != nobody || !slices.Equal(config.Config.Entrypoint, []string{"/brine"}) || len(config.Config.Cmd) != 0 {
 		t.Errorf("the image runs %v %v as %q", config.Config.Entrypoint, config.Config.Cmd, config.Config.User)
@@ -106,8 +117,13 @@ func TestImageIsOneFileAndNotRoot(t *testing.T) {
 		t.Errorf("its label says version %q", got)
 	}
 	files, err := os.ReadDir(root)
-	if err != nil || len(files) != 1 || files[0].Name() != "brine" {
+	if err != nil || len(files) != 3 || files[0].Name() != "brine" {
 		t.Errorf("the image holds %v (%v)", files, err)
+	}
+	says(t, string(read(t, filepath.Join(root, "licenses", "LICENSE"))), "Apache License")
+	says(t, string(read(t, filepath.Join(root, "licenses", "THIRD-PARTY-LICENSES.txt"))), "k8s.io/client-go ")
+	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(read(t, filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt"))) {
+		t.Error("the image has no CAs")
 	}
 	needRoot(t)
 	open(t, root)

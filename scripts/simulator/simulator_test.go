@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"brine/bundle"
+	"brine/inventory"
 )
 
 var (
@@ -20,6 +23,14 @@ var (
 	first     = flag.Bool("first", false, "end with the first violation")
 	verbose   = flag.Bool("script", false, "print every history")
 )
+
+// TestMain has the encoder of inventories make its channel outside of all bubbles.
+func TestMain(m *testing.M) {
+	if _, _, err := (&inventory.Content{Bundle: &bundle.Bundle{}}).Encode(); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // playOne plays a history in a bubble of its own.
 func playOne(t *testing.T, seed uint64) (f *Finding) {
