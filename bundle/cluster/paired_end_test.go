@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +20,12 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // goroutine of the bubble, and says if one never ends.
 func TestACancelledDiscoveryEndsBothRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the two requests end at the same time
 		var ended []string
 		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
+			mu.Lock()
+			defer mu.Unlock()
 			ended = append(ended, r.URL.Path)
 			return nil, r.Context().Err()
 		})
@@ -35,6 +39,8 @@ func TestACancelledDiscoveryEndsBothRequests(t *testing.T) {
 			t.Error("a discovery without an answer succeeded")
 		}
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if got := strings.Join(ended, " "); got != "/api /apis" && got != "/apis /api" {
 			t.Errorf("ended: %s, want both requests", got)
 		}
