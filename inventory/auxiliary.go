@@ -15,7 +15,7 @@ import (
 const MaxName = 253 - len("-revision-1000000-1000")
 
 var (
-	auxiliaryMap    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(overflow|fingerprints)-\d+$`) })
+	auxiliaryMap    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(overflow|fingerprints|origins)-\d+$`) })
 	auxiliarySecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(revision-\d+-\d+|brine-key)$`) })
 )
 
@@ -50,6 +50,9 @@ func OverflowName(inventory string, n int) string { return fmt.Sprintf("%s-overf
 func FingerprintsName(inventory string, n int) string {
 	return fmt.Sprintf("%s-fingerprints-%d", inventory, n)
 }
+
+// OriginsName is the name of an inventory's ConfigMap of origins, from 1 on.
+func OriginsName(inventory string, n int) string { return fmt.Sprintf("%s-origins-%d", inventory, n) }
 
 // RevisionName is the name of the Secret with one part of a revision, from 0 on.
 func RevisionName(inventory string, number, part int) string {

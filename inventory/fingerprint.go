@@ -37,12 +37,18 @@ type fingerprintRecord struct {
 
 // EncodeFingerprints packs fingerprints, for one ConfigMap each.
 func EncodeFingerprints(fingerprints map[bundle.ID]Fingerprint) ([]string, error) {
+	return packChunks(fingerprints, hashBytes, func(r record, f Fingerprint) any { return fingerprintRecord{r, f} })
+}
+
+// packChunks packs what is known of members, for one ConfigMap each. bytes is how much is
+// known of one.
+func packChunks[V any](values map[bundle.ID]V, bytes int, recordOfOne func(record, V) any) ([]string, error) {
 	var chunks []string
-	for ids := sorted(fingerprints); len(ids) > 0; {
-		n := chunkLength(ids)
-		records := make([]fingerprintRecord, n)
+	for ids := sorted(values); len(ids) > 0; {
+		n := chunkLength(ids, bytes)
+		records := make([]any, n)
 		for i, id := range ids[:n] {
-			records[i] = fingerprintRecord{record: recordOf(id, Status{}), Fingerprint: fingerprints[id]}
+			records[i] = recordOfOne(recordOf(id, Status{}), values[id])
 		}
 		packed, err := pack(records)
 		if err != nil {
@@ -67,11 +73,11 @@ func DecodeFingerprints(packed string) map[bundle.ID]Fingerprint {
 	return fingerprints
 }
 
-// chunkLength is how many of the ids have their fingerprints in one ConfigMap.
-func chunkLength(ids []bundle.ID) int {
+// chunkLength is how many of the ids go into one ConfigMap, with so many bytes for each.
+func chunkLength(ids []bundle.ID, bytes int) int {
 	size := 0
 	for i, id := range ids {
-		if size += len(id.String()) + hashBytes; i == chunkMembers || i > 0 && size > chunkBytes {
+		if size += len(id.String()) + bytes; i == chunkMembers || i > 0 && size > chunkBytes {
 			return i
 		}
 	}

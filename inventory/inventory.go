@@ -36,6 +36,8 @@ const (
 	OverflowLabel = "brine.dev/inventory-overflow"
 	// FingerprintsLabel is the label of the ConfigMaps that hold fingerprints.
 	FingerprintsLabel = "brine.dev/inventory-fingerprints"
+	// OriginsLabel is the label of the ConfigMaps that hold origins.
+	OriginsLabel = "brine.dev/inventory-origins"
 	// RevisionLabel is the label of the Secrets that hold a revision: its number.
 	RevisionLabel = "brine.dev/revision"
 )
@@ -49,14 +51,12 @@ type Status struct {
 	// MovingTo is the inventory, NAMESPACE/NAME, to which a move of the member began.
 	// The member may not be deleted before the move has ended.
 	MovingTo string `json:"movingTo,omitempty"`
-	// From is where the member came from, as long as no run has applied it since:
-	// NAMESPACE/NAME of an inventory, or Adopted. A bundle that contains nothing that
-	// came from there is older than the move, and does not prune it.
-	From string `json:"from,omitempty"`
+	// Creating is the number of the run that was to create the member and has not ended:
+	// nothing was there. See Origin.
+	Creating int `json:"creating,omitempty"`
+	// Came is Origin.Came as versions before 0.3 wrote it.
+	Came string `json:"from,omitempty"`
 }
-
-// Adopted is Status.From of a member that was in no inventory.
-const Adopted = "adopted"
 
 // Pending is a member's status before it was applied.
 var Pending = Status{Strategy: "Apply", Actuation: "Pending", Reconcile: "Pending"}
@@ -68,6 +68,8 @@ type Inventory struct {
 	ID        string // cli-utils' inventory-id
 	// Members are all that the inventory holds.
 	Members map[bundle.ID]Status
+	// Origins are of those members of which it is known; see OriginOf.
+	Origins map[bundle.ID]Origin
 	// Fingerprints are a cache; see Fingerprint.
 	Fingerprints map[bundle.ID]Fingerprint
 	// Key keys the hashes of Secrets; nil where none is needed.

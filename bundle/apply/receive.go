@@ -71,6 +71,9 @@ func (e *scheduler) acted(w written) {
 	}
 	n.Result.Action = w.Action
 	n.stored, n.Latest = w.Stored, w.Stored
+	if w.Stored != nil {
+		n.UID = w.Stored.GetUID()
+	}
 	n.Fingerprint, n.HasFingerprint = w.Fingerprint, w.HasFingerprint
 	if n.Deletes() {
 		if w.Reason != "" {

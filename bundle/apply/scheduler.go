@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -54,6 +55,8 @@ type Outcome struct {
 	SeenComplete bool
 	// Latest is the object as last seen on the cluster; nil once it is Done.
 	Latest *unstructured.Unstructured
+	// UID is that of the object that was stored; "" if none was.
+	UID types.UID
 	// Fingerprint is of what is stored, where HasFingerprint.
 	Fingerprint    inventory.Fingerprint
 	HasFingerprint bool

@@ -71,6 +71,7 @@ type buildCase struct {
 	Options struct {
 		Options
 		Policy string
+		Undo   bool
 	}
 	Bundle, Absent objects
 	// Ours are live members with the inventory's ownership metadata, Live other
@@ -78,9 +79,15 @@ type buildCase struct {
 	Ours, Live objects
 	// Members are in the inventory besides Ours.
 	Members []string
-	// MovingTo and From are of members whose move to another inventory began, or that
-	// came from one.
-	MovingTo, From map[string]string
+	// MovingTo is of members whose move to another inventory began.
+	MovingTo map[string]string
+	// Origins are of members; Other: of an object that was there before under the name.
+	Origins map[string]struct {
+		inventory.Origin
+		Other bool
+	}
+	// Creating is of members that a killed run was to create.
+	Creating map[string]int
 	// Unknown is why nothing can be known about objects.
 	Unknown map[string]string
 	// Contents are those of Namespaces and CRDs.
@@ -171,8 +178,9 @@ func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
 func (c *buildCase) input(t *testing.T) Input {
 	t.Helper()
 	inv := inventory.Empty("home", "inv", "inv")
-	inv.Members = map[bundle.ID]inventory.Status{}
+	inv.Members, inv.Origins = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Origin{}
 	options := c.Options.Options
+	options.Undo = c.Options.Undo
 	if name := c.Options.Policy; name != "" {
 		for options.Policy.String() != name {
 			options.Policy++ // panics on an unknown name
@@ -194,8 +202,16 @@ func (c *buildCase) input(t *testing.T) Input {
 	for name, to := range c.MovingTo {
 		inv.Members[named(t, name)] = inventory.Status{MovingTo: to}
 	}
-	for name, from := range c.From {
-		inv.Members[named(t, name)] = inventory.Status{From: from}
+	for name, o := range c.Origins {
+		id := named(t, name)
+		inv.Members[id] = inventory.Status{Creating: inv.Members[id].Creating}
+		if live := in.Live[id]; live != nil && !o.Other {
+			o.Origin = o.Of(live.GetUID())
+		}
+		inv.Origins[id] = o.Origin
+	}
+	for name, run := range c.Creating {
+		inv.Members[named(t, name)] = inventory.Status{Creating: run}
 	}
 	for name, why := range c.Unknown {
 		in.Unknown[named(t, name)] = errors.New(why)

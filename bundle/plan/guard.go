@@ -17,9 +17,8 @@ import (
 // Guard decides whether an object may be deleted. It knows what the plan knows,
 // and decides twice: for the plan, and directly before the deletion.
 type Guard struct {
-	// Inventory is the inventory's ID, Home its namespace.
-	Inventory, Home string
-	Options         Options
+	Of      *inventory.Inventory // as it was when the plan was made
+	Options Options
 	// Absent are the objects that the bundle names as absent.
 	Absent map[bundle.ID]bool
 	// Same are the objects of the bundle by UID: one object may be served under
@@ -46,8 +45,9 @@ type Verdict struct {
 
 // newGuard is the guard of a plan whose applies are planned.
 func newGuard(in *Input, p *Plan) *Guard {
+	of := *in.Inventory
 	g := &Guard{
-		Inventory: in.Inventory.ID, Home: in.Inventory.Namespace, Options: in.Options,
+		Of: &of, Options: in.Options,
 		Absent: map[bundle.ID]bool{}, Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
 	}
@@ -72,18 +72,19 @@ func newGuard(in *Input, p *Plan) *Guard {
 func (in *Input) moved() map[bundle.ID]Verdict {
 	known := map[string]bool{}
 	for _, o := range in.Graph.Objects {
-		known[in.Inventory.Members[o.ID].From] = true
+		known[in.Inventory.Origins[o.ID].Came] = true
 	}
 	moved := map[bundle.ID]Verdict{}
 	for id, status := range in.Inventory.Members {
+		came := in.Inventory.Origins[id].Came
 		switch {
 		case status.MovingTo != "":
 			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: "its move to inventory " + status.MovingTo + " was interrupted: repeat that command first"}
-		case status.From == "" || known[status.From] || in.Options.Destroy:
-		case status.From == inventory.Adopted:
+		case came == "" || known[came] || in.Options.Destroy:
+		case came == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
 		default:
-			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + status.From + ", and the bundle contains no object from there yet"}
+			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + came + ", and the bundle contains no object from there yet"}
 		}
 	}
 	return moved
@@ -103,6 +104,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	controller := metav1.GetControllerOf(live)
 	defined, _ := bundle.DefinitionOf(live)
 	kept, moved := g.Moved[id]
+	_, member := g.Of.Members[id]
+	origin := g.Of.OriginOf(id, live)
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
@@ -110,21 +113,21 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Detached, Reason: keptBy}
 	case twice:
 		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
-	case owner != g.Inventory && owner != "":
+	case owner != g.Of.ID && owner != "":
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it belongs to inventory %q", owner)}
 	case owner == "" && !asked:
 		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " was removed: it no longer belongs to this inventory"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
-	case g.Options.Foreign[id]:
-		return Verdict{Action: Detached, Reason: "it was there before the run that is undone: it is released, its fields stay as they are"}
 	case moved && (kept.Kept || !asked):
 		return kept
+	case g.Options.Undo && member && origin.How != inventory.Created:
+		return g.undo(id, origin)
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
 	case g.Kinds[defined.Kind] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Kinds[defined.Kind]}
-	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Home && !g.Options.Destroy:
+	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Of.Namespace && !g.Options.Destroy:
 		return Verdict{Action: Skipped, Reason: "it holds the inventory itself"}
 	case g.Holds(id) && len(holds.Unmanaged) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "contains objects outside this inventory: " +
@@ -134,8 +137,22 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 			bundle.Some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
+	case member && origin.Before():
+		return Verdict{Action: Pruned, Reason: origin.String()}
 	}
 	return Verdict{Action: Pruned}
+}
+
+// undo is what becomes of a member that brine did not create, where a run is undone.
+func (g *Guard) undo(id bundle.ID, origin inventory.Origin) Verdict {
+	switch origin.How {
+	case inventory.Adopted, inventory.TakenOver:
+		return Verdict{Action: Detached, Reason: origin.String() + ": it is released, its fields stay as they are"}
+	case inventory.Moved:
+		return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %q gives it back",
+			origin, remedy.GiveBack(g.Of.Namespace+"/"+g.Of.Name, origin.From, id.GroupKind.Kind, id.Namespace, id.Name))}
+	}
+	return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %q deletes it", origin, remedy.DeleteObject(id.GroupKind.String(), id.Namespace, id.Name))}
 }
 
 // Follows says whether a deletion is kept when one that has to come first is kept:

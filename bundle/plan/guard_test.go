@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/inventory"
 )
 
 // object reads one object.
@@ -67,8 +68,8 @@ func TestGuard(t *testing.T) {
 		{"--no-prune", mine(owned), bundle.Contents{}, func(g *Guard) { g.Options.NoPrune = true }, "skipped: --no-prune"},
 		{"an empty namespace", namespace, bundle.Contents{}, nil, "pruned"},
 		{"a namespace in use", namespace, bundle.Contents{}, func(g *Guard) { g.Namespaces = map[string]string{"held": "Pod held/p"} }, "skipped: still in use by Pod held/p"},
-		{"the inventory's namespace", namespace, bundle.Contents{}, func(g *Guard) { g.Home = "held" }, "skipped: it holds the inventory itself"},
-		{"the inventory's namespace, destroyed", namespace, bundle.Contents{}, func(g *Guard) { g.Home, g.Options.Destroy = "held", true }, "pruned"},
+		{"the inventory's namespace", namespace, bundle.Contents{}, func(g *Guard) { g.Of.Namespace = "held" }, "skipped: it holds the inventory itself"},
+		{"the inventory's namespace, destroyed", namespace, bundle.Contents{}, func(g *Guard) { g.Of.Namespace, g.Options.Destroy = "held", true }, "pruned"},
 		{"a namespace with unmanaged objects", namespace, theirs, nil, "skipped kept: contains objects outside this inventory: Secret held/theirs"},
 		{"a namespace that cannot be read", namespace, blind, nil, "skipped kept: may contain objects outside this inventory: cannot read secrets (no right to list them)"},
 		{"forced", namespace, theirs, func(g *Guard) { g.Options.ForceNamespaces = true }, "pruned"},
@@ -86,7 +87,7 @@ func TestGuard(t *testing.T) {
 		{"contents of what holds nothing", mine(owned), theirs, nil, "pruned"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := &Guard{Inventory: "inv", Home: "home"}
+			g := &Guard{Of: inventory.Empty("home", "inv", "inv")}
 			if c.guard != nil {
 				c.guard(g)
 			}

@@ -41,9 +41,8 @@ type Options struct {
 	IgnoreFields []fields.Rule
 	// Conflicts are rules about fields that other managers own with other values.
 	Conflicts fields.ConflictRules
-	// Foreign are objects that the run that is undone found on the cluster, and made
-	// members: they are released, not deleted.
-	Foreign map[bundle.ID]bool `json:"-"`
+	// Undo: the run undoes earlier ones. It deletes only what these created.
+	Undo bool `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -145,6 +144,9 @@ type Plan struct {
 	Outside []*Step
 	// Add are the ids that the inventory has to hold before the first write.
 	Add []bundle.ID
+	// Origins are of objects that are there, and of whose origin the inventory has no
+	// record, or not this one: it has to have it before the first write. Run is not set.
+	Origins map[bundle.ID]inventory.Origin
 	// Forget are members that do not exist, or belong to another inventory.
 	Forget   []bundle.ID
 	Warnings []string
@@ -152,17 +154,6 @@ type Plan struct {
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.
 	Guard *Guard
-}
-
-// Foreign are the objects that the plan makes members, and that are there already.
-func (p *Plan) Foreign() map[bundle.ID]bool {
-	foreign := map[bundle.ID]bool{}
-	for _, s := range p.Steps {
-		if !s.Deletes() && !s.Member && (s.Live != nil || s.Terminating != nil) {
-			foreign[s.ID] = true
-		}
-	}
-	return foreign
 }
 
 // ChangesNothing says whether the cluster matches the bundle, so that no step sends
@@ -218,6 +209,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
+	in.origins(p)
 	p.Warnings = append(p.Warnings, otherTools(p.Steps, in.Options.TakeOverFrom)...)
 	if in.Chosen != nil {
 		p.Guard = newGuard(&in, p)

@@ -73,10 +73,10 @@ func (g *Guard) Recreate(id bundle.ID, live *unstructured.Unstructured) string {
 		return "it is the same object as " + bundle.Name(same)
 	case kept.Kept:
 		return kept.Reason
-	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Home:
+	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Of.Namespace:
 		return "it holds the inventory itself"
 	}
-	return Refusal(live, g.Inventory, g.Options.Policy)
+	return Refusal(live, g.Of.ID, g.Options.Policy)
 }
 
 // Abandons is why the new object would not adopt, or not be able to use, what the

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/inventory"
 )
 
 // set is a StatefulSet whose claims ask for this much, or what else their template says.
@@ -36,13 +37,13 @@ func TestGuardRecreate(t *testing.T) {
 		{"being moved", mine(owned), func(g *Guard) {
 			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true, Reason: "its move was interrupted"}}
 		}, "its move was interrupted"},
-		{"the inventory's namespace", namespace, func(g *Guard) { g.Home = "held" }, "it holds the inventory itself"},
-		{"another object of its name", mine(owned), func(g *Guard) { g.Home = "c" }, ""},
-		{"another namespace", namespace, func(g *Guard) { g.Home = "c" }, ""},
+		{"the inventory's namespace", namespace, func(g *Guard) { g.Of.Namespace = "held" }, "it holds the inventory itself"},
+		{"another object of its name", mine(owned), func(g *Guard) { g.Of.Namespace = "c" }, ""},
+		{"another namespace", namespace, func(g *Guard) { g.Of.Namespace = "c" }, ""},
 		{"no prune", mine(owned), func(g *Guard) { g.Options.NoPrune = true }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := &Guard{Inventory: "inv", Home: "home", Same: map[types.UID]bundle.ID{}}
+			g := &Guard{Of: inventory.Empty("home", "inv", "inv"), Same: map[types.UID]bundle.ID{}}
 			if c.guard != nil {
 				c.guard(g)
 			}

@@ -3,6 +3,8 @@
 // names one.
 package remedy
 
+import "strings"
+
 // Flags, as a user writes them.
 const (
 	AllowEmpty          = "--allow-empty"
@@ -30,6 +32,7 @@ const (
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"
+	To                  = "--to"
 	WithNeeds           = "--with-needs"
 )
 
@@ -39,6 +42,7 @@ const (
 	History  = "brine history"
 	Repair   = "brine inventory repair"
 	Rollback = "brine rollback"
+	Split    = "brine inventory split"
 	Status   = "brine status"
 )
 
@@ -51,4 +55,21 @@ func ApplyOutputOf(command string) string { return command + " | brine apply -f 
 // RepairInventory is the command that repairs an inventory.
 func RepairInventory(namespace, name string) string {
 	return Repair + " " + Inventory + " " + namespace + "/" + name
+}
+
+// DeleteObject is the command that deletes an object; kind is like Deployment.apps.
+func DeleteObject(kind, namespace, name string) string {
+	text := "kubectl delete " + strings.ToLower(kind) + " " + name
+	if namespace != "" {
+		text += " --namespace " + namespace
+	}
+	return text
+}
+
+// GiveBack is the command that moves a member from the inventory of to the inventory to.
+func GiveBack(of, to, kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return Split + " " + of + " " + To + " " + to + " " + Only + " " + kind + "/" + name
 }

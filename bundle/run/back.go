@@ -23,8 +23,7 @@ type wayBack struct {
 	locked  context.Context //nolint:containedctx // the same, with the lock
 	until   time.Time       // the end of the apply; zero is none
 	content *inventory.Content
-	foreign map[bundle.ID]bool // what the run makes members, and does not create
-	number  int                // of the revision; 0 if there is nothing to go back to
+	number  int // of the revision; 0 if there is nothing to go back to
 }
 
 // keepTime is the context of the apply: it ends early enough for a rollback.
@@ -88,7 +87,7 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	if r.back != nil {
-		r.back.number, r.back.content, r.back.foreign = good.Number, content, p.Foreign()
+		r.back.number, r.back.content = good.Number, content
 	}
 	return nil
 }
@@ -104,10 +103,9 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 	ctx, to := r.back.command, r.back
 	result := r.record.Result
 	r.record.Warn(fmt.Sprintf("the run failed with exit code %d: rolling back to revision %d", result.ExitCode, to.number))
-	o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = "rollback", false, false, false
+	o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = inventory.Rollback, false, false, false
 	o.Revision, o.RevisionOptions = to.number, to.content.Options
 	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
-	o.Planning.Foreign = to.foreign
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune = nil, nil, "" // all that the failed run created goes
 	back := &run{Options: o, client: r.client, bundle: to.content.Bundle, after: newShutdown(ctx), lock: r.lock, held: to.locked}
 	back.record = report.New(o.Header, func(e report.Event) {

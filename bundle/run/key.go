@@ -81,7 +81,12 @@ func (r *run) digest() string {
 // object.
 func (r *run) persistBeginning(ctx context.Context, p *plan.Plan) error {
 	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() error { return r.inv.Add(ctx, p.Add) })
+	both.Go(func() error {
+		if err := r.inv.SaveOrigins(ctx, r.originsBefore(p)); err != nil {
+			return err
+		}
+		return r.inv.Add(ctx, p.Add, r.number)
+	})
 	both.Go(func() error { return r.inv.SaveKey(ctx) })
 	if left, found := p.Forgotten(r.inv.Fingerprints); found {
 		both.Go(func() error { return r.inv.SaveFingerprints(ctx, left) })

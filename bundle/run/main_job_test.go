@@ -281,9 +281,9 @@ func TestRequestCounts(t *testing.T) {
 	for _, r := range p.Requests() {
 		by[r.Method]++
 	}
-	// The lock (POST, PUT), the inventory (POST, PUT), the fingerprints; one more
+	// The lock (POST, PUT), the inventory (POST, PUT), the fingerprints, the origins; one more
 	// PATCH is the revision.
-	if by[http.MethodPatch] != 121 || by[http.MethodPost] != 3 || by[http.MethodPut] != 2 || by[http.MethodDelete] != 0 {
+	if by[http.MethodPatch] != 121 || by[http.MethodPost] != 4 || by[http.MethodPut] != 2 || by[http.MethodDelete] != 0 {
 		t.Errorf("first apply: %v", by)
 	}
 	if others := by[http.MethodGet]; others > 3*2+6 {
@@ -325,14 +325,14 @@ func TestRequestCounts(t *testing.T) {
 	}
 
 	// Destroy: one DELETE a member, and those of the records: the lock, the
-	// inventory, the fingerprints, the revision.
+	// inventory, the fingerprints, the origins, the revision.
 	p.Forget()
 	s.Destroy().Want(t, 0)
 	clear(by)
 	for _, r := range p.Requests() {
 		by[r.Method]++
 	}
-	if by[http.MethodDelete] != 120+4 || by[http.MethodPatch] != 0 || by[http.MethodPost] != 0 || by[http.MethodPut] != 1 || by[http.MethodGet] > 3*2+6 {
+	if by[http.MethodDelete] != 120+5 || by[http.MethodPatch] != 0 || by[http.MethodPost] != 0 || by[http.MethodPut] != 1 || by[http.MethodGet] > 3*2+6 {
 		t.Errorf("destroy: %v", by)
 	}
 }

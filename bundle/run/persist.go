@@ -30,7 +30,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat,
 		Writer: &write.Writer{
 			Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
-			Quotes: r.record.Secrets.Quotes,
+			Quotes: r.record.Secrets.Quotes, Adopting: r.adopt,
 			BeforeDelete: func(id bundle.ID) {
 				if id == r.ownNamespace() {
 					r.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
@@ -69,6 +69,7 @@ const recordsTime = 2 * time.Minute
 // persist writes the inventory, the fingerprints and the revision.
 func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcome) error {
 	gone, statuses, fingerprints := r.findings(p, outcomes)
+	origins := r.originsAfter(p, outcomes, gone)
 	last := r.inv.Last().Number
 	content, err := r.content(ctx)
 	if err != nil {
@@ -76,7 +77,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	}
 	revision := r.revision(content)
 	if r.held == nil {
-		if len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, fingerprints) {
+		if len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, origins, fingerprints) {
 			r.record.Result.Revision = revision.Number
 			return nil
 		}
@@ -92,19 +93,27 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	// An ended run leaves the rest of its time to the inventory.
 	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) }) //nolint:contextcheck // when the run itself ends
 	defer stop()
-	saved := make(chan error, 1)
+	caches, known := make(chan error, 1), make(chan error, 1)
 	if r.Planning.Destroy {
-		saved <- nil // there may be nothing left to hold them
+		caches <- nil // there may be nothing left to hold them
+		known <- nil
 	} else {
-		go func() { saved <- r.inv.SaveFingerprints(records, fingerprints) }()
+		go func() { caches <- r.inv.SaveFingerprints(records, fingerprints) }()
+		go func() { known <- r.inv.SaveOrigins(records, origins) }()
 	}
 	number, err := r.saveRevision(records, revision, content)
-	for _, err := range []error{err, <-saved} {
+	unknown := <-known
+	for _, err := range []error{err, <-caches, unknown} {
 		if err != nil {
 			r.record.Warn(err.Error())
 		}
 	}
 	cancel()
+	if unknown != nil { // the next run records them
+		for id, status := range statuses {
+			statuses[id] = stillCreating(status, r.inv.Members[id])
+		}
+	}
 	err = r.finish(ctx, gone, statuses)
 	for attempt := 1; errors.Is(err, store.ErrConflict) && attempt < 3; attempt++ {
 		// Another client annotated it, for example. The statuses still hold.
@@ -116,7 +125,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 		return err
 	}
 	if r.Planning.Destroy {
-		if err := r.inv.SaveFingerprints(ctx, fingerprints); err != nil {
+		if err := errors.Join(r.inv.SaveFingerprints(ctx, fingerprints), r.inv.SaveOrigins(ctx, origins)); err != nil {
 			r.record.Warn(err.Error())
 		}
 	}
@@ -150,6 +159,9 @@ func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID
 			gone = append(gone, o.ID)
 		default:
 			statuses[o.ID] = statusOf(o.Result)
+			if o.UID == "" && o.Action != plan.Unchanged {
+				statuses[o.ID] = stillCreating(statuses[o.ID], r.inv.Members[o.ID])
+			}
 			f, known := o.Fingerprint, o.HasFingerprint
 			if o.Action == plan.Unchanged {
 				f, known = r.inv.Fingerprints[o.ID]
@@ -291,5 +303,11 @@ func statusOf(o *report.ObjectResult) inventory.Status {
 	case report.StateFailed:
 		s.Reconcile = "Failed"
 	}
+	return s
+}
+
+// stillCreating is a status of a member of which it is not known what the run created.
+func stillCreating(s, before inventory.Status) inventory.Status {
+	s.Creating = before.Creating
 	return s
 }

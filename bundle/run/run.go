@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -84,6 +85,8 @@ type run struct {
 	releases []*release // of Helm, to be taken over
 	outside  map[bundle.ID]seen
 
+	number    int                        // of the run; see nextNumber
+	origins   sync.Mutex                 // of the inventory's, while the plan is carried out
 	needsKey  bool                       // the bundle holds Secrets
 	began     bool                       // the plan is being carried out: nothing is repeated
 	namespace *unstructured.Unstructured // the inventory's, if this run made it
@@ -143,6 +146,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	r.Planning.TakeOverFrom = plan.Qualified(r.Planning.TakeOverFrom, r.Namespace)
+	r.Planning.Undo = r.Command == inventory.Rollback
 	r.otherOptions()
 	for attempt, races := 1, 0; ; {
 		err := r.attempt(ctx)
@@ -272,6 +276,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		return err
 	}
 	r.learnKinds()
+	r.number = r.nextNumber()
 	if r.DryRun == report.Server {
 		return r.preview(ctx, t, p)
 	}

@@ -118,6 +118,11 @@ func (w *Writer) again(ctx context.Context, t *target) (*unstructured.Unstructur
 	if live.GetDeletionTimestamp() != nil && w.Mode == Persist {
 		return nil, w.awaitGone(ctx, t, live)
 	}
+	if w.Adopting != nil && !plan.LeavesAlone(t.step.Object) && !plan.Owned(live, w.Inventory.ID) {
+		if err := w.Adopting(ctx, t.step.ID, live); err != nil {
+			return nil, err
+		}
+	}
 	return live, nil
 }
 

@@ -54,6 +54,9 @@ type Writer struct {
 	Namespace *unstructured.Unstructured
 	// BeforeDelete is called before an object is deleted; not by a dry run.
 	BeforeDelete func(bundle.ID)
+	// Adopting is called before an object is applied that another client created since
+	// the plan was made; not by a dry run.
+	Adopting func(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error
 	// Retrying is called when a refusal may come from a server that is behind.
 	Retrying func(s *plan.Step, err error)
 	// Quotes is called where messages about an object may quote a Secret.

@@ -43,7 +43,7 @@ func (o AdoptOptions) batches(m *mover, ctx context.Context) ([]*batch, error) {
 	if err := o.gone(ctx, m); err != nil {
 		return nil, err
 	}
-	free := &batch{from: inventory.Adopted, owners: map[string]bool{"": true}, live: map[bundle.ID]*unstructured.Unstructured{}}
+	free := &batch{from: inventory.FromNone, owners: map[string]bool{"": true}, live: map[bundle.ID]*unstructured.Unstructured{}}
 	for _, owner := range o.Owners {
 		free.owners[owner] = true
 	}

@@ -73,7 +73,7 @@ type mover struct {
 type batch struct {
 	// source is nil for objects that are in no inventory.
 	source *store.Inventory
-	from   string // Status.From
+	from   string // Origin.Came of what it brings
 	// owners are the annotations that the objects may have, besides the target's.
 	owners map[string]bool
 	ids    []bundle.ID
@@ -211,8 +211,8 @@ func (m *mover) repeated(from string) bool {
 	if m.to.RenamedFrom() == from {
 		return true
 	}
-	for id, status := range m.to.Members {
-		if status.From == from && (m.Select == nil || m.Select(id)) {
+	for id, origin := range m.to.Origins {
+		if origin.Came == from && (m.Select == nil || m.Select(id)) {
 			return true
 		}
 	}
@@ -306,7 +306,7 @@ func (m *mover) one(ctx context.Context, b *batch) error {
 		_, member := m.to.Members[id]
 		return member && (b.live[id] == nil || b.live[id].GetAnnotations()[inventory.OwningInventory] == m.to.ID)
 	})
-	if err := m.to.Receive(ctx, news, b.from); err != nil {
+	if err := m.to.Receive(ctx, news, m.origins(b, news)); err != nil {
 		return err
 	}
 	if err := m.keepCompleted(ctx, b); err != nil {
@@ -332,6 +332,27 @@ func (m *mover) one(ctx context.Context, b *batch) error {
 	}
 	m.removed(b.source)
 	return b.source.Delete(ctx)
+}
+
+// origins are those of new members in the target.
+func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origin {
+	origins := map[bundle.ID]inventory.Origin{}
+	for _, id := range ids {
+		live := b.live[id]
+		switch {
+		case live == nil: // what comes under that name is not there yet
+		case b.source == nil:
+			origins[id] = inventory.Origin{How: inventory.Adopted}.Of(live.GetUID())
+		case m.Rename:
+			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID())
+		default:
+			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID()).MovedTo(nameOf(m.to), b.from)
+		}
+		origin := origins[id]
+		origin.Came = b.from
+		origins[id] = origin
+	}
+	return origins
 }
 
 func (m *mover) removed(inv *store.Inventory) {

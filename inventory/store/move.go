@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -30,13 +31,17 @@ func (inv *Inventory) BeginMove(ctx context.Context, ids []bundle.ID, to string)
 }
 
 // Receive makes members of ids, which come from another inventory or were adopted,
-// before the first of them changes its owner.
-func (inv *Inventory) Receive(ctx context.Context, ids []bundle.ID, from string) error {
+// before the first of them changes its owner. Their origins are recorded first.
+func (inv *Inventory) Receive(ctx context.Context, ids []bundle.ID, origins map[bundle.ID]inventory.Origin) error {
+	all := maps.Clone(inv.Origins)
+	maps.Copy(all, origins)
+	if err := inv.SaveOrigins(ctx, all); err != nil {
+		return err
+	}
 	dirty := inv.assign(ids)
 	for _, id := range ids {
-		status := inv.Members[id]
-		if status.From != from || status.MovingTo != "" {
-			status.From, status.MovingTo = from, ""
+		if status := inv.Members[id]; status.MovingTo != "" {
+			status.MovingTo = ""
 			inv.Members[id] = status
 			dirty[inv.place[id]] = true
 		}

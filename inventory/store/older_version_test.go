@@ -92,6 +92,7 @@ func TestOlderBinaryTakesTurns(t *testing.T) {
 	// Each destroys what the other applied, and leaves nothing behind.
 	s.Apply(first).Want(t, 0)
 	runOlder(s, binary, "destroy").Want(t, 0).Did(t, "ConfigMap", "a", plan.Pruned)
+	s.Destroy().Want(t, 0) // the origins, which the older one does not know
 	nothingLeft(s)
 	oldApply(first).Want(t, 0)
 	s.Destroy().Want(t, 0).Did(t, "ConfigMap", "a", plan.Pruned)

@@ -147,7 +147,7 @@ func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 // Remains says whether there are auxiliary objects of an inventory that is not
 // there itself.
 func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
-	if len(inv.fingerprints)+len(inv.overflow) > 0 {
+	if len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
 		return true, nil
 	}
 	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)

@@ -29,10 +29,20 @@ const (
 )
 
 // Add writes the union of the members and ids, before the first of ids is
-// applied. Members never move from one ConfigMap to another, so after every
+// applied: new ones as what the run is to create, but for those that have an origin,
+// which is recorded by then. Members never move from one ConfigMap to another, so after every
 // single write the inventory holds all that it held before.
-func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID) error {
-	return inv.write(ctx, inv.assign(ids))
+func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID, run int) error {
+	before := maps.Clone(inv.Members)
+	dirty := inv.assign(ids)
+	for _, id := range ids {
+		if _, member := before[id]; !member && inv.Origins[id].How == inventory.Unknown {
+			status := inv.Members[id]
+			status.Creating = run
+			inv.Members[id] = status
+		}
+	}
+	return inv.write(ctx, dirty)
 }
 
 // assign makes members of ids, and says which ConfigMaps are to be written.
@@ -192,16 +202,16 @@ func (inv *Inventory) parent() (object *unstructured.Unstructured, same bool) {
 	return object, inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations())
 }
 
-// Holds says whether the inventory on the cluster is what Finish and SaveFingerprints
-// would make of it.
-func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) bool {
+// Holds says whether the inventory on the cluster is what Finish, SaveOrigins and
+// SaveFingerprints would make of it.
+func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, origins map[bundle.ID]inventory.Origin, fingerprints map[bundle.ID]inventory.Fingerprint) bool {
 	for id, status := range statuses {
 		if inv.Members[id] != status {
 			return false
 		}
 	}
 	_, same := inv.parent()
-	return same && maps.Equal(fingerprints, inv.Fingerprints)
+	return same && maps.Equal(origins, inv.Origins) && maps.Equal(fingerprints, inv.Fingerprints)
 }
 
 // put creates or updates an object. One that somebody deleted since it was read
@@ -303,7 +313,7 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 		}
 		return nil
 	})
-	both.Go(func() error { return inv.remove(deleting, inv.fingerprints) })
+	both.Go(func() error { return inv.remove(deleting, slices.Concat(inv.fingerprints, inv.origins)) })
 	if err := both.Wait(); err != nil {
 		return err
 	}
@@ -316,6 +326,6 @@ func (inv *Inventory) Delete(ctx context.Context) error {
 	if err := inv.remove(ctx, inv.overflow); err != nil {
 		return err
 	}
-	inv.object, inv.overflow, inv.fingerprints = nil, nil, nil
+	inv.object, inv.overflow, inv.fingerprints, inv.origins = nil, nil, nil, nil
 	return nil
 }

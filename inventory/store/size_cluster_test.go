@@ -45,7 +45,7 @@ func TestTenThousandNamespaces(t *testing.T) {
 			cl := client(t, c.Config(t))
 			all := spread(n)
 			inv := load(t, cl, ns)
-			if err := inv.Add(t.Context(), all); err != nil {
+			if err := inv.Add(t.Context(), all, 1); err != nil {
 				t.Fatal(err)
 			}
 			prints := map[bundle.ID]inventory.Fingerprint{}
@@ -104,7 +104,7 @@ func TestFullestInventoryObject(t *testing.T) {
 		all = append(all, bundle.ID{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "some-namespace", Name: fmt.Sprintf("%s%d", strings.Repeat("n", length), i)})
 	}
 	inv := load(t, cl, ns)
-	if err := inv.Add(t.Context(), all); err != nil {
+	if err := inv.Add(t.Context(), all, 1); err != nil {
 		t.Fatal(err)
 	}
 	maps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)

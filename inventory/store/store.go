@@ -34,6 +34,7 @@ type Inventory struct {
 	object       *unstructured.Unstructured   // the inventory object; nil: not there yet
 	overflow     []*unstructured.Unstructured // sorted by name
 	fingerprints []*unstructured.Unstructured
+	origins      []*unstructured.Unstructured
 	place        map[bundle.ID]string         // the ConfigMap that holds a member
 	spare        map[string]string            // data of the inventory object in another tool's spelling
 	held         map[string]part              // what each of overflow is known to hold
@@ -54,7 +55,7 @@ func (inv *Inventory) Exists() bool { return inv.object != nil }
 // OnlyAuxiliary says whether auxiliary objects are there without the inventory
 // object.
 func (inv *Inventory) OnlyAuxiliary() bool {
-	return inv.object == nil && len(inv.fingerprints)+len(inv.overflow) > 0
+	return inv.object == nil && len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0
 }
 
 func configMapID(namespace, name string) bundle.ID {
@@ -64,6 +65,7 @@ func configMapID(namespace, name string) bundle.ID {
 const (
 	membersKey      = "members.json.zst"
 	fingerprintsKey = "fingerprints.json.zst"
+	originsKey      = "origins.json.zst"
 )
 
 // Load reads the inventory namespace/name: two requests. One that is not there
@@ -97,8 +99,9 @@ func (inv *Inventory) load(ctx context.Context) error {
 // decode takes what was fetched apart; what was known before is forgotten.
 func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unstructured.Unstructured) error {
 	inv.Members, inv.Fingerprints = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}
+	inv.Origins = map[bundle.ID]inventory.Origin{}
 	inv.place, inv.spare = map[bundle.ID]string{}, map[string]string{}
-	inv.overflow, inv.fingerprints, inv.broken, inv.damage = nil, nil, nil, nil
+	inv.overflow, inv.fingerprints, inv.origins, inv.broken, inv.damage = nil, nil, nil, nil, nil
 	inv.held, inv.lost = map[string]part{}, map[string]part{}
 	inv.unnamed, inv.unlabelled, inv.taken = false, nil, nil
 	inv.object, inv.found = object, object != nil
@@ -120,8 +123,13 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 			inv.fingerprints = append(inv.fingerprints, u)
 			text, _, _ := unstructured.NestedString(u.Object, "binaryData", fingerprintsKey)
 			maps.Copy(inv.Fingerprints, inventory.DecodeFingerprints(text))
+		case u.GetLabels()[inventory.OriginsLabel] != "":
+			inv.origins = append(inv.origins, u)
+			text, _, _ := unstructured.NestedString(u.Object, "binaryData", originsKey)
+			maps.Copy(inv.Origins, inventory.DecodeOrigins(text))
 		}
 	}
+	inv.takeOldOrigins()
 	inv.compare()
 	return nil
 }

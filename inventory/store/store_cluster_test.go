@@ -60,7 +60,7 @@ func TestFiftyThousandMembers(t *testing.T) {
 	ns := c.Namespace(t)
 	cl := client(t, c.Config(t))
 	all := ids("m", 50_000)
-	if err := load(t, cl, ns).Add(t.Context(), all); err != nil {
+	if err := load(t, cl, ns).Add(t.Context(), all, 1); err != nil {
 		t.Fatal(err)
 	}
 	inv := load(t, cl, ns)
@@ -120,7 +120,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				}
 				ns := c.Namespace(t)
 				direct := client(t, c.Config(t))
-				if err := load(t, direct, ns).Add(t.Context(), before); err != nil {
+				if err := load(t, direct, ns).Add(t.Context(), before, 1); err != nil {
 					t.Fatal(err)
 				}
 				p := c.Proxy(t, clustertest.ProxyOptions{Intercept: after(n, cut)})
@@ -129,7 +129,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := inv.Add(t.Context(), added); err == nil {
+				if err := inv.Add(t.Context(), added, 1); err == nil {
 					// Only now may an object of added be on the cluster, and only
 					// what is gone is off it.
 					for _, id := range added {
@@ -147,7 +147,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 					}
 				}
 				// A run that comes after it gets through.
-				if err := now.Add(t.Context(), added); err != nil {
+				if err := now.Add(t.Context(), added, 1); err != nil {
 					t.Fatalf("after %d writes: %v", n, err)
 				}
 				if err := now.Finish(t.Context(), gone, nil); err != nil {

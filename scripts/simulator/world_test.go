@@ -72,6 +72,12 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 	q := r.URL.Query()
 	q.Del("timeoutSeconds") // client-go picks it by chance
 	one := &pending{process: p, request: r, key: p.name + " " + r.Method + " " + r.URL.Path + "?" + q.Encode(), done: make(chan struct{})}
+	if r.Method == http.MethodPost && r.GetBody != nil { // the path does not say which object
+		if body, err := r.GetBody(); err == nil {
+			text, _ := io.ReadAll(body)
+			one.key += string(text)
+		}
+	}
 	w.mu.Lock()
 	if p.dead {
 		w.mu.Unlock()

@@ -78,8 +78,8 @@ func newMerge(s Streams) *cobra.Command {
 		Use: "merge INVENTORY... --into INVENTORY", Short: "Move all members of inventories to another one, and delete the empty inventories", Args: cobra.MinimumNArgs(1),
 		Long: `Moves all members of inventories to another one, as split does, and deletes the
 inventories that are empty then, with their revisions. The revisions of the other
-inventory stay: they contain none of the new members, so that a rollback to one of
-them prunes these.`,
+inventory stay: they contain none of the new members. A rollback to one of them does not
+delete these.`,
 	})
 	o.toFlag(cmd, "into", "inventory that the members move to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.move(cmd.Context(), args, true, false) }

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/inventory"
+)
+
+// origins finds the origins that the inventory has to record before the first write.
+func (in *Input) origins(p *Plan) {
+	p.Origins = map[bundle.ID]inventory.Origin{}
+	for _, s := range p.Steps {
+		if s.Live == nil || s.Blocked != "" || s.ID.Name == "" {
+			continue
+		}
+		if o := FoundOrigin(in.Inventory, s.ID, s.Live, in.Options.TakeOverFrom); o.How != inventory.Unknown && o != in.Inventory.Origins[s.ID] {
+			p.Origins[s.ID] = o
+		}
+	}
+}
+
+// FoundOrigin is the origin of an object that is there before a run applies it. It is
+// Unknown for one that carries the inventory's annotation already, if there is no record.
+func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unstructured, takeOverFrom []string) inventory.Origin {
+	known := inv.OriginOf(id, live)
+	owner := live.GetAnnotations()[inventory.OwningInventory]
+	if known.How != inventory.Unknown || owner == inv.ID {
+		return known
+	}
+	o := inventory.Origin{How: inventory.Adopted}
+	tool := ToolOf(live)
+	switch {
+	case owner != "":
+		o = inventory.Origin{How: inventory.Moved, From: owner}
+	case slices.Contains(takeOverFrom, cmp.Or(tool.Token, " ")):
+		o = inventory.Origin{How: inventory.TakenOver, From: tool.Token}
+	}
+	return o.Of(live.GetUID())
+}

@@ -1,0 +1,158 @@
+package run_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"brine/bundle/plan"
+	"brine/cmd/brine/clitest"
+)
+
+const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: '{ns}'}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+
+// survives fails if the claim that was there before is not the same afterwards.
+func survives(t *testing.T, s *clitest.Fixture) func() {
+	t.Helper()
+	before := s.Live("v1/persistentvolumeclaims", s.NS, "data").GetUID()
+	return func() {
+		t.Helper()
+		live := s.Live("v1/persistentvolumeclaims", s.NS, "data")
+		if live == nil || live.GetUID() != before || live.GetDeletionTimestamp() != nil {
+			t.Fatalf("the claim that was there before is %v", live)
+		}
+	}
+}
+
+// A rollback past an adoption releases what was there before, whatever happened to the
+// inventory in between.
+func TestRollbackPastAnAdoption(t *testing.T) {
+	two := clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), claim, clitest.ConfigMap("new"))
+	for name, between := range map[string]func(*clitest.Fixture){
+		"at once": func(*clitest.Fixture) {},
+		"after another apply": func(s *clitest.Fixture) {
+			s.Apply(two).Want(t, 0)
+			s.Apply(two+"---\n"+clitest.ConfigMap("more")).Want(t, 0)
+		},
+		"kapply wrote the inventory": func(s *clitest.Fixture) {
+			live := s.Live("v1/configmaps", s.NS, "inv")
+			for key := range nestedMap(live.Object, "data") {
+				s.PatchConfigMap("inv", `{"data":{"`+key+`":"{\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\",\"strategy\":\"Apply\"}"},"metadata":{"annotations":null}}`)
+			}
+		},
+		"without fingerprints": func(s *clitest.Fixture) { s.DeleteConfigMap("inv-fingerprints-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			s.Create("v1/persistentvolumeclaims", claim)
+			stays := survives(t, s)
+			s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+			s.Apply(two).Want(t, 0)
+			between(s)
+			preview := s.Rollback("1", "--dry-run=server").Want(t, 0)
+			did := s.Rollback("1").Want(t, 0).Prints(t, "it was there before brine adopted it in run 2: it is released")
+			clitest.SameActions(t, preview, did)
+			did.Did(t, "PersistentVolumeClaim", "data", plan.Detached)
+			did.Did(t, "ConfigMap", "new", plan.Pruned)
+			stays()
+			s.Holds("ConfigMap a")
+		})
+	}
+}
+
+// Without a record of the origin, nothing is deleted by a rollback. It stays a member,
+// and the next bundle without it prunes it.
+func TestRollbackOfUnknownOrigin(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("new"))).Want(t, 0)
+	s.DeleteConfigMap("inv-origins-1")
+	s.Rollback().Want(t, 0).Prints(t, "it is not known who created it", "kubectl delete configmap new --namespace "+s.NS).Did(t, "ConfigMap", "new", plan.Skipped)
+	s.Exists("v1/configmaps", "new")
+	s.Holds("ConfigMap a", "ConfigMap new")
+	s.Apply(clitest.ConfigMapOf("a", "{key: three}")).Want(t, 0).Did(t, "ConfigMap", "new", plan.Pruned)
+}
+
+// What another client creates while the run is under way is not the run's own.
+func TestRollbackOfWhatCameDuringTheRun(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Before(http.MethodPatch, "/configmaps/new", func() { s.Create("v1/configmaps", clitest.ConfigMapOf("new", "{other: theirs}")) })
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("new"))).Want(t, 0).Did(t, "ConfigMap", "new", plan.Configured)
+	s.Kubeconfig = s.Cluster.Kubeconfig
+	s.Rollback().Want(t, 0).Did(t, "ConfigMap", "new", plan.Detached)
+	s.Exists("v1/configmaps", "new")
+}
+
+// A rollback past a merge keeps what came from the other inventory. One past a split gives
+// no new owner to what a bundle took over by itself.
+func TestRollbackPastAMerge(t *testing.T) {
+	s := clitest.New(t)
+	other := s.Other("other")
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
+	clitest.Run(t, s.Kubeconfig, "inventory", "merge", other.Inventory, "--into", s.Inventory).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs"))).Want(t, 0)
+	s.Rollback().Want(t, 0).Prints(t, "it came from inventory "+other.Inventory).Did(t, "ConfigMap", "theirs", plan.Skipped)
+	s.Exists("v1/configmaps", "theirs")
+	// Given back, it is what it was.
+	clitest.Run(t, s.Kubeconfig, "inventory", "split", s.Inventory, "--to", other.Inventory, "--only", "ConfigMap/"+s.NS+"/theirs").Want(t, 0)
+	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
+	other.Apply(clitest.Documents(clitest.ConfigMap("theirs"), clitest.ConfigMap("more"))).Want(t, 0)
+	other.Rollback().Want(t, 0).Did(t, "ConfigMap", "more", plan.Pruned)
+}
+
+// An object that a bundle takes from another inventory is not deleted when that is undone.
+func TestRollbackOfWhatAnotherInventoryOwned(t *testing.T) {
+	s := clitest.New(t)
+	other := s.Other("other")
+	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs")), "--inventory-policy=adopt-all").Want(t, 0)
+	s.Rollback().Want(t, 0).Did(t, "ConfigMap", "theirs", plan.Skipped)
+	s.Exists("v1/configmaps", "theirs")
+}
+
+// What was taken over from another tool is released.
+func TestRollbackPastATakeOver(t *testing.T) {
+	s := clitest.New(t)
+	tracked := clitest.ConfigMapOf("theirs", "{key: value}", clitest.Annotations("argocd.argoproj.io/tracking-id: 'shop:/ConfigMap:ns/theirs'"))
+	s.Create("v1/configmaps", tracked)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs")), "--take-over-from=argocd:shop").Want(t, 0)
+	s.Rollback().Want(t, 0).Prints(t, "it was there before brine took it over from argocd:shop in run 2").Did(t, "ConfigMap", "theirs", plan.Detached)
+	s.Exists("v1/configmaps", "theirs")
+}
+
+// A run that is killed at any write leaves nothing behind that a rollback would take for
+// its own: the claim was there before.
+func TestRollbackAfterAKilledAdoption(t *testing.T) {
+	two := clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), claim, clitest.ConfigMap("new"))
+	for n := range 12 {
+		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
+			s := clitest.New(t)
+			s.Create("v1/persistentvolumeclaims", claim)
+			stays := survives(t, s)
+			s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+			place, _ := s.Killed(n+1, true, "apply", "-f", s.File(two), "--inventory", s.Inventory)
+			s.Rollback("1").Want(t, 0)
+			stays()
+			if s.Live("v1/configmaps", s.NS, "new") != nil {
+				t.Errorf("killed at %s: what the run created is left", place)
+			}
+		})
+	}
+}
+
+// Where no history is kept, runs have numbers as well.
+func TestOriginWithoutAHistory(t *testing.T) {
+	s := clitest.New(t)
+	s.Create("v1/persistentvolumeclaims", claim)
+	s.Apply(clitest.ConfigMap("a"), "--history-limit=0").Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), claim), "--history-limit=0").Want(t, 0)
+	did := s.Preview(clitest.ConfigMap("a"), "--history-limit=0").Want(t, 0)
+	if why := did.Object(t, "PersistentVolumeClaim", "data").Reason; !strings.Contains(why, "adopted it in run 2") {
+		t.Errorf("it is pruned: %q", why)
+	}
+}

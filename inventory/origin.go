@@ -1,0 +1,141 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle"
+)
+
+// How says in which way an object became a member.
+type How int
+
+// The ways. Of a member of unknown origin, which is all that an older version or another
+// tool made, what undoes a run deletes nothing.
+const (
+	Unknown   How = iota
+	Created       // by brine
+	Adopted       // it was there, and belonged to no tool that was told to let go of it
+	TakenOver     // it was there, and belonged to another tool: From
+	Moved         // from another inventory: From
+)
+
+// Origin is how a member came to be one. It holds for one UID: an object that somebody
+// creates under the same name has none. It is no cache: nothing else tells a member
+// that brine created from one that was there before.
+type Origin struct {
+	UID uint64 `json:"u,omitempty"` // a hash of the object's; see hashOf
+	How How    `json:"h,omitempty"`
+	// Run is the number of the revision that the run was to save; 0 where no run did it.
+	Run int `json:"r,omitempty"`
+	// From is of what was TakenOver the tool, like helm:shop/web, and of what was Moved
+	// the inventory: NAMESPACE/NAME, or its ID where that is all that is known.
+	From string `json:"f,omitempty"`
+	// Was is of what was Moved how the other inventory got it.
+	Was How `json:"w,omitempty"`
+	// Came is where a command of brine inventory got it from, as long as no run has
+	// applied it since: an inventory, or FromNone. A bundle that contains nothing that came
+	// from there is older than that, and does not prune it.
+	Came string `json:"c,omitempty"`
+}
+
+// FromNone is where a member came from that was in no inventory.
+const FromNone = "adopted"
+
+// String is a clause about the member, like "brine created it in run 3".
+func (o Origin) String() string {
+	in := ""
+	if o.Run > 0 {
+		in = fmt.Sprintf(" in run %d", o.Run)
+	}
+	switch o.How {
+	case Created:
+		return "brine created it" + in
+	case Adopted:
+		return "it was there before brine adopted it" + in
+	case TakenOver:
+		return fmt.Sprintf("it was there before brine took it over from %s%s", o.From, in)
+	case Moved:
+		return fmt.Sprintf("it came from inventory %s%s", o.From, in)
+	}
+	return "it is not known who created it"
+}
+
+// Before says whether the object was there before it became a member.
+func (o Origin) Before() bool { return o.How == Adopted || o.How == TakenOver || o.How == Moved }
+
+// Of binds an origin to an object.
+func (o Origin) Of(uid types.UID) Origin {
+	o.UID = hashOf(uid)
+	return o
+}
+
+// MovedTo is the origin in the inventory to of a member that is moved there from
+// the inventory from. One that returns to where it came from is what it was.
+func (o Origin) MovedTo(to, from string) Origin {
+	moved := Origin{UID: o.UID, How: Moved, From: from, Was: o.How}
+	switch {
+	case o.How == Moved && o.From == to:
+		moved = Origin{UID: o.UID, How: o.Was}
+	case o.How == Moved:
+		moved.Was = o.Was
+	}
+	return moved
+}
+
+func hashOf(uid types.UID) uint64 {
+	sum := sha256.Sum256([]byte(uid))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// OriginOf is the origin of a live object; How is Unknown unless it is of this very
+// object. A member that a killed run was to create, and that is there as its own, it
+// created: whatever was there before is recorded before the first write.
+func (inv *Inventory) OriginOf(id bundle.ID, live *unstructured.Unstructured) Origin {
+	if o := inv.Origins[id]; o.How != Unknown && o.UID == hashOf(live.GetUID()) {
+		return o
+	}
+	if run := inv.Members[id].Creating; run > 0 && live.GetAnnotations()[OwningInventory] == inv.ID {
+		return Origin{How: Created, Run: run}.Of(live.GetUID())
+	}
+	return Origin{}
+}
+
+// LastRun is the highest number of a run that brought a member.
+func (inv *Inventory) LastRun() int {
+	last := 0
+	for _, o := range inv.Origins {
+		last = max(last, o.Run)
+	}
+	return last
+}
+
+type originRecord struct {
+	record
+	Origin
+}
+
+// originBytes of a member without its names.
+const originBytes = 60
+
+// EncodeOrigins packs origins, for one ConfigMap each.
+func EncodeOrigins(origins map[bundle.ID]Origin) ([]string, error) {
+	return packChunks(origins, originBytes, func(r record, o Origin) any { return originRecord{r, o} })
+}
+
+// DecodeOrigins reads one ConfigMap's. What cannot be read is unknown.
+func DecodeOrigins(packed string) map[bundle.ID]Origin {
+	var records []originRecord
+	if unpack(packed, &records) != nil {
+		return nil
+	}
+	origins := map[bundle.ID]Origin{}
+	for _, r := range records {
+		origins[r.id()] = r.Origin
+	}
+	return origins
+}
