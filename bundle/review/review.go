@@ -61,6 +61,38 @@ type Review struct {
 	// of their component stays as it is, or they name none.
 	Unversioned int    `json:"unversioned"`
 	Same        []Same `json:"same"`
+	// Back is what going back would lose or meet; nil where nobody asked, or where there
+	// is nothing to go back to.
+	Back *WayBack `json:"back,omitempty"`
+}
+
+// WayBack is what going back to the last good revision would lose or meet, once the
+// change was made, as far as it can be known before.
+type WayBack struct {
+	Revision int    `json:"revision"`
+	Losses   []Loss `json:"losses"`
+	// Unknown is why the losses are not all; "" if they are, but for NotKnown.
+	Unknown string `json:"unknown,omitempty"`
+	// NotKnown is what nobody can know before.
+	NotKnown string `json:"notKnown"`
+}
+
+// NotKnown is WayBack.NotKnown.
+const NotKnown = "what controllers and databases do until then"
+
+// Loss is what going back would lose or meet at one object.
+type Loss struct {
+	Object Object `json:"object"`
+	Text   string `json:"text"`
+}
+
+// NewWayBack is the way back to a revision with its losses.
+func NewWayBack(revision int, losses []bundle.Problem) *WayBack {
+	b := &WayBack{Revision: revision, Losses: []Loss{}, NotKnown: NotKnown}
+	for _, l := range losses {
+		b.Losses = append(b.Losses, Loss{objectOf(l.ID), l.Message})
+	}
+	return b
 }
 
 // Type is what is dangerous about a change.
@@ -200,7 +232,7 @@ func orNone[T any](list []T) []T {
 
 // Empty says whether there is nothing to say.
 func (r *Review) Empty() bool {
-	return r == nil || len(r.Risks)+len(r.Starts)+len(r.Clear)+len(r.Unchecked)+len(r.Images)+len(r.Versions)+len(r.Same) == 0
+	return r == nil || len(r.Risks)+len(r.Starts)+len(r.Clear)+len(r.Unchecked)+len(r.Images)+len(r.Versions)+len(r.Same) == 0 && r.Back == nil
 }
 
 // Rewrite is a copy with every text rewritten.
@@ -218,6 +250,15 @@ func (r *Review) Rewrite(text func(string) string) *Review {
 		for j := range risk.Details {
 			risk.Details[j] = text(risk.Details[j])
 		}
+	}
+	if c.Back != nil {
+		back := *c.Back
+		back.Unknown, back.Losses = text(back.Unknown), slices.Clone(back.Losses)
+		for i := range back.Losses {
+			l := &back.Losses[i]
+			l.Object, l.Text = rewriteObjects([]Object{l.Object}, text)[0], text(l.Text)
+		}
+		c.Back = &back
 	}
 	for i := range c.Starts {
 		s := &c.Starts[i]

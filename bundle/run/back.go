@@ -4,13 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/preview"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
+	"brine/bundle/review"
 	"brine/inventory"
 )
 
@@ -90,6 +95,38 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 		r.back.number, r.back.content = good.Number, content
 	}
 	return nil
+}
+
+// lookBack says what going back to the last good revision would lose or meet, once
+// the plan was carried out; nil where it changes nothing, or nothing can be undone.
+func (r *run) lookBack(ctx context.Context, p *plan.Plan, results []preview.Result) *review.WayBack {
+	changes := slices.ContainsFunc(results, func(one preview.Result) bool { return one.Action != plan.Unchanged && one.Action != plan.Skipped })
+	if !changes || r.Planning.Destroy || r.chosen != nil || r.inv.Last().Number == 0 || r.Command == inventory.Rollback {
+		return nil
+	}
+	history, err := r.inv.History(ctx)
+	good, ok := inventory.LastGood(history)
+	if err == nil && (!ok || good.Digest == r.digest() || good.Digest == r.bundle.Digest) {
+		return nil
+	}
+	var content *inventory.Content
+	if err == nil {
+		content, err = r.inv.LoadRevision(ctx, good.Number)
+	}
+	if err != nil {
+		back := review.NewWayBack(good.Number, nil)
+		back.Unknown = err.Error()
+		return back
+	}
+	_, failed := r.client.Listable()
+	b := plan.Back{Inventory: &r.inv.Inventory, Earlier: content.Bundle, Options: r.Planning, Served: func(gvk schema.GroupVersionKind) bool {
+		_, err := r.client.Resource(gvk)
+		return err == nil || failed[gvk.GroupVersion()] != nil
+	}}
+	for _, one := range results {
+		b.Stored, b.Actions = append(b.Stored, one.Stored), append(b.Actions, one.Action)
+	}
+	return review.NewWayBack(good.Number, p.Losses(b))
 }
 
 // mayGoBack says whether a run with an exit code is rolled back.

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -173,4 +174,42 @@ func TestRollbackOnFailureKeepsWhatItAdopted(t *testing.T) {
 	}
 	s.Missing("v1/configmaps", "new")
 	s.Holds("ConfigMap b")
+}
+
+// A preview says what going back would lose or meet, before the way there.
+func TestPreviewNamesTheWayBack(t *testing.T) {
+	fixed := func(data string) string {
+		return strings.Replace(clitest.ConfigMapOf("fixed", data, clitest.Annotations("brine.dev/on-immutable: recreate")), "\ndata:", "\nimmutable: true\ndata:", 1)
+	}
+	theirs := clitest.ConfigMapOf("theirs", "{key: one}")
+	one := clitest.Documents(clitest.ConfigMapOf("a", "{key: one}"), fixed("{key: one}"), strings.ReplaceAll(claim, "name: data", "name: goes"))
+	two := clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), fixed("{key: two}"), claim, clitest.ConfigMap("new"), theirs,
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: '{ns}-more'}\n")
+	s := clitest.New(t)
+	s.GoneAfter("v1/namespaces", s.NS+"-more")
+	s.Preview(one).Want(t, 0)
+	s.Apply(one).Want(t, 0)
+	if back := s.Preview(one).Want(t, 0).Result.Review.Back; back != nil {
+		t.Errorf("of no change: %+v", back)
+	}
+	s.Create("v1/configmaps", theirs)
+	did := s.Preview(two, "--prune-anyway").Want(t, 0)
+	var got []string
+	for _, l := range did.Result.Review.Back.Losses {
+		got = append(got, l.Object.Kind+" "+l.Object.Name+": "+l.Text)
+	}
+	slices.Sort(got)
+	want := []string{
+		"ConfigMap fixed: it is deleted and created again, and once more on the way back",
+		"ConfigMap theirs: it was there before brine adopted it: it is released, its fields stay as they are",
+		"Namespace " + s.NS + "-more: it is new: going back deletes it, but keeps it if it contains objects outside the inventory by then",
+		"PersistentVolumeClaim data: it is new: going back deletes it, with the data that it has by then",
+		"PersistentVolumeClaim goes: it would be pruned, and a rollback does not bring back what it contains",
+	}
+	if !slices.Equal(got, want) || did.Result.Review.Back.Revision != 1 {
+		t.Errorf("going back to revision %d:\n%s", did.Result.Review.Back.Revision, strings.Join(got, "\n"))
+	}
+	for _, format := range []string{"text", "html", "salt"} {
+		s.Preview(two, "-o", format).Want(t, 0).Prints(t, "Going back to revision 1 would lose or meet", "it is new: going back deletes it, with the data", "what controllers and databases do until then")
+	}
 }

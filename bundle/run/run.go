@@ -366,6 +366,7 @@ func (r *run) preview(ctx context.Context, t target, p *plan.Plan) error {
 	preview.Report(r.record, p, objects, results)
 	if r.Wanted == "" {
 		r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
+		r.record.Result.Review.Back = r.lookBack(ctx, p, results)
 	}
 	if !readOnly || r.Wanted != "" {
 		if err := preview.Stop(r.record.Result.MissingRights); err != nil {

@@ -55,6 +55,9 @@ func (m *markup) review(r *report.Result) {
 	if len(v.Clear) > 0 {
 		m.add("<section class=\"box good\" id=\"clear-risks\" aria-label=\"Checked\"><p><strong>Checked, nothing found:</strong> %s</p></section>\n", absences(v))
 	}
+	if v.Back != nil {
+		m.box("warning", "back", backTitle(v.Back), backLines(v.Back))
+	}
 	m.box("warning", "unchecked", "Could not be checked", texts(v.Unchecked, uncheckedLine))
 	if images := r.Review.Images; len(images) > 0 {
 		m.table("images", fmt.Sprintf("Images (%d)", len(images)), "Image", "Change", "Objects")

@@ -133,6 +133,12 @@ func (c *comment) review(r *report.Result) {
 	if len(v.Clear) > 0 {
 		c.add("\n**Checked, nothing found:** %s\n", md(absences(v)))
 	}
+	if v.Back != nil {
+		c.add("\n**%s**\n\n", md(backTitle(v.Back)))
+		for _, line := range backLines(v.Back) {
+			c.add("- %s\n", md(line))
+		}
+	}
 	if len(v.Unchecked) > 0 {
 		c.add("\n**Could not be checked:**\n\n")
 		for _, u := range v.Unchecked {

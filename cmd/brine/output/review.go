@@ -61,6 +61,7 @@ func (t *text) reviewed(r *review.Review) string {
 		list("Checked, nothing found:", []string{absences(r)})
 	}
 	list("Could not be checked:", texts(r.Unchecked, uncheckedLine))
+	list(backTitle(r.Back), backLines(r.Back))
 	list(fmt.Sprintf("Images (%d):", len(r.Images)), texts(r.Images, imageLine))
 	versions := texts(r.Versions, versionLine)
 	if len(versions) > 0 && r.Unversioned > 0 {
@@ -171,6 +172,28 @@ func absences(r *review.Review) string {
 		none = append(none, "PodDisruptionBudgets of the pods that restart or are deleted")
 	}
 	return strings.Join(none, ", ")
+}
+
+// backTitle is above what going back would lose.
+func backTitle(b *review.WayBack) string {
+	switch {
+	case b == nil:
+		return ""
+	case len(b.Losses) == 0 && b.Unknown == "":
+		return fmt.Sprintf("Going back to revision %d: nothing that would be lost was found", b.Revision)
+	}
+	return fmt.Sprintf("Going back to revision %d would lose or meet:", b.Revision)
+}
+
+func backLines(b *review.WayBack) []string {
+	if b == nil {
+		return nil
+	}
+	lines := texts(b.Losses, func(l review.Loss) string { return Line(objectName(l.Object) + ": " + l.Text) })
+	if b.Unknown != "" {
+		lines = append(lines, Line("it is not known: "+b.Unknown))
+	}
+	return append(lines, "not known: "+b.NotKnown)
 }
 
 func uncheckedLine(u review.Unchecked) string { return Line(u.What + ": " + u.Why) }

@@ -344,6 +344,9 @@ func saltComment(r *report.Result) string {
 			lines = append(lines, line)
 		}
 	}
+	if r.Review != nil && r.Review.Back != nil && len(r.Review.Back.Losses) > 0 {
+		lines = append(lines, backTitle(r.Review.Back)+" "+strings.Join(backLines(r.Review.Back), "; "))
+	}
 	if len(lines) > most {
 		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
 	}
