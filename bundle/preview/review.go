@@ -27,10 +27,11 @@ var budgetKind = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*report.ObjectResult, results []Result) *review.Review {
 	changes := Changes(p, objects, results)
 	asked := review.Ask(changes)
-	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}}
-	live := map[bundle.ID]*unstructured.Unstructured{}
+	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}, Fits: map[bundle.ID]review.Fits{}}
+	live, applied := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]bool{}
+	at := map[bundle.ID]review.Change{}
 	for _, change := range changes {
-		live[change.ID] = change.Before
+		live[change.ID], at[change.ID], applied[change.ID] = change.Before, change, change.Object != nil
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -53,6 +54,15 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 			mu.Lock()
 			defer mu.Unlock()
 			answer.Counts[id] = n
+			return nil
+		})
+	}
+	for _, id := range asked.Fit {
+		group.Go(func() error {
+			f := fits(ctx, c, at[id], applied)
+			mu.Lock()
+			defer mu.Unlock()
+			answer.Fits[id] = f
 			return nil
 		})
 	}

@@ -304,3 +304,48 @@ func wantRisks(t *testing.T, got clitest.Outcome, want []string) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A CRD that changes is held against the resources that are there: what they lose, and
+// which of them do not fit, by name.
+func TestReviewOfLiveResourcesOfAChangedCRD(t *testing.T) {
+	crd := func(fields string) string {
+		return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: "pumps.{ns}.example.com"}
+spec:
+  group: "{ns}.example.com"
+  scope: Namespaced
+  names: {plural: pumps, singular: pump, kind: Pump, listKind: PumpList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: ` + fields + `}}}}
+`
+	}
+	s := clitest.New(t)
+	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "pumps."+s.NS+".example.com")
+	old, ours := crd("{size: {type: integer}, color: {type: string}}"), clitest.Pump("ours", "  size: 9\n  color: red\n")
+	s.Apply(clitest.Documents(old, ours)).Want(t, 0)
+	s.Create(s.NS+".example.com/v1/pumps", clitest.Pump("theirs", "  size: 9\n  color: red\n"))
+	s.Create(s.NS+".example.com/v1/pumps", clitest.Pump("small", "  size: 1\n"))
+	found := func(text string) (details []string) {
+		for _, r := range s.Preview(text).Want(t, 0).Result.Review.Risks {
+			if r.Type == review.API {
+				details = append(details, r.Details...)
+			}
+		}
+		return details
+	}
+	want := []string{
+		"Pump." + s.NS + ".example.com " + s.NS + "/theirs spec.color: the field is lost with the next write",
+		"Pump." + s.NS + ".example.com " + s.NS + "/theirs spec.size: Invalid value: 9: should be less than or equal to 5: the server lets it pass until that field changes (Kubernetes 1.30 and later)",
+	}
+	got := found(clitest.Documents(crd("{size: {type: integer, maximum: 5}}"), clitest.Pump("ours", "  size: 3\n")))
+	if len(got) < 2 || !slices.Equal(got[len(got)-2:], want) {
+		t.Errorf("got %q", got)
+	}
+	if got := found(clitest.Documents(crd("{size: {type: integer}, color: {type: string}, more: {type: string}}"), ours)); len(got) > 0 {
+		t.Errorf("a field more: %q", got)
+	}
+}

@@ -29,6 +29,8 @@ type Questions struct {
 	Keys map[bundle.ID]bool
 	// Nodes: their labels.
 	Nodes bool
+	// Fit: whether the resources of these CRDs fit what they are to be.
+	Fit []bundle.ID
 }
 
 // Cluster is what the cluster says to the questions. What it does not hold was not
@@ -45,6 +47,7 @@ type Cluster struct {
 	// Nodes are the labels of each node. NodesUnknown is why they could not be read.
 	Nodes        []map[string]string
 	NodesUnknown string
+	Fits         map[bundle.ID]Fits
 	// Unread: no cluster was read. What pods there are is not known.
 	Unread bool
 }
@@ -74,6 +77,9 @@ func Ask(changes []Change) Questions {
 	for i := range changes {
 		c := &changes[i]
 		q.Nodes = q.Nodes || newSelector(c) != nil
+		if changesSchema(c) {
+			q.Fit = append(q.Fit, c.ID)
+		}
 		switch {
 		case c.Action == plan.Pruned && bundle.HoldsObjects(c.ID.GroupKind),
 			c.Action == plan.Configured && c.ID.GroupKind == bundle.CRDKind && diff.Schemas(c.Before, c.After).Breaks():

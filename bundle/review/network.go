@@ -168,15 +168,3 @@ func hosts(object map[string]any) string {
 	}
 	return ": " + bundle.Some(found, shownFields)
 }
-
-// api is about a CRD that changes so that resources may lose something.
-func (r *reviewer) api(c *Change) {
-	if c.ID.GroupKind != bundle.CRDKind {
-		return
-	}
-	s := diff.Schemas(c.Before, c.After)
-	if !s.Breaks() {
-		return
-	}
-	r.add(API, c, 0, s.Breaking(), "%s; %s on the cluster", s.Summary(), r.count(c.ID, "resource", "resources"))
-}

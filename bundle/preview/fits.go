@@ -1,0 +1,62 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/review"
+	"brine/bundle/validate"
+)
+
+// mostFitted is how many resources of one CRD are looked at.
+const mostFitted = 1000
+
+// fits judges the live resources of a CRD that changes by what it is to be, but for those
+// that are applied anyway.
+func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map[bundle.ID]bool) (f review.Fits) {
+	served := cluster.Defined(crd.Before)
+	if len(served) == 0 {
+		return f // nobody can have written any
+	}
+	resource := served[0]
+	if desired := cluster.Defined(crd.After); len(desired) > 0 {
+		if same, err := cluster.DefinedIn(crd.Before, desired[0].GVK.Version); err == nil {
+			resource = same
+		}
+	}
+	if n, err := c.Count(ctx, resource, ""); err != nil || n == 0 || n > mostFitted {
+		return review.Fits{Unknown: reason(err), NotLooked: n}
+	}
+	items, err := c.List(ctx, resource, "", "", "")
+	if err != nil {
+		return review.Fits{Unknown: reason(err)}
+	}
+	crds, problems := validate.Compile([]*bundle.Object{crd.Object})
+	if len(problems) > 0 {
+		return f // the server refuses it, and nothing changes
+	}
+	for i := range items {
+		live := &items[i]
+		live.SetGroupVersionKind(resource.GVK)
+		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
+		if applied[id] {
+			continue
+		}
+		one, err := crds.FitOf(ctx, live)
+		if err != nil {
+			return review.Fits{Unknown: fmt.Sprintf("%s: %s", bundle.Name(id), err.Error())}
+		}
+		for _, path := range one.Lost {
+			f.Lost = append(f.Lost, bundle.Name(id)+" "+path)
+		}
+		for _, p := range one.Invalid {
+			f.Invalid = append(f.Invalid, bundle.Name(id)+" "+fieldOf(p))
+		}
+		for _, p := range one.Later {
+			f.Later = append(f.Later, bundle.Name(id)+" "+fieldOf(p))
+		}
+	}
+	return f
+}
