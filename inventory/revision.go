@@ -32,6 +32,9 @@ const Rollback = "rollback"
 // Partial is the Result of a run of chosen objects that ended without an error.
 const Partial = "partial"
 
+// NotReady is the Result of a run that applied everything, and of which not all got ready.
+const NotReady = "not-ready"
+
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }
 
@@ -39,6 +42,17 @@ func (r Revision) Good() bool { return r.Result == "applied" }
 func LastGood(history []Revision) (Revision, bool) {
 	for _, r := range history {
 		if r.Good() {
+			return r, true
+		}
+	}
+	return Revision{}, false
+}
+
+// LastApplied is the newest revision of which every object was applied, ready or not: what
+// the cluster is to look like. history has the newest first.
+func LastApplied(history []Revision) (Revision, bool) {
+	for _, r := range history {
+		if r.Good() || r.Result == NotReady || r.Result == Partial {
 			return r, true
 		}
 	}
@@ -107,7 +121,7 @@ func NoTarget(history []Revision, before int) string {
 		if r.Good() || before > 0 && r.Number >= before {
 			continue
 		}
-		why := map[string]string{"not-ready": "applied, but not all of its objects got ready", Partial: "a partial run"}[r.Result]
+		why := map[string]string{NotReady: "applied, but not all of its objects got ready", Partial: "a partial run"}[r.Result]
 		return fmt.Sprintf("revision %d does not count: it is %s", r.Number, cmp.Or(why, r.Result))
 	}
 	return "the history has no other revision"

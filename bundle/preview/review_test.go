@@ -130,7 +130,7 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	}
 	var asked []string
 	for _, r := range p.Requests() {
-		if r.Method == http.MethodGet && regexp.MustCompile(`/(nodes|secrets|configmaps/gone|persistentvolumeclaims|priorityclasses)(/[^/]*)?$`).MatchString(r.Path) && !r.Query.Has("labelSelector") && !strings.Contains(r.Path, s.Inventory) {
+		if r.Method == http.MethodGet && regexp.MustCompile(`/(nodes|secrets|configmaps/gone|persistentvolumeclaims|priorityclasses)(/[^/]*)?$`).MatchString(r.Path) && !r.Query.Has("labelSelector") && !strings.Contains(r.Path, "-revision-") {
 			asked = append(asked, r.Path[strings.LastIndex(r.Path, "/")+1:])
 		}
 	}

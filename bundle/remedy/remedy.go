@@ -29,6 +29,7 @@ const (
 	PruneAnyway         = "--prune-anyway"
 	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"
+	Revision            = "--revision"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"

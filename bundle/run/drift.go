@@ -10,36 +10,40 @@ import (
 	"brine/bundle"
 	"brine/bundle/fields"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/inventory/store"
 )
 
 // DriftFrom makes the options of a run those of a drift: the live objects are
-// compared with a bundle, or, where that is nil, with the last good revision, whose
-// bundle it returns. The fields that the run of this revision left to others are
+// compared with a bundle, or, where that is nil, with a revision, whose bundle it
+// returns: number, or, where that is 0, the last one of which all was applied. The fields that the run of this revision left to others are
 // left out. Nothing is written.
-func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, o *Options) (*bundle.Bundle, error) {
+func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, number int, o *Options) (*bundle.Bundle, error) {
 	history, err := inv.History(ctx)
 	if err != nil {
 		return nil, err
 	}
 	content := &inventory.Content{}
-	good, ok := inventory.LastGood(history)
+	found, ok := inventory.LastApplied(history)
+	if number > 0 {
+		found, ok = inventory.Revision{Number: number, Result: "applied"}, true
+	}
 	switch {
 	case ok:
-		if content, err = inv.LoadRevision(ctx, good.Number); err != nil {
+		if content, err = inv.LoadRevision(ctx, found.Number); err != nil {
 			return nil, err
 		}
 	case b == nil:
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf(
-			"inventory %s/%s has no revision that was applied without an error: %s; give the bundle to compare with", inv.Namespace, inv.Name, inventory.NoTarget(history, 0))}}
+			"inventory %s/%s has no revision that was applied without an error: %s; %s NUMBER compares with it, and -f with a bundle", inv.Namespace, inv.Name, inventory.NoTarget(history, 0), remedy.Revision)}}
 	}
 	if b == nil {
-		b, o.Wanted = content.Bundle, fmt.Sprintf("revision %d", good.Number)
+		b, o.Wanted = content.Bundle, fmt.Sprintf("revision %d", found.Number)
 		o.Namespace = cmp.Or(content.Namespace, o.Namespace)
-		if last := inv.Last(); last.Number > good.Number {
-			b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("revision %d, the last one, is %s: the cluster is compared with revision %d, the last good one", last.Number, last.Result, good.Number)})
+		if last := inv.Last(); last.Number > found.Number && number == 0 {
+			b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("revision %d, the last one, is %s: the cluster is compared with revision %d, the last one that was applied", last.Number, last.Result, found.Number)})
 		}
 	}
 	o.DryRun, o.Detailed = report.Server, true
@@ -51,7 +55,7 @@ func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, o *O
 		err = json.Unmarshal([]byte(content.Options["ignore-fields"]), &p.IgnoreFields)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the options of revision %d: %w", good.Number, err)
+		return nil, fmt.Errorf("read the options of revision %d: %w", found.Number, err)
 	}
 	return b, nil
 }

@@ -148,7 +148,7 @@ func TestDriftThatIsUnknown(t *testing.T) {
 	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
 	take(s, "a")
 	s.Apply(clitest.ConfigMapOf("a", "{key: two}")).Want(t, 1)
-	found := drift(s).Want(t, 2).Prints(t, "revision 2, the last one, is failed: the cluster is compared with revision 1")
+	found := drift(s).Want(t, 2).Prints(t, "revision 2, the last one, is failed: the cluster is compared with revision 1, the last one that was applied")
 	if c := changeOf(t, found.Did(t, "ConfigMap", "a", plan.Configured).Changes, "data.key"); c.Old != "theirs" || c.New != "one" || c.Manager != "somebody" {
 		t.Errorf("the change is %+v", c)
 	}
@@ -199,4 +199,23 @@ func TestDriftThatNoApplyCanUndo(t *testing.T) {
 	if o := found.Did(t, "ConfigMap", "taken", plan.Configured); !strings.Contains(o.Reason, "belongs to inventory ") {
 		t.Errorf("the reason is %q", o.Reason)
 	}
+}
+
+// A run that applied everything, and of which not all got ready, is what the cluster is
+// to look like: its writes are no drift. A rollback does not go to it by itself, and says
+// how.
+func TestDriftAfterARunThatWasNotReady(t *testing.T) {
+	s := clitest.New(t)
+	never := clitest.ConfigMapOf("a", "{key: one}", clitest.Annotations("brine.dev/ready-when: 'false'"))
+	s.Apply(never, "--timeout=2s").Want(t, 4)
+	s.Apply(never+"---\n"+clitest.ConfigMap("more"), "--timeout=2s").Want(t, 4)
+	s.Rollback().Want(t, 3).Prints(t, "revision 1 does not count: it is applied, but not all of its objects got ready", "brine rollback NUMBER")
+	drift(s).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("more"))).Want(t, 0)
+	drift(s).Want(t, 0)
+	found := drift(s, "--revision=2").Want(t, 2)
+	if c := changeOf(t, found.Did(t, "ConfigMap", "a", plan.Configured).Changes, "data.key"); c.Old != "two" || c.New != "one" {
+		t.Errorf("the change is %+v", c)
+	}
+	drift(s, "--revision=9").Want(t, 3).Prints(t, "no such revision")
 }

@@ -227,7 +227,7 @@ func (r *run) revision(content *inventory.Content) inventory.Revision {
 		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
 			revision.Result = "failed"
 		case o.Ready != report.StateReady && o.Ready != "" && revision.Result == "applied":
-			revision.Result = "not-ready"
+			revision.Result = inventory.NotReady
 		}
 	}
 	if r.chosen != nil {

@@ -158,7 +158,7 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 		return nil, err
 	}
 	if d.command == "drift" {
-		return run.DriftFrom(ctx, inv, nil, o)
+		return run.DriftFrom(ctx, inv, nil, 0, o)
 	}
 	target, err := inv.RollbackTarget(ctx)
 	if err != nil {

@@ -20,6 +20,7 @@ type driftOptions struct {
 	verbose      bool
 	verify       string
 	ignoreFields string
+	revision     int
 	timeout      time.Duration
 	retry        time.Duration
 }
@@ -28,10 +29,10 @@ func newDrift(s Streams) *cobra.Command {
 	d := &driftOptions{}
 	cmd := &cobra.Command{
 		Use:   "drift [-f BUNDLE] --inventory NAMESPACE/NAME",
-		Short: "Show how the cluster differs from the last good revision, or from a bundle",
-		Long: `Compares the objects on the cluster with the last good revision of the inventory, or
-with a bundle, by server dry runs. Nothing is written, and the lock is not taken. The
-exit code is 0 without drift, 2 with drift, and 1 or 6 if an object could not be
+		Short: "Show how the cluster differs from a revision, or from a bundle",
+		Long: `Compares the objects on the cluster with the last revision of the inventory that was
+applied, ready or not, with another revision, or with a bundle, by server dry runs.
+Nothing is written, and the lock is not taken. The exit code is 0 without drift, 2 with drift, and 1 or 6 if an object could not be
 compared.
 
 These are drift: an object that is missing, that has another value in a field which
@@ -52,9 +53,11 @@ Values of Secrets are masked.`,
 	enumFlag(cmd, &d.verify, "verify", "", "changed: send no dry run for objects whose fingerprint is unchanged; full: ask the server about every object", "changed", "full")
 	f := cmd.Flags()
 	f.StringVar(&d.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are left to others (default: those of the run that is compared with)")
+	f.IntVar(&d.revision, "revision", 0, "revision to compare with (default: the last one of which all objects were applied)")
 	f.DurationVar(&d.timeout, "timeout", 10*time.Minute, "limit of the whole run; 0 is none")
 	f.DurationVar(&d.retry, "retry-timeout", time.Minute, "how long one request is retried after transient errors; 0 does not retry")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "show long objects whole")
+	cmd.MarkFlagsMutuallyExclusive("revision", "filename")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return d.run(cmd, s) }
 	return cmd
 }
@@ -81,7 +84,7 @@ func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 		return err
 	}
 	o.Inventory = report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
-	if b, err = run.DriftFrom(ctx, inv, b, &o); err != nil {
+	if b, err = run.DriftFrom(ctx, inv, b, d.revision, &o); err != nil {
 		return failed(err)
 	}
 	result := run.Run(ctx, client, b, o, func(report.Event) {})
