@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -53,7 +54,7 @@ func (e *scheduler) pending() []report.Pending {
 		case waiting, failing:
 			pending = append(pending, report.Pending{ID: n.ID, Reason: n.reason, Since: n.since})
 		case acting:
-			pending = append(pending, report.Pending{ID: n.ID, Reason: "waits for the server's answer", Since: e.Record.Begin.Add(time.Duration(n.Result.StartedAt * float64(time.Second)))})
+			pending = append(pending, report.Pending{ID: n.ID, Reason: cmp.Or(n.reason, "waits for the server's answer"), Since: e.Record.Begin.Add(time.Duration(n.Result.StartedAt * float64(time.Second)))})
 		}
 	}
 	slices.SortStableFunc(pending, func(a, b report.Pending) int { return a.Since.Compare(b.Since) })

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"brine/bundle"
@@ -20,6 +21,7 @@ func (e *scheduler) receive(m any) {
 		e.acted(m)
 	case retried:
 		m.node.Result.Reason = ""
+		m.node.reason = "is sent again after " + cluster.Message(m.err)
 		m.node.Uncertain = m.node.Uncertain || !cluster.Refused(m.err)
 		e.Record.Emit(report.Retrying{Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
 	case served:
@@ -61,6 +63,10 @@ func (e *scheduler) acted(w written) {
 		e.Record.Warn(bundle.Name(n.ID) + ": " + warning)
 	}
 	n.Result.Claims = w.Claims
+	if w.Err != nil && e.ended != nil && cluster.Cancelled(w.Err) {
+		w.Err = fmt.Errorf("%w: the server had not answered: whether it was stored is unknown", e.ended)
+		n.Uncertain = true
+	}
 	if w.Err != nil {
 		n.Result.Error = w.Err.Error()
 		var notOwned *write.NotOwned

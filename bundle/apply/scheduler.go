@@ -116,12 +116,12 @@ type retried struct {
 
 // requestGrace is how long requests under way may take when the run is
 // interrupted, or its time has run out.
-const requestGrace = 4 * time.Second
+const requestGrace = report.Grace * 4 / 10
 
 // Run carries out the plan. It returns what came of each step, of each object outside
 // the bundle that was waited for, and why the run ended early, if it did: ctx's cause.
 func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) {
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	requests, cancel := context.WithCancel(cluster.WithEnd(context.WithoutCancel(ctx), ctx))
 	defer cancel()
 	e := &scheduler{
 		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)+len(in.Plan.Outside)),

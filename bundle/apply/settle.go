@@ -149,11 +149,10 @@ func (e *scheduler) probe(n *node) {
 				if ok {
 					break
 				}
-				if time.Now().After(deadline) || e.requests.Err() != nil {
+				if time.Now().After(deadline) || !cluster.Sleep(e.requests, pause) {
 					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
 					return
 				}
-				cluster.Sleep(e.requests, pause)
 			}
 		}
 		e.send(served{node: n})

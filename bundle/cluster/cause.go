@@ -1,6 +1,11 @@
 package cluster
 
-import apierrors "k8s.io/apimachinery/pkg/api/errors"
+import (
+	"regexp"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
 
 // Cause is what a refusal depends on besides the refused object itself. An API
 // server that has not yet seen a change of it may refuse wrongly.
@@ -18,6 +23,24 @@ const (
 	AccountCause                // a ServiceAccount in the namespace
 	ClassCause                  // a PriorityClass, RuntimeClass or StorageClass
 )
+
+// denials is how admission policies and webhooks begin what they say (apiserver's
+// admission/plugin/policy/validating and mutating, and admission/plugin/webhook/errors).
+var denials = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:Validating|Mutating)AdmissionPolicy '([^']+)'|admission webhook "([^"]+)"`)
+})
+
+// DeniedBy is the admission policy, or the webhook of a configuration, that denied a
+// request; both are empty for every other error.
+func DeniedBy(err error) (policy, webhook string) {
+	if err == nil {
+		return "", ""
+	}
+	if m := denials().FindStringSubmatch(err.Error()); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
+}
 
 // CauseOf reads the cause of a refusal from the words of apiserver's handlers
 // and of the admission plugins: admission/plugin/webhook, policy/validating,

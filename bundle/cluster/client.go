@@ -16,6 +16,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -31,6 +34,13 @@ type Options struct {
 	// connection errors, a webhook that is not up yet) are retried. Zero: a
 	// minute.
 	RetryFor time.Duration
+	// FirstContact bounds the retries until the server has answered for the first time:
+	// with a wrong address nobody wants to wait long. Zero: 20 seconds, in which a
+	// server that restarts is back.
+	FirstContact time.Duration
+	// RequestTimeout, unless zero, takes the place of the limits of each request;
+	// negative is none.
+	RequestTimeout time.Duration
 	// ForceConflicts takes fields that other managers own.
 	ForceConflicts bool
 	// CacheDir is where discovery is kept between runs, as kubectl does; none if
@@ -58,14 +68,15 @@ type Client struct {
 	onSecret    atomic.Pointer[func(*unstructured.Unstructured)]
 	options     Options
 	dynamic     dynamic.Interface
-	metadata    metadata.Interface
+	metadata    rest.Interface
 	disco       *discovery.DiscoveryClient
 	raw         rest.Interface
 	kinds       kinds
 	sizes       sizes
 	concurrency *concurrency
 	polls       flowcontrol.RateLimiter
-	started     chan error // the answer to StartDiscovery
+	answered    *atomic.Bool // by the server, at least once
+	started     chan error   // the answer to StartDiscovery
 }
 
 // New makes a client for config; it sends nothing yet.
@@ -78,6 +89,9 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	if o.RetryFor == 0 {
 		o.RetryFor = time.Minute
 	}
+	if o.FirstContact == 0 {
+		o.FirstContact = firstContact
+	}
 	if o.Jitter == nil {
 		o.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
@@ -86,42 +100,67 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = o.UserAgent
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = config.Timeout
+	}
+	config.Timeout = 0 // it would also end watches that go on well
 	config.WarningHandlerWithContext = warnings{}
 	limiter := &defaultLimit{}
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.RateLimiter = limiter
 	}
-	concurrency, gate := newConcurrency(o.Parallel), &gate{}
-	allowed := &allowed{rights: map[string]bool{}, refused: map[string]time.Time{}}
+	c := &Client{
+		Requests: counter, config: given, options: o, gate: &gate{}, concurrency: newConcurrency(o.Parallel), answered: &atomic.Bool{},
+		allowed: &allowed{rights: map[string]bool{}, refused: map[string]time.Time{}},
+		polls:   flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst),
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter, concurrency: concurrency, gate: gate, allowed: allowed}
+		return &transport{next: next, counter: counter, limiter: limiter, concurrency: c.concurrency, gate: c.gate, allowed: c.allowed, answered: c.answered, limit: o.RequestTimeout}
 	})
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
-	c := &Client{Requests: counter, config: given, http: shared, gate: gate, allowed: allowed, options: o, concurrency: concurrency, polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst)}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
-		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
+	if config.ExecProvider != nil || config.AuthProvider != nil {
+		shared.Transport = abandoning{shared.Transport}
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, shared); err != nil {
-		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
-	}
-	older := *shared
-	older.Transport = betaDiscovery{shared.Transport}
-	asked := cached(o.CacheDir, &older)
-	asked.Transport = &pairedDiscovery{next: asked.Transport}
-	if c.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, asked); err != nil {
-		return nil, fmt.Errorf("set up discovery for %s: %w", config.Host, err)
-	}
-	plain := rest.CopyConfig(config)
-	plain.APIPath, plain.GroupVersion = "/", &metav1.SchemeGroupVersion // any does
-	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	if c.raw, err = rest.UnversionedRESTClientForConfigAndClient(plain, shared); err != nil {
+	c.http = shared
+	if err := c.restClients(config); err != nil {
 		return nil, fmt.Errorf("set up the client for %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// restClients makes the clients that encode and decode. None of them retries.
+func (c *Client) restClients(config *rest.Config) error {
+	untyped := dynamic.ConfigFor(config)
+	partial := metadata.ConfigFor(config)
+	partial.GroupVersion = &schema.GroupVersion{} // for the options of a list
+	plain := rest.CopyConfig(config)
+	plain.GroupVersion = &metav1.SchemeGroupVersion // any does
+	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	disco := rest.CopyConfig(config)
+	disco.Burst = max(disco.Burst, defaultBurst)
+	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
+	older := *c.http
+	older.Transport = betaDiscovery{c.http.Transport}
+	asked := cached(c.options.CacheDir, &older)
+	asked.Transport = &pairedDiscovery{next: asked.Transport}
+	var made [4]once
+	for i, of := range []struct {
+		config *rest.Config
+		http   *http.Client
+	}{{untyped, c.http}, {partial, c.http}, {plain, c.http}, {disco, asked}} {
+		of.config.APIPath = "/"
+		client, err := rest.UnversionedRESTClientForConfigAndClient(of.config, of.http)
+		if err != nil {
+			return err
+		}
+		made[i] = once{client}
+	}
+	c.dynamic, c.metadata, c.raw, c.disco = dynamic.New(made[0]), made[1], made[2], discovery.NewDiscoveryClient(made[3])
+	return nil
 }
 
 // Separate is a client for the same server, and of the same Requests, with

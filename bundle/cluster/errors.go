@@ -106,7 +106,7 @@ func Transient(err error) bool {
 // Refused says whether an answer proves that nothing was written.
 func Refused(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok {
+	if _, unknown := errors.AsType[*cutOff](err); !ok || unknown {
 		return false
 	}
 	code := status.Status().Code

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,9 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"brine/bundle"
 )
@@ -103,21 +105,44 @@ func (c *Client) ListMetadata(ctx context.Context, r Resource, namespace, labelS
 // listMetadata ends early, and says that these are not all, with most objects or more;
 // 0 is without end.
 func (c *Client) listMetadata(ctx context.Context, r Resource, namespace, labelSelector string, most int) (items []metav1.PartialObjectMetadata, all bool, err error) {
-	resource := metadata.ResourceInterface(c.metadata.Resource(r.GVR))
-	if namespace != "" && r.Namespaced {
-		resource = c.metadata.Resource(r.GVR).Namespace(namespace)
-	}
 	o := metav1.ListOptions{LabelSelector: labelSelector, Limit: 2 * pageSize}
 	if most > 0 {
 		o.Limit = min(o.Limit, int64(most))
 	}
 	return listAll(ctx, c, o, most, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
-		page, err := resource.List(ctx, o)
+		page, err := c.metadataPage(ctx, r, namespace, o)
 		if err != nil {
 			return nil, "", err
 		}
 		return page.Items, page.Continue, nil
 	})
+}
+
+// metadataPage reads one page of a list of metadata, as client-go's metadata client does.
+func (c *Client) metadataPage(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	const partial = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	result := c.metadata.Get().AbsPath(r.path(namespace), r.GVR.Resource).
+		SetHeader("Accept", "application/vnd.kubernetes.protobuf"+partial+",application/json"+partial).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	list, err := result.Get()
+	if page, ok := list.(*metav1.PartialObjectMetadataList); ok && err == nil {
+		return page, nil
+	}
+	if !runtime.IsNotRegisteredError(err) {
+		return nil, errors.Join(err, fmt.Errorf("the server answered with no list of metadata, but with %T", list))
+	}
+	text, err := result.Raw() // of a server that has no such lists, and sends the objects whole
+	if err != nil {
+		return nil, err
+	}
+	page := &metav1.PartialObjectMetadataList{}
+	if err := json.Unmarshal(text, page); err != nil {
+		return nil, fmt.Errorf("decode the list: %w", err)
+	}
+	return page, nil
 }
 
 // listAll reads a list page by page, each with its retries, until it has all, or most

@@ -2,6 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,24 +18,33 @@ const (
 	lastPause  = 5 * time.Second
 )
 
+// firstContact bounds retries until the server has answered for the first time, counted
+// from the first request: with a wrong address nobody wants to wait long, and a server
+// that restarts is back by then.
+const firstContact = 20 * time.Second
+
 // retry calls try until it succeeds, fails for good, or the client's RetryFor
 // has passed since it first failed (a stalled server may take a minute to do
-// so); the last error is returned as it came.
+// so); the last answer of the server is returned as it came. It is the only place
+// that retries: client-go's own retries are switched off.
 func (c *Client) retry(ctx context.Context, try func(context.Context) error) error {
 	return c.retryFor(ctx, c.options.RetryFor, try)
 }
 
-// firstContact bounds the retries of discovery: with a wrong
-// address nobody wants to wait long, and a server that restarts is back by then.
-const firstContact = 20 * time.Second
-
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
-	var deadline time.Time
-	pause := firstPause
+	after := &retryAfter{}
+	ctx = context.WithValue(ctx, retryAfterKey{}, after)
+	var answer error // the last one of the server
+	var failed time.Time
+	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
+		after.seconds.Store(0)
 		err := judged(try(ctx))
-		if err == nil || ctx.Err() != nil {
-			return err
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return LastAnswer(answer, err)
 		}
 		if again := Transient(err); !again {
 			if again, err = c.allowed.judge(err); !again {
@@ -41,23 +55,79 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			return err
 		}
 		if attempt == 1 {
-			deadline = time.Now().Add(bound)
+			failed = time.Now()
+		}
+		left := time.Until(failed.Add(bound))
+		if !c.answered.Load() {
+			left = min(left, time.Until(began.Add(c.options.FirstContact)))
 		}
 		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = time.Duration(seconds) * time.Second
+		if asked := after.of(err); asked > 0 {
+			err = asksToWait(err, asked)
+			wait = min(asked, max(left, firstPause)) // a proxy may ask for a day: it is asked again before the time is over
 		}
-		if time.Now().Add(wait).After(deadline) {
+		if wait > left {
 			return err
 		}
 		if report := c.onRetry.Load(); report != nil {
 			(*report)(ctx, err, attempt)
 		}
-		if !Sleep(ctx, wait) {
+		if answer = err; !Sleep(ctx, wait) {
 			return err
 		}
 		pause = min(pause*2, lastPause)
 	}
+}
+
+// cutOff is the last answer of the server, after which it was asked again and the run
+// ended: what that request did is unknown, unless it was a read.
+type cutOff struct{ error }
+
+func (c *cutOff) Unwrap() error { return c.error }
+
+// LastAnswer is err, or, where that is only that the run ended, the answer that the server
+// gave before.
+func LastAnswer(answer, err error) error {
+	if answer != nil && Cancelled(err) {
+		return &cutOff{answer}
+	}
+	return err
+}
+
+// Cancelled says whether an error is only that the run ended.
+func Cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// retryAfter is how many seconds the header of the last answer asks to wait; the API
+// server says it in the Status, too, a proxy does not.
+type retryAfter struct{ seconds atomic.Int64 }
+
+type retryAfterKey struct{}
+
+// longestWait is more than anybody waits for.
+const longestWait = 365 * 24 * time.Hour
+
+func noteRetryAfter(ctx context.Context, header http.Header) {
+	if after, ok := ctx.Value(retryAfterKey{}).(*retryAfter); ok {
+		if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
+			after.seconds.Store(int64(seconds))
+		}
+	}
+}
+
+func (r *retryAfter) of(err error) time.Duration {
+	said, _ := apierrors.SuggestsClientDelay(err)
+	seconds := max(r.seconds.Load(), int64(said), 0)
+	return time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second
+}
+
+// asksToWait names a wait that is long enough to be noticed.
+func asksToWait(err error, asked time.Duration) error {
+	if asked <= lastPause {
+		return err
+	}
+	return fmt.Errorf("%w (it asks to wait for %s: Retry-After)", err, asked)
 }
 
 // fewTries is how often a webhook that cannot be reached is asked for where no waiting
@@ -70,10 +140,30 @@ func Briefly(ctx context.Context) context.Context { return context.WithValue(ctx
 
 type briefly struct{}
 
-// Sleep waits for a while. It returns false if ctx ended before.
+type endKey struct{}
+
+// WithEnd is a context in which no pause outlasts run, and no request is repeated after
+// it: only requests under way live as long as ctx.
+func WithEnd(ctx, run context.Context) context.Context {
+	return context.WithValue(ctx, endKey{}, run)
+}
+
+// Ended says whether ctx, or the run of WithEnd, has ended.
+func Ended(ctx context.Context) bool {
+	run, ok := ctx.Value(endKey{}).(context.Context)
+	return ctx.Err() != nil || ok && run.Err() != nil
+}
+
+// Sleep waits for a while. It returns false if ctx, or the run of WithEnd, ended before.
 func Sleep(ctx context.Context, pause time.Duration) bool {
+	var ended <-chan struct{}
+	if run, ok := ctx.Value(endKey{}).(context.Context); ok {
+		ended = run.Done()
+	}
 	select {
 	case <-ctx.Done():
+		return false
+	case <-ended:
 		return false
 	case <-time.After(pause):
 		return true

@@ -30,6 +30,7 @@ const (
 	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"
 	Revision            = "--revision"
+	RequestTimeout      = "--request-timeout"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"

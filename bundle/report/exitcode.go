@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"time"
 
 	"brine/bundle"
 )
@@ -20,6 +21,10 @@ const (
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )
+
+// Grace is the time in which a command ends after its --timeout or a signal, even if the
+// server does not answer.
+const Grace = 10 * time.Second
 
 // Causes of the end of a run's context.
 var (

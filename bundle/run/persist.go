@@ -91,7 +91,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	// them is a warning, and must not keep the inventory from being written.
 	records, cancel := context.WithTimeout(ctx, recordsTime)
 	// An ended run leaves the rest of its time to the inventory.
-	stop := context.AfterFunc(r.held, func() { time.AfterFunc(lastWords/10, cancel) }) //nolint:contextcheck // when the run itself ends
+	stop := context.AfterFunc(r.held, func() { time.AfterFunc(report.Grace/10, cancel) }) //nolint:contextcheck // when the run itself ends
 	defer stop()
 	caches, known := make(chan error, 1), make(chan error, 1)
 	if r.Planning.Destroy {

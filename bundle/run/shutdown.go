@@ -22,12 +22,8 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 // signalledKey finds the context that only a signal ends.
 type signalledKey struct{}
 
-// lastWords is the time that an interrupted run takes to leave things in order.
-const lastWords = 10 * time.Second
-
-// shutdown holds contexts that outlast the run's own: by so little that a run
-// which was sent a signal ends within ten seconds, and one whose time ran out
-// within fifteen, even if the server answers nothing any more.
+// shutdown holds contexts that outlast the run's own, by less than report.Grace. The
+// requests under way, of package apply, have the first part of it.
 type shutdown struct {
 	diagnosis, records, release context.Context //nolint:containedctx // they are made when the run begins, and count from its end
 	stop                        func()
@@ -51,9 +47,9 @@ func newShutdown(ctx context.Context) shutdown {
 		return late
 	}
 	s := shutdown{
-		diagnosis: outlasting(0, lastWords*8/10),
-		records:   outlasting(lastWords*7/10, lastWords*13/10),
-		release:   outlasting(lastWords*9/10, lastWords*15/10),
+		diagnosis: outlasting(0, report.Grace*6/10),
+		records:   outlasting(report.Grace*8/10, report.Grace*8/10),
+		release:   outlasting(report.Grace*9/10, report.Grace*9/10),
 	}
 	s.stop = func() {
 		for _, cancel := range cancels {

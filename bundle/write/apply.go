@@ -30,7 +30,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	}
 	if s.Terminating != nil && w.Mode == Persist {
 		// Applied now it would still be deleted, with all that is put into it.
-		if err := w.awaitGone(ctx, t, s.Terminating); err != nil {
+		if err := w.awaitGone(ctx, t, s.Terminating, w.Deadline); err != nil {
 			return failed(err)
 		}
 	}
@@ -77,6 +77,9 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored, put.left)
 		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
 		w.changes.note(s.Object, o.Action)
+		if o.Before != nil { // a server may still go by it
+			w.changes.note(&bundle.Object{ID: s.ID, Content: o.Before}, o.Action)
+		}
 	}
 	return o
 }
@@ -205,12 +208,14 @@ func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource
 		if resource, err := w.Client.Resource(s.GVK); err == nil {
 			return resource, nil
 		}
-		cluster.Sleep(ctx, 500*time.Millisecond)
+		if !cluster.Sleep(ctx, 500*time.Millisecond) {
+			return resource, err
+		}
 	}
 }
 
 // awaitGone waits until the object that was read is deleted.
-func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Unstructured) error {
+func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Unstructured, deadline time.Time) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		live, err := w.Client.Get(ctx, t.resource, t.step.ID)
 		if err != nil {
@@ -219,7 +224,7 @@ func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Uns
 		if live == nil || live.GetUID() != old.GetUID() {
 			return nil
 		}
-		if !w.Deadline.IsZero() && time.Now().After(w.Deadline) {
+		if !deadline.IsZero() && time.Now().After(deadline) {
 			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; it %s", ready.Terminating(live))
 		}
 		if !cluster.Sleep(ctx, pause) {

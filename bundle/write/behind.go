@@ -2,6 +2,8 @@ package write
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 // write what they go by, may still answer as if it had not been made. Each
 // server hears of it through a watch of its own.
 const settling = 30 * time.Second
+
+// admitting is the same for admission, which each server reads again every second.
+const admitting = 5 * time.Second
 
 // changes are what this run changed that refusals depend on, with the time.
 type changes struct {
@@ -47,7 +52,11 @@ func (c *changes) explain(id bundle.ID, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, topic := range topicsOfRefusal(id, err) {
-		if at, ok := c.when[topic]; ok && time.Since(at) < settling {
+		limit := settling
+		if strings.HasPrefix(topic, admission) {
+			limit = admitting
+		}
+		if at, ok := c.when[topic]; ok && time.Since(at) < limit {
 			return true
 		}
 	}
@@ -72,7 +81,7 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 	case "rbac.authorization.k8s.io":
 		return []string{"rbac"}
 	case "admissionregistration.k8s.io":
-		return []string{"admission"}
+		return admissionTopics(o)
 	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io":
 		return []string{"classes"}
 	case bundle.APIServiceKind.Group:
@@ -99,6 +108,24 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 	return nil
 }
 
+// admission begins the topics of policies and webhooks: only a denial by one that this run
+// changed may be wrong.
+const admission = "admission by "
+
+func admissionTopics(o *bundle.Object) []string {
+	topics := []string{admission} // of a server that is not ready
+	if policy, _, _ := unstructured.NestedString(o.Content.Object, "spec", "policyName"); policy != "" {
+		return append(topics, admission+policy)
+	}
+	webhooks, _, _ := unstructured.NestedSlice(o.Content.Object, "webhooks")
+	for _, w := range webhooks {
+		if webhook, ok := w.(map[string]any); ok {
+			topics = append(topics, admission+fmt.Sprint(webhook["name"]))
+		}
+	}
+	return append(topics, admission+o.ID.Name)
+}
+
 // topicsOfRefusal are the topics of which a server that is behind may give this
 // answer.
 func topicsOfRefusal(id bundle.ID, err error) []string {
@@ -110,7 +137,8 @@ func topicsOfRefusal(id bundle.ID, err error) []string {
 	case cluster.SchemaCause:
 		return []string{"schema " + kind}
 	case cluster.AdmissionCause:
-		return []string{"admission"}
+		policy, webhook := cluster.DeniedBy(err)
+		return []string{admission + policy + webhook} // of none: a server that starts
 	case cluster.RBACCause:
 		return []string{"rbac"}
 	case cluster.NamespaceCause:
@@ -133,11 +161,13 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 	}
 	begin := time.Now()
 	longest := time.Second
+	var answer error
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
-		err := send()
-		if err == nil || ctx.Err() != nil {
+		err := cluster.LastAnswer(answer, send())
+		if err == nil || cluster.Ended(ctx) {
 			return err
 		}
+		answer = err
 		late := cluster.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay || w.changes.explain(s.ID, err)
 		if !late {
 			if late, err = w.allocated(ctx, s, err); !late {
@@ -148,6 +178,8 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 		if pause == 50*time.Millisecond {
 			w.Retrying(s, err)
 		}
-		cluster.Sleep(ctx, pause)
+		if !cluster.Sleep(ctx, pause) {
+			return err
+		}
 	}
 }

@@ -37,6 +37,8 @@ func TestRefusalsOfAServerThatIsBehind(t *testing.T) {
 	role := object("rbac.authorization.k8s.io", "Role", "a", "r", nil)
 	quota := object("", "ResourceQuota", "a", "q", nil)
 	policy := object("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "", "p", nil)
+	webhooks := object("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "", "c", nil)
+	webhooks.Content.Object["webhooks"] = []any{map[string]any{"name": "w.example.com"}}
 	for name, test := range map[string]struct {
 		changed *bundle.Object
 		action  plan.Action
@@ -62,6 +64,11 @@ func TestRefusalsOfAServerThatIsBehind(t *testing.T) {
 		"a namespace":                {object("", "Namespace", "", "a", nil), plan.Created, pod, answer(http.StatusNotFound, metav1.StatusReasonNotFound, `namespaces "a" not found`), true},
 		"a namespace's pod security": {object("", "Namespace", "", "a", nil), plan.Configured, pod, refused(`pods "p" is forbidden: violates PodSecurity "restricted:latest": privileged`), true},
 		"a changed policy":           {policy, plan.Configured, pod, answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `pods "p" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no`), true},
+		"another policy":             {policy, plan.Configured, pod, answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `pods "p" is forbidden: ValidatingAdmissionPolicy 'q' with binding 'q' denied request: no`), false},
+		"its binding":                {object("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "", "b", map[string]any{"policyName": "p"}), plan.Configured, pod, answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `pods "p" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`), true},
+		"a webhook":                  {webhooks, plan.Created, pod, refused(`admission webhook "w.example.com" denied the request: no`), true},
+		"another webhook":            {webhooks, plan.Created, pod, refused(`admission webhook "v.example.com" denied the request: no`), false},
+		"a server that starts":       {webhooks, plan.Created, pod, refused(`pods "p" is forbidden: not yet ready to handle request`), true},
 		"a policy, nothing changed":  {quota, plan.Configured, pod, answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `pods "p" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no`), false},
 		"a priority class":           {object("scheduling.k8s.io", "PriorityClass", "", "high", nil), plan.Created, pod, refused(`pods "p" is forbidden: no PriorityClass with name high was found`), true},
 		"a lost connection":          {crd, plan.Configured, widget, errors.New("connection reset by peer"), false},

@@ -43,7 +43,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 	deadline := time.Now().Add(contended)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		result, err := w.putOnce(ctx, t, live)
-		if !cluster.Overtaken(err) || time.Now().After(deadline) || ctx.Err() != nil {
+		if !cluster.Overtaken(err) || time.Now().After(deadline) || !cluster.Sleep(ctx, pause) {
 			return result, err
 		}
 		if live, err = w.again(ctx, t); err != nil {
@@ -52,7 +52,6 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 		if live != nil && plan.LeavesAlone(t.step.Object) {
 			return written{stored: live, live: live}, nil
 		}
-		cluster.Sleep(ctx, pause)
 	}
 }
 
@@ -116,7 +115,7 @@ func (w *Writer) again(ctx context.Context, t *target) (*unstructured.Unstructur
 		return nil, &NotOwned{why}
 	}
 	if live.GetDeletionTimestamp() != nil && w.Mode == Persist {
-		return nil, w.awaitGone(ctx, t, live)
+		return nil, w.awaitGone(ctx, t, live, w.Deadline)
 	}
 	if w.Adopting != nil && !plan.LeavesAlone(t.step.Object) && !plan.Owned(live, w.Inventory.ID) {
 		if err := w.Adopting(ctx, t.step.ID, live); err != nil {

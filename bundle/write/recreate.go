@@ -17,6 +17,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 // recreate deletes the object and creates it anew. was is the apply that was just
@@ -37,11 +38,14 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	anew := *t
 	anew.body = result.body
 	old, err := w.remove(ctx, &anew, was.live)
-	if err != nil || w.Mode == DryRun {
+	if old == nil || w.Mode == DryRun {
 		return result, err
 	}
 	w.changes.touch("limits in " + t.step.ID.Namespace) // a quota counts the old one for a while
-	created, err := w.put(ctx, &anew, nil)
+	created := written{}
+	if err == nil { // it is gone
+		created, err = w.put(ctx, &anew, nil)
+	}
 	found := created.live
 	created.live, created.claims, created.warnings = old, result.claims, append(result.warnings, created.warnings...)
 	created.reason = strings.Join(lines(result.claims), "\n")
@@ -57,12 +61,12 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	}
 	// An interrupted run does not end with the object lost, either.
 	patience := settling
-	if ctx.Err() != nil {
+	if cluster.Ended(ctx) {
 		patience = restoreGrace
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if lost := w.restore(ctx, t, old); lost != nil {
+	if lost := w.restore(cluster.WithEnd(ctx, ctx), &anew, old); lost != nil {
 		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
 	return created, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
@@ -143,11 +147,14 @@ func lines(claims []plan.Claim) []string {
 }
 
 // restoreGrace is how long an interrupted run tries to restore an object.
-const restoreGrace = 5 * time.Second
+const restoreGrace = report.Grace * 3 / 10
 
-// restore creates an object again as it was, and gives its fields back to their
-// managers: of a creation all are its own.
+// restore creates an object again as it was, once it is gone, and gives its fields back
+// to their managers: of a creation all are its own.
 func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstructured) error {
+	if err := w.awaitGone(ctx, t, old, time.Time{}); err != nil {
+		return err
+	}
 	u := restorable(old)
 	fields := u.GetManagedFields()
 	u.SetManagedFields(nil)
@@ -221,7 +228,7 @@ func (w *Writer) mayDelete(t *target, live *unstructured.Unstructured) error {
 
 // remove deletes an object that is to be recreated, and waits until it is gone: the
 // garbage collector takes its dependents away from it, or deletes them, before. It
-// returns the object as it was last.
+// returns the object as it was last: with an error, if it is deleted and not gone yet.
 func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deadline := time.Now().Add(contended)
 	for {
@@ -243,7 +250,7 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 		case err == nil && (gone || w.Mode == DryRun):
 			return old, nil
 		case err == nil:
-			return old, w.awaitGone(ctx, t, old)
+			return old, w.awaitGone(ctx, t, old, w.Deadline)
 		case !cluster.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
 			return nil, fmt.Errorf("delete it, to create it anew: %w", err)
 		}

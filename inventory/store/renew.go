@@ -120,7 +120,7 @@ func (l *Lock) renewed(lease *unstructured.Unstructured, began time.Time) {
 func (l *Lock) writable(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		left, changed, lost, ended := time.Until(l.until), l.changed, l.lost, l.ended
+		left, changed, lost, ended := untilBoth(l.until), l.changed, l.lost, l.ended
 		l.mu.Unlock()
 		switch {
 		case lost != nil:
@@ -134,6 +134,12 @@ func (l *Lock) writable(ctx context.Context) error {
 		case <-changed:
 		}
 	}
+}
+
+// untilBoth is the time until t by the monotonic clock, which may stand still while the
+// machine is suspended, and by the wall clock, which may be set: what is less.
+func untilBoth(t time.Time) time.Duration {
+	return min(time.Until(t), t.Round(0).Sub(time.Now().Round(0)))
 }
 
 // Paused is for how long the client sent no writes, because the Lease could

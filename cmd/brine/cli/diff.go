@@ -42,7 +42,7 @@ bundle. The objects on the cluster are not read: brine preview compares with the
 Values of Secrets are masked.`,
 		Args: cobra.MaximumNArgs(2),
 	}
-	d.flags(cmd, "")
+	d.flags(cmd, "", readContact, readRetry)
 	d.in.flags(cmd)
 	outputFlag(cmd, &d.format, "text, json or html", "text", "json", "html")
 	cmd.Flags().BoolVar(&d.detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
@@ -59,7 +59,7 @@ Values of Secrets are masked.`,
 
 func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	ctx := cmd.Context()
-	inv, err := d.load(ctx, s, cluster.Options{RetryFor: inspectRetry})
+	inv, err := d.load(ctx, s, cluster.Options{})
 	if err != nil {
 		return err
 	}

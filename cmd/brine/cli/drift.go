@@ -2,7 +2,6 @@ package cli
 
 import (
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +20,6 @@ type driftOptions struct {
 	verify       string
 	ignoreFields string
 	revision     int
-	timeout      time.Duration
-	retry        time.Duration
 }
 
 func newDrift(s Streams) *cobra.Command {
@@ -45,7 +42,7 @@ value, the wanted value, who wrote it, and when.
 Values of Secrets are masked.`,
 		Args: cobra.NoArgs,
 	}
-	d.flags(cmd, "")
+	d.flags(cmd, "", readContact, writeRetry)
 	d.idFlag(cmd)
 	d.in.flags(cmd)
 	d.verify = "changed"
@@ -54,8 +51,6 @@ Values of Secrets are masked.`,
 	f := cmd.Flags()
 	f.StringVar(&d.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are left to others (default: those of the run that is compared with)")
 	f.IntVar(&d.revision, "revision", 0, "revision to compare with (default: the last one of which all objects were applied)")
-	f.DurationVar(&d.timeout, "timeout", 10*time.Minute, "limit of the whole run; 0 is none")
-	f.DurationVar(&d.retry, "retry-timeout", time.Minute, "how long one request is retried after transient errors; 0 does not retry")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "show long objects whole")
 	cmd.MarkFlagsMutuallyExclusive("revision", "filename")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return d.run(cmd, s) }
@@ -63,8 +58,7 @@ Values of Secrets are masked.`,
 }
 
 func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
-	ctx, stop := run.WithTimeout(cmd.Context(), d.timeout)
-	defer stop()
+	ctx := cmd.Context()
 	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.files, ", ")}, Version: version(), Namespace: d.conn.namespace()}
 	o.Planning.VerifyFull = d.verify == "full"
 	var b *bundle.Bundle
@@ -79,7 +73,7 @@ func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 			return err
 		}
 	}
-	inv, client, err := d.open(ctx, s, cluster.Options{RetryFor: max(d.retry, time.Nanosecond)})
+	inv, client, err := d.open(ctx, s, cluster.Options{})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func newGet(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get KIND[.GROUP] [NAME]", Short: "Show objects of any kind as they are now, with masked Secrets, and whether they are ready", Args: cobra.RangeArgs(1, 2),
 	}
-	conn := newConnection(cmd)
+	conn := newConnection(cmd, readContact, readRetry)
 	outputFlag(cmd, &format, "text or json", "text", "json")
 	f := cmd.Flags()
 	f.StringVar(&q.APIVersion, "api-version", "", "GROUP/VERSION of the kind; the server's preferred one without it")
@@ -43,7 +43,7 @@ func newGet(s Streams) *cobra.Command {
 		if everywhere {
 			q.Namespace = ""
 		}
-		client, err := conn.client(cluster.Options{RetryFor: inspectRetry})
+		client, err := conn.client(cluster.Options{})
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func newHistory(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to"}
 	cmd.AddCommand(newHistoryShow(s))
 	return inspect(cmd, func(ctx context.Context, h *inspectOptions) error {
-		inv, err := h.load(ctx, s, cluster.Options{RetryFor: inspectRetry})
+		inv, err := h.load(ctx, s, cluster.Options{})
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show REVISION --inventory NAMESPACE/NAME", Short: "Show the objects of a revision, with masked Secrets", Args: cobra.ExactArgs(1),
 	}
-	o.flags(cmd, "")
+	o.flags(cmd, "", readContact, readRetry)
 	outputFlag(cmd, &o.format, "text (YAML), json or html", "text", "json", "html")
 	cmd.ValidArgsFunction = fromCluster(o.conn, o.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		inv, err := o.load(cmd.Context(), s, cluster.Options{RetryFor: inspectRetry})
+		inv, err := o.load(cmd.Context(), s, cluster.Options{})
 		if err != nil {
 			return err
 		}

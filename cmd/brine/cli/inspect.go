@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -14,13 +13,10 @@ type inspectOptions struct {
 	format string
 }
 
-// inspectRetry is short: who only reads does not wait for long.
-const inspectRetry = 20 * time.Second
-
 func inspect(cmd *cobra.Command, show func(context.Context, *inspectOptions) error) *cobra.Command {
 	o := &inspectOptions{}
 	cmd.Args = cobra.NoArgs
-	o.flags(cmd, "")
+	o.flags(cmd, "", readContact, readRetry)
 	outputFlag(cmd, &o.format, "text or json", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), o) }
 	return cmd

@@ -25,12 +25,12 @@ func newInventory(s Streams) *cobra.Command {
 // survey is a command that reads inventories of a namespace or of the cluster.
 func survey(s Streams, cmd *cobra.Command, show func(ctx context.Context, c *cluster.Client, namespace, format string) error) *cobra.Command {
 	p, format := &place{}, ""
-	p.conn = newConnection(cmd)
+	p.conn = newConnection(cmd, readContact, readRetry)
 	cmd.Flags().Lookup("namespace").Usage = "only this namespace (default: all)"
 	outputFlag(cmd, &format, "text or json", "text", "json")
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := p.client(s, cluster.Options{RetryFor: inspectRetry})
+		client, err := p.client(s, cluster.Options{})
 		if err != nil {
 			return err
 		}

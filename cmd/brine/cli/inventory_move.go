@@ -35,7 +35,7 @@ type moveOptions struct {
 
 func newMove(s Streams, cmd *cobra.Command) (*moveOptions, *cobra.Command) {
 	o := &moveOptions{s: s, dryRun: report.None}
-	o.conn = newConnection(cmd)
+	o.conn = newConnection(cmd, writeContact, writeRetry)
 	outputFlag(cmd, &o.format, "text or json", "text", "json")
 	enumFlag(cmd, &o.dryRun, "dry-run", "", "none, or server: read, and write nothing", report.None, report.Server)
 	cmd.Flags().DurationVar(&o.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
@@ -173,7 +173,7 @@ func (o *moveOptions) move(ctx context.Context, from []string, remove, rename bo
 	if err != nil {
 		return fmt.Errorf("--only: %w", err)
 	}
-	client, err := o.client(o.s, cluster.Options{RetryFor: time.Minute})
+	client, err := o.client(o.s, cluster.Options{})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (o *moveOptions) adopt(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := o.client(o.s, cluster.Options{RetryFor: time.Minute})
+	client, err := o.client(o.s, cluster.Options{})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func newPatch(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "patch -f OBJECTS", Short: "Set fields of single objects that belong to no bundle, by server-side apply", Args: cobra.NoArgs,
 	}
-	conn := newConnection(cmd)
+	conn := newConnection(cmd, writeContact, readRetry)
 	in.flags(cmd)
 	outputFlag(cmd, &format, strings.Join(output.Formats, ", "), output.Formats...)
 	enumFlag(cmd, &o.DryRun, "dry-run", "", "none or server (ask the server what would happen)", report.None, report.Server)
@@ -42,7 +42,7 @@ func newPatch(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := conn.client(cluster.Options{RetryFor: inspectRetry, ForceConflicts: force, FieldValidation: metav1.FieldValidationStrict})
+		client, err := conn.client(cluster.Options{ForceConflicts: force, FieldValidation: metav1.FieldValidationStrict})
 		if err != nil {
 			return err
 		}

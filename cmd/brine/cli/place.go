@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ type place struct {
 }
 
 // flags adds them; byDefault is the name without --name.
-func (p *place) flags(cmd *cobra.Command, byDefault string) {
+func (p *place) flags(cmd *cobra.Command, byDefault string, first, retry time.Duration) {
 	f := cmd.Flags()
 	if byDefault == "" {
 		f.StringVar(&p.inventory, "inventory", "", "NAMESPACE/NAME of the inventory")
@@ -33,7 +34,7 @@ func (p *place) flags(cmd *cobra.Command, byDefault string) {
 		f.StringVar(&p.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: --name in the kubeconfig's namespace)")
 		f.StringVar(&p.name, "name", "", "name of the inventory (default: "+byDefault+")")
 	}
-	p.conn = newConnection(cmd)
+	p.conn = newConnection(cmd, first, retry)
 	completeFlag(cmd, p.conn, "inventory", inventories)
 	completeFlag(cmd, p.conn, "name", p.inventoryNames)
 }

@@ -40,14 +40,14 @@ If a kind cannot be listed, what was found is added, the exit code is 1, and the
 inventory stays damaged: repair it again with more rights. To give up what was not
 found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigMap.`,
 	}
-	r.flags(cmd, "")
+	r.flags(cmd, "", writeContact, writeRetry)
 	r.idFlag(cmd)
 	outputFlag(cmd, &r.format, "text or json", "text", "json")
 	enumFlag(cmd, &r.dryRun, "dry-run", "", "none, or server: search, and write nothing", report.None, report.Server) // it needs a cluster
 	cmd.Flags().BoolVar(&r.allKinds, "all-kinds", false, "search all kinds that can be listed")
 	cmd.Flags().DurationVar(&r.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		where, client, err := r.reach(s, cluster.Options{RetryFor: time.Minute})
+		where, client, err := r.reach(s, cluster.Options{})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,6 +109,7 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 	root.AddCommand(
 		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newGet(s), newPatch(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newImages(s), newRBAC(s), newVersion(s),
 	)
+	limitTime(root)
 	addTopics(root)
 	return root
 }
@@ -149,11 +151,24 @@ func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 // connection is how a command reaches the cluster: kubectl's flags.
 type connection struct {
 	flags *genericclioptions.ConfigFlags
+	given *pflag.FlagSet
+	first time.Duration // for a server that never answered
+	retry time.Duration
 }
 
-func newConnection(cmd *cobra.Command) *connection {
-	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
+// How long requests are retried: who only reads does not wait for long.
+const (
+	readRetry    = 20 * time.Second
+	writeRetry   = time.Minute
+	readContact  = 5 * time.Second
+	writeContact = 20 * time.Second
+)
+
+func newConnection(cmd *cobra.Command, first, retry time.Duration) *connection {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true), given: cmd.Flags(), first: first}
 	c.flags.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("request-timeout").Usage = "limit of one request, for example 1m30s; 0 is none (default: reads 30s without a byte, writes 75s, watches 2.5m without an event)"
+	cmd.Flags().DurationVar(&c.retry, "retry-timeout", retry, fmt.Sprintf("how long one request is retried after transient errors, by default %s before the first answer; 0 does not retry", first))
 	completeFlag(cmd, c, "namespace", namespaces)
 	return c
 }
@@ -185,6 +200,15 @@ func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
 		return nil, err
 	}
 	o.UserAgent = "brine/" + version()
+	if o.RetryFor == 0 {
+		o.RetryFor, o.FirstContact = max(c.retry, time.Nanosecond), c.first // zero is a minute to cluster.Options
+		if c.given.Changed("retry-timeout") {
+			o.FirstContact = o.RetryFor
+		}
+	}
+	if c.given.Changed("request-timeout") && config.Timeout == 0 {
+		o.RequestTimeout = -1
+	}
 	if c.flags.CacheDir != nil && *c.flags.CacheDir != "" {
 		o.CacheDir = filepath.Join(*c.flags.CacheDir, "http")
 	}

@@ -40,7 +40,7 @@ type runOptions struct {
 
 func (r *runOptions) flags(cmd *cobra.Command) {
 	r.options.Command, r.options.Version, r.options.Who = cmd.Name(), version(), who()
-	r.place.flags(cmd, "the bundle's file name")
+	r.place.flags(cmd, "the bundle's file name", writeContact, writeRetry)
 	r.idFlag(cmd)
 	outputFlag(cmd, &r.format, strings.Join(output.Formats, ", "), output.Formats...)
 	r.cascade = "background"
@@ -51,8 +51,7 @@ func (r *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.options.Detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only warnings and failures")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "also print unchanged objects and every reason to wait")
-	f.DurationVar(&r.options.Timeout, "timeout", 10*time.Minute, "limit of the whole run, with reading the bundle and waiting for the lock; 0 is none")
-	f.DurationVar(&r.cluster.RetryFor, "retry-timeout", time.Minute, "how long one request is retried after transient errors; 0 does not retry")
+	f.DurationVar(&r.options.Timeout, "timeout", writeTime, "limit of the whole run, with reading the bundle and waiting for the lock"+afterTime)
 	f.DurationVar(&r.options.LockTimeout, "lock-timeout", 0, lockTimeoutUsage)
 	f.DurationVar(&r.options.Heartbeat, "heartbeat", 10*time.Second, "how often to report what the run waits for; 0 reports it only at the end")
 	f.IntVar(&r.cluster.Parallel, "parallel", 0, "concurrent writes; 0 adapts to the speed of the server")
@@ -75,7 +74,6 @@ type task struct {
 
 // settle sets what follows from flags that take words.
 func (r *runOptions) settle() run.Options {
-	r.cluster.RetryFor = max(r.cluster.RetryFor, time.Nanosecond) // zero is a minute to cluster.Options
 	o := r.options
 	o.Cascade = map[string]metav1.DeletionPropagation{
 		"background": metav1.DeletePropagationBackground,
@@ -93,8 +91,7 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if err != nil {
 		return err
 	}
-	ctx, stopped := run.WithTimeout(cmd.Context(), r.options.Timeout)
-	defer stopped()
+	ctx := cmd.Context()
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
 		return printed("print the result", err, result.ExitCode)

@@ -19,7 +19,6 @@ import (
 func newStatus(s Streams) *cobra.Command {
 	var wait bool
 	var kubernetes string
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now",
 		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
@@ -27,15 +26,13 @@ not ready or missing. With --kubernetes-version it is 3 if that version does not
 an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
 	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
-		where, client, err := o.reach(s, cluster.Options{RetryFor: inspectRetry})
+		where, client, err := o.reach(s, cluster.Options{})
 		if err != nil {
 			return err
 		}
 		var result *report.Result
 		if wait {
-			limited, stop := run.WithTimeout(ctx, timeout)
-			defer stop()
-			result, err = run.AwaitReady(limited, client, where, version(), kubernetes, reportWaiting(s))
+			result, err = run.AwaitReady(ctx, client, where, version(), kubernetes, reportWaiting(s))
 		} else {
 			result, err = run.Status(ctx, client, where, version(), kubernetes)
 		}
@@ -47,7 +44,7 @@ an object as it was applied: its bundle has to be changed before the cluster is 
 	known := validate.Versions()
 	cmd.Flags().StringVar(&kubernetes, "kubernetes-version", "", fmt.Sprintf("list the objects that this version of Kubernetes does not serve in the version in which they were applied: %s to %s", known[len(known)-1], known[0]))
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all objects are ready, or nothing is left to wait for but failed or missing ones")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "limit of --wait; 0 is none")
+	cmd.Flags().Duration("timeout", readTime, fmt.Sprintf("limit of the command, with --wait %s unless it is given", writeTime)+afterTime)
 	return cmd
 }
 
