@@ -41,6 +41,10 @@ type Verdict struct {
 	Kept bool
 	// Shared: the object is in the bundle under another group as well.
 	Shared bool
+	// GiveBack: the member is given back to the inventory that it came from.
+	GiveBack bool
+	// Restore is what a detached object is set back to.
+	Restore *unstructured.Unstructured
 }
 
 // newGuard is the guard of a plan whose applies are planned.
@@ -122,7 +126,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	case moved && (kept.Kept || !asked):
 		return kept
 	case g.Options.Undo && member && origin.How != inventory.Created:
-		return g.undo(id, origin)
+		return g.undo(id, live, origin)
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}
 	case g.Kinds[defined.Kind] != "":
@@ -144,13 +148,15 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 }
 
 // undo is what becomes of a member that brine did not create, where a run is undone.
-func (g *Guard) undo(id bundle.ID, origin inventory.Origin) Verdict {
+func (g *Guard) undo(id bundle.ID, live *unstructured.Unstructured, origin inventory.Origin) Verdict {
 	switch origin.How {
 	case inventory.Adopted, inventory.TakenOver:
+		if before := g.Options.Before[id]; before != nil && before.GetUID() == live.GetUID() {
+			return Verdict{Action: Detached, Restore: before, Reason: origin.String() + ": it is released, and its fields are set back"}
+		}
 		return Verdict{Action: Detached, Reason: origin.String() + ": it is released, its fields stay as they are"}
 	case inventory.Moved:
-		return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %q gives it back",
-			origin, remedy.GiveBack(g.Of.Namespace+"/"+g.Of.Name, origin.From, id.GroupKind.Kind, id.Namespace, id.Name))}
+		return Verdict{Action: Skipped, GiveBack: true, Reason: origin.String() + ", and is given back to it if it is still there"}
 	}
 	return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %q deletes it", origin, remedy.DeleteObject(id.GroupKind.String(), id.Namespace, id.Name))}
 }

@@ -43,6 +43,9 @@ type Options struct {
 	Conflicts fields.ConflictRules
 	// Undo: the run undoes earlier ones. It deletes only what these created.
 	Undo bool `json:"-"`
+	// Before are objects as they were before the run that is undone adopted them, where
+	// that is known.
+	Before map[bundle.ID]*unstructured.Unstructured `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -122,6 +125,10 @@ type Step struct {
 	spec      string
 	// Blocked says why an object of the bundle cannot be applied (policy).
 	Blocked string
+	// GiveBack: the member is given back to the inventory that it came from, after the run.
+	GiveBack bool
+	// Restore is what a detached object is set back to; nil where it stays as it is.
+	Restore *unstructured.Unstructured
 	// Kept: a skipped deletion that leaves the run incomplete.
 	Kept bool
 	// Shared: Live is an object of the bundle as well, under another group.

@@ -65,7 +65,7 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		v := p.Guard.Decide(id, live, in.Contents[id])
-		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Kept: v.Kept, Shared: v.Shared})
+		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Kept: v.Kept, Shared: v.Shared, Restore: v.Restore, GiveBack: v.GiveBack})
 	}
 	in.stillNeeded(p, steps)
 	in.backwards(p, steps)

@@ -34,7 +34,6 @@ const (
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"
-	To                  = "--to"
 	WithNeeds           = "--with-needs"
 )
 
@@ -68,10 +67,5 @@ func DeleteObject(kind, namespace, name string) string {
 	return text
 }
 
-// GiveBack is the command that moves a member from the inventory of to the inventory to.
-func GiveBack(of, to, kind, namespace, name string) string {
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return Split + " " + of + " " + To + " " + to + " " + Only + " " + kind + "/" + name
-}
+// GiveBack is the command that moves members from an inventory to another one.
+func GiveBack(from string) string { return Split + " " + from }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -28,7 +29,8 @@ type wayBack struct {
 	locked  context.Context //nolint:containedctx // the same, with the lock
 	until   time.Time       // the end of the apply; zero is none
 	content *inventory.Content
-	number  int // of the revision; 0 if there is nothing to go back to
+	before  map[bundle.ID]*unstructured.Unstructured // what the run adopts, as it is
+	number  int                                      // of the revision; 0 if there is nothing to go back to
 }
 
 // keepTime is the context of the apply: it ends early enough for a rollback.
@@ -92,7 +94,12 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	if r.back != nil {
-		r.back.number, r.back.content = good.Number, content
+		r.back.number, r.back.content, r.back.before = good.Number, content, map[bundle.ID]*unstructured.Unstructured{}
+		for _, s := range p.Steps {
+			if _, adopts := p.Origins[s.ID]; adopts {
+				r.back.before[s.ID] = s.Live.DeepCopy()
+			}
+		}
 	}
 	return nil
 }
@@ -143,6 +150,7 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 	o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = inventory.Rollback, false, false, false
 	o.Revision, o.RevisionOptions = to.number, to.content.Options
 	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
+	o.Planning.Before = to.before
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune = nil, nil, "" // all that the failed run created goes
 	back := &run{Options: o, client: r.client, bundle: to.content.Bundle, after: newShutdown(ctx), lock: r.lock, held: to.locked}
 	back.record = report.New(o.Header, func(e report.Event) {
@@ -161,7 +169,7 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 		requests[verb] -= n
 	}
 	result.Rollback = back.record.Finish(ctx, ExitCode(err), timedOut(ctx, err), requests)
-	r.inv, r.after = back.inv, back.after // the lock is released as after that run
+	r.inv, r.after, r.returns = back.inv, back.after, back.returns // the lock is released as after that run
 	switch came := result.Rollback; {
 	case came.Interrupted != "":
 		result.ExitCode, result.Interrupted = came.ExitCode, came.Interrupted

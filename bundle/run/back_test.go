@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -164,9 +165,19 @@ func TestRollbackOnFailureKeepsWhatItAdopted(t *testing.T) {
 	s.Create("v1/persistentvolumeclaims", claim)
 	before := s.Live("v1/persistentvolumeclaims", s.NS, "data").GetUID()
 	s.Apply(clitest.ConfigMapOf("b", "{key: one}")).Want(t, 0)
-	did := s.Apply(clitest.Documents(failing("b"), claim, clitest.ConfigMap("new")), rollsBack).Want(t, 7)
-	if n := did.Result.Rollback.Summary.Detached; n != 1 {
+	s.Create("v1/configmaps", clitest.ConfigMapOf("theirs", "{key: theirs, more: x}", "labels: {whose: theirs}"))
+	did := s.Apply(clitest.Documents(failing("b"), claim, clitest.ConfigMap("new"), clitest.ConfigMapOf("theirs", "{key: ours, other: y}", "labels: {whose: ours}")), rollsBack, "--force-conflicts").Want(t, 7)
+	if n := did.Result.Rollback.Summary.Detached; n != 2 {
 		t.Errorf("%d objects were released", n)
+	}
+	theirs := s.Live("v1/configmaps", s.NS, "theirs")
+	if got := fmt.Sprint(theirs.Object["data"], theirs.GetLabels(), theirs.GetAnnotations()); got != "map[key:theirs more:x] map[whose:theirs] map[]" {
+		t.Errorf("it is set back to %s", got)
+	}
+	for _, o := range did.Result.Rollback.Objects {
+		if o.Action == plan.Detached && !strings.HasSuffix(o.Reason, "it is released, and its fields are set back") {
+			t.Errorf("%s: %s", o.Name, o.Reason)
+		}
 	}
 	live := s.Live("v1/persistentvolumeclaims", s.NS, "data")
 	if live == nil || live.GetUID() != before || live.GetDeletionTimestamp() != nil {

@@ -85,8 +85,7 @@ func TestRollbackOfWhatCameDuringTheRun(t *testing.T) {
 	s.Exists("v1/configmaps", "new")
 }
 
-// A rollback past a merge keeps what came from the other inventory. One past a split gives
-// no new owner to what a bundle took over by itself.
+// A rollback past a merge keeps what came from the other inventory, which is gone.
 func TestRollbackPastAMerge(t *testing.T) {
 	s := clitest.New(t)
 	other := s.Other("other")
@@ -94,24 +93,68 @@ func TestRollbackPastAMerge(t *testing.T) {
 	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
 	clitest.Run(t, s.Kubeconfig, "inventory", "merge", other.Inventory, "--into", s.Inventory).Want(t, 0)
 	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs"))).Want(t, 0)
-	s.Rollback().Want(t, 0).Prints(t, "it came from inventory "+other.Inventory).Did(t, "ConfigMap", "theirs", plan.Skipped)
+	s.Rollback().Want(t, 0).Prints(t, "not given back to inventory "+other.Inventory+": it is not there any more").Did(t, "ConfigMap", "theirs", plan.Skipped)
 	s.Exists("v1/configmaps", "theirs")
-	// Given back, it is what it was.
+	s.Holds("ConfigMap a", "ConfigMap theirs")
+	// Given back by hand, it is what it was.
 	clitest.Run(t, s.Kubeconfig, "inventory", "split", s.Inventory, "--to", other.Inventory, "--only", "ConfigMap/"+s.NS+"/theirs").Want(t, 0)
 	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
 	other.Apply(clitest.Documents(clitest.ConfigMap("theirs"), clitest.ConfigMap("more"))).Want(t, 0)
 	other.Rollback().Want(t, 0).Did(t, "ConfigMap", "more", plan.Pruned)
 }
 
-// An object that a bundle takes from another inventory is not deleted when that is undone.
-func TestRollbackOfWhatAnotherInventoryOwned(t *testing.T) {
+// What came from another inventory, by a command or by a bundle, is given back to it when
+// that is undone, with the fields that it applied.
+func TestRollbackGivesBack(t *testing.T) {
+	for name, take := range map[string]func(s, other *clitest.Fixture) []string{
+		"taken by a bundle": func(*clitest.Fixture, *clitest.Fixture) []string { return []string{"--inventory-policy=adopt-all"} },
+		"taken by a bundle before the owner ran since": func(*clitest.Fixture, *clitest.Fixture) []string {
+			return []string{"--inventory-policy=adopt-all"}
+		},
+		"split": func(s, other *clitest.Fixture) []string {
+			clitest.Run(t, s.Kubeconfig, "inventory", "split", other.Inventory, "--to", s.Inventory, "--only", "ConfigMap/"+s.NS+"/theirs").Want(t, 0)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			other := s.Other("other")
+			theirs := clitest.Documents(clitest.ConfigMapOf("theirs", "{key: theirs}"), clitest.ConfigMap("stays"))
+			other.Apply(theirs).Want(t, 0)
+			s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+			uid := s.Live("v1/configmaps", s.NS, "theirs").GetUID()
+			s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMapOf("theirs", "{key: ours}")), take(s, other)...).Want(t, 0)
+			if strings.Contains(name, "ran since") {
+				other.Apply(clitest.ConfigMap("stays")).Want(t, 0)
+				other.Apply(theirs).Want(t, 1) // it belongs to the first one
+			}
+			s.Rollback().Want(t, 0).Prints(t, "ConfigMap "+s.NS+"/theirs: given back to inventory "+other.Inventory)
+			s.Holds("ConfigMap a")
+			other.Holds("ConfigMap stays", "ConfigMap theirs")
+			if live := s.Live("v1/configmaps", s.NS, "theirs"); live == nil || live.GetUID() != uid || value(t, s, "theirs") != "theirs" {
+				t.Errorf("it is %v", live)
+			}
+			s.Rollback().Want(t, 0)
+			other.Apply(theirs).Want(t, 0).Did(t, "ConfigMap", "theirs", plan.Unchanged)
+			// It is what it was: created there.
+			other.Apply(clitest.ConfigMap("stays")).Want(t, 0)
+			s.Missing("v1/configmaps", "theirs")
+		})
+	}
+}
+
+// A failed run gives back what it had taken from another inventory.
+func TestRollbackOnFailureGivesBack(t *testing.T) {
 	s := clitest.New(t)
 	other := s.Other("other")
-	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
-	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
-	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs")), "--inventory-policy=adopt-all").Want(t, 0)
-	s.Rollback().Want(t, 0).Did(t, "ConfigMap", "theirs", plan.Skipped)
-	s.Exists("v1/configmaps", "theirs")
+	other.Apply(clitest.ConfigMapOf("theirs", "{key: theirs}")).Want(t, 0)
+	s.Apply(clitest.ConfigMapOf("b", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.Documents(failing("b"), clitest.ConfigMapOf("theirs", "{key: ours}")), rollsBack, "--inventory-policy=adopt-all").Want(t, 7).Prints(t, "given back to inventory "+other.Inventory)
+	other.Holds("ConfigMap theirs")
+	s.Holds("ConfigMap b")
+	if value(t, s, "theirs") != "theirs" {
+		t.Errorf("it is %v", value(t, s, "theirs"))
+	}
 }
 
 // What was taken over from another tool is released.

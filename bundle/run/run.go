@@ -92,6 +92,7 @@ type run struct {
 	namespace *unstructured.Unstructured // the inventory's, if this run made it
 	reported  int                        // of the bundle's invalid objects
 	chosen    map[*bundle.Object]bool    // of a partial run
+	returns   map[string][]bundle.ID     // what is given back to other inventories after the run
 	back      *wayBack                   // where a run that fails is rolled back
 	crds      *validate.CRDs             // of the bundle, once they are compiled
 }
@@ -129,6 +130,9 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	}
 	if r.held != nil {
 		r.release()
+		if code := r.record.Result.ExitCode; code == report.ExitOK || code == report.ExitRolledBack {
+			r.giveBack(ctx)
+		}
 	}
 	return r.record.End(c.Requests.Counts())
 }
@@ -276,7 +280,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		return err
 	}
 	r.learnKinds()
-	r.number = r.nextNumber()
+	r.number, r.returns = r.nextNumber(), returnsOf(&r.inv.Inventory, p)
 	if r.DryRun == report.Server {
 		return r.preview(ctx, t, p)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -159,20 +160,30 @@ func (w *Writer) Detach(ctx context.Context, s *plan.Step) Outcome {
 // changed meanwhile still stays, and may not keep our metadata either.
 func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, live *unstructured.Unstructured) Outcome {
 	done := Outcome{Action: plan.Detached, Gone: true}
+	restore := s.Restore != nil && s.Restore.GetUID() == live.GetUID() && s.Restore.GetAPIVersion() == live.GetAPIVersion()
 	for range guardTries {
-		metadata := w.Inventory.ClearOwner(live)
-		if metadata == nil {
+		patch, err := w.releasing(s, live, restore)
+		if err != nil {
+			return failed(fmt.Errorf("detach: %w", err))
+		}
+		if patch == nil {
 			return done
 		}
-		metadata["resourceVersion"] = live.GetResourceVersion()
-		body, err := json.Marshal(map[string]any{"metadata": metadata})
+		body, err := json.Marshal(patch)
 		if err != nil {
 			return failed(fmt.Errorf("detach: %w", err))
 		}
 		stored, err := w.Client.Patch(ctx, r, s.ID, types.MergePatchType, body, cluster.Write{DryRun: w.Mode == DryRun})
 		if err == nil {
-			done.Stored = stored
+			if done.Stored = stored; restore {
+				done.Reason = strings.TrimSuffix(s.Reason+"; "+notSetBack(s, stored), "; ")
+			}
 			return done
+		}
+		if restore && cluster.Refused(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			restore = false // it is released at least
+			done.Reason = fmt.Sprintf("%s; its fields are not set back: %v", s.Reason, err)
+			continue
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return failed(fmt.Errorf("detach: %w", err))

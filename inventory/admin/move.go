@@ -339,6 +339,10 @@ func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origi
 	origins := map[bundle.ID]inventory.Origin{}
 	for _, id := range ids {
 		live := b.live[id]
+		if live != nil && m.to.OriginOf(id, live).How != inventory.Unknown {
+			origins[id] = m.to.OriginOf(id, live) // it was there all the time
+			continue
+		}
 		switch {
 		case live == nil: // what comes under that name is not there yet
 		case b.source == nil:

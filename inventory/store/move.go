@@ -51,7 +51,14 @@ func (inv *Inventory) Receive(ctx context.Context, ids []bundle.ID, origins map[
 
 // Forget removes members: they have another owner now, or were never ours.
 func (inv *Inventory) Forget(ctx context.Context, ids []bundle.ID) error {
-	return inv.set(ctx, ids, nil)
+	if err := inv.set(ctx, ids, nil); err != nil {
+		return err
+	}
+	origins := maps.Clone(inv.Origins)
+	for _, id := range ids {
+		delete(origins, id)
+	}
+	return inv.SaveOrigins(ctx, origins)
 }
 
 // Rename makes the next write of this inventory say that another one was renamed to

@@ -79,7 +79,7 @@ func newMerge(s Streams) *cobra.Command {
 		Long: `Moves all members of inventories to another one, as split does, and deletes the
 inventories that are empty then, with their revisions. The revisions of the other
 inventory stay: they contain none of the new members. A rollback to one of them does not
-delete these.`,
+delete these: they stay.`,
 	})
 	o.toFlag(cmd, "into", "inventory that the members move to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.move(cmd.Context(), args, true, false) }
