@@ -7,6 +7,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/plan"
 )
 
 // Objects that cannot be watched, because the right to it is missing or they
@@ -68,10 +69,24 @@ func (e *scheduler) read(r cluster.Resource, nodes []*node, done func()) {
 	}()
 }
 
+// confirm asks for one object.
+func (e *scheduler) confirm(n *node) {
+	if n.state != waiting && n.state != failing {
+		return
+	}
+	go func() {
+		live, err := e.Client.Get(e.requests, n.resource, n.ID)
+		e.send(polledObject{node: n, live: live, err: err})
+	}()
+}
+
 func (e *scheduler) observed(m polledObject) {
 	n := m.node
 	if n.state != waiting && n.state != failing || m.err != nil {
 		return
+	}
+	if m.live != nil && !n.polled && n.Action != plan.Awaited && !e.labelled(m.live) {
+		e.poll(n, pollEvery) // no watch sees it any more
 	}
 	live := m.live
 	if live == nil {

@@ -24,13 +24,19 @@ func (e *scheduler) receive(m any) {
 		m.node.reason = "is sent again after " + cluster.Message(m.err)
 		m.node.Uncertain = m.node.Uncertain || !cluster.Refused(m.err)
 		e.Record.Emit(report.Retrying{Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
+	case waits:
+		m.node.reason = m.what
 	case served:
 		e.probed(m)
 	case cluster.Seen:
 		e.lastSeen[m.ID.GroupKind] = time.Now()
 		if n := e.byID[m.ID]; n != nil {
 			n.watched, n.checked = true, time.Now()
-			e.observe(n, m.Live, m.Gone)
+			if m.Gone {
+				e.confirm(n) // it may have lost the label that the watch goes by
+				break
+			}
+			e.observe(n, m.Live, false)
 		}
 	case cluster.Synced:
 		// Objects that the watch should have seen, and has not, are read.

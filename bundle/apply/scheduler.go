@@ -114,6 +114,12 @@ type retried struct {
 	attempt int
 }
 
+// waits: an applier waits for something else than an answer.
+type waits struct {
+	node *node
+	what string
+}
+
 // requestGrace is how long requests under way may take when the run is
 // interrupted, or its time has run out.
 const requestGrace = report.Grace * 4 / 10
@@ -132,6 +138,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	e.work = make(chan *node, cap(e.dependents))
 	e.watches = in.Client.Watches(in.Selector, e.send)
 	in.Writer.Retrying = func(s *plan.Step, err error) { e.send(retried{node: e.byStep[s], err: err, attempt: 1}) }
+	in.Writer.Waiting = func(s *plan.Step, what string) { e.send(waits{e.byStep[s], what}) }
 	in.Client.OnRetry(func(ctx context.Context, err error, attempt int) {
 		if n, ok := ctx.Value(nodeKey{}).(*node); ok {
 			e.send(retried{node: n, err: err, attempt: attempt})

@@ -169,6 +169,53 @@ func TestContentsBesideManyObjects(t *testing.T) {
 	}
 }
 
+// Only a Secret of the type of tokens, of a ServiceAccount that is there, comes with the
+// namespace: the annotation is anybody's.
+func TestContentsThatLookLikeATokenAreKept(t *testing.T) {
+	c := clustertest.Shared(t)
+	ns, api := c.Namespace(t), c.Dynamic(t)
+	secrets := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(ns)
+	accounts := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(ns)
+	account := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "robot"}}}
+	account, err := accounts.Create(t.Context(), account, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := func(name, kind, of string, uid types.UID) {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": map[string]any{"name": name, "annotations": map[string]any{
+			"kubernetes.io/service-account.name": of, "kubernetes.io/service-account.uid": string(uid),
+		}}}}
+		if kind != "Opaque" {
+			u.Object["data"] = map[string]any{"token": "eA=="}
+		}
+		if _, err := secrets.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret("token", "kubernetes.io/service-account-token", "robot", account.GetUID())
+	secret("password", "Opaque", "robot", account.GetUID())
+	namespace, err := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), ns, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := cluster.New(c.Config(t), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := client.Contents(t.Context(), cluster.Search{
+		Holders: []*unstructured.Unstructured{namespace}, Deleted: &cluster.Deleted{},
+		Keeps: func(map[string]string) bool { return false }, Auxiliary: func(map[string]string) bool { return false },
+	})
+	want := []string{"Secret " + ns + "/password", "ServiceAccount " + ns + "/robot"}
+	if got := found[bundle.ID{GroupKind: bundle.NamespaceKind, Name: ns}].Unmanaged; err != nil || !slices.Equal(got, want) {
+		t.Errorf("it holds %q, want %q; %v", got, want, err)
+	}
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 600 {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 )
@@ -54,7 +55,7 @@ func (s *search) isExpendable(ctx context.Context, i *item) bool {
 		return true
 	case s.Keeps(i.meta.Annotations):
 		return false
-	case s.automatic(i):
+	case s.automatic(ctx, i):
 		return true
 	}
 	owners := i.meta.OwnerReferences
@@ -104,20 +105,38 @@ func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.O
 
 // automatic says whether an object comes with the namespace, or with what is
 // deleted in it.
-func (s *search) automatic(i *item) bool {
+func (s *search) automatic(ctx context.Context, i *item) bool {
 	switch i.id.GroupKind {
 	case bundle.ServiceAccountKind:
 		return i.id.Name == "default"
 	case bundle.ConfigMapKind:
 		return i.id.Name == "kube-root-ca.crt" || i.id.Name == "openshift-service-ca.crt" || s.Auxiliary(i.meta.Labels)
 	case bundle.SecretKind:
-		return i.meta.Annotations["kubernetes.io/service-account.name"] != "" || s.Auxiliary(i.meta.Labels)
+		return s.Auxiliary(i.meta.Labels) || s.isToken(ctx, i)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
 		return i.meta.Labels[RoleLabel] != ""
 	case bundle.PersistentVolumeClaimKind:
 		return s.Deleted.Claim(&i.meta)
 	}
 	return false
+}
+
+// isToken says whether Kubernetes made a Secret for a ServiceAccount that is there. The
+// annotation alone says nothing: anybody can write it, and only the type makes it a token's.
+func (s *search) isToken(ctx context.Context, i *item) bool {
+	account, uid := i.meta.Annotations["kubernetes.io/service-account.name"], i.meta.Annotations["kubernetes.io/service-account.uid"]
+	if account == "" || uid == "" {
+		return false
+	}
+	secret, err := s.client.Get(ctx, Secrets, i.id)
+	if err != nil || secret == nil || secret.GetUID() != i.meta.UID {
+		return false
+	}
+	if kind, _, _ := unstructured.NestedString(secret.Object, "type"); kind != "kubernetes.io/service-account-token" {
+		return false
+	}
+	owner, there := s.found[types.UID(uid)]
+	return there && owner.id == bundle.ID{GroupKind: bundle.ServiceAccountKind, Namespace: i.id.Namespace, Name: account}
 }
 
 // Claims says whether a StatefulSet's controller made a PersistentVolumeClaim,

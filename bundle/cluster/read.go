@@ -145,11 +145,14 @@ func (c *Client) metadataPage(ctx context.Context, r Resource, namespace string,
 	return page, nil
 }
 
+// listTries is how often a list is begun again whose pages expire while it is read.
+const listTries = 5
+
 // listAll reads a list page by page, each with its retries, until it has all, or most
 // of them unless that is 0. (client-go's pager copies each item, and has no place for
 // the retries.)
 func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, most int, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (items []T, all bool, err error) {
-	for {
+	for expired := 0; ; {
 		var page []T
 		var next string
 		err := c.retry(ctx, func(ctx context.Context) (err error) {
@@ -157,7 +160,8 @@ func listAll[T any](ctx context.Context, c *Client, o metav1.ListOptions, most i
 			return err
 		})
 		switch {
-		case apierrors.IsResourceExpired(err) && o.Continue != "":
+		case apierrors.IsResourceExpired(err) && o.Continue != "" && expired < listTries:
+			expired++
 			items, o.Continue = nil, "" // the pages' snapshot is gone: from the start
 			continue
 		case err != nil:

@@ -25,9 +25,16 @@ const (
 	// crdDelay is how long Kubernetes itself gives the API servers of a cluster to
 	// learn of a CRD (apiextensions-apiserver's establishing controller).
 	crdDelay = 5 * time.Second
+	// oneServerDelay is for the parts of one API server, which hear of it one by one.
+	oneServerDelay = time.Second
 	// crdLimit bounds the wait for it.
 	crdLimit = time.Minute
+	// contendedTries is how often an object is read and written again that other
+	// clients write meanwhile.
+	contendedTries = 100
 )
+
+var errContended = errors.New("other clients changed it again and again")
 
 // DefinedIn is how a CRD serves its kind in a version, or, where it does not serve
 // that, in another one.
@@ -40,18 +47,33 @@ func DefinedIn(crd *unstructured.Unstructured, version string) (Resource, error)
 	return served[at], nil
 }
 
-// AwaitStorage waits until objects of the resource are stored in its version,
-// whichever API server writes them: for crdDelay each answer has to say so.
+// AwaitStorage waits until objects of the resource are stored in its version, whichever
+// API server writes them: for crdDelay each answer has to say so, each on a connection of
+// its own, which may lead to another server, and has to list them in that version. One
+// server alone has what it says within a moment.
 func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
-	start := time.Now()
-	for since := start; time.Since(since) < crdDelay; {
-		resources, err := c.resourcesOf(ctx, r.GVR.GroupVersion())
+	apart, start := c.Separate(), time.Now()
+	defer apart.Close()
+	delay := crdDelay
+	if c.apiServers(ctx) == 1 {
+		delay = oneServerDelay
+	}
+	for since := start; ; {
+		apart.Close() // the connection of the last round
+		resources, err := apart.resourcesOf(ctx, r.GVR.GroupVersion())
 		// Only the stored version has a hash.
 		is := slices.ContainsFunc(resources, func(a metav1.APIResource) bool {
 			return a.Name == r.GVR.Resource && a.StorageVersionHash != ""
 		})
-		if !is {
+		if is { // discovery may know of it earlier than what serves it
+			_, err = apart.Count(ctx, r, "")
+			is = err == nil
+		}
+		switch {
+		case !is:
 			since = time.Now()
+		case time.Since(since) >= delay:
+			return nil
 		}
 		if time.Since(start) > crdLimit {
 			return fmt.Errorf("%s does not become the version in which objects are stored: %w", r.GVR, errors.Join(err, context.DeadlineExceeded))
@@ -60,7 +82,16 @@ func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
 			return context.Cause(ctx)
 		}
 	}
-	return nil
+}
+
+// apiServers is how many API servers the cluster has, by the Leases with which they
+// identify themselves; 0 if that is unknown.
+func (c *Client) apiServers(ctx context.Context) int {
+	leases, err := c.ListMetadata(ctx, Leases, "kube-system", "apiserver.kubernetes.io/identity=kube-apiserver")
+	if err != nil {
+		return 0
+	}
+	return len(leases)
 }
 
 // Rewrite writes each object of a resource as it is, which stores it in the present
@@ -131,7 +162,7 @@ func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructur
 }
 
 func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, from []string) error {
-	for {
+	for range contendedTries {
 		moveOwnership(u, r, from)
 		err := c.retry(ctx, func(ctx context.Context) error {
 			_, err := c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
@@ -156,6 +187,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 			return context.Cause(ctx)
 		}
 	}
+	return errContended
 }
 
 // moveOwnership moves what is owned in versions to the resource's. A field that the
@@ -202,7 +234,7 @@ func dropAbsent(owned map[string]any, value any) {
 // any more, and returns the CRD. to is the storage version: if it is another one by
 // now, nothing is known any more.
 func (c *Client) Unstore(ctx context.Context, name string, versions []string, to string) (*unstructured.Unstructured, error) {
-	for {
+	for range contendedTries {
 		crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: name})
 		if err != nil || crd == nil {
 			return nil, errors.Join(err, fmt.Errorf("read CRD %s again", name))
@@ -234,4 +266,5 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 			return nil, context.Cause(ctx)
 		}
 	}
+	return nil, errContended
 }

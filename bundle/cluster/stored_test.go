@@ -1,9 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,5 +64,72 @@ func TestUnservedOwnership(t *testing.T) {
 	}
 	if got := UnservedOwnership(nil, r); got != "" {
 		t.Errorf("no error: %q", got)
+	}
+}
+
+// A cluster of one API server is asked once; otherwise every answer, each on a connection of
+// its own, has to say so for five seconds.
+func TestAwaitStorage(t *testing.T) {
+	gadgets := Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}
+	for servers, want := range map[int]time.Duration{1: oneServerDelay, 3: crdDelay, 0: crdDelay} {
+		synctest.Test(t, func(t *testing.T) {
+			c := fakeClient(t, Options{RetryFor: time.Nanosecond}, func(r *http.Request) (*http.Response, error) {
+				text := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[{"name":"gadgets","kind":"Gadget","storageVersionHash":"x"}]}`
+				if strings.HasSuffix(r.URL.Path, "/leases") {
+					if servers == 0 {
+						return answerOf(r, 403, nil, strings.NewReader(`{}`)), nil
+					}
+					item := `{"metadata":{"name":"a"}}`
+					text = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[` + item + strings.Repeat(","+item, servers-1) + `]}`
+				}
+				if strings.HasSuffix(r.URL.Path, "/gadgets") {
+					text = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[]}`
+				}
+				return answerOf(r, 200, nil, strings.NewReader(text)), nil
+			})
+			begin := time.Now()
+			if err := c.AwaitStorage(t.Context(), gadgets); err != nil || time.Since(begin) != want {
+				t.Errorf("%d servers: after %s: %v", servers, time.Since(begin), err)
+			}
+		})
+	}
+}
+
+// What other clients change again and again, or expires again and again, ends.
+func TestLoopsHaveAnEnd(t *testing.T) {
+	crd := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com","uid":"u","resourceVersion":"1"},
+		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"gadgets","kind":"Gadget"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
+	gadget := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a","namespace":"shop","uid":"u","resourceVersion":"1"}}`
+	gadgets := Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, Namespaced: true}
+	for name, try := range map[string]func(context.Context, *Client) error{
+		"unstore": func(ctx context.Context, c *Client) error {
+			_, err := c.Unstore(ctx, "gadgets.example.com", []string{"v0"}, "v1")
+			return err
+		},
+		"rewrite": func(ctx context.Context, c *Client) error { _, err := c.Rewrite(ctx, gadgets, nil); return err },
+		"list":    func(ctx context.Context, c *Client) error { _, err := c.List(ctx, ConfigMaps, "", "", ""); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			c := fakeClient(t, Options{}, func(r *http.Request) (*http.Response, error) {
+				requests++
+				switch {
+				case r.Method != http.MethodGet:
+					return answerOf(r, 409, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`)), nil
+				case r.URL.Query().Has("continue"):
+					return answerOf(r, 410, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)), nil
+				case strings.HasSuffix(r.URL.Path, "/configmaps"):
+					return answerOf(r, 200, nil, strings.NewReader(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"x"},"items":[]}`)), nil
+				case strings.HasSuffix(r.URL.Path, "/gadgets"):
+					return answerOf(r, 200, nil, strings.NewReader(`{"kind":"GadgetList","apiVersion":"example.com/v1","metadata":{},"items":[`+gadget+`]}`)), nil
+				case strings.HasSuffix(r.URL.Path, "/gadgets/a"):
+					return answerOf(r, 200, nil, strings.NewReader(gadget)), nil
+				}
+				return answerOf(r, 200, nil, strings.NewReader(crd)), nil
+			})
+			if err := try(t.Context(), c); err == nil || requests < 2 || requests > 3*contendedTries {
+				t.Errorf("%s: %d requests, error %v", name, requests, err)
+			}
+		})
 	}
 }

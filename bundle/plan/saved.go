@@ -168,7 +168,14 @@ func (b *Saved) Drift(now *Saved) []string {
 	if b.Digest != now.Digest {
 		drift = append(drift, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.Options)) {
+	options := map[string]string{}
+	for name, is := range now.Options {
+		if is != "" && is != "false" { // else it does nothing, and an older version may not have had it
+			options[name] = is
+		}
+	}
+	maps.Copy(options, b.Options)
+	for _, name := range slices.Sorted(maps.Keys(options)) {
 		if b.Options[name] != now.Options[name] {
 			drift = append(drift, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), b.Options[name], now.Options[name]))
 		}

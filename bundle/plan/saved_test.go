@@ -51,7 +51,8 @@ func TestMoved(t *testing.T) {
 		{"another cluster hides all else", `{uid: "1"}, digest: "sha256:1"`, `{uid: "2"}, digest: "sha256:2"`, "the cluster: the plan is for the one whose Namespace kube-system has the uid 1, this one's has 2"},
 		{"another bundle", "sha256:1", "sha256:2", "the bundle: the plan was made from sha256:1, this is sha256:2"},
 		{"other options", `wait: ready, max-prune: "5"`, "wait: none", "--max-prune: the plan was made with \"5\", this is \"\"\n--wait: the plan was made with \"ready\", this is \"none\""},
-		{"an option that the plan does not know", "wait: ready", "wait: ready, newer: x", ""},
+		{"an option that the plan does not know", "wait: ready", "wait: ready, newer: x", "--newer: the plan was made with \"\", this is \"x\""},
+		{"an option that the plan does not know, and that does nothing", "wait: ready", "wait: ready, newer: \"\", other: \"false\"", ""},
 		{"another inventory's name", "name: inv", "name: other", "the inventory: the plan is for home/inv (i), this is home/other (i)"},
 		{"another inventory's namespace", "namespace: home", "namespace: other", "the inventory: the plan is for home/inv (i), this is other/inv (i)"},
 		{"another inventory's id, which hides its steps", "id: i, members: m}, options: {wait: ready, max-prune: \"5\"},\n steps: [", "id: j, members: n}, options: {wait: ready, max-prune: \"5\"},\n steps: [{kind: X, name: x}, ", "the inventory: the plan is for home/inv (i), this is home/inv (j)"},
@@ -99,4 +100,24 @@ func readBound(t *testing.T, text string) *Saved {
 		t.Fatalf("%v:\n%s", err, text)
 	}
 	return b
+}
+
+// An option counts whichever of the two plans has it; one that does nothing is none.
+func TestSavedPlanOfOtherOptions(t *testing.T) {
+	here := &SavedCluster{UID: "u"}
+	for name, test := range map[string]struct {
+		was, is map[string]string
+		want    int
+	}{
+		"the same":         {map[string]string{"recreate": "Job"}, map[string]string{"recreate": "Job"}, 0},
+		"another":          {map[string]string{"recreate": "Job"}, map[string]string{"recreate": ""}, 1},
+		"a new one":        {nil, map[string]string{"recreate": "Job"}, 1},
+		"a new one, unset": {nil, map[string]string{"recreate": "", "no-prune": "false"}, 0},
+		"an old one":       {map[string]string{"recreate": "Job"}, nil, 1},
+	} {
+		got := (&Saved{Cluster: here, Options: test.was}).Drift(&Saved{Cluster: here, Options: test.is})
+		if len(got) != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

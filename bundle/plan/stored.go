@@ -34,6 +34,8 @@ type Migration struct {
 	Dropped []string
 	// To is the version in which objects are stored from then on.
 	To string
+	// Empty: no object was stored, so that nothing is rewritten, and nobody has to say so.
+	Empty bool
 	// Relabels: the server converts between the versions by another apiVersion only.
 	Relabels bool
 
@@ -124,6 +126,9 @@ func (in *Input) migrate(p *Plan, s *Step) (done bool) {
 	case len(found.Lost) > 0:
 		refuse(fmt.Sprintf("%s, and the schema of %s does not have these fields, which would be lost: %s. Remove them from the objects first, or keep them in the schema",
 			what, m.To, bundle.Some(found.Lost, 20)))
+	case !wanted && found.Count == 0:
+		m.Empty = true
+		s.Reason = fmt.Sprintf("%s; no object is stored in it, so that it leaves status.storedVersions", what)
 	case !wanted:
 		refuse(fmt.Sprintf("%s, and %s may be stored in it: the annotation %s: %s on the CRD, or %s, rewrites them in %s first",
 			what, bundle.Count(found.Count, "object"), bundle.OnStoredVersion, bundle.StoredMigrate, remedy.MigrateStored, m.To))
@@ -178,6 +183,9 @@ func (m *Migration) Final(interim *unstructured.Unstructured, desired *unstructu
 // Done is what to report once count objects were rewritten.
 func (m *Migration) Done(count int) string {
 	text := fmt.Sprintf("%s rewritten in %s", bundle.Count(count, "object"), m.To)
+	if m.Empty {
+		return strings.Join(m.Gone, ", ") + " is gone; no object was stored in it"
+	}
 	if len(m.Gone) > 0 {
 		text += "; " + strings.Join(m.Gone, ", ") + " is gone"
 	}

@@ -166,10 +166,12 @@ func guards(u Use, add func(schema.GroupResource, string, string, ...string)) {
 // migrates are the rights to rewrite the objects of a CRD in another version.
 func migrates(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	d, ok := bundle.DefinitionOf(u.Content)
-	if !ok || u.Content.GetAnnotations()[bundle.OnStoredVersion] != bundle.StoredMigrate {
+	if !ok || !slices.Contains(u.Verbs, "patch") {
 		return
 	}
-	add(d.Resource(), "", "", "get", "list", "update")
+	if u.Content.GetAnnotations()[bundle.OnStoredVersion] == bundle.StoredMigrate {
+		add(d.Resource(), "", "", "get", "list", "update")
+	}
 	add(schema.GroupResource{Group: crds.Group, Resource: crds.Resource + "/status"}, "", u.ID.Name, "patch")
 }
 

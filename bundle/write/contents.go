@@ -30,6 +30,11 @@ type searching struct {
 
 // contents is what a Namespace or CRD holds now.
 func (w *Writer) contents(ctx context.Context, holder *unstructured.Unstructured) (bundle.Contents, error) {
+	if holder.GroupVersionKind().GroupKind() == bundle.CRDKind { // one LIST, directly before the DELETE
+		id := bundle.ID{GroupKind: bundle.CRDKind, Name: holder.GetName()}
+		found, err := w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, []*unstructured.Unstructured{holder}, &w.deleted))
+		return found[id], err
+	}
 	s := &searching{holder: holder, done: make(chan struct{})}
 	w.searches.mu.Lock()
 	w.searches.waiting = append(w.searches.waiting, s)

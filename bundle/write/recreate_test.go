@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
 )
 
@@ -200,4 +203,33 @@ func TestRecreatePutsAJobBackUnderAQuota(t *testing.T) {
 	}
 	p.Intercept(nil)
 	s.Apply(text("example.com/b"), "--wait=applied").Want(t, 0).Did(t, "Job", "once", plan.Recreated)
+}
+
+// A run that is interrupted while the old object still ends does not leave it lost.
+func TestInterruptedWhileTheOldOneEnds(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(immutable("{good: a}")).Want(t, 0)
+	s.PatchConfigMap("web", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	p := s.Proxied()
+	var deleted, reads atomic.Int32
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch {
+		case !strings.HasSuffix(r.Path, "/configmaps/web") || r.DryRun:
+		case r.Method == http.MethodDelete:
+			return clustertest.Action{After: func() { deleted.Add(1); interrupt(report.ErrTerminated) }}
+		case r.Method == http.MethodGet && deleted.Load() > 0 && reads.Add(1) == 2:
+			return clustertest.Action{Before: func() { s.PatchConfigMap("web", `{"metadata":{"finalizers":null}}`) }}
+		}
+		return clustertest.Action{}
+	})
+	clitest.RunContext(ctx, t, s.Kubeconfig, "apply", "--inventory", s.Inventory, "--namespace", s.NS, "-f", s.File(immutable("{good: b}"))).
+		Want(t, report.ExitTerminated).Prints(t, "the old one was restored")
+	live := s.Live("v1/configmaps", s.NS, "web")
+	if live == nil || live.GetDeletionTimestamp() != nil {
+		t.Fatalf("it is lost: %v", live)
+	}
+	if data, _, _ := unstructured.NestedStringMap(live.Object, "data"); data["good"] != "a" {
+		t.Errorf("it holds %v", data)
+	}
 }

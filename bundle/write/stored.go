@@ -3,10 +3,14 @@ package write
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/remedy"
 )
 
 // migrate applies a CRD, of which objects are to be rewritten in another version:
@@ -38,15 +42,14 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 		return put, err
 	}
 	if resource.GVK.Version == m.To {
+		if w.Waiting != nil {
+			w.Waiting(t.step, "waits until every API server stores its objects in "+m.To)
+		}
 		if err := w.Client.AwaitStorage(ctx, resource); err != nil {
 			return put, err
 		}
 	}
-	moved := m.Dropped
-	if m.Relabels {
-		moved = append(moved, m.From...)
-	}
-	count, err := w.Client.Rewrite(ctx, resource, moved)
+	count, err := w.rewrite(ctx, m, resource)
 	if err != nil {
 		return put, fmt.Errorf("%w. The CRD has all its versions still, and nothing is lost", err)
 	}
@@ -58,4 +61,24 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 	final.live = put.live
 	final.reason = m.Done(count)
 	return final, err
+}
+
+// rewrite rewrites the objects. Where there were none, there are still none: those that
+// came since may be stored in a version that goes.
+func (w *Writer) rewrite(ctx context.Context, m *plan.Migration, r cluster.Resource) (int, error) {
+	if !m.Empty {
+		moved := m.Dropped
+		if m.Relabels {
+			moved = append(moved, m.From...)
+		}
+		return w.Client.Rewrite(ctx, r, moved)
+	}
+	count, err := w.Client.Count(ctx, r, "")
+	if err != nil {
+		return 0, fmt.Errorf("count %s again: %w", r.GVR.GroupResource(), err)
+	}
+	if count > 0 {
+		return 0, fmt.Errorf("%s of %s came during this run, and may be stored in %s: %s rewrites them", bundle.Count(count, "object"), r.GVR.GroupResource(), strings.Join(m.From, ", "), remedy.MigrateStored)
+	}
+	return 0, nil
 }

@@ -154,6 +154,34 @@ func TestVersionThatGoesWithItsObjects(t *testing.T) {
 	}
 }
 
+// Without an object nobody has to say anything, on the way up and down.
+func TestVersionThatGoesWithoutObjects(t *testing.T) {
+	s := clitest.New(t)
+	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets."+s.NS+".example.com")
+	old, next := gadgets("", "v1alpha1 size: {type: integer}"), gadgets("", "v1 size: {type: integer}")
+	s.Apply(old).Want(t, 0)
+	name := "gadgets." + s.NS + ".example.com"
+	if o := s.Preview(next).Want(t, 0).Did(t, "CustomResourceDefinition", name, plan.Configured); o.Reason != "v1alpha1 goes; no object is stored in it, so that it leaves status.storedVersions" {
+		t.Errorf("the preview says %q", o.Reason)
+	}
+	if got := versions(s); got != "[v1alpha1] stored [v1alpha1]" {
+		t.Fatal(got)
+	}
+	s.Apply(next).Want(t, 0).Prints(t, "v1alpha1 is gone; no object was stored in it")
+	if got := versions(s); got != "[v1] stored [v1]" {
+		t.Error(got)
+	}
+	s.Apply(old).Want(t, 0)
+	// One that comes during the run may be stored in the old version: nothing is taken out.
+	p := s.Before(http.MethodPatch, "/customresourcedefinitions/"+name, func() {
+		s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", "late", "size: 2"))
+	})
+	s.Apply(next).Want(t, 1).Prints(t, "came during this run", "--migrate-stored-versions")
+	if got := versions(s); got != "[v1 v1alpha1] stored [v1alpha1 v1]" || len(p.Writes()) == 0 {
+		t.Error(got)
+	}
+}
+
 func TestFieldsThatTheNewVersionDoesNotHave(t *testing.T) {
 	s, _ := gadgetry(t)
 	s.Create(s.NS+".example.com/v1alpha1/gadgets", gadget("v1alpha1", "colored", "size: 2, color: blue"))

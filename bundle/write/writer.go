@@ -59,6 +59,9 @@ type Writer struct {
 	Adopting func(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error
 	// Retrying is called when a refusal may come from a server that is behind.
 	Retrying func(s *plan.Step, err error)
+	// Waiting, unless nil, is called when a step waits for something else than the answer
+	// to a request.
+	Waiting func(s *plan.Step, what string)
 	// Quotes is called where messages about an object may quote a Secret.
 	Quotes func(id bundle.ID, secret *unstructured.Unstructured)
 	// NewAccount says whether this run makes a ServiceAccount. A dry run needs

@@ -403,6 +403,9 @@ func (m *mover) own(ctx context.Context, b *batch) (stay []bundle.ID, err error)
 				if cause := context.Cause(writing); cause != nil {
 					return cause
 				}
+				if _, unknown := errors.AsType[*unknownOwner](err); unknown {
+					return fmt.Errorf("%s: %w. It is a member of both inventories until this command is repeated", bundle.Name(id), err)
+				}
 				m.notMoved(id, err.Error())
 				mu.Lock()
 				stay = append(stay, id)

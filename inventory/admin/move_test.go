@@ -3,12 +3,14 @@ package admin_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
 	"brine/inventory/admin"
@@ -265,4 +267,28 @@ func TestObjectGoesToAnotherBundle(t *testing.T) {
 		s.Apply(configMapsOf("keep")).Want(t, 0).Did(t, "ConfigMap", "goes", plan.Pruned)
 		s.Other("b").Apply(configMapsOf("goes")).Want(t, 0).Did(t, "ConfigMap", "goes", plan.Created)
 	})
+}
+
+// A change of the owner whose answer was lost may have been stored: it is no member that
+// "was not moved", and the command has to be repeated.
+func TestMoveWhoseAnswerIsLost(t *testing.T) {
+	s := clitest.New(t)
+	b := s.Other("b")
+	s.Apply(configMapsOf("keep", "move")).Want(t, 0)
+	args := []string{"split", s.Inventory, "--to", b.Inventory, "--only", "ConfigMap/*/move"}
+	p := s.Proxied()
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/move") {
+			return clustertest.Action{Status: http.StatusGatewayTimeout, Acted: true}
+		}
+		return clustertest.Action{}
+	})
+	if got := command(s, append(args, "--retry-timeout=0")...); got.Exit == 0 || !strings.Contains(got.Stdout+got.Stderr, "whether it was stored is unknown") {
+		t.Errorf("exit code %d: %s%s", got.Exit, got.Stdout, got.Stderr)
+	}
+	b.Holds("ConfigMap move")
+	p.Intercept(nil)
+	command(s, args...).Want(t, 0)
+	s.Holds("ConfigMap keep")
+	b.Holds("ConfigMap move")
 }

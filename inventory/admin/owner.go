@@ -39,6 +39,8 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case err == nil:
 			live = stored
 			continue
+		case !cluster.Refused(err) && !cluster.NotServed(err):
+			return &unknownOwner{err}
 		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
 			return fmt.Errorf("change its owner: %w", err)
 		}
@@ -153,3 +155,11 @@ func fieldsOf(set *fieldpath.Set) (*metav1.FieldsV1, error) {
 	fields.SetRawBytes(text)
 	return fields, nil
 }
+
+// unknownOwner is the error of a change of the owner that may have been stored.
+type unknownOwner struct{ err error }
+
+func (u *unknownOwner) Error() string {
+	return "change its owner: whether it was stored is unknown: " + u.err.Error()
+}
+func (u *unknownOwner) Unwrap() error { return u.err }
