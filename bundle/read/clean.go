@@ -27,7 +27,7 @@ type listDefaults struct{ apiVersion, kind string }
 
 // object reads one object, or the items of a list.
 func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefaults) {
-	c := &converter{doc: d, budget: &r.budget, expanding: r.expanding}
+	c := &converter{doc: d, budget: &r.budget, expanding: r.expanding, duplicates: o.DuplicateKeys}
 	if n.Kind == yaml.AliasNode {
 		if slices.Contains(r.expanding, n.Alias) {
 			c.problem(n, "an alias that contains itself")

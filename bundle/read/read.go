@@ -42,6 +42,9 @@ type Options struct {
 	// Partial returns the objects without problems along with the Problems, so that
 	// more checks can run. Such a Bundle must not be applied.
 	Partial bool
+	// DuplicateKeys lets the last of equal keys count, with a warning. Of what names the
+	// object they are a problem all the same.
+	DuplicateKeys bool
 	// IgnoreNonKubernetesStates skips Salt states that are not Kubernetes objects.
 	IgnoreNonKubernetesStates bool
 }

@@ -465,3 +465,20 @@ func TestReadKeepsTheFilesOfAConcatenatedStream(t *testing.T) {
 		t.Errorf("the syntax error does not name salt://b.yaml: %v", err)
 	}
 }
+
+func TestDuplicateKeysThatMayPass(t *testing.T) {
+	read := func(text string) (*bundle.Bundle, error) {
+		return Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(text), DuplicateKeys: true})
+	}
+	b, err := read(cm("data:\n  a: x\n  b: x\n  a: y\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, _ := unstructured.NestedStringMap(b.Objects[0].Content.Object, "data")
+	if w := bundle.Problems(b.Warnings).Error(); data["a"] != "y" || !strings.Contains(w, "-:8:") || !strings.Contains(w, "the first is on line 6, and does not count") {
+		t.Errorf("%v, warnings %s", data, w)
+	}
+	if _, err := read("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"); err == nil || !strings.Contains(err.Error(), "duplicate key") {
+		t.Errorf("two names: %v", err)
+	}
+}

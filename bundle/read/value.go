@@ -36,6 +36,7 @@ type converter struct {
 	unreported int        // problems beyond maxReported
 	root       *yaml.Node // of the object
 	secret     *bool      // see quotable; nil: not known yet
+	duplicates bool       // Options.DuplicateKeys
 
 	depth     int
 	expanding []*yaml.Node // the anchors being expanded, against cycles
@@ -142,7 +143,7 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 		}
 		c.path = c.path.Field(key)
 		if _, twice := m[key]; twice {
-			c.problem(kn, "duplicate key; the first is on line %d", c.doc.line-1+firstLine(n, kn))
+			c.twice(n, kn)
 		}
 		m[key] = c.value(vn)
 		c.path = c.path[:len(c.path)-1]
@@ -151,6 +152,20 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 		c.merge(m, merge)
 	}
 	return m
+}
+
+// identifying are the paths that say which object it is.
+var identifying = []string{"apiVersion", "kind", "metadata", "metadata.name", "metadata.namespace", "metadata.generateName"}
+
+// twice reports a key that repeats another one. The last counts.
+func (c *converter) twice(n, kn *yaml.Node) {
+	const text = "duplicate key; the first is on line %d"
+	first := c.doc.line - 1 + firstLine(n, kn)
+	if !c.duplicates || slices.Contains(identifying, c.path.String()) {
+		c.problem(kn, text, first)
+		return
+	}
+	c.warnings = append(c.warnings, bundle.Problem{Source: c.source(kn), Path: c.path.String(), Message: fmt.Sprintf(text+", and does not count", first)})
 }
 
 // firstLine is where the key that kn repeats stood first.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,6 +75,11 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	}
 	o.Stored = put.stored
 	if put.stored != nil && w.Mode == Persist {
+		if put.live != nil && !recreated {
+			if taken := plan.Taken(put.live, put.stored); len(taken) > 0 { // as the preview says
+				o.Warnings = append(slices.Clone(o.Warnings), "takes "+strings.Join(taken, "; "))
+			}
+		}
 		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored, put.left)
 		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
 		w.changes.note(s.Object, o.Action)

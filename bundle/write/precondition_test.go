@@ -310,3 +310,18 @@ func deleteObject(s *clitest.Fixture, resource, name string) {
 		s.Fatal(err)
 	}
 }
+
+// Preview and apply name the fields that are taken in the same words.
+func TestFieldsTakenAreNamed(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("web", "{a: x}")).Want(t, 0)
+	s.PatchAs("somebody", "v1/configmaps", "web", `{"data":{"a":"theirs"}}`)
+	next := clitest.ConfigMapOf("web", "{a: y}")
+	preview, apply := s.Preview(next, "--force-conflicts").Want(t, 0), s.Apply(next, "--force-conflicts").Want(t, 0)
+	takes := func(o clitest.Outcome) []string {
+		return slices.DeleteFunc(slices.Clone(o.Result.Warnings), func(w string) bool { return !strings.Contains(w, "takes ") })
+	}
+	if got, want := takes(apply), takes(preview); len(got) != 1 || !slices.Equal(got, want) || !strings.Contains(got[0], ".data.a from somebody") {
+		t.Errorf("the apply says %q, the preview %q", got, want)
+	}
+}

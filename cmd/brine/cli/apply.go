@@ -32,7 +32,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	c.cluster.FieldValidation = metav1.FieldValidationStrict
 	c.options.Planning.Policy = plan.AdoptIfNoInventory
 	enumFlag(cmd, &c.wait, "wait", "", "ready, or applied: wait only where a dependency requires it, and prune once everything is applied", "ready", "applied")
-	enumFlag(cmd, &c.cluster.FieldValidation, "field-validation", "", "Strict, Warn or Ignore: what the server does about unknown and duplicate fields",
+	enumFlag(cmd, &c.cluster.FieldValidation, "field-validation", "", "Strict, Warn or Ignore: what the server does about unknown fields, and brine about duplicate ones",
 		metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
 	enumFlag(cmd, &c.options.Planning.Policy, "inventory-policy", "",
 		"existing objects that may become members: must-match (none), adopt-if-no-inventory (those of no inventory) or adopt-all (those of other inventories too)",
@@ -156,7 +156,7 @@ func (a *applyOptions) task(s Streams) task {
 		return task{options: a.runOptions.settle(), err: errNoBundle}
 	}
 	o, err := a.settle(a.input.files[0])
-	a.input.skipInvalid = o.SkipInvalid
+	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
 	if o.SavedPlan != nil && len(o.Only) == 0 {
 		o.Only, o.WithNeeds = o.SavedPlan.Only()
 	}

@@ -19,6 +19,7 @@ type input struct {
 	foreign     bool
 	skipInvalid bool
 	partial     bool
+	duplicates  bool
 }
 
 func (in *input) flags(cmd *cobra.Command) {
@@ -38,7 +39,7 @@ func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
 	}
 	return read.Bundle(ctx, read.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.In, InputFormat: in.format,
-		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial,
+		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial, DuplicateKeys: in.duplicates,
 	})
 }
 
