@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -16,9 +17,9 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// olderCommit is a version whose formats every later one has to get on with:
-// the last one before 0.2.0.
-const olderCommit = "ce23507"
+// olderCommit is a version whose formats every later one has to get on with: 0.2.0, or
+// what BRINE_TEST_OLDER names ("scripts/test compat" tries more of them).
+var olderCommit = cmp.Or(os.Getenv("BRINE_TEST_OLDER"), "c55bfd0")
 
 // older builds brine as it was at that commit.
 func older(t *testing.T) string {
@@ -116,4 +117,28 @@ func nothingLeft(s *clitest.Fixture) {
 			}
 		}
 	}
+}
+
+// An older brine and kapply record no origin: a rollback deletes nothing that they made
+// members, and everything that the present one created, also where they ran in between.
+func TestRollbackAfterAnOlderBinary(t *testing.T) {
+	s := clitest.New(t)
+	binary := older(t)
+	oldApply := func(text string) { runOlder(s, binary, "apply", "-f", s.File(text)).Want(t, 0) }
+	one, two := clitest.ConfigMap("a"), clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))
+	oldApply(one)
+	oldApply(two)
+	s.Rollback("1").Want(t, 0).Prints(t, "it is not known who created it", "kubectl delete configmap b --namespace "+s.NS).Did(t, "ConfigMap", "b", plan.Skipped)
+	s.Exists("v1/configmaps", "b")
+
+	three := clitest.Documents(two, clitest.ConfigMap("c"))
+	s.Apply(three).Want(t, 0).Did(t, "ConfigMap", "c", plan.Created)
+	oldApply(clitest.Documents(three, clitest.ConfigMap("d")))
+	s.Rollback("1").Want(t, 0).Did(t, "ConfigMap", "c", plan.Pruned)
+	s.Exists("v1/configmaps", "b", "d")
+	s.Missing("v1/configmaps", "c")
+	// Pruning by a bundle, and destroy, are as always.
+	s.Apply(one).Want(t, 0).Did(t, "ConfigMap", "d", plan.Pruned)
+	s.Destroy().Want(t, 0)
+	nothingLeft(s)
 }

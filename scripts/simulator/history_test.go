@@ -44,6 +44,7 @@ type done struct {
 	from, to     int // of the server's log
 	began, ended time.Time
 	printed      string // all events
+	target       int    // the revision that a rollback goes to
 }
 
 // manifests are the objects of a bundle, chosen by chance.
@@ -168,6 +169,7 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 	if err != nil {
 		return nil, err
 	}
+	d.target = target.Number
 	o.Revision, o.RevisionOptions = target.Number, content.Options
 	if content.Namespace != "" {
 		o.Namespace = content.Namespace

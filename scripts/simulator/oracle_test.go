@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -57,6 +58,7 @@ var invariants = []struct {
 }{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
+	{"4 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"5 exit 0 is true", (*oracle).exitZero},
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
@@ -81,6 +83,25 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case by == "" && ours(w.Before, o) && owner(w.After) == "" && !ours(w.After, o): // the rest of our mark is taken off
 		default:
 			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
+		}
+	}
+	return wrong
+}
+
+// undoesOnly: a rollback deletes no object that was there before brine, or that somebody
+// else created. The log knows who created each UID.
+func (o *oracle) undoesOnly() (wrong []string) {
+	if o.d.command != "rollback" {
+		return nil
+	}
+	created := map[types.UID]bool{}
+	for _, w := range o.server.log[:o.d.to] {
+		if w.Before == nil && owner(w.After) == o.id() && w.Actor != person {
+			created[w.After.GetUID()] = true
+		}
+		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
+		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] {
+			wrong = append(wrong, "brine did not create it: "+w.String())
 		}
 	}
 	return wrong

@@ -69,6 +69,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	for _, d := range running {
 		d.to = len(w.server.log)
 		f.Steps++
+		f.oneTarget(w, d)
 		if d.process.dead && w.rand.IntN(2) == 0 {
 			w.leaveProof(d)
 		}
@@ -99,6 +100,18 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	}
 	for range 5 {
 		w.server.step()
+	}
+}
+
+// oneTarget: rollbacks without a number between two applies all go to the same revision.
+func (f *Finding) oneTarget(w *World, d *done) {
+	switch before := w.targets[d.inventory]; {
+	case d.command == "apply" || d.command == "destroy":
+		delete(w.targets, d.inventory)
+	case d.target > 0 && before > 0 && d.target != before:
+		f.violate("2 a rollback has one target", fmt.Sprintf("%s: revision %d, and %d before", d.actor, d.target, before))
+	case d.target > 0:
+		w.targets[d.inventory] = d.target
 	}
 }
 

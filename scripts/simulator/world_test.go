@@ -25,12 +25,13 @@ import (
 
 // World is one simulated world. All of it lives in one bubble of testing/synctest.
 type World struct {
-	server *apiServer
-	rand   *rand.Rand
-	faults []fault // that may befall a request
-	rate   float64 // of requests that one befalls
-	people float64 // of requests before which somebody else acts
-	script []string
+	targets map[string]int // of the rollbacks since the last apply, by inventory
+	server  *apiServer
+	rand    *rand.Rand
+	faults  []fault // that may befall a request
+	rate    float64 // of requests that one befalls
+	people  float64 // of requests before which somebody else acts
+	script  []string
 
 	mu      sync.Mutex
 	waiting []*pending
@@ -61,7 +62,7 @@ type Process struct {
 }
 
 func newWorld(seed uint64) *World {
-	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1)}
+	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
 }
 
 var errKilled = errors.New("the process was killed")
