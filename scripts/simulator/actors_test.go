@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/inventory"
 )
 
@@ -60,6 +61,22 @@ func (w *World) somebodyActs() {
 			annotations["example.com/seen"] += "x"
 			u.SetAnnotations(annotations)
 		})
+	}
+}
+
+// somebodyCreates is a person who has what bundles name, before brine comes; what brine
+// created is deleted first, half of the time.
+func (w *World) somebodyCreates() {
+	k, _ := w.server.find(func(k kind) bool { return k.Group == "" && k.plural == "configmaps" })
+	for _, name := range []string{"a", "b", "c", "d"} {
+		p := place{"", "configmaps", "app", name}
+		if w.server.objects[p] != nil && w.rand.IntN(2) == 0 {
+			_, _ = w.server.delete(person, k, p, metav1.DeleteOptions{}, false)
+		}
+		u := bundle.V1(bundle.ID{Namespace: "app", Name: name, GroupKind: bundle.ConfigMapKind}, map[string]any{"data": map[string]any{"theirs": "x"}})
+		if _, err := w.server.create(person, k, u, false); err == nil {
+			w.note("%s creates configmaps app/%s", person, name)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -31,6 +32,8 @@ type step struct {
 	text      string // of the bundle
 	onFailure bool   // --rollback-on-failure
 	policy    plan.Policy
+	revision  int  // of a rollback; 0 undoes the last apply
+	found     bool // before it, somebody creates objects that bundles name
 }
 
 // done is what came of a step.
@@ -102,7 +105,14 @@ func steps(r *rand.Rand) []step {
 		if r.IntN(4) == 0 {
 			s.policy = plan.AdoptIfNoInventory
 		}
+		if s.command == "rollback" && r.IntN(3) == 0 {
+			s.revision = 1
+		}
 		all = append(all, s)
+		if r.IntN(4) == 0 { // what was there before brine, and the way back
+			adopts := step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), policy: plan.AdoptIfNoInventory, found: true}
+			all = append(all, adopts, step{command: "rollback", inventory: s.inventory, revision: r.IntN(2)})
+		}
 	}
 	return all
 }
@@ -161,15 +171,17 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 	if d.command == "drift" {
 		return run.DriftFrom(ctx, inv, nil, 0, o)
 	}
-	target, err := inv.RollbackTarget(ctx)
-	if err != nil {
-		return nil, err
+	target := inventory.Target{Revision: inventory.Revision{Number: d.revision}}
+	if d.revision == 0 {
+		if target, err = inv.RollbackTarget(ctx); err != nil {
+			return nil, err
+		}
+		d.target = target.Number
 	}
 	content, err := inv.LoadRevision(ctx, target.Number)
 	if err != nil {
 		return nil, err
 	}
-	d.target = target.Number
 	o.Revision, o.RevisionOptions = target.Number, content.Options
 	if content.Namespace != "" {
 		o.Namespace = content.Namespace

@@ -36,6 +36,9 @@ func play(seed uint64) *Finding {
 		case 3:
 			mood, w.people = "somebody acts", 0.05
 		}
+		if s.found {
+			w.somebodyCreates()
+		}
 		running := []*done{w.begin(s, fmt.Sprintf("brine-%d", i))}
 		if w.rand.IntN(6) == 0 {
 			mood += ", two at once"
@@ -106,7 +109,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 // oneTarget: rollbacks without a number between two applies all go to the same revision.
 func (f *Finding) oneTarget(w *World, d *done) {
 	switch before := w.targets[d.inventory]; {
-	case d.command == "apply" || d.command == "destroy":
+	case d.command == "apply" || d.command == "destroy" || d.revision > 0:
 		delete(w.targets, d.inventory)
 	case d.target > 0 && before > 0 && d.target != before:
 		f.violate("2 a rollback has one target", fmt.Sprintf("%s: revision %d, and %d before", d.actor, d.target, before))
