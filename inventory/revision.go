@@ -49,10 +49,11 @@ func LastGood(history []Revision) (Revision, bool) {
 }
 
 // LastApplied is the newest revision of which every object was applied, ready or not: what
-// the cluster is to look like. history has the newest first.
+// the cluster is to look like. What a partial run changes is a difference from it. history
+// has the newest first.
 func LastApplied(history []Revision) (Revision, bool) {
 	for _, r := range history {
-		if r.Good() || r.Result == NotReady || r.Result == Partial {
+		if r.Good() || r.Result == NotReady {
 			return r, true
 		}
 	}

@@ -57,8 +57,8 @@ var invariants = []struct {
 	check func(*oracle) []string
 }{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
+	{"2 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
-	{"4 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"5 exit 0 is true", (*oracle).exitZero},
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
