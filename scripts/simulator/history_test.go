@@ -111,7 +111,8 @@ func steps(r *rand.Rand) []step {
 		all = append(all, s)
 		if r.IntN(4) == 0 { // what was there before brine, and the way back
 			adopts := step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), policy: plan.AdoptIfNoInventory, found: true}
-			all = append(all, adopts, step{command: "rollback", inventory: s.inventory, revision: r.IntN(2)})
+			back := step{command: "rollback", inventory: s.inventory, revision: r.IntN(2)}
+			all = append(all, adopts, back, back) // repeated, it goes nowhere else
 		}
 	}
 	return all

@@ -136,7 +136,8 @@ func (f *Finding) converge(w *World) {
 			return
 		}
 		exits = append(exits, d.result.ExitCode)
-		foreign := strings.Contains(strings.Join(errorsOf(d.result), " "), "belongs to")
+		refusals := strings.Join(errorsOf(d.result), " ")
+		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
 		if d.result.ExitCode != report.ExitOK && !foreign {
 			f.violate("7 convergence", fmt.Sprintf("exit code %d: %s", d.result.ExitCode, strings.Join(errorsOf(d.result), "; ")))
 		}
