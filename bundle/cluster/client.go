@@ -34,9 +34,9 @@ type Options struct {
 	// connection errors, a webhook that is not up yet) are retried. Zero: a
 	// minute.
 	RetryFor time.Duration
-	// FirstContact bounds the retries until the server has answered for the first time:
-	// with a wrong address nobody wants to wait long. Zero: 20 seconds, in which a
-	// server that restarts is back.
+	// FirstContact bounds the retries until the server has answered for the first time,
+	// counted from the first request: a wrong address is not worth a long wait. Zero: 20
+	// seconds, in which a server that restarts is back.
 	FirstContact time.Duration
 	// RequestTimeout, unless zero, takes the place of the limits of each request;
 	// negative is none.

@@ -18,9 +18,7 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// firstContact bounds retries until the server has answered for the first time, counted
-// from the first request: with a wrong address nobody wants to wait long, and a server
-// that restarts is back by then.
+// firstContact is Options.FirstContact where that is zero.
 const firstContact = 20 * time.Second
 
 // retry calls try until it succeeds, fails for good, or the client's RetryFor
@@ -105,7 +103,7 @@ type retryAfter struct{ seconds atomic.Int64 }
 
 type retryAfterKey struct{}
 
-// longestWait is more than anybody waits for.
+// longestWait is longer than any run.
 const longestWait = 365 * 24 * time.Hour
 
 func noteRetryAfter(ctx context.Context, header http.Header) {

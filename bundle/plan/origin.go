@@ -17,7 +17,11 @@ func (in *Input) origins(p *Plan) {
 		if s.Live == nil || s.Blocked != "" || s.ID.Name == "" {
 			continue
 		}
-		if o := FoundOrigin(in.Inventory, s.ID, s.Live, in.Options.TakeOverFrom); o.How != inventory.Unknown && o != in.Inventory.Origins[s.ID] {
+		o, known := FoundOrigin(in.Inventory, s.ID, s.Live, in.Options.TakeOverFrom), in.Inventory.Origins[s.ID]
+		if o.How == inventory.Unknown { // a record is of another object, which is gone
+			o.Came = known.Came
+		}
+		if o != known {
 			p.Origins[s.ID] = o
 		}
 	}

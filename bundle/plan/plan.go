@@ -151,8 +151,8 @@ type Plan struct {
 	Outside []*Step
 	// Add are the ids that the inventory has to hold before the first write.
 	Add []bundle.ID
-	// Origins are of objects that are there, and of whose origin the inventory has no
-	// record, or not this one: it has to have it before the first write. Run is not set.
+	// Origins are of objects that are there, where the inventory has another record, or
+	// none: it has to have them before the first write. Run is not set where it is this run.
 	Origins map[bundle.ID]inventory.Origin
 	// Forget are members that do not exist, or belong to another inventory.
 	Forget   []bundle.ID

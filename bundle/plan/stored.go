@@ -34,7 +34,7 @@ type Migration struct {
 	Dropped []string
 	// To is the version in which objects are stored from then on.
 	To string
-	// Empty: no object was stored, so that nothing is rewritten, and nobody has to say so.
+	// Empty: no object was stored, so that nothing is rewritten, and no option is needed.
 	Empty bool
 	// Relabels: the server converts between the versions by another apiVersion only.
 	Relabels bool

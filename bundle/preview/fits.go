@@ -18,7 +18,7 @@ const mostFitted = 1000
 func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map[bundle.ID]bool) (f review.Fits) {
 	served := cluster.Defined(crd.Before)
 	if len(served) == 0 {
-		return f // nobody can have written any
+		return f // there can be none
 	}
 	resource := served[0]
 	if desired := cluster.Defined(crd.After); len(desired) > 0 {
@@ -27,7 +27,10 @@ func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map
 		}
 	}
 	if n, err := c.Count(ctx, resource, ""); err != nil || n == 0 || n > mostFitted {
-		return review.Fits{Unknown: reason(err), NotLooked: n}
+		if err == nil && n > 0 {
+			err = fmt.Errorf("there are %d, and at most %d are looked at", n, mostFitted)
+		}
+		return review.Fits{Unknown: reason(err)}
 	}
 	items, err := c.List(ctx, resource, "", "", "")
 	if err != nil {

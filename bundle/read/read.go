@@ -42,8 +42,8 @@ type Options struct {
 	// Partial returns the objects without problems along with the Problems, so that
 	// more checks can run. Such a Bundle must not be applied.
 	Partial bool
-	// DuplicateKeys lets the last of equal keys count, with a warning. Of what names the
-	// object they are a problem all the same.
+	// DuplicateKeys lets the last of equal keys count, with a warning. Keys that name the
+	// object stay a problem.
 	DuplicateKeys bool
 	// IgnoreNonKubernetesStates skips Salt states that are not Kubernetes objects.
 	IgnoreNonKubernetesStates bool

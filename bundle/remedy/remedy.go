@@ -43,7 +43,6 @@ const (
 	History  = "brine history"
 	Repair   = "brine inventory repair"
 	Rollback = "brine rollback"
-	Split    = "brine inventory split"
 	Status   = "brine status"
 )
 
@@ -66,6 +65,3 @@ func DeleteObject(kind, namespace, name string) string {
 	}
 	return text
 }
-
-// GiveBack is the command that moves members from an inventory to another one.
-func GiveBack(from string) string { return Split + " " + from }

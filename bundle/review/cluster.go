@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"brine/bundle"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
 
@@ -77,12 +76,13 @@ func Ask(changes []Change) Questions {
 	for i := range changes {
 		c := &changes[i]
 		q.Nodes = q.Nodes || newSelector(c) != nil
-		if changesSchema(c) {
+		schema := schemaChanges(c)
+		if schema != nil {
 			q.Fit = append(q.Fit, c.ID)
 		}
 		switch {
 		case c.Action == plan.Pruned && bundle.HoldsObjects(c.ID.GroupKind),
-			c.Action == plan.Configured && c.ID.GroupKind == bundle.CRDKind && diff.Schemas(c.Before, c.After).Breaks():
+			schema.Breaks():
 			q.Count = append(q.Count, c.ID)
 		case c.Action == plan.Pruned && isWorkload(c.ID.GroupKind), (c.Action == plan.Configured || c.Orphans) && (restarts(c) || shrinks(c)):
 			if pods := podsOf(c.Before); pods > 0 && !slices.Contains(q.Budgets, c.ID.Namespace) {

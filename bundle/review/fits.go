@@ -14,32 +14,29 @@ type Fits struct {
 	// Lost are fields that go with the next write. Invalid is what every write is refused
 	// for, Later what a write that changes the field is refused for.
 	Lost, Invalid, Later []string
-	// NotLooked is how many were not looked at: there are too many of them.
-	NotLooked int
 	// Unknown is why nothing is known.
 	Unknown string
 }
 
-// changesSchema says whether the schema of a CRD changes in more than descriptions.
-func changesSchema(c *Change) bool {
+// schemaChanges are those of a CRD in more than descriptions; nil if there are none.
+func schemaChanges(c *Change) *diff.SchemaChanges {
 	if c.Action != plan.Configured || c.ID.GroupKind != bundle.CRDKind {
-		return false
+		return nil
 	}
-	s := diff.Schemas(c.Before, c.After)
-	return s != nil && len(s.Fields) > 0
+	if s := diff.Schemas(c.Before, c.After); s != nil && len(s.Fields) > 0 {
+		return s
+	}
+	return nil
 }
 
 // api is about a CRD whose schema changes: what resources lose, and which do not fit.
 func (r *reviewer) api(c *Change) {
-	if !changesSchema(c) {
+	s, f := schemaChanges(c), r.cluster.Fits[c.ID]
+	if s == nil {
 		return
 	}
-	s, f := diff.Schemas(c.Before, c.After), r.cluster.Fits[c.ID]
 	if f.Unknown != "" {
 		r.unchecked("whether the resources of "+plain(c.ID)+" fit its new schema", f.Unknown, API)
-	}
-	if f.NotLooked > 0 {
-		r.unchecked("whether the resources of "+plain(c.ID)+" fit its new schema", fmt.Sprintf("there are %d, more than are looked at", f.NotLooked), API)
 	}
 	var details []string
 	list := func(lines []string, what string) {

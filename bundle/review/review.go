@@ -61,19 +61,19 @@ type Review struct {
 	// of their component stays as it is, or they name none.
 	Unversioned int    `json:"unversioned"`
 	Same        []Same `json:"same"`
-	// Back is what going back would lose or meet; nil where nobody asked, or where there
-	// is nothing to go back to.
+	// Back is what going back would lose or meet; nil where it was not looked for, or where
+	// there is nothing to go back to.
 	Back *WayBack `json:"back,omitempty"`
 }
 
 // WayBack is what going back to the last good revision would lose or meet, once the
-// change was made, as far as it can be known before.
+// change was made.
 type WayBack struct {
 	Revision int    `json:"revision"`
 	Losses   []Loss `json:"losses"`
 	// Unknown is why the losses are not all; "" if they are, but for NotKnown.
 	Unknown string `json:"unknown,omitempty"`
-	// NotKnown is what nobody can know before.
+	// NotKnown is what cannot be known before.
 	NotKnown string `json:"notKnown"`
 }
 

@@ -166,7 +166,7 @@ func TestRollbackOnFailureKeepsWhatItAdopted(t *testing.T) {
 	before := s.Live("v1/persistentvolumeclaims", s.NS, "data").GetUID()
 	s.Apply(clitest.ConfigMapOf("b", "{key: one}")).Want(t, 0)
 	s.Create("v1/configmaps", clitest.ConfigMapOf("theirs", "{key: theirs, more: x}", "labels: {whose: theirs}"))
-	did := s.Apply(clitest.Documents(failing("b"), claim, clitest.ConfigMap("new"), clitest.ConfigMapOf("theirs", "{key: ours, other: y}", "labels: {whose: ours}")), rollsBack, "--force-conflicts").Want(t, 7)
+	did := s.Apply(clitest.Documents(failing("b"), claim, clitest.ConfigMap("new"), clitest.ConfigMapOf("theirs", "{key: ours, other: y}", "labels: {whose: ours, new: x}", clitest.Annotations("example.com/new: x"))), rollsBack, "--force-conflicts").Want(t, 7)
 	if n := did.Result.Rollback.Summary.Detached; n != 2 {
 		t.Errorf("%d objects were released", n)
 	}

@@ -18,8 +18,8 @@ import (
 
 // DriftFrom makes the options of a run those of a drift: the live objects are
 // compared with a bundle, or, where that is nil, with a revision, whose bundle it
-// returns: number, or, where that is 0, the last one of which all was applied. The fields that the run of this revision left to others are
-// left out. Nothing is written.
+// returns: number, or, where that is 0, the last one of which all was applied. The
+// fields that the run of this revision left to others are left out. Nothing is written.
 func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, number int, o *Options) (*bundle.Bundle, error) {
 	history, err := inv.History(ctx)
 	if err != nil {

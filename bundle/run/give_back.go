@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"brine/bundle"
 	"brine/bundle/plan"
-	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/inventory/admin"
@@ -22,15 +23,17 @@ import (
 // cannot be given back stays a member.
 func (r *run) giveBack(ctx context.Context) {
 	for _, to := range slices.Sorted(maps.Keys(r.returns)) {
-		if err := r.giveBackTo(ctx, to, r.returns[to]); err != nil {
-			text := fmt.Sprintf("%s: not given back to inventory %s: %v. What is still a member stays one; %q gives it back", namesOf(r.returns[to]), to, err,
-				remedy.GiveBack(r.Inventory.Namespace+"/"+r.Inventory.Name))
-			if errors.Is(err, errNotThere) {
-				r.record.Warn(text)
-				continue
-			}
-			r.record.Fail(text)
+		ids := r.returns[to]
+		done, err := r.giveBackTo(ctx, to, ids)
+		text := namesOf(ids.UnsortedList()) + ": "
+		switch {
+		case errors.Is(err, errNotThere):
+			r.record.Warn(fmt.Sprintf("%snot given back to inventory %s, which is not there any more: they stay members", text, to))
+		case err != nil:
+			r.record.Fail(fmt.Sprintf("%snot given back to inventory %s: %v. Repeat the command: what was not given back is still a member", text, to, err))
 			r.record.Result.ExitCode = report.ExitFailed
+		default:
+			r.record.Warn(text + "given back to inventory " + done)
 		}
 	}
 }
@@ -41,59 +44,57 @@ func namesOf(ids []bundle.ID) string {
 	for _, id := range ids {
 		names = append(names, bundle.Name(id))
 	}
+	slices.Sort(names)
 	return bundle.Some(names, 5)
 }
 
-var errNotThere = errors.New("it is not there any more")
+var errNotThere = errors.New("there is no such inventory")
 
-func (r *run) giveBackTo(ctx context.Context, to string, ids []bundle.ID) error {
+// giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them".
+func (r *run) giveBackTo(ctx context.Context, to string, ids sets.Set[bundle.ID]) (done string, err error) {
 	theirs, err := r.owner(ctx, to)
 	if err != nil {
-		return err
+		return "", err
 	}
 	moved, err := admin.MoveMembers(ctx, r.client, admin.MoveOptions{
-		From: []report.Inventory{r.Inventory}, To: theirs, Select: func(id bundle.ID) bool { return slices.Contains(ids, id) },
-		Version: r.Version, LockTimeout: r.LockTimeout, Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
+		From: []report.Inventory{r.Inventory}, To: theirs, Select: ids.Has, Version: r.Version, LockTimeout: r.LockTimeout,
+		Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if len(moved.NotMoved) > 0 {
-		return errors.New(moved.NotMoved[0].Reason)
+		return "", errors.New(moved.NotMoved[0].Reason)
 	}
 	inv, err := store.Load(ctx, r.client, theirs.Namespace, theirs.Name, theirs.ID, r.Version)
 	if err != nil {
-		return err
+		return "", err
 	}
-	last := inv.Last().Number
-	what := fmt.Sprintf("%s: given back to inventory %s/%s", namesOf(ids), theirs.Namespace, theirs.Name)
+	done, last := theirs.Namespace+"/"+theirs.Name, inv.Last().Number
 	if last == 0 {
-		r.record.Warn(what + ", which has no revision: the fields stay as they are")
-		return nil
+		return done + ", which has no revision: their fields stay as they are", nil
 	}
 	content, err := inv.LoadRevision(ctx, last)
 	if err != nil {
-		return err
+		return "", err
 	}
 	o := Options{
-		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: r.Planning.Conflicts, NoPrune: true},
+		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: r.Planning.Conflicts},
 		Timeout: r.Timeout, LockTimeout: r.LockTimeout, Version: r.Version, Namespace: content.Namespace, Who: r.Who, JobID: r.JobID,
 	}
 	for _, b := range content.Bundle.Objects {
-		if slices.Contains(ids, b.ID) {
+		if ids.Has(b.ID) {
 			o.Only = append(o.Only, strings.Trim(strings.Join([]string{b.ID.GroupKind.String(), b.ID.Namespace, b.ID.Name}, "/"), "/"))
 		}
 	}
 	if len(o.Only) == 0 {
-		r.record.Warn(fmt.Sprintf("%s, whose last revision does not contain them: the fields stay as they are", what))
-		return nil
+		return done + ", whose last revision does not contain them: their fields stay as they are", nil
 	}
 	result := Run(ctx, r.client, content.Bundle, o, func(report.Event) {})
 	if result.ExitCode != report.ExitOK {
-		return fmt.Errorf("its revision %d could not be applied: %s", last, strings.Join(result.Errors, "; "))
+		return "", fmt.Errorf("they are its members, but its revision %d could not be applied: %s", last, failures(result))
 	}
-	r.record.Warn(fmt.Sprintf("%s, and its revision %d applied to them", what, last))
-	return nil
+	return fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
 }
 
 // owner is an inventory that is named NAMESPACE/NAME, or by its ID.
@@ -122,12 +123,15 @@ func (r *run) owner(ctx context.Context, to string) (report.Inventory, error) {
 
 // returnsOf are the members of a plan that what it undoes had brought from other
 // inventories, by inventory.
-func returnsOf(inv *inventory.Inventory, p *plan.Plan) map[string][]bundle.ID {
-	returns := map[string][]bundle.ID{}
+func returnsOf(inv *inventory.Inventory, p *plan.Plan) map[string]sets.Set[bundle.ID] {
+	returns := map[string]sets.Set[bundle.ID]{}
 	for _, s := range p.Steps {
 		if s.GiveBack {
 			from := inv.OriginOf(s.ID, s.Live).From
-			returns[from] = append(returns[from], s.ID)
+			if returns[from] == nil {
+				returns[from] = sets.New[bundle.ID]()
+			}
+			returns[from].Insert(s.ID)
 		}
 	}
 	return returns

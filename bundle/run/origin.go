@@ -30,14 +30,16 @@ func (r *run) nextNumber() int {
 func (r *run) originsBefore(p *plan.Plan) map[bundle.ID]inventory.Origin {
 	origins := maps.Clone(r.inv.Origins)
 	for id, o := range p.Origins {
-		origins[id] = r.numbered(o)
+		if origins[id] = r.numbered(o); o == (inventory.Origin{}) {
+			delete(origins, id)
+		}
 	}
 	return origins
 }
 
 // numbered is an origin that this run found.
 func (r *run) numbered(o inventory.Origin) inventory.Origin {
-	if o.Run == 0 && o.How != inventory.Created {
+	if o.Run == 0 && o.Before() {
 		o.Run = r.number
 	}
 	return o
@@ -46,7 +48,10 @@ func (r *run) numbered(o inventory.Origin) inventory.Origin {
 // originsAfter are the origins that the inventory is to hold after the run: of what it
 // has created too, and of no object that left it.
 func (r *run) originsAfter(p *plan.Plan, outcomes []apply.Outcome, gone []bundle.ID) map[bundle.ID]inventory.Origin {
-	origins := r.originsBefore(p)
+	origins := maps.Clone(r.inv.Origins)
+	if !r.began { // else they are recorded, and what was found since as well
+		origins = r.originsBefore(p)
+	}
 	for i := range outcomes {
 		o := &outcomes[i]
 		if o.Deletes() || o.ID.Name == "" || o.UID == "" && o.Result.Action != plan.Unchanged {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
 )
@@ -74,6 +76,28 @@ func TestRollbackOfUnknownOrigin(t *testing.T) {
 	s.Apply(clitest.ConfigMapOf("a", "{key: three}")).Want(t, 0).Did(t, "ConfigMap", "new", plan.Pruned)
 }
 
+// What somebody deleted and put back, with brine's own mark, is of unknown origin, also
+// after brine recreated it.
+func TestRollbackOfWhatSomebodyPutBack(t *testing.T) {
+	fixed := func(data string) string {
+		return strings.Replace(clitest.ConfigMapOf("fixed", data, clitest.Annotations("brine.dev/on-immutable: recreate")), "\ndata:", "\nimmutable: true\ndata:", 1)
+	}
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), fixed("{key: one}"))).Want(t, 0)
+	copied := s.Live("v1/configmaps", s.NS, "fixed")
+	s.DeleteConfigMap("fixed")
+	copied.SetResourceVersion("")
+	copied.SetUID("")
+	copied.SetManagedFields(nil)
+	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(t.Context(), copied, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), fixed("{key: two}")), "--force-conflicts").Want(t, 0).Did(t, "ConfigMap", "fixed", plan.Recreated)
+	s.Rollback("1").Want(t, 0).Prints(t, "it is not known who created it").Did(t, "ConfigMap", "fixed", plan.Skipped)
+	s.Exists("v1/configmaps", "fixed")
+}
+
 // What another client creates while the run is under way is not the run's own.
 func TestRollbackOfWhatCameDuringTheRun(t *testing.T) {
 	s := clitest.New(t)
@@ -93,7 +117,7 @@ func TestRollbackPastAMerge(t *testing.T) {
 	other.Apply(clitest.ConfigMap("theirs")).Want(t, 0)
 	clitest.Run(t, s.Kubeconfig, "inventory", "merge", other.Inventory, "--into", s.Inventory).Want(t, 0)
 	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("theirs"))).Want(t, 0)
-	s.Rollback().Want(t, 0).Prints(t, "not given back to inventory "+other.Inventory+": it is not there any more").Did(t, "ConfigMap", "theirs", plan.Skipped)
+	s.Rollback().Want(t, 0).Prints(t, "not given back to inventory "+other.Inventory+", which is not there any more").Did(t, "ConfigMap", "theirs", plan.Skipped)
 	s.Exists("v1/configmaps", "theirs")
 	s.Holds("ConfigMap a", "ConfigMap theirs")
 	// Given back by hand, it is what it was.
@@ -149,7 +173,8 @@ func TestRollbackOnFailureGivesBack(t *testing.T) {
 	other := s.Other("other")
 	other.Apply(clitest.ConfigMapOf("theirs", "{key: theirs}")).Want(t, 0)
 	s.Apply(clitest.ConfigMapOf("b", "{key: one}")).Want(t, 0)
-	s.Apply(clitest.Documents(failing("b"), clitest.ConfigMapOf("theirs", "{key: ours}")), rollsBack, "--inventory-policy=adopt-all").Want(t, 7).Prints(t, "given back to inventory "+other.Inventory)
+	never := clitest.ConfigMapOf("b", "{key: two}", clitest.Annotations("brine.dev/ready-when: 'false'")) // the apply uses up its part of the time
+	s.Apply(clitest.Documents(never, clitest.ConfigMapOf("theirs", "{key: ours}")), rollsBack, "--inventory-policy=adopt-all", "--timeout=30s").Want(t, 7).Prints(t, "given back to inventory "+other.Inventory)
 	other.Holds("ConfigMap theirs")
 	s.Holds("ConfigMap b")
 	if value(t, s, "theirs") != "theirs" {

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -85,16 +86,16 @@ type run struct {
 	releases []*release // of Helm, to be taken over
 	outside  map[bundle.ID]seen
 
-	number    int                        // of the run; see nextNumber
-	origins   sync.Mutex                 // of the inventory's, while the plan is carried out
-	needsKey  bool                       // the bundle holds Secrets
-	began     bool                       // the plan is being carried out: nothing is repeated
-	namespace *unstructured.Unstructured // the inventory's, if this run made it
-	reported  int                        // of the bundle's invalid objects
-	chosen    map[*bundle.Object]bool    // of a partial run
-	returns   map[string][]bundle.ID     // what is given back to other inventories after the run
-	back      *wayBack                   // where a run that fails is rolled back
-	crds      *validate.CRDs             // of the bundle, once they are compiled
+	number    int                            // of the run; see nextNumber
+	origins   sync.Mutex                     // of the inventory's, while the plan is carried out
+	needsKey  bool                           // the bundle holds Secrets
+	began     bool                           // the plan is being carried out: nothing is repeated
+	namespace *unstructured.Unstructured     // the inventory's, if this run made it
+	reported  int                            // of the bundle's invalid objects
+	chosen    map[*bundle.Object]bool        // of a partial run
+	returns   map[string]sets.Set[bundle.ID] // what is given back to other inventories after the run
+	back      *wayBack                       // where a run that fails is rolled back
+	crds      *validate.CRDs                 // of the bundle, once they are compiled
 }
 
 // target is what the cluster is to match.
@@ -109,6 +110,7 @@ type target struct {
 // every error. Events go to emit, one at a time; the last holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
 	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit)}
+	whole := ctx
 	if o.RollbackOnFailure && o.DryRun == report.None {
 		r.back = &wayBack{}
 		var stop context.CancelFunc
@@ -131,7 +133,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	if r.held != nil {
 		r.release()
 		if code := r.record.Result.ExitCode; code == report.ExitOK || code == report.ExitRolledBack {
-			r.giveBack(ctx)
+			r.giveBack(whole)
 		}
 	}
 	return r.record.End(c.Requests.Counts())

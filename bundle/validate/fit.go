@@ -21,32 +21,15 @@ type Fit struct {
 
 // FitOf judges a live resource by the CRD of its kind. An error is why it cannot be judged.
 func (c *CRDs) FitOf(ctx context.Context, live *unstructured.Unstructured) (Fit, error) {
-	gvk := live.GroupVersionKind()
-	if !c.Sound(gvk.GroupKind()) {
-		return Fit{}, fmt.Errorf("the bundle has no valid CRD of %s", gvk.GroupKind())
-	}
-	d := c.byKind[gvk.GroupKind()]
-	version := gvk.Version
-	if d.find(version) == nil {
-		version = d.storage() // another version of it is what clients read then
-	}
-	if d.webhook() && version != gvk.Version {
-		return Fit{}, fmt.Errorf("a webhook converts it from %s", gvk.Version)
-	}
-	v, err := d.version(version)
+	d, v, u, lost, err := c.inVersion(live, "")
 	if err != nil {
 		return Fit{}, err
 	}
-	u, err := copied(live)
-	if err != nil {
-		return Fit{}, fmt.Errorf("read the live object: %w", err)
+	if d.webhook() && u.GetAPIVersion() != live.GetAPIVersion() {
+		return Fit{}, fmt.Errorf("a webhook converts it from %s", live.GetAPIVersion())
 	}
-	u.SetAPIVersion(gvk.Group + "/" + version)
-	var f Fit
-	if f.Lost, err = v.coerce(u, d.v1.Spec.PreserveUnknownFields, false); err != nil {
-		return Fit{}, err
-	}
-	o := &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}, GVK: gvk.GroupKind().WithVersion(version), Content: live}
+	gvk, f := u.GroupVersionKind(), Fit{Lost: lost}
+	o := &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}, GVK: gvk, Content: live}
 	problems := func(old *unstructured.Unstructured) (all []bundle.Problem) {
 		for _, err := range v.validate(ctx, d, u, old) {
 			all = append(all, fieldProblem(o, err))

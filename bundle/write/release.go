@@ -45,9 +45,7 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 		for _, key := range []string{"labels", "annotations"} {
 			both, _ := others[key].(map[string]any)
 			own, _ := metadata[key].(map[string]any)
-			if both = mergedMaps(both, own); len(both) > 0 {
-				metadata[key] = both
-			}
+			metadata[key] = mergedMaps(both, own)
 		}
 	}
 	metadata["resourceVersion"] = live.GetResourceVersion()
@@ -74,9 +72,7 @@ func given(u *unstructured.Unstructured) map[string]any {
 		values, _, _ := unstructured.NestedMap(u.Object, "metadata", key)
 		delete(values, inventory.OwningInventory)
 		delete(values, inventory.PartOf)
-		if len(values) > 0 {
-			metadata[key] = values
-		}
+		metadata[key] = mergedMaps(values, nil) // never nil: the patch names each key that goes
 	}
 	fields["metadata"] = metadata
 	return fields

@@ -33,14 +33,15 @@ const (
 // which is recorded by then. Members never move from one ConfigMap to another, so after every
 // single write the inventory holds all that it held before.
 func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID, run int) error {
-	before := maps.Clone(inv.Members)
+	created := slices.DeleteFunc(slices.Clone(ids), func(id bundle.ID) bool {
+		_, member := inv.Members[id]
+		return member || inv.Origins[id].How != inventory.Unknown
+	})
 	dirty := inv.assign(ids)
-	for _, id := range ids {
-		if _, member := before[id]; !member && inv.Origins[id].How == inventory.Unknown {
-			status := inv.Members[id]
-			status.Creating = run
-			inv.Members[id] = status
-		}
+	for _, id := range created {
+		status := inv.Members[id]
+		status.Creating = run
+		inv.Members[id] = status
 	}
 	return inv.write(ctx, dirty)
 }

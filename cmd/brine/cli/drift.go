@@ -29,8 +29,8 @@ func newDrift(s Streams) *cobra.Command {
 		Short: "Show how the cluster differs from a revision, or from a bundle",
 		Long: `Compares the objects on the cluster with the last revision of the inventory that was
 applied, ready or not, with another revision, or with a bundle, by server dry runs.
-Nothing is written, and the lock is not taken. The exit code is 0 without drift, 2 with drift, and 1 or 6 if an object could not be
-compared.
+Nothing is written, and the lock is not taken. The exit code is 0 without drift, 2 with
+drift, and 1 or 6 if an object could not be compared.
 
 These are drift: an object that is missing, that has another value in a field which
 the bundle sets, or that belongs to another inventory or to none, and a member that
