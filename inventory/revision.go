@@ -40,22 +40,19 @@ func (r Revision) Good() bool { return r.Result == "applied" }
 
 // LastGood is the newest good revision of a history, which has the newest first.
 func LastGood(history []Revision) (Revision, bool) {
-	for _, r := range history {
-		if r.Good() {
-			return r, true
-		}
-	}
-	return Revision{}, false
+	return newest(history, Revision.Good)
 }
 
 // LastApplied is the newest revision of which every object was applied, ready or not: what
 // the cluster is to look like. What a partial run changes is a difference from it. history
 // has the newest first.
 func LastApplied(history []Revision) (Revision, bool) {
-	for _, r := range history {
-		if r.Good() || r.Result == NotReady {
-			return r, true
-		}
+	return newest(history, func(r Revision) bool { return r.Good() || r.Result == NotReady })
+}
+
+func newest(history []Revision, is func(Revision) bool) (Revision, bool) {
+	if i := slices.IndexFunc(history, is); i >= 0 {
+		return history[i], true
 	}
 	return Revision{}, false
 }

@@ -69,7 +69,7 @@ type Review struct {
 // WayBack is what going back to the last good revision would lose or meet, once the
 // change was made.
 type WayBack struct {
-	Revision int    `json:"revision"`
+	Revision int    `json:"revision"` // 0 where that is not known either
 	Losses   []Loss `json:"losses"`
 	// Unknown is why the losses are not all; "" if they are, but for NotKnown.
 	Unknown string `json:"unknown,omitempty"`

@@ -111,19 +111,22 @@ func (r *run) lookBack(ctx context.Context, p *plan.Plan, results []preview.Resu
 	if !changes || r.Planning.Destroy || r.chosen != nil || r.inv.Last().Number == 0 || r.Command == inventory.Rollback {
 		return nil
 	}
-	history, err := r.inv.History(ctx)
-	good, ok := inventory.LastGood(history)
-	if err == nil && (!ok || good.Digest == r.digest() || good.Digest == r.bundle.Digest) {
-		return nil
-	}
-	var content *inventory.Content
-	if err == nil {
-		content, err = r.inv.LoadRevision(ctx, good.Number)
-	}
-	if err != nil {
-		back := review.NewWayBack(good.Number, nil)
+	unknown := func(number int, err error) *review.WayBack {
+		back := review.NewWayBack(number, nil)
 		back.Unknown = err.Error()
 		return back
+	}
+	history, err := r.inv.History(ctx)
+	if err != nil {
+		return unknown(0, err)
+	}
+	good, ok := inventory.LastGood(history)
+	if !ok || good.Digest == r.digest() || good.Digest == r.bundle.Digest {
+		return nil
+	}
+	content, err := r.inv.LoadRevision(ctx, good.Number)
+	if err != nil {
+		return unknown(good.Number, err)
 	}
 	_, failed := r.client.Listable()
 	b := plan.Back{Inventory: &r.inv.Inventory, Earlier: content.Bundle, Options: r.Planning, Served: func(gvk schema.GroupVersionKind) bool {

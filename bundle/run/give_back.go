@@ -109,13 +109,13 @@ func (r *run) owner(ctx context.Context, to string) (report.Inventory, error) {
 		}
 		return report.Inventory{Namespace: namespace, Name: name, ID: inv.ID}, nil
 	}
-	all, err := store.OpenAll(ctx, r.client, "", r.Version)
-	if err != nil {
-		return report.Inventory{}, err
-	}
-	for _, inv := range all {
-		if inv.ID == to {
-			return report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}, nil
+	for _, namespace := range []string{r.Inventory.Namespace, ""} { // the second may need more rights
+		all, err := store.OpenAll(ctx, r.client, namespace, r.Version)
+		if err != nil {
+			return report.Inventory{}, err
+		}
+		if i := slices.IndexFunc(all, func(inv *store.Inventory) bool { return inv.ID == to }); i >= 0 {
+			return report.Inventory{Namespace: all[i].Namespace, Name: all[i].Name, ID: to}, nil
 		}
 	}
 	return report.Inventory{}, errNotThere

@@ -30,8 +30,8 @@ const (
 
 // Add writes the union of the members and ids, before the first of ids is
 // applied: new ones as what the run is to create, but for those that have an origin,
-// which is recorded by then. Members never move from one ConfigMap to another, so after every
-// single write the inventory holds all that it held before.
+// which is recorded by then. Members never move from one ConfigMap to another, so after
+// every single write the inventory holds all that it held before.
 func (inv *Inventory) Add(ctx context.Context, ids []bundle.ID, run int) error {
 	created := slices.DeleteFunc(slices.Clone(ids), func(id bundle.ID) bool {
 		_, member := inv.Members[id]

@@ -53,9 +53,9 @@ type Inventory struct {
 func (inv *Inventory) Exists() bool { return inv.object != nil }
 
 // OnlyAuxiliary says whether auxiliary objects are there without the inventory
-// object.
+// object. Origins alone are what a destroy by another tool or an older version leaves.
 func (inv *Inventory) OnlyAuxiliary() bool {
-	return inv.object == nil && len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0
+	return inv.object == nil && len(inv.fingerprints)+len(inv.overflow) > 0
 }
 
 func configMapID(namespace, name string) bundle.ID {

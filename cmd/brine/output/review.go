@@ -179,6 +179,8 @@ func backTitle(b *review.WayBack) string {
 	switch {
 	case b == nil:
 		return ""
+	case b.Revision == 0:
+		return "Going back would lose or meet:"
 	case len(b.Losses) == 0 && b.Unknown == "":
 		return fmt.Sprintf("Going back to revision %d: nothing that would be lost was found", b.Revision)
 	}
