@@ -1,8 +1,6 @@
 package simulator
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +15,7 @@ const person = "kubectl"
 // somebodyActs is a person with kubectl, or an operator, that touches one object.
 func (w *World) somebodyActs() {
 	var objects []place
-	for p := range maps.Keys(w.server.objects) {
+	for _, p := range w.server.places() {
 		if (p.resource == "configmaps" || p.resource == "secrets" || p.resource == "deployments" || p.resource == "widgets") && !strings.Contains(p.name, "shop") && !strings.Contains(p.name, "other") {
 			objects = append(objects, p)
 		}
@@ -25,9 +23,6 @@ func (w *World) somebodyActs() {
 	if len(objects) == 0 {
 		return
 	}
-	slices.SortFunc(objects, func(a, b place) int {
-		return strings.Compare(a.resource+a.namespace+a.name, b.resource+b.namespace+b.name)
-	})
 	p := objects[w.rand.IntN(len(objects))]
 	live := w.server.objects[p]
 	k, _ := w.server.find(func(k kind) bool { return k.Group == p.group && k.plural == p.resource })

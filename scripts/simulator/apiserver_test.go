@@ -2,11 +2,13 @@ package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,11 @@ type kind struct {
 	schema.GroupVersionKind
 	plural     string
 	namespaced bool
+}
+
+// counts says whether objects of a kind have a generation.
+func (k kind) counts() bool {
+	return !slices.Contains([]string{"Namespace", "ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "Event", "Lease", "APIService"}, k.Kind)
 }
 
 func (k kind) resource() schema.GroupResource {
@@ -80,12 +87,15 @@ type apiServer struct {
 	holders  map[string]string // of locks: the actor that wrote the Lease last
 	unready  map[string]bool   // Deployments that stay unready, by their image
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
+	fresh    map[schema.GroupResource]time.Time // since when a CRD is served
+	settled  int                                // the version at which no controller had anything to do
 }
 
 func newAPIServer() *apiServer {
 	s := &apiServer{
 		kinds: slices.Clone(builtIn), objects: map[place]*unstructured.Unstructured{}, holders: map[string]string{},
 		unready: map[string]bool{"broken": true}, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
+		fresh: map[schema.GroupResource]time.Time{},
 	}
 	for _, name := range []string{"default", "kube-system"} {
 		_, err := s.create("system", s.kinds[0], object(s.kinds[0].GroupVersionKind, "", name), false)
@@ -167,20 +177,17 @@ func (s *apiServer) store(actor, verb string, k kind, p place, u *unstructured.U
 	}
 }
 
-// undefine drops a kind with all its objects.
+// undefine drops a kind, of which there are no objects any more.
 func (s *apiServer) undefine(crd *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	for p := range s.objects {
-		if p.group == group && p.resource == plural {
-			k, _ := s.find(func(k kind) bool { return k.Group == group && k.plural == plural })
-			s.store("system", "cascade", k, p, nil)
-		}
-	}
 	s.kinds = slices.DeleteFunc(s.kinds, func(k kind) bool { return k.Group == group && k.plural == plural })
 }
 
 func (s *apiServer) create(actor string, k kind, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
+	if u.GetName() == "" && u.GetGenerateName() != "" {
+		u.SetName(fmt.Sprintf("%s%05d", u.GetGenerateName(), s.uids))
+	}
 	p := at(k, u.GetNamespace(), u.GetName())
 	if s.objects[p] != nil {
 		return nil, apierrors.NewAlreadyExists(k.resource(), p.name)
@@ -199,7 +206,10 @@ func (s *apiServer) create(actor string, k kind, u *unstructured.Unstructured, d
 	s.uids++
 	u.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
 	u.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
-	u.SetGeneration(1)
+	u.SetGeneration(0)
+	if k.counts() {
+		u.SetGeneration(1)
+	}
 	u.SetResourceVersion("")
 	unstructured.RemoveNestedField(u.Object, "status")
 	switch k.Kind {
@@ -220,21 +230,22 @@ func (s *apiServer) create(actor string, k kind, u *unstructured.Unstructured, d
 
 // update replaces an object; its generation follows its spec.
 func (s *apiServer) update(actor, verb string, k kind, live, u *unstructured.Unstructured, dry bool) *unstructured.Unstructured {
+	if verb == "status" { // of what is sent, only the status
+		status := u.Object["status"]
+		u = live.DeepCopy()
+		u.Object["status"] = status
+	} else if live.Object["status"] != nil {
+		u.Object["status"] = live.Object["status"]
+	}
 	u.SetUID(live.GetUID())
 	u.SetCreationTimestamp(live.GetCreationTimestamp())
 	u.SetDeletionTimestamp(live.GetDeletionTimestamp())
 	u.SetGeneration(live.GetGeneration())
 	u.SetResourceVersion(live.GetResourceVersion())
-	if live.Object["status"] != nil {
-		u.Object["status"] = live.Object["status"]
-	}
-	if !same(live.Object["spec"], u.Object["spec"]) {
+	if k.counts() && !same(live.Object["spec"], u.Object["spec"]) {
 		u.SetGeneration(live.GetGeneration() + 1)
 	}
-	a, b := live.DeepCopy(), u.DeepCopy()
-	a.SetManagedFields(nil)
-	b.SetManagedFields(nil)
-	if same(a.Object, b.Object) && sameOwners(live, u) {
+	if sameBut(live.Object, u.Object, "metadata") && sameBut(live.Object["metadata"], u.Object["metadata"], "managedFields") && sameOwners(live, u) {
 		return live // the server writes nothing then
 	}
 	if !dry {
@@ -261,7 +272,20 @@ func sameOwners(a, b *unstructured.Unstructured) bool {
 	return strip(a) == strip(b)
 }
 
+// sameBut compares two objects without one of their fields.
+func sameBut(a, b any, field string) bool {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	x, y = maps.Clone(x), maps.Clone(y)
+	delete(x, field)
+	delete(y, field)
+	return same(x, y)
+}
+
 func same(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
 	return bytes.Equal(x, y)
@@ -331,8 +355,14 @@ func (s *apiServer) delete(actor string, k kind, p place, o metav1.DeleteOptions
 			return nil, apierrors.NewConflict(k.resource(), p.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *pre.ResourceVersion, live.GetResourceVersion()))
 		}
 	}
+	if k.Kind == "Namespace" && (p.name == "default" || p.name == "kube-system") {
+		return nil, apierrors.NewForbidden(k.resource(), p.name, fmt.Errorf("this namespace may not be deleted"))
+	}
 	if dry {
 		return nil, nil //nolint:nilnil // a Status answers
+	}
+	if o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan {
+		s.orphan(live.GetUID())
 	}
 	if k.Kind == "Namespace" || k.Kind == "CustomResourceDefinition" || len(live.GetFinalizers()) > 0 {
 		if live.GetDeletionTimestamp() == nil {
@@ -351,26 +381,51 @@ func (s *apiServer) delete(actor string, k kind, p place, o metav1.DeleteOptions
 	return nil, nil //nolint:nilnil // a Status answers
 }
 
+// orphan takes an owner off what it owns.
+func (s *apiServer) orphan(uid types.UID) {
+	isIt := func(o metav1.OwnerReference) bool { return o.UID == uid }
+	for _, p := range s.places() {
+		if u := s.objects[p]; slices.ContainsFunc(u.GetOwnerReferences(), isIt) {
+			u = u.DeepCopy()
+			u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), isIt))
+			s.store("system", "orphan", s.kindAt(p), p, u)
+		}
+	}
+}
+
+// places are where objects are stored, in one order.
+func (s *apiServer) places() []place {
+	return slices.SortedFunc(maps.Keys(s.objects), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+}
+
+func (s *apiServer) kindAt(p place) kind {
+	k, _ := s.find(func(k kind) bool { return k.Group == p.group && k.plural == p.resource })
+	return k
+}
+
 // step lets the controllers act once, each on what it finds; whether anything changed.
 func (s *apiServer) step() bool {
 	before := s.version
-	places := make([]place, 0, len(s.objects))
-	for p := range s.objects {
-		places = append(places, p)
+	if s.settled == before {
+		return false
 	}
-	slices.SortFunc(places, func(a, b place) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	places := s.places()
 	uids := map[types.UID]bool{}
 	for _, u := range s.objects {
 		uids[u.GetUID()] = true
 	}
 	for _, p := range places {
 		u := s.objects[p]
-		k, ok := s.find(func(k kind) bool { return k.Group == p.group && k.plural == p.resource })
-		if u == nil || !ok {
+		if u == nil {
 			continue
 		}
-		next := u.DeepCopy()
-		owners := u.GetOwnerReferences()
+		k, owners := s.kindAt(p), u.GetOwnerReferences()
+		var next *unstructured.Unstructured
+		if k.Kind == "Deployment" || k.Kind == "CustomResourceDefinition" {
+			next = u.DeepCopy()
+		}
 		switch {
 		case len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return uids[o.UID] }):
 			s.store("system", "collect", k, p, nil)
@@ -382,12 +437,29 @@ func (s *apiServer) step() bool {
 			continue
 		case k.Kind == "CustomResourceDefinition":
 			s.establish(next)
+		case k.Kind == "Namespace":
+			s.furnish(p.name)
 		}
-		if !same(next.Object, u.Object) {
+		if next != nil && !same(next.Object, u.Object) {
 			s.store("system", "status", k, p, next)
 		}
 	}
+	if s.version == before {
+		s.settled = before
+	}
 	return s.version != before
+}
+
+// furnish makes what every namespace has.
+func (s *apiServer) furnish(namespace string) {
+	for _, one := range []struct {
+		k    kind
+		name string
+	}{{builtIn[1], "kube-root-ca.crt"}, {builtIn[3], "default"}} {
+		if s.objects[at(one.k, namespace, one.name)] == nil {
+			_, _ = s.create("system", one.k, object(one.k.GroupVersionKind, namespace, one.name), false)
+		}
+	}
 }
 
 // settle makes a Deployment ready.
@@ -413,41 +485,55 @@ func (s *apiServer) settle(u *unstructured.Unstructured) {
 	}
 }
 
+// establish serves what a CRD defines. Its stored versions are kept: only a client takes one out.
 func (s *apiServer) establish(u *unstructured.Unstructured) {
-	u.Object["status"] = map[string]any{
-		"conditions":     []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}},
-		"storedVersions": []any{"v1"},
-	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	k := kind{schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, plural, scope == "Namespaced"}
-	if !slices.Contains(s.kinds, k) {
-		s.kinds = append(s.kinds, k)
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	stored, _, _ := unstructured.NestedStringSlice(u.Object, "status", "storedVersions")
+	for _, one := range versions {
+		v, _ := one.(map[string]any)
+		if version, _ := v["name"].(string); v["storage"] == true && !slices.Contains(stored, version) {
+			stored = append(stored, version)
+		}
+	}
+	_ = unstructured.SetNestedStringSlice(u.Object, stored, "status", "storedVersions")
+	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
+	for _, one := range versions {
+		v, _ := one.(map[string]any)
+		version, _ := v["name"].(string)
+		k := kind{schema.GroupVersionKind{Group: group, Version: version, Kind: name}, plural, scope == "Namespaced"}
+		if v["served"] == true && !slices.Contains(s.kinds, k) {
+			s.kinds = append(s.kinds, k)
+			s.fresh[k.resource()] = time.Now()
+		}
 	}
 }
 
-// end deletes what a Namespace or CRD holds, then itself.
+// defining returns the CRD of a kind; nil: it is built in.
+func (s *apiServer) defining(k kind) *unstructured.Unstructured {
+	return s.objects[place{"apiextensions.k8s.io", "customresourcedefinitions", "", k.plural + "." + k.Group}]
+}
+
+// end deletes what a Namespace or CRD holds; where nothing is left, itself.
 func (s *apiServer) end(k kind, p place, u *unstructured.Unstructured) {
-	if k.Kind == "Namespace" {
-		left := false
-		for q := range s.objects {
-			if q.namespace == p.name {
-				of, _ := s.find(func(k kind) bool { return k.Group == q.group && k.plural == q.resource })
-				if len(s.objects[q].GetFinalizers()) > 0 {
-					left = true
-					continue
-				}
-				s.store("system", "cascade", of, q, nil)
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
+	left := false
+	for _, q := range s.places() {
+		held := k.Kind == "Namespace" && q.namespace == p.name || k.Kind != "Namespace" && q.group == group && q.resource == plural
+		if held {
+			left = true
+			if len(s.objects[q].GetFinalizers()) == 0 {
+				s.store("system", "cascade", s.kindAt(q), q, nil)
 			}
 		}
-		if left {
-			return
-		}
 	}
-	_ = u
-	s.store("system", "cascade", k, p, nil)
+	if !left {
+		s.store("system", "cascade", k, p, nil)
+	}
 }
 
 // watch is one watch that is under way.

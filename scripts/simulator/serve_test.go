@@ -1,7 +1,9 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -9,11 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // stream is the body of a watch.
@@ -151,7 +156,7 @@ func (s *apiServer) serve(r *http.Request, actor string) *http.Response {
 
 func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body []byte, dry bool) (*unstructured.Unstructured, bool, error) {
 	sent := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body, &sent.Object); err != nil {
+	if err := utiljson.Unmarshal(body, &sent.Object); err != nil { // whole numbers stay whole
 		return nil, false, badRequest(err.Error())
 	}
 	manager := r.URL.Query().Get("fieldManager")
@@ -164,7 +169,15 @@ func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body 
 	live := s.objects[at(k, t.namespace, t.name)]
 	contentType := r.Header.Get("Content-Type")
 	switch {
-	case r.Method == http.MethodPost:
+	case r.Method == http.MethodPost || r.Method == http.MethodPut && live == nil && k.Kind == "Lease":
+		if sent.GetUID() != "" && r.Method == http.MethodPut { // a Lease may be created by PUT, but not one that was another
+			return nil, false, apierrors.NewConflict(k.resource(), t.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", sent.GetUID()))
+		}
+		if crd := s.defining(k); crd != nil && crd.GetDeletionTimestamp() != nil {
+			err := apierrors.NewMethodNotSupported(k.resource(), "create")
+			err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+			return nil, false, err
+		}
 		base := object(k.GroupVersionKind, sent.GetNamespace(), sent.GetName())
 		tracked, err := s.manager(k.GroupVersionKind).Update(base, sent, manager)
 		if err != nil {
@@ -180,12 +193,12 @@ func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body 
 	case live == nil:
 		return nil, false, notFound(k, t.name)
 	case r.Method == http.MethodPut:
-		u, err := s.put(actor, "update", manager, k, live, sent, dry)
+		u, err := s.put(actor, cmp.Or(t.more, "update"), manager, k, live, sent, dry)
 		return u, false, err
 	case contentType == "application/merge-patch+json":
 		u := live.DeepCopy()
 		u.Object, _ = merge(u.Object, sent.Object).(map[string]any)
-		u, err := s.put(actor, "patch", manager, k, live, u, dry)
+		u, err := s.put(actor, cmp.Or(t.more, "patch"), manager, k, live, u, dry)
 		return u, false, err
 	}
 	return nil, false, badRequest("the simulator does not know " + contentType)
@@ -221,14 +234,18 @@ func (s *apiServer) read(r *http.Request, k kind, t target) *http.Response {
 		}
 		return answerJSON(r, http.StatusOK, u.Object)
 	}
+	if since, ok := s.fresh[k.resource()]; ok && time.Since(since) < 30*time.Millisecond {
+		response := answerError(r, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
+		response.Header.Set("Retry-After", "1")
+		return response
+	}
 	selector, err := labels.Parse(q.Get("labelSelector"))
 	if err != nil {
 		return answerError(r, badRequest(err.Error()))
 	}
 	w := &watch{kind: k, namespace: t.namespace, selector: selector, fields: q.Get("fieldSelector")}
 	var found []any
-	places := slices.SortedFunc(maps.Keys(s.objects), func(a, b place) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) })
-	for _, p := range places {
+	for _, p := range s.places() {
 		if u := s.objects[p]; p.group == k.Group && p.resource == k.plural && w.matches(p, u) {
 			found = append(found, u.Object)
 		}
@@ -289,14 +306,17 @@ func (s *apiServer) discover(r *http.Request) *http.Response {
 	case path == "version":
 		return answerJSON(r, http.StatusOK, map[string]any{"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
 	case (path == "api" || path == "apis") && aggregated:
-		groups := map[string][]any{}
+		groups := map[string]map[string][]any{} // by group and version
 		for _, k := range s.kinds {
 			if (k.Group == "") == (path == "api") {
 				scope := "Cluster"
 				if k.namespaced {
 					scope = "Namespaced"
 				}
-				groups[k.Group] = append(groups[k.Group], map[string]any{
+				if groups[k.Group] == nil {
+					groups[k.Group] = map[string][]any{}
+				}
+				groups[k.Group][k.Version] = append(groups[k.Group][k.Version], map[string]any{
 					"resource": k.plural, "responseKind": map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}, "scope": scope,
 					"singularResource": strings.ToLower(k.Kind), "verbs": verbs,
 				})
@@ -304,7 +324,11 @@ func (s *apiServer) discover(r *http.Request) *http.Response {
 		}
 		var items []any
 		for _, group := range slices.Sorted(maps.Keys(groups)) {
-			items = append(items, map[string]any{"metadata": map[string]any{"name": group}, "versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": groups[group]}}})
+			var versions []any
+			for _, version := range slices.Backward(slices.Sorted(maps.Keys(groups[group]))) {
+				versions = append(versions, map[string]any{"version": version, "freshness": "Current", "resources": groups[group][version]})
+			}
+			items = append(items, map[string]any{"metadata": map[string]any{"name": group}, "versions": versions})
 		}
 		response := answerJSON(r, http.StatusOK, map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
 		response.Header.Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
