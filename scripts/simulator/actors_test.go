@@ -16,7 +16,7 @@ const person = "kubectl"
 func (w *World) somebodyActs() {
 	var objects []place
 	for _, p := range w.server.places() {
-		if (p.resource == "configmaps" || p.resource == "secrets" || p.resource == "deployments" || p.resource == "widgets") && !strings.Contains(p.name, "shop") && !strings.Contains(p.name, "other") {
+		if (p.resource == "configmaps" || p.resource == "secrets" || p.resource == "deployments" || p.resource == "widgets") && p.name != "kube-root-ca.crt" && !strings.Contains(p.name, "shop") && !strings.Contains(p.name, "other") {
 			objects = append(objects, p)
 		}
 	}
