@@ -23,10 +23,10 @@ type ID = object.ObjMetadata
 // standard input) and the line, counted from 1, of its document's first field.
 // State and SLS are set when the object came from a Salt state.
 type Source struct {
-	File  string `json:"file"`
+	File  string `json:"file" text:"name"`
 	Line  int    `json:"line"`
-	State string `json:"state,omitempty"` // Salt's __id__
-	SLS   string `json:"sls,omitempty"`   // Salt's __sls__
+	State string `json:"state,omitempty" text:"name"` // Salt's __id__
+	SLS   string `json:"sls,omitempty" text:"name"`   // Salt's __sls__
 }
 
 // String is "file:line", the form that editors and people follow, with the

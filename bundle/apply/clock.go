@@ -52,9 +52,9 @@ func (e *scheduler) pending() []report.Pending {
 	for _, n := range e.nodes {
 		switch n.state {
 		case waiting, failing:
-			pending = append(pending, report.Pending{ID: n.ID, Reason: n.reason, Since: n.since})
+			pending = append(pending, report.Pending{Object: n.ID, Reason: n.reason, Since: n.since})
 		case acting:
-			pending = append(pending, report.Pending{ID: n.ID, Reason: cmp.Or(n.reason, "waits for the server's answer"), Since: e.Record.Begin.Add(time.Duration(n.Result.StartedAt * float64(time.Second)))})
+			pending = append(pending, report.Pending{Object: n.ID, Reason: cmp.Or(n.reason, "waits for the server's answer"), Since: e.Record.Begin.Add(time.Duration(n.Result.StartedAt * float64(time.Second)))})
 		}
 	}
 	slices.SortStableFunc(pending, func(a, b report.Pending) int { return a.Since.Compare(b.Since) })

@@ -19,15 +19,15 @@ import (
 // "spec.template.spec.containers[name=app].image", "spec.rules[0].host",
 // `metadata.annotations["example.com/a.b"]`.
 type Change struct {
-	Path string `json:"path"`
-	Old  any    `json:"old,omitempty"`
-	New  any    `json:"new,omitempty"`
+	Path string `json:"path" text:"field"`
+	Old  any    `json:"old,omitempty" text:"content"`
+	New  any    `json:"new,omitempty" text:"content"`
 	// Moved is the path of New where an item of a list moves to another place.
-	Moved string `json:"moved,omitempty"`
+	Moved string `json:"moved,omitempty" text:"field"`
 	// Manager is who wrote Old, Time when (RFC 3339), as far as the server keeps it.
 	// Only of drift.
-	Manager string `json:"manager,omitempty"`
-	Time    string `json:"time,omitempty"`
+	Manager string `json:"manager,omitempty" text:"name"`
+	Time    string `json:"time,omitempty" text:"name"`
 }
 
 // Place is the Path, and where a moved item goes: "spec.args[1] (moved to [7])". An item

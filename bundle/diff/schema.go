@@ -14,11 +14,11 @@ import (
 
 // SchemaChange is what becomes of one field of a custom resource, or of a version.
 type SchemaChange struct {
-	Version string `json:"version"`
+	Version string `json:"version" text:"name"`
 	// Field is "spec.endpoints[].path"; "" is the version itself.
-	Field string `json:"field,omitempty"`
+	Field string `json:"field,omitempty" text:"field"`
 	// Action is added, removed or changed.
-	Action string `json:"action"`
+	Action string `json:"action" text:"name"`
 	// Details are the parts of the field's schema that change: "type string → integer".
 	Details  []string `json:"details,omitempty"`
 	breaking bool

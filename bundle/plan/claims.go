@@ -15,10 +15,10 @@ import (
 // Claim is a PersistentVolumeClaim of a StatefulSet whose template asks for another
 // size than the claim does.
 type Claim struct {
-	Name string `json:"name"`
+	Name string `json:"name" text:"name"`
 	// From is the size that it asks for, To the one that its template asks for.
-	From string `json:"from"`
-	To   string `json:"to"`
+	From string `json:"from" text:"content"`
+	To   string `json:"to" text:"content"`
 	// Kept is why it keeps its size; "" if it grows.
 	Kept string `json:"kept,omitempty"`
 }

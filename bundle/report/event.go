@@ -121,7 +121,10 @@ func (p Diagnosed) with(o *ObjectResult) Payload   { p.Object = o; return p }
 
 // Pending is an object that is waited for.
 type Pending struct {
-	ID     bundle.ID
+	Object bundle.ID `text:"name"`
 	Reason string
 	Since  time.Time
 }
+
+// ID names the object.
+func (p *Pending) ID() bundle.ID { return p.Object }

@@ -28,10 +28,10 @@ type Path struct {
 
 // PathStep is one object on the path. Times are seconds since the run began.
 type PathStep struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Group     string `json:"group" text:"name"`
+	Kind      string `json:"kind" text:"name"`
+	Namespace string `json:"namespace,omitempty" text:"name"`
+	Name      string `json:"name" text:"name"`
 	// From is when all that it needs was there; Until when the next one could begin.
 	From  float64 `json:"from"`
 	Until float64 `json:"until"`

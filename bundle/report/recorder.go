@@ -61,11 +61,13 @@ func New(h Header, emit func(Event)) *Recorder {
 }
 
 // Emit emits an event that happens now.
-func (r *Recorder) Emit(p Payload) {
+func (r *Recorder) Emit(p Payload) { r.send(r.Secrets.payload(p)) }
+
+func (r *Recorder) send(p Payload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.emit(Event{Time: now, Elapsed: now.Sub(r.Begin), Total: r.total, Done: r.done, Payload: r.Secrets.payload(p)})
+	r.emit(Event{Time: now, Elapsed: now.Sub(r.Begin), Total: r.total, Done: r.done, Payload: p})
 }
 
 // Seconds is the time since the run began.
@@ -167,7 +169,8 @@ func (r *Recorder) Finish(ctx context.Context, code int, err error, requests map
 // requests sent, by verb.
 func (r *Recorder) End(requests map[string]int) *Result {
 	r.Result.Summary.Requests, r.Result.Summary.Seconds = requests, r.Seconds()
-	r.Emit(Finished{Result: r.Result})
+	r.Result = r.Secrets.Result(r.Result)
+	r.send(Finished{Result: r.Result})
 	return r.Result
 }
 

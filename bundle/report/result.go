@@ -12,11 +12,11 @@ import (
 // Need is an edge as shown to users: the object that is needed, whether it
 // has to be applied or ready, and why.
 type Need struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Want      string `json:"want"`
+	Group     string `json:"group" text:"name"`
+	Kind      string `json:"kind" text:"name"`
+	Namespace string `json:"namespace,omitempty" text:"name"`
+	Name      string `json:"name" text:"name"`
+	Want      string `json:"want" text:"name"`
 	Reason    string `json:"reason"`
 }
 
@@ -27,16 +27,16 @@ func (n Need) ID() bundle.ID {
 
 // ObjectResult is one object in a Result.
 type ObjectResult struct {
-	Group     string        `json:"group"`
-	Version   string        `json:"version"`
-	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
+	Group     string        `json:"group" text:"name"`
+	Version   string        `json:"version" text:"name"`
+	Kind      string        `json:"kind" text:"name"`
+	Namespace string        `json:"namespace" text:"name"`
+	Name      string        `json:"name" text:"name"`
 	Source    bundle.Source `json:"source"`
 	Action    plan.Action   `json:"action"`
 	// Ready is "ready", "not-ready", "failed", or "" where readiness was not
 	// looked at (dry runs, --wait=applied, skipped objects).
-	Ready string `json:"ready"`
+	Ready string `json:"ready" text:"name"`
 	// Reason says why: why it is not ready, was skipped, is pruned.
 	Reason string `json:"reason"`
 	// NotServed says, in a status for another version of Kubernetes, why that does
@@ -44,7 +44,7 @@ type ObjectResult struct {
 	NotServed string `json:"notServed,omitempty"`
 	Needs     []Need `json:"needs"`
 	// Diff is what changes, a unified diff of YAML; Secrets' values are masked.
-	Diff string `json:"diff"`
+	Diff string `json:"diff" text:"content"`
 	// Changes is the same field by field, for machines.
 	Changes []diff.Change `json:"changes,omitempty"`
 	// Claims are the PersistentVolumeClaims of a recreated StatefulSet whose templates
@@ -88,9 +88,9 @@ func (o *ObjectResult) About(message string) string {
 
 // Inventory names the inventory of a run.
 type Inventory struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	ID        string `json:"id"`
+	Namespace string `json:"namespace" text:"name"`
+	Name      string `json:"name" text:"name"`
+	ID        string `json:"id" text:"name"`
 }
 
 // Summary counts the objects of a run.
@@ -105,7 +105,7 @@ type Summary struct {
 	Failed     int            `json:"failed"`
 	Ready      int            `json:"ready"`
 	NotReady   int            `json:"notReady"`
-	Requests   map[string]int `json:"requests"` // API requests sent, by verb
+	Requests   map[string]int `json:"requests" text:"name"` // API requests sent, by verb
 	Seconds    float64        `json:"seconds"`
 }
 
@@ -121,19 +121,19 @@ const (
 
 // Compared names two bundles that are compared: "revision 3", "bundle shop.yaml".
 type Compared struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From string `json:"from" text:"name"`
+	To   string `json:"to" text:"name"`
 }
 
 // Result is what a run came to: the document of -o json, in apiVersion
 // brine.dev/v1. Fields are added to it, never renamed.
 type Result struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Command    string          `json:"command,omitempty"` // apply, preview, destroy, …
+	APIVersion string          `json:"apiVersion" text:"name"`
+	Kind       string          `json:"kind" text:"name"`
+	Command    string          `json:"command,omitempty" text:"name"` // apply, preview, destroy, …
 	Inventory  Inventory       `json:"inventory"`
 	DryRun     DryRun          `json:"dryRun"`
-	Server     string          `json:"server,omitempty"` // the API server's URL
+	Server     string          `json:"server,omitempty" text:"name"` // the API server's URL
 	Summary    Summary         `json:"summary"`
 	Objects    []*ObjectResult `json:"objects"`
 	// Outside are objects that are not in the bundle, and were waited for because
@@ -146,14 +146,14 @@ type Result struct {
 	MissingRights []string `json:"missingRights,omitempty"`
 	// ExitCode is the process's, Interrupted the signal's name that ended it.
 	ExitCode    int    `json:"exitCode"`
-	Interrupted string `json:"interrupted,omitempty"`
+	Interrupted string `json:"interrupted,omitempty" text:"name"`
 	Revision    int    `json:"revision,omitempty"`
 	// Rollback is what came of the rollback of a run that failed.
 	Rollback *Result `json:"rollback,omitempty"`
 	// Compared are the two bundles of brine diff.
 	Compared *Compared `json:"compared,omitempty"`
 	// Wanted is what a drift is from: "revision 3", "bundle shop.yaml".
-	Wanted string `json:"wanted,omitempty"`
+	Wanted string `json:"wanted,omitempty" text:"name"`
 	// CriticalPath is where the time went; not of dry runs.
 	CriticalPath *Path `json:"criticalPath,omitempty"`
 	// Review says which images and versions a preview changes, what is dangerous, and

@@ -2,7 +2,6 @@ package report
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -86,21 +85,6 @@ func (s *Secrets) exact(text, name string) string {
 	return text
 }
 
-// object masks values in all texts of an object's result.
-func (s *Secrets) object(o *ObjectResult) {
-	name := bundle.Name(o.ID())
-	for _, text := range []*string{&o.Reason, &o.Error, &o.Verified} {
-		*text = s.About(name, *text)
-	}
-	for i := range o.Why {
-		o.Why[i] = s.About(name, o.Why[i])
-	}
-	for i := range o.Waits {
-		o.Waits[i].Reason = s.About(name, o.Waits[i].Reason)
-	}
-	o.Diff = s.Text(o.Diff) // its objects are redacted; this is for values that YAML's lines show
-}
-
 // About masks values in a text about the object of a name.
 func (s *Secrets) About(name, text string) string {
 	if text == "" {
@@ -109,57 +93,28 @@ func (s *Secrets) About(name, text string) string {
 	return s.Text(s.exact(text, name))
 }
 
-// payload masks values in all texts of an event.
+// payload is an event without values of Secrets.
 func (s *Secrets) payload(p Payload) Payload {
-	name := ""
+	about := bundle.ID{}
 	if o := (Event{Payload: p}).Object(); o != nil {
-		s.object(o)
-		name = bundle.Name(o.ID())
+		about = o.ID()
 	}
-	switch p := p.(type) {
-	case Retrying:
-		p.Error = s.About(name, p.Error)
-		return p
-	case Waiting:
-		p.Reason = s.About(name, p.Reason)
-		return p
-	case NotReady:
-		p.Reason = s.About(name, p.Reason)
-		return p
-	case Warning:
-		p.Message = s.message(p.Message)
-		return p
-	case Heartbeat:
-		for i, pending := range p.Pending {
-			p.Pending[i].Reason = s.About(bundle.Name(pending.ID), pending.Reason)
-		}
-	case Started:
-		s.Result(p.Result)
-	case Finished:
-		s.Result(p.Result)
-	}
-	return p
+	return rewriteAbout(p, about, s.mask)
 }
 
-// Result masks values in all texts of a result.
-func (s *Secrets) Result(r *Result) {
-	if r == nil {
-		return
+// Result is a result without values of Secrets.
+func (s *Secrets) Result(r *Result) *Result { return Rewrite(r, s.mask) }
+
+func (s *Secrets) mask(t Text) string {
+	switch {
+	case t.Kind == Name:
+		return t.Value
+	case t.Kind != Message: // its objects are redacted; this is for values that YAML's lines show
+		return s.Text(t.Value)
+	case t.About == (bundle.ID{}):
+		return s.message(t.Value)
 	}
-	for _, list := range [][]string{r.Errors, r.Warnings, r.MissingRights} {
-		for i := range list {
-			list[i] = s.message(list[i])
-		}
-	}
-	for _, o := range slices.Concat(r.Objects, r.Outside) {
-		s.object(o)
-	}
-	if p := r.CriticalPath; p != nil {
-		for i := range p.Steps {
-			p.Steps[i].Reason = s.About(bundle.Name(p.Steps[i].ID()), p.Steps[i].Reason)
-		}
-	}
-	r.Review = r.Review.Rewrite(s.Text)
+	return s.About(bundle.Name(t.About), t.Value)
 }
 
 // Diff is what changes between two versions of an object, but for ownership

@@ -129,10 +129,10 @@ func (t Type) Title() string {
 
 // Object names an object in a Review.
 type Object struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Group     string `json:"group" text:"name"`
+	Kind      string `json:"kind" text:"name"`
+	Namespace string `json:"namespace,omitempty" text:"name"`
+	Name      string `json:"name" text:"name"`
 }
 
 // ID names the object elsewhere.
@@ -233,70 +233,6 @@ func orNone[T any](list []T) []T {
 // Empty says whether there is nothing to say.
 func (r *Review) Empty() bool {
 	return r == nil || len(r.Risks)+len(r.Starts)+len(r.Clear)+len(r.Unchecked)+len(r.Images)+len(r.Versions)+len(r.Same) == 0 && r.Back == nil
-}
-
-// Rewrite is a copy with every text rewritten.
-func (r *Review) Rewrite(text func(string) string) *Review {
-	if r == nil {
-		return nil
-	}
-	c := *r
-	c.Risks, c.Starts, c.Unchecked = slices.Clone(r.Risks), slices.Clone(r.Starts), slices.Clone(r.Unchecked)
-	c.Images, c.Versions, c.Same = slices.Clone(r.Images), slices.Clone(r.Versions), slices.Clone(r.Same)
-	for i := range c.Risks {
-		risk := &c.Risks[i]
-		risk.Subject = text(risk.Subject)
-		risk.Text, risk.Objects, risk.Details = text(risk.Text), rewriteObjects(risk.Objects, text), slices.Clone(risk.Details)
-		for j := range risk.Details {
-			risk.Details[j] = text(risk.Details[j])
-		}
-	}
-	if c.Back != nil {
-		back := *c.Back
-		back.Unknown, back.Losses = text(back.Unknown), slices.Clone(back.Losses)
-		for i := range back.Losses {
-			l := &back.Losses[i]
-			l.Object, l.Text = rewriteObjects([]Object{l.Object}, text)[0], text(l.Text)
-		}
-		c.Back = &back
-	}
-	for i := range c.Starts {
-		s := &c.Starts[i]
-		s.Object, s.Note = rewriteObjects([]Object{s.Object}, text)[0], text(s.Note)
-	}
-	for i := range c.Unchecked {
-		u := &c.Unchecked[i]
-		u.What, u.Why = text(u.What), text(u.Why)
-	}
-	for i := range c.Images {
-		m := &c.Images[i]
-		m.Image, m.From, m.To, m.Objects = text(m.Image), text(m.From), text(m.To), rewriteObjects(m.Objects, text)
-	}
-	for i := range c.Versions {
-		v := &c.Versions[i]
-		for _, s := range []*string{&v.Component, &v.ChartFrom, &v.ChartTo, &v.From, &v.To} {
-			*s = text(*s)
-		}
-	}
-	for i := range c.Same {
-		s := &c.Same[i]
-		s.Objects, s.Fields = rewriteObjects(s.Objects, text), slices.Clone(s.Fields)
-		for j := range s.Fields {
-			f := &s.Fields[j]
-			f.Path, f.Moved, f.Old, f.New = text(f.Path), text(f.Moved), diff.Rewrite(f.Old, text), diff.Rewrite(f.New, text)
-		}
-	}
-	return &c
-}
-
-func rewriteObjects(objects []Object, text func(string) string) []Object {
-	objects = slices.Clone(objects)
-	for i := range objects {
-		for _, s := range []*string{&objects[i].Group, &objects[i].Kind, &objects[i].Namespace, &objects[i].Name} {
-			*s = text(*s)
-		}
-	}
-	return objects
 }
 
 // reviewer collects the risks of a change.

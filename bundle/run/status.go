@@ -125,7 +125,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		result.ExitCode = report.ExitBadBundle
 	}
 	result.Summary.Requests = c.Requests.Counts()
-	secrets.Result(result)
+	result = secrets.Result(result)
 	return result, nil
 }
 

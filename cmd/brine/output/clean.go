@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -72,145 +71,20 @@ func Line(s string) string {
 	return b.String()
 }
 
-// cleanEvent is a copy of an event whose texts can be shown.
+// cleanEvent is an event whose texts can be shown.
 func cleanEvent(e report.Event) report.Event {
-	e = e.WithObject(cleanObject(e.Object()))
-	switch p := e.Payload.(type) {
-	case report.Retrying:
-		p.Error = Clean(p.Error)
-		e.Payload = p
-	case report.Waiting:
-		p.Reason = Clean(p.Reason)
-		e.Payload = p
-	case report.NotReady:
-		p.Reason = Clean(p.Reason)
-		e.Payload = p
-	case report.Warning:
-		p.Message = Clean(p.Message)
-		e.Payload = p
-	case report.Heartbeat:
-		pending := slices.Clone(p.Pending)
-		for i, one := range pending {
-			pending[i] = cleanPending(one)
-		}
-		e.Payload = report.Heartbeat{Pending: pending}
-	case report.Started:
-		e.Payload = report.Started{Result: cleanResult(p.Result)}
-	case report.Finished:
-		e.Payload = report.Finished{Result: cleanResult(p.Result)}
-	}
+	e.Payload = report.Rewrite(e.Payload, cleanText)
 	return e
 }
 
-func cleanPending(p report.Pending) report.Pending {
-	p.Reason = Clean(p.Reason)
-	for _, s := range []*string{&p.ID.GroupKind.Group, &p.ID.GroupKind.Kind, &p.ID.Namespace, &p.ID.Name} {
-		*s = Line(*s)
-	}
-	return p
-}
+// cleanResult is a result whose texts can be shown.
+func cleanResult(r *report.Result) *report.Result { return report.Rewrite(r, cleanText) }
 
-func cleanResult(r *report.Result) *report.Result {
-	if r == nil {
-		return nil
+func cleanText(t report.Text) string {
+	if t.Kind == report.Name || t.Kind == report.Field {
+		return Line(t.Value)
 	}
-	c := *r
-	c.Inventory = report.Inventory{Namespace: Line(r.Inventory.Namespace), Name: Line(r.Inventory.Name), ID: Line(r.Inventory.ID)}
-	c.Server = Line(r.Server)
-	c.Errors, c.Warnings, c.MissingRights = cleanAll(r.Errors), cleanAll(r.Warnings), cleanAll(r.MissingRights)
-	c.Review, c.Rollback = r.Review.Rewrite(Clean), cleanResult(r.Rollback)
-	for _, list := range []*[]*report.ObjectResult{&c.Objects, &c.Outside} {
-		*list = slices.Clone(*list)
-		for i, o := range *list {
-			(*list)[i] = cleanObject(o)
-		}
-	}
-	if r.CriticalPath != nil {
-		path := *r.CriticalPath
-		path.Steps = slices.Clone(path.Steps)
-		for i := range path.Steps {
-			n := &path.Steps[i]
-			for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
-				*s = Line(*s)
-			}
-		}
-		c.CriticalPath = &path
-	}
-	return &c
-}
-
-func cleanAll(texts []string) []string {
-	texts = slices.Clone(texts)
-	for i := range texts {
-		texts[i] = Clean(texts[i])
-	}
-	return texts
-}
-
-func cleanNeed(n report.Need) report.Need {
-	for _, s := range []*string{&n.Group, &n.Kind, &n.Namespace, &n.Name, &n.Reason} {
-		*s = Line(*s)
-	}
-	return n
-}
-
-func cleanObject(o *report.ObjectResult) *report.ObjectResult {
-	if o == nil {
-		return nil
-	}
-	c := *o
-	for _, s := range []*string{&c.Group, &c.Version, &c.Kind, &c.Namespace, &c.Name, &c.Source.File, &c.Source.State, &c.Source.SLS} {
-		*s = Line(*s)
-	}
-	for _, s := range []*string{&c.Reason, &c.Error, &c.Verified, &c.Diff} {
-		*s = Clean(*s)
-	}
-	c.Why, c.Needs, c.Changes, c.Waits = cleanAll(o.Why), slices.Clone(o.Needs), slices.Clone(o.Changes), slices.Clone(o.Waits)
-	if o.Schema != nil {
-		schema := *o.Schema
-		schema.Fields = slices.Clone(schema.Fields)
-		for i := range schema.Fields {
-			f := &schema.Fields[i]
-			f.Version, f.Field, f.Details = Line(f.Version), Line(f.Field), cleanAll(f.Details)
-		}
-		c.Schema = &schema
-	}
-	for i := range c.Needs {
-		c.Needs[i] = cleanNeed(c.Needs[i])
-	}
-	if o.After != nil {
-		after := cleanNeed(*o.After)
-		c.After = &after
-	}
-	for i := range c.Waits {
-		c.Waits[i].Reason = Clean(c.Waits[i].Reason)
-	}
-	for i := range c.Changes {
-		change := &c.Changes[i]
-		change.Path, change.Moved, change.Old, change.New = Line(change.Path), Line(change.Moved), cleanValue(change.Old), cleanValue(change.New)
-	}
-	return &c
-}
-
-// cleanValue is a value with all texts in it clean.
-func cleanValue(v any) any {
-	switch v := v.(type) {
-	case string:
-		return Clean(v)
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, w := range v {
-			out[Line(k)] = cleanValue(w)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, w := range v {
-			out[i] = cleanValue(w)
-		}
-		return out
-	}
-	return v
+	return Clean(t.Value)
 }
 
 // JSON writes one document, indented.

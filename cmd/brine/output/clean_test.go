@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/bundle/report"
 )
 
 func TestClean(t *testing.T) {
@@ -69,4 +74,28 @@ func FuzzClean(f *testing.F) {
 			t.Errorf("JSON of %q is another document: %q", s, b.String())
 		}
 	})
+}
+
+// Every text of a result is cleaned; what objects hold is shown as it is but for that, and
+// keeps its paths.
+func TestRewrittenResults(t *testing.T) {
+	object := func(end string) *report.ObjectResult {
+		return &report.ObjectResult{
+			Name: "web", Source: bundle.Source{File: "/srv/salt/shop/web.sls" + end}, NotServed: "since 1.36" + end, Why: []string{"see /srv/salt/shop/web.sls" + end},
+			Claims: []plan.Claim{{Kept: "too small" + end}}, Diff: "+/srv/salt/shop/data" + end, Changes: []diff.Change{{Path: "data.at", New: "/srv/salt/shop/data" + end}},
+		}
+	}
+	r := cleanResult(&report.Result{Objects: []*report.ObjectResult{object("\x1b[31m")}, Rollback: &report.Result{Objects: []*report.ObjectResult{object("\x1b[31m")}}})
+	want := &report.Result{Objects: []*report.ObjectResult{object("")}, Rollback: &report.Result{Objects: []*report.ObjectResult{object("")}}}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("cleaned: %+v", r.Objects[0])
+	}
+	short, root := shortPaths(r)
+	o := short.Objects[0]
+	if root != "/srv/salt/shop" || o.Source.File != "web.sls" || o.Why[0] != "see web.sls" || short.Rollback.Objects[0].Why[0] != "see web.sls" {
+		t.Errorf("%q: shortened: %+v", root, o)
+	}
+	if o.Diff != "+/srv/salt/shop/data" || o.Changes[0].New != "/srv/salt/shop/data" {
+		t.Errorf("what the object holds is shortened: %+v", o)
+	}
 }

@@ -136,7 +136,7 @@ func pendingOf(pending []report.Pending) []eventPending {
 			at = p.Since.UTC().Format(time.RFC3339Nano)
 		}
 		out = append(out, eventPending{
-			Group: p.ID.GroupKind.Group, Kind: p.ID.GroupKind.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
+			Group: p.Object.GroupKind.Group, Kind: p.Object.GroupKind.Kind, Namespace: p.Object.Namespace, Name: p.Object.Name,
 			Reason: p.Reason, Since: at,
 		})
 	}

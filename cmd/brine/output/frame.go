@@ -89,14 +89,14 @@ func (s *liveState) object(id bundle.ID, e report.Event) {
 
 // late takes what a heartbeat lists as waited for.
 func (s *liveState) late(p report.Pending, e report.Event) {
-	if _, busy := s.inFlight[p.ID]; busy {
+	if _, busy := s.inFlight[p.Object]; busy {
 		return
 	}
 	since := e.Elapsed
 	if !p.Since.IsZero() && !e.Time.IsZero() {
 		since = max(0, e.Elapsed-e.Time.Sub(p.Since))
 	}
-	note(s.waiting, p.ID, since, p.Reason)
+	note(s.waiting, p.Object, since, p.Reason)
 }
 
 // note notes the latest reason why an object is not done, and since when it is

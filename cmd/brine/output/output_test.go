@@ -135,9 +135,9 @@ func rich(dryRun string) []report.Event {
 		r.at(3.1, report.Event{Payload: report.NotReady{Object: migrate, Reason: "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}})
 		migrate.Reason = "Failed: BackoffLimitExceeded: Job has reached the specified backoff limit"
 		r.at(8, report.Event{Payload: report.Waiting{Object: db, Reason: "0 of 1 ready"}})
-		pending := []report.Pending{{ID: web.ID(), Reason: "Available: 0/1", Since: base.Add(500 * time.Millisecond)}}
+		pending := []report.Pending{{Object: web.ID(), Reason: "Available: 0/1", Since: base.Add(500 * time.Millisecond)}}
 		for range 6 {
-			pending = append(pending, report.Pending{ID: db.ID(), Reason: "0 of 1 ready", Since: base.Add(600 * time.Millisecond)})
+			pending = append(pending, report.Pending{Object: db.ID(), Reason: "0 of 1 ready", Since: base.Add(600 * time.Millisecond)})
 		}
 		r.at(10.6, report.Event{Payload: report.Heartbeat{Pending: pending}})
 		r.at(11, report.Event{Payload: report.Heartbeat{Pending: pending}}) // too soon after the last

@@ -3,7 +3,6 @@ package output
 import (
 	"cmp"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"brine/bundle/report"
@@ -27,20 +26,10 @@ func shortPaths(r *report.Result) (*report.Result, string) {
 		return r, ""
 	}
 	prefix := root + string(filepath.Separator)
-	short := func(text string) string { return strings.ReplaceAll(text, prefix, "") }
-	c := *r
-	c.Review = r.Review.Rewrite(short)
-	for _, list := range []*[]string{&c.Errors, &c.Warnings} {
-		*list = slices.Clone(*list)
-		for i, text := range *list {
-			(*list)[i] = short(text)
+	return report.Rewrite(r, func(t report.Text) string {
+		if t.Kind == report.Field || t.Kind == report.Content {
+			return t.Value // an object may hold that path, too
 		}
-	}
-	c.Objects = slices.Clone(r.Objects)
-	for i, o := range c.Objects {
-		copied := *o
-		copied.Source.File, copied.Reason, copied.Error = short(o.Source.File), short(o.Reason), short(o.Error)
-		c.Objects[i] = &copied
-	}
-	return &c, root
+		return strings.ReplaceAll(t.Value, prefix, "")
+	}), root
 }

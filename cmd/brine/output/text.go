@@ -246,11 +246,11 @@ func (t *text) heartbeat(e report.Event, pending []report.Pending) {
 			t.line(t.err, e.Elapsed, "waiting", fmt.Sprintf("and %d more", len(pending)-i), "", "")
 			break
 		}
-		name := bundle.Name(p.ID)
+		name := bundle.Name(p.Object)
 		if !p.Since.IsZero() && !e.Time.IsZero() {
 			name += fmt.Sprintf(" for %.0fs", e.Time.Sub(p.Since).Seconds())
 		}
-		t.reported[p.ID] = Line(p.Reason)
+		t.reported[p.Object] = Line(p.Reason)
 		t.line(t.err, e.Elapsed, "waiting", name, p.Reason, "")
 	}
 }
