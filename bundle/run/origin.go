@@ -78,8 +78,12 @@ func (r *run) originsAfter(p *plan.Plan, outcomes []apply.Outcome, gone []bundle
 // adopt records the origin of an object that another client created since the plan was
 // made, before it is applied.
 func (r *run) adopt(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error {
-	r.origins.Lock()
-	defer r.origins.Unlock()
+	select {
+	case r.origins <- struct{}{}:
+		defer func() { <-r.origins }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	origins := maps.Clone(r.inv.Origins)
 	origins[id] = r.numbered(plan.FoundOrigin(&r.inv.Inventory, id, live, r.Planning.TakeOverFrom))
 	return r.inv.SaveOrigins(ctx, origins)

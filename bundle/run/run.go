@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -87,7 +86,7 @@ type run struct {
 	outside  map[bundle.ID]seen
 
 	number    int                            // of the run; see nextNumber
-	origins   sync.Mutex                     // of the inventory's, while the plan is carried out
+	origins   chan struct{}                  // who holds it may write the inventory's origins
 	needsKey  bool                           // the bundle holds Secrets
 	began     bool                           // the plan is being carried out: nothing is repeated
 	namespace *unstructured.Unstructured     // the inventory's, if this run made it
@@ -109,7 +108,7 @@ type target struct {
 // Run makes the cluster match the bundle and returns the result, which holds
 // every error. Events go to emit, one at a time; the last holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit)}
+	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit), origins: make(chan struct{}, 1)}
 	whole := ctx
 	if o.RollbackOnFailure && o.DryRun == report.None {
 		r.back = &wayBack{}

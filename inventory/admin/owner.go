@@ -23,7 +23,8 @@ import (
 // write status all the time.
 const ownTries = 20
 
-// ownOne makes an object one of the target's, and changes nothing else of it.
+// ownOne makes an object one of the target's, and changes nothing else of it. Once its
+// metadata say so, it is moved, whatever becomes of the requests after that.
 func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstructured.Unstructured) error {
 	r, err := m.client.Any(id.GroupKind)
 	if err != nil {
@@ -39,19 +40,34 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case err == nil:
 			live = stored
 			continue
-		case !cluster.Refused(err) && !cluster.NotServed(err):
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		case m.owns(live):
+			return nil
+		case !cluster.Refused(err):
 			return &unknownOwner{err}
-		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+		default:
 			return fmt.Errorf("change its owner: %w", err)
 		}
-		if live, err = m.client.Get(ctx, r, id); err != nil {
+		fresh, err := m.client.Get(ctx, r, id)
+		switch {
+		case err != nil && m.owns(live):
+			return nil
+		case err != nil:
 			return fmt.Errorf("read it again, to change its owner: %w", err)
-		}
-		if live == nil {
+		case fresh == nil:
 			return nil // another client deleted it
 		}
+		live = fresh
+	}
+	if m.owns(live) {
+		return nil
 	}
 	return errors.New("change its owner: other clients changed it again and again")
+}
+
+// owns says whether an object's metadata name the target.
+func (m *mover) owns(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[inventory.OwningInventory] == m.to.ID && live.GetLabels()[inventory.PartOf] == m.to.ApplySetID()
 }
 
 // next is the next request about an object as it is now; nil when there is nothing

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,10 +24,27 @@ func (w *World) somebodyActs() {
 	if len(objects) == 0 {
 		return
 	}
-	p := objects[w.rand.IntN(len(objects))]
+	w.somebodyActsOn(objects[w.rand.IntN(len(objects))])
+}
+
+// somebodyIsFaster acts on the object of a write, directly before that is served.
+func (w *World) somebodyIsFaster(r *http.Request) {
+	t, ok := parse(r.URL.Path)
+	if !ok || r.Method == http.MethodGet || t.name == "" || t.namespace == "default" {
+		return
+	}
+	k, ok := w.server.find(func(k kind) bool { return k.GroupVersion() == t.gv && k.plural == t.resource })
+	if p := at(k, t.namespace, t.name); ok && k.namespaced && w.server.objects[p] != nil {
+		w.somebodyActsOn(p)
+	}
+}
+
+const stranger = "an-inventory-elsewhere"
+
+func (w *World) somebodyActsOn(p place) {
 	live := w.server.objects[p]
 	k, _ := w.server.find(func(k kind) bool { return k.Group == p.group && k.plural == p.resource })
-	switch w.rand.IntN(5) {
+	switch w.rand.IntN(6) {
 	case 0:
 		w.note("%s deletes %s %s/%s", person, p.resource, p.namespace, p.name)
 		_, _ = w.server.delete(person, k, p, metav1.DeleteOptions{}, false)
@@ -45,6 +63,11 @@ func (w *World) somebodyActs() {
 			annotations := u.GetAnnotations()
 			delete(annotations, inventory.OwningInventory)
 			u.SetAnnotations(annotations)
+		})
+	case 3:
+		w.note("%s gives %s %s/%s to another inventory", person, p.resource, p.namespace, p.name)
+		w.edit(k, live, func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{inventory.OwningInventory: stranger})
 		})
 	default:
 		w.note("%s annotates %s %s/%s", person, p.resource, p.namespace, p.name)

@@ -34,6 +34,8 @@ type step struct {
 	policy    plan.Policy
 	revision  int  // of a rollback; 0 undoes the last apply
 	found     bool // before it, somebody creates objects that bundles name
+	only      []string
+	patience  time.Duration // --lock-timeout
 }
 
 // done is what came of a step.
@@ -64,7 +66,11 @@ func manifests(r *rand.Rand, inventoryName string) string {
 	}
 	add(1, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespace)
 	for _, name := range []string{"a", "b", "c", "d"} {
-		add(0.6, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {value: \"%d\"}\n", name, namespace, r.IntN(3))
+		needs := ""
+		if name == "d" && strings.Contains(b.String(), "{name: a,") && r.IntN(2) == 0 {
+			needs = fmt.Sprintf(", annotations: {config.kubernetes.io/depends-on: '/namespaces/%s/ConfigMap/a'}", namespace)
+		}
+		add(0.6, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s%s}\ndata: {value: \"%d\"}\n", name, namespace, needs, r.IntN(3))
 	}
 	add(0.5, "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: %s}\nstringData: {password: %s-%d}\n", namespace, canary, r.IntN(2))
 	add(0.3, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", namespace)
@@ -102,8 +108,17 @@ func steps(r *rand.Rand) []step {
 		if s.text = manifests(r, s.inventory); r.IntN(4) == 0 {
 			s.text = all[len(all)-1].text
 		}
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0, 1:
 			s.policy = plan.AdoptIfNoInventory
+		case 2:
+			s.policy = plan.AdoptAll
+		}
+		if s.command == "apply" && r.IntN(6) == 0 {
+			s.only = []string{"ConfigMap/*/*"}
+		}
+		if r.IntN(3) == 0 {
+			s.patience = 5 * time.Minute
 		}
 		if s.command == "rollback" && r.IntN(3) == 0 {
 			s.revision = 1
@@ -138,7 +153,7 @@ func (w *World) begin(s step, actor string) *done {
 func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	o := run.Options{
 		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: "default", Name: d.inventory}},
-		LockTimeout: 0, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
+		LockTimeout: d.patience, Only: d.only, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
 		RollbackOnFailure: d.onFailure,
 	}
 	o.Planning.Policy = d.policy

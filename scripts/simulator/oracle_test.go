@@ -63,24 +63,29 @@ var invariants = []struct {
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
 	{"9 prune last", (*oracle).pruneLast},
+	{"10 order", (*oracle).order},
 	{"11 one writer", (*oracle).oneWriter},
 	{"12 every run ends in its time", (*oracle).endsInTime},
 	{"13 no secret", (*oracle).noSecret},
 }
 
 func (o *oracle) onlyOurs() (wrong []string) {
+	given := map[types.UID]string{} // back to the inventory that they came from
 	for _, w := range o.own() {
 		if w.Before == nil || o.bookkeeping(w) {
 			continue
 		}
 		by := owner(w.Before)
+		if by == o.id() && o.d.command == "rollback" && owner(w.After) != "" {
+			given[w.Before.GetUID()] = owner(w.After)
+		}
 		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
 		switch {
-		case by == o.id():
+		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && !deleted:
 		case deleted:
 			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
-		case by == "" && o.d.policy >= plan.AdoptIfNoInventory:
-		case by == "" && ours(w.Before, o) && owner(w.After) == "" && !ours(w.After, o): // the rest of our mark is taken off
+		case o.d.policy == plan.AdoptAll, by == "" && o.d.policy == plan.AdoptIfNoInventory:
+		case ours(w.Before, o) && owner(w.After) == by && !ours(w.After, o): // the rest of our mark is taken off
 		default:
 			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
 		}
@@ -192,6 +197,9 @@ func (o *oracle) exitZero() (wrong []string) {
 	}
 	wanted := map[bundle.ID]bool{}
 	for _, object := range o.d.bundle.Objects {
+		if o.d.only != nil && object.ID.GroupKind != bundle.ConfigMapKind {
+			continue
+		}
 		wanted[object.ID] = true
 		live := o.server.get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
 		content := map[string]any{}
@@ -275,6 +283,43 @@ func (o *oracle) dryRun() (wrong []string) {
 		wrong = append(wrong, "written: "+w.String())
 	}
 	return wrong
+}
+
+// order: what another object needs is there before it, and goes after it. A partial run
+// deletes nothing.
+func (o *oracle) order() (wrong []string) {
+	state := map[bundle.ID]*unstructured.Unstructured{}
+	for i, w := range o.server.log[:o.d.to] {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
+		if need, ok := needOf(w.After); ok && own && owner(w.After) == o.id() && state[need] == nil && o.alone {
+			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
+		}
+		if own && w.Verb == "delete" {
+			if o.d.only != nil {
+				wrong = append(wrong, "deleted by a partial run: "+w.String())
+			}
+			for other, u := range state {
+				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && o.alone {
+					wrong = append(wrong, fmt.Sprintf("%s still needs it: %s", bundle.Name(other), w))
+				}
+			}
+		}
+		state[id] = w.After
+	}
+	return wrong
+}
+
+// needOf reads depends-on as manifests writes it.
+func needOf(u *unstructured.Unstructured) (bundle.ID, bool) {
+	if u == nil {
+		return bundle.ID{}, false
+	}
+	parts := strings.Split(u.GetAnnotations()["config.kubernetes.io/depends-on"], "/")
+	if len(parts) != 5 {
+		return bundle.ID{}, false
+	}
+	return bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: parts[2], Name: parts[4]}, true
 }
 
 // pruneLast: an apply deletes nothing before all that it sent is there and ready.

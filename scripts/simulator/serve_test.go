@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -155,8 +156,10 @@ func (s *apiServer) serve(r *http.Request, actor string) *http.Response {
 }
 
 func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body []byte, dry bool) (*unstructured.Unstructured, bool, error) {
-	sent := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(body, &sent.Object); err != nil { // whole numbers stay whole
+	sent, contentType := &unstructured.Unstructured{}, r.Header.Get("Content-Type")
+	if contentType == "application/json-patch+json" {
+		sent.Object = map[string]any{}
+	} else if err := utiljson.Unmarshal(body, &sent.Object); err != nil { // whole numbers stay whole
 		return nil, false, badRequest(err.Error())
 	}
 	manager := r.URL.Query().Get("fieldManager")
@@ -167,7 +170,6 @@ func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body 
 		sent.SetNamespace(t.namespace)
 	}
 	live := s.objects[at(k, t.namespace, t.name)]
-	contentType := r.Header.Get("Content-Type")
 	switch {
 	case r.Method == http.MethodPost || r.Method == http.MethodPut && live == nil && k.Kind == "Lease":
 		if sent.GetUID() != "" && r.Method == http.MethodPut { // a Lease may be created by PUT, but not one that was another
@@ -201,7 +203,30 @@ func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body 
 		u, err := s.put(actor, cmp.Or(t.more, "patch"), manager, k, live, u, dry)
 		return u, false, err
 	}
-	return nil, false, badRequest("the simulator does not know " + contentType)
+	u, err := patched(live, body)
+	if err != nil {
+		return nil, false, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Method, k.resource(), t.name, err.Error(), 0, false)
+	}
+	u, err = s.put(actor, cmp.Or(t.more, "patch"), manager, k, live, u, dry)
+	return u, false, err
+}
+
+// patched is an object after a JSON patch.
+func patched(live *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	before, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	after, err := operations.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	return u, u.UnmarshalJSON(after)
 }
 
 // merge is RFC 7386.

@@ -4,6 +4,7 @@
 package simulator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"brine/bundle/cluster"
@@ -182,6 +186,9 @@ func (w *World) run(processes ...*Process) bool {
 		if w.rand.Float64() < w.people {
 			w.somebodyActs()
 		}
+		if w.people > 0 && w.rand.IntN(5) == 0 {
+			w.somebodyIsFaster(one.request)
+		}
 		if w.rand.IntN(4) == 0 {
 			w.server.step()
 		}
@@ -201,9 +208,12 @@ const (
 	silent                      fault = "no answer"
 	tooMany, broken, away, late fault = "429", "500", "503", "504 after"
 	plain404, html200, empty    fault = "plain 404", "HTML 200", "empty 200"
+	halfBody, moved, forbidden  fault = "half of the answer", "302", "403"
+	tomorrow                    fault = "429 with Retry-After of a day"
+	stalled                     fault = "renewals of the lock have no answer"
 )
 
-var allFaults = []fault{killBefore, killAfter, cutBefore, cutAfter, silent, tooMany, broken, away, late, plain404, html200, empty}
+var allFaults = []fault{killBefore, killAfter, cutBefore, cutAfter, silent, tooMany, broken, away, late, plain404, html200, empty, halfBody, moved, forbidden, tomorrow, stalled}
 
 func (w *World) serveOne(one *pending) {
 	if len(w.drop(func(p *pending) bool { return p == one })) == 0 {
@@ -244,7 +254,7 @@ func (w *World) serveOne(one *pending) {
 			serve()
 		}
 		reply(nil, syscall.ECONNRESET)
-	case silent:
+	case silent, stalled:
 		if r.URL.Query().Get("watch") == "" {
 			go func() { // a limit of whatever is between
 				select {
@@ -260,6 +270,23 @@ func (w *World) serveOne(one *pending) {
 		response := refuse(http.StatusTooManyRequests, "")
 		response.Header.Set("Retry-After", "1")
 		reply(response, nil)
+	case tomorrow:
+		response := refuse(http.StatusTooManyRequests, "")
+		response.Header.Set("Retry-After", "86400")
+		reply(response, nil)
+	case halfBody:
+		response := serve()
+		if r.URL.Query().Get("watch") == "" {
+			text, _ := io.ReadAll(response.Body)
+			response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:len(text)/2]), cutReader{}))
+		}
+		reply(response, nil)
+	case moved:
+		response := refuse(http.StatusFound, "")
+		response.Header.Set("Location", "https://simulated/login")
+		reply(response, nil)
+	case forbidden:
+		reply(answerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
 	case broken:
 		reply(refuse(http.StatusInternalServerError, ""), nil)
 	case away:
@@ -283,8 +310,19 @@ func (w *World) pick(r *http.Request) fault {
 	if r.Method != http.MethodGet {
 		rate *= 3
 	}
+	if slices.Contains(w.faults, stalled) {
+		rate = 0
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/leases/") {
+			rate = 0.8
+		}
+	}
 	if len(w.faults) == 0 || w.rand.Float64() >= rate {
 		return ""
 	}
 	return w.faults[w.rand.IntN(len(w.faults))]
 }
+
+// cutReader is where a connection was cut.
+type cutReader struct{}
+
+func (cutReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
