@@ -26,6 +26,9 @@ type Content struct {
 	Namespace string
 	// Options are those of the run that decided what was done, as flags name them.
 	Options map[string]string
+	// Sources are the files and folders that the bundle was read from, each with the name
+	// of the folder that it is in: "shop/bundle.yaml". Older versions kept none.
+	Sources []string
 
 	madeByRollback bool
 }
@@ -35,6 +38,7 @@ type Content struct {
 type content struct {
 	Namespace string            `json:"namespace,omitempty"`
 	Options   map[string]string `json:"options,omitempty"`
+	Sources   []string          `json:"sources,omitempty"`
 	Objects   []savedObject     `json:"objects"`
 	Absent    []savedAbsent     `json:"absent,omitempty"`
 	Invalid   []savedProblem    `json:"invalid,omitempty"`
@@ -66,7 +70,7 @@ type savedProblem struct {
 
 // Encode is the content, compressed, and its checksum.
 func (c *Content) Encode() (packed []byte, sum string, err error) {
-	out := content{Namespace: c.Namespace, Options: c.Options, Objects: []savedObject{}}
+	out := content{Namespace: c.Namespace, Options: c.Options, Sources: c.Sources, Objects: []savedObject{}}
 	for _, o := range c.Bundle.Objects {
 		s := savedObject{Content: o.Content.Object, Source: o.Source}
 		for _, r := range o.Requisites {
@@ -113,7 +117,7 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	if err := utiljson.Unmarshal(text, &in); err != nil { // integers stay integers
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options}
+	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options, Sources: in.Sources}
 	for _, s := range in.Objects {
 		c.madeByRollback = c.madeByRollback || fromRevisions().MatchString(s.Source.File)
 		o, err := objectOf(s.Content, inRevision(s.Source, name))

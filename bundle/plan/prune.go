@@ -14,6 +14,16 @@ import (
 	"brine/inventory"
 )
 
+// Shared is how many members a bundle has.
+func Shared(members map[bundle.ID]inventory.Status, objects []*bundle.Object) (n int) {
+	for _, o := range objects {
+		if _, ok := members[o.ID]; ok {
+			n++
+		}
+	}
+	return n
+}
+
 // Candidates are the members that the bundle no longer has, sorted: what a
 // prune might delete.
 func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent []*bundle.Absent) []bundle.ID {

@@ -151,7 +151,7 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 	result := r.record.Result
 	r.record.Warn(fmt.Sprintf("the run failed with exit code %d: rolling back to revision %d", result.ExitCode, to.number))
 	o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = inventory.Rollback, false, false, false
-	o.Revision, o.RevisionOptions = to.number, to.content.Options
+	o.Revision, o.RevisionOptions, o.Sources = to.number, to.content.Options, to.content.Sources
 	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
 	o.Planning.Before = to.before
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune = nil, nil, "" // all that the failed run created goes

@@ -256,7 +256,7 @@ func (r *run) revision(content *inventory.Content) inventory.Revision {
 // content is what the revision keeps. That of a partial run is the last revision
 // with the chosen objects in place of its own, so that it is a whole bundle.
 func (r *run) content(ctx context.Context) (*inventory.Content, error) {
-	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding()}
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding(), Sources: r.Sources}
 	if r.chosen == nil || r.HistoryLimit <= 0 {
 		return content, nil
 	}
@@ -266,7 +266,7 @@ func (r *run) content(ctx context.Context) (*inventory.Content, error) {
 		if earlier, err = r.inv.LoadRevision(ctx, last); err != nil {
 			return nil, fmt.Errorf("no revision is kept of this partial run: %w", err)
 		}
-		content.Options = earlier.Options
+		content.Options, content.Sources = earlier.Options, earlier.Sources
 	}
 	var chosen []*bundle.Object
 	for _, o := range r.bundle.Objects {

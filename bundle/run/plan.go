@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,6 +15,7 @@ import (
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/write"
+	"brine/inventory"
 )
 
 // readLive reads the live objects of the inventory and of the bundle, and of those
@@ -46,20 +49,30 @@ func (r *run) readLive(ctx context.Context, t target) (*cluster.Snapshot, error)
 	return live, nil
 }
 
-// sameBundle stops a bundle that shares nothing but its file's name with what
-// the inventory holds: /a/bundle.yaml must not prune what /b/bundle.yaml made.
-func (r *run) sameBundle() error {
-	if !r.Derived || len(r.inv.Members) == 0 || len(r.bundle.Objects) == 0 || r.Planning.NoPrune {
+// checkDerivedName stops a bundle that has little but its file's name in common with what
+// the inventory was made from: /a/bundle.yaml must not prune what /b/bundle.yaml made.
+func (r *run) checkDerivedName(ctx context.Context) error {
+	shared := plan.Shared(r.inv.Members, r.bundle.Objects)
+	if !r.Derived || len(r.bundle.Objects) == 0 || 2*shared >= len(r.inv.Members) {
 		return nil
 	}
-	for _, o := range r.bundle.Objects {
-		if _, ok := r.inv.Members[o.ID]; ok {
-			return nil
+	last := &inventory.Content{}
+	if number := r.inv.Last().Number; number > 0 {
+		var err error
+		if last, err = r.inv.LoadRevision(ctx, number); err != nil {
+			return fmt.Errorf("find out whether inventory %s/%s is of this bundle, as its name comes from the bundle's file name: %w", r.inv.Namespace, r.inv.Name, err)
 		}
 	}
+	if slices.Equal(last.Sources, r.Sources) {
+		return nil
+	}
+	from := "another bundle"
+	if len(last.Sources) > 0 {
+		from = strings.Join(last.Sources, ", ")
+	}
 	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
-		"inventory %s/%s, named after the bundle's file, contains %s, and none of them is in this bundle: all would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
-		r.inv.Namespace, r.inv.Name, bundle.Count(len(r.inv.Members), "object"), remedy.Name, r.inv.Name)})
+		"inventory %s/%s, named after the bundle's file, was made from %s: of its %s, %d are in this bundle, and the others would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
+		r.inv.Namespace, r.inv.Name, from, bundle.Count(len(r.inv.Members), "object"), shared, remedy.Name, r.inv.Name)})
 }
 
 // readInOwnVersion reads again, one by one, objects of a kind that the bundle
@@ -85,7 +98,7 @@ func (r *run) readInOwnVersion(ctx context.Context, view *cluster.Snapshot) erro
 // plan makes the plan. The target is another one where objects of the bundle
 // turned out to be invalid, and were left out.
 func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (target, *plan.Plan, error) {
-	if err := r.sameBundle(); err != nil && t.chosen == nil {
+	if err := r.checkDerivedName(ctx); err != nil {
 		return t, nil, err
 	}
 	outside, problems, err := r.liveOutside(t, live)

@@ -52,6 +52,7 @@ type Options struct {
 	Who, JobID   string // for the history
 	// Derived: the inventory's name comes from the bundle's file name.
 	Derived bool
+	Sources []string // as inventory.Content has them
 	// Revision is the number of the revision that is applied again. The run keeps
 	// it, so that the same rollback can be repeated. RevisionOptions are those that
 	// it was applied with, as flags name them.

@@ -65,6 +65,7 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 	o.WaitApplied = c.wait == "applied"
 	o.Planning.VerifyFull = c.verify == "full"
 	var err error
+	o.Derived = file != "" && !c.given()
 	if o.Inventory, err = c.where(file); err != nil {
 		return o, err
 	}
@@ -156,6 +157,7 @@ func (a *applyOptions) task(s Streams) task {
 		return task{options: a.runOptions.settle(), err: errNoBundle}
 	}
 	o, err := a.settle(a.input.files[0])
+	o.Sources = a.input.sources()
 	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
 	if o.SavedPlan != nil && len(o.Only) == 0 {
 		o.Only, o.WithNeeds = o.SavedPlan.Only()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,17 @@ func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
 		Files: in.files, Recursive: in.recursive, Stdin: s.In, InputFormat: in.format,
 		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial, DuplicateKeys: in.duplicates,
 	})
+}
+
+// sources are the files and folders as a revision keeps them.
+func (in *input) sources() []string {
+	var sources []string
+	for _, file := range in.files {
+		if path, err := filepath.Abs(file); err == nil && file != "-" {
+			sources = append(sources, filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+		}
+	}
+	return sources
 }
 
 var errNoBundle = errors.New("no bundle: give files or folders with -f, or - for standard input")

@@ -59,7 +59,7 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	if err != nil {
 		return nil, failed(err)
 	}
-	o.Revision, o.RevisionOptions = number, content.Options
+	o.Revision, o.RevisionOptions, o.Sources = number, content.Options, content.Sources
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
 	return content.Bundle, nil
 }

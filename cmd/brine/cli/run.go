@@ -80,7 +80,6 @@ func (r *runOptions) settle() run.Options {
 		"foreground": metav1.DeletePropagationForeground,
 		"orphan":     metav1.DeletePropagationOrphan,
 	}[r.cascade]
-	o.Derived = !r.given()
 	return o
 }
 
