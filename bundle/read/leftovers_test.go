@@ -59,7 +59,7 @@ func TestKustomization(t *testing.T) {
 			}
 		}
 		_, err := Bundle(t.Context(), Options{Files: []string{dir}})
-		if want := "kustomization.yaml:1: this is a kustomization, not a Kubernetes object: run kustomize build " + dir + " | brine apply -f -"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if want := "kustomization.yaml:1: this is a kustomization, not a Kubernetes object: run kustomize build " + dir + " | brine apply -f - --name NAME"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}

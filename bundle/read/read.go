@@ -72,8 +72,15 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	}
 
 	all := reading{problems: problems}
-	for _, r := range results {
-		all.add(r)
+	for i, file := range files {
+		in := reading{}
+		for _, r := range results[:len(perFile[i])] {
+			in.add(r)
+		}
+		if results = results[len(perFile[i]):]; in.empty() && len(files) > 1 {
+			in.warnings = append(in.warnings, bundle.Problem{Source: bundle.Source{File: file.name}, Message: "is empty: nothing was rendered, or only comments"})
+		}
+		all.add(in)
 	}
 	wrong, odd := link(all.salt)
 	problems = slices.Concat(all.problems, wrong)
@@ -130,6 +137,10 @@ func (r *reading) add(other reading) {
 	r.invalid = append(r.invalid, other.invalid...)
 	r.salt = append(r.salt, other.salt...)
 	r.dropped += other.dropped
+}
+
+func (r *reading) empty() bool {
+	return len(r.objects)+len(r.absent)+len(r.problems)+len(r.invalid)+len(r.salt) == 0
 }
 
 func readDocument(d *document, o Options) reading {

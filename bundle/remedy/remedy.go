@@ -50,7 +50,7 @@ const (
 func Flag(name string) string { return "--" + name }
 
 // ApplyOutputOf is the command that applies what another one prints.
-func ApplyOutputOf(command string) string { return command + " | brine apply -f -" }
+func ApplyOutputOf(command string) string { return command + " | brine apply -f - --name NAME" }
 
 // RepairInventory is the command that repairs an inventory.
 func RepairInventory(namespace, name string) string {

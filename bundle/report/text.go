@@ -123,7 +123,9 @@ func (r rewriter) fields(v reflect.Value, t Text) (_ reflect.Value, copied bool)
 			at = reflect.New(v.Type()).Elem()
 			at.Set(v)
 		}
-		t.About = at.Addr().Interface().(identified).ID()
+		if object, ok := at.Addr().Interface().(identified); ok {
+			t.About = object.ID()
+		}
 	}
 	for _, f := range texts.fields {
 		within := t
@@ -161,7 +163,8 @@ var textsOfTypes sync.Map // of reflect.Type to texts
 
 func textsOf(t reflect.Type) texts {
 	if known, ok := textsOfTypes.Load(t); ok {
-		return known.(texts)
+		found, _ := known.(texts)
+		return found
 	}
 	found := texts{identified: reflect.PointerTo(t).Implements(reflect.TypeFor[identified]())}
 	for i := range t.NumField() {

@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/fields"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
 )
@@ -159,6 +160,8 @@ func (a *applyOptions) task(s Streams) task {
 	o, err := a.settle(a.input.files[0])
 	o.Sources = a.input.sources()
 	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
+	a.input.empty = o.Planning.AllowEmpty
+	a.input.ifEmpty = ". If this is intended, use " + remedy.AllowEmpty + ", which removes all objects of the inventory"
 	if o.SavedPlan != nil && len(o.Only) == 0 {
 		o.Only, o.WithNeeds = o.SavedPlan.Only()
 	}
@@ -169,15 +172,15 @@ func (a *applyOptions) task(s Streams) task {
 	case len(o.Only) > 0 && o.DryRun == report.Client:
 		err = errors.New("--only needs a cluster: it cannot be used with --dry-run=client")
 	}
+	var nameless error
+	if errors.Is(err, errNoName) { // what is wrong with the bundle comes first
+		err, nameless = nil, err
+	}
 	return task{o, err, func(ctx context.Context, _ *run.Options) (*bundle.Bundle, error) {
 		b, err := a.input.read(ctx, s)
-		// A mistake until somebody says that it is none.
-		if err == nil && len(b.Objects)+len(b.Absent) == 0 && !o.Planning.AllowEmpty && !o.SkipInvalid {
-			err = errEmpty
+		if err == nil {
+			err = nameless
 		}
 		return b, err
 	}}
 }
-
-var errEmpty = errors.New("the bundle is empty: nothing was rendered, or only comments. " +
-	"If this is intended, use --allow-empty, which removes all objects of the inventory")

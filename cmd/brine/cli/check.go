@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/bundle/validate"
@@ -44,6 +45,8 @@ func newCheck(s Streams) *cobra.Command {
 		},
 	}
 	in.flags(cmd)
+	in.ifEmpty = ": " + remedy.AllowEmpty + " if this is intended"
+	cmd.Flags().BoolVar(&in.empty, "allow-empty", false, "let a bundle without objects pass")
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
 	cmd.Flags().StringVar(&imagesIn, "images-in", "", "file with the images that a registry has, one a line: every other image of the bundle is a problem")

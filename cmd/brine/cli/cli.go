@@ -18,7 +18,11 @@ func Run(ctx context.Context, s Streams, args []string) int {
 	root := newRoot(s, &p)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
+	root.SetContext(ctx)
+	cmd, err := root, unknownWord(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if err := p.stop(); err != nil {
 		s.warn(err.Error())
 	}

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +23,8 @@ type input struct {
 	skipInvalid bool
 	partial     bool
 	duplicates  bool
+	empty       bool   // a bundle without objects is no mistake
+	ifEmpty     string // what else a command says about one
 }
 
 func (in *input) flags(cmd *cobra.Command) {
@@ -38,10 +42,18 @@ func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
 	if len(in.files) == 0 {
 		return nil, errNoBundle
 	}
-	return read.Bundle(ctx, read.Options{
+	b, err := read.Bundle(ctx, read.Options{
 		Files: in.files, Recursive: in.recursive, Stdin: s.In, InputFormat: in.format,
 		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial, DuplicateKeys: in.duplicates,
 	})
+	if err == nil && len(b.Objects)+len(b.Absent)+len(b.Invalid) == 0 && !in.empty {
+		names := strings.Join(in.files, ", ")
+		if names == "-" {
+			names = "standard input"
+		}
+		return nil, fmt.Errorf("%s: the bundle is empty: nothing was rendered, or only comments%s", names, in.ifEmpty)
+	}
+	return b, err
 }
 
 // sources are the files and folders as a revision keeps them.

@@ -46,6 +46,8 @@ func (p *place) idFlag(cmd *cobra.Command) {
 // given says whether the flags name an inventory.
 func (p *place) given() bool { return p.inventory != "" || p.name != "" }
 
+var errNoName = errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name")
+
 var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
 
 // where is the inventory: --inventory, or --name or the bundle's file name in
@@ -72,7 +74,7 @@ func (p *place) where(file string) (report.Inventory, error) {
 		inv.Name = strings.Trim(unnamable.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "-"), "-.")
 	}
 	if inv.Name == "" {
-		return inv, errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name")
+		return inv, errNoName
 	}
 	return inv, nil
 }

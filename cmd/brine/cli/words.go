@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"brine/bundle"
+)
+
+// unknownWord is the error for a word that names no command or topic. cobra has one for the
+// first word only: for others it prints a help text, and the exit code is 0.
+func unknownWord(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	cmd, rest, err := root.Find(args)
+	if err == nil && cmd.Name() == "help" {
+		args = slices.DeleteFunc(rest, func(arg string) bool { return strings.HasPrefix(arg, "-") })
+		cmd, rest, err = root.Find(args)
+	}
+	switch {
+	case err != nil:
+		cmd, rest = root, args
+	case !cmd.HasSubCommands() || cmd.Runnable():
+		return nil
+	}
+	word := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if word < 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	text := fmt.Sprintf("unknown command %q for %q", rest[word], cmd.CommandPath())
+	if meant := bundle.Nearest(rest[word], known); meant != "" {
+		return fmt.Errorf("%s: did you mean %s?", text, meant)
+	}
+	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
+}
