@@ -123,7 +123,7 @@ func (r rewriter) fields(v reflect.Value, t Text) (_ reflect.Value, copied bool)
 			at = reflect.New(v.Type()).Elem()
 			at.Set(v)
 		}
-		if object, ok := at.Addr().Interface().(identified); ok {
+		if object, ok := reflect.TypeAssert[identified](at.Addr()); ok {
 			t.About = object.ID()
 		}
 	}

@@ -124,6 +124,10 @@ func steps(r *rand.Rand) []step {
 			s.revision = 1
 		}
 		all = append(all, s)
+		if r.IntN(6) == 0 { // what another inventory takes by force, and gives back
+			takes := step{command: "apply", inventory: "other", text: all[0].text, policy: plan.AdoptAll}
+			all = append(all, takes, step{command: "rollback", inventory: "other"}, step{command: "apply", inventory: "shop", text: all[0].text})
+		}
 		if r.IntN(4) == 0 { // what was there before brine, and the way back
 			adopts := step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), policy: plan.AdoptIfNoInventory, found: true}
 			back := step{command: "rollback", inventory: s.inventory, revision: r.IntN(2)}

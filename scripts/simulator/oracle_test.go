@@ -39,9 +39,15 @@ func (o *oracle) own() []*Write {
 
 func (o *oracle) id() string { return inventory.DefaultID("default", o.d.inventory) }
 
-// bookkeeping says whether a write is of the inventory itself.
+// bookkeeping says whether a write is of an inventory itself: of its own, or of the one that
+// a rollback gives back to.
 func (o *oracle) bookkeeping(w *Write) bool {
-	return w.Namespace == "default" && (w.Name == o.d.inventory || strings.HasPrefix(w.Name, o.d.inventory+"-") || w.Name == "brine-"+o.d.inventory)
+	return w.Namespace == "default" && (of(w, o.d.inventory) || o.d.command == "rollback" && (of(w, "shop") || of(w, "other")))
+}
+
+// of says whether what is written is of the inventory of a name.
+func of(w *Write, inventory string) bool {
+	return w.Name == inventory || strings.HasPrefix(w.Name, inventory+"-") || w.Name == "brine-"+inventory
 }
 
 func owner(u *unstructured.Unstructured) string {
@@ -348,7 +354,13 @@ func (o *oracle) pruneLast() (wrong []string) {
 // oneWriter: whoever writes has the lock, but for what makes a lock possible.
 func (o *oracle) oneWriter() (wrong []string) {
 	for _, w := range o.own() {
-		holder := w.holders["default/"+o.d.inventory]
+		lock := o.d.inventory
+		for _, name := range []string{"shop", "other"} {
+			if w.Namespace == "default" && of(w, name) || o.d.command == "rollback" && w.Namespace != "default" && owner(w.After) == inventory.DefaultID("default", name) {
+				lock = name
+			}
+		}
+		holder := w.holders["default/"+lock]
 		if holder != o.d.actor && w.Kind.Kind != "Lease" {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}

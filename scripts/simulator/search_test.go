@@ -137,7 +137,7 @@ func (f *Finding) converge(w *World) {
 		}
 		exits = append(exits, d.result.ExitCode)
 		refusals := strings.Join(errorsOf(d.result), " ")
-		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
+		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
 		if d.result.ExitCode != report.ExitOK && !foreign {
 			f.violate("7 convergence", fmt.Sprintf("exit code %d: %s", d.result.ExitCode, strings.Join(errorsOf(d.result), "; ")))
 		}

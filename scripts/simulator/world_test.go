@@ -22,6 +22,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"brine/bundle/cluster"
@@ -309,6 +310,9 @@ func (w *World) pick(r *http.Request) fault {
 	rate := w.rate
 	if r.Method != http.MethodGet {
 		rate *= 3
+	}
+	if r.Header.Get("Content-Type") == string(types.JSONPatchType) { // there are few
+		rate *= 2
 	}
 	if slices.Contains(w.faults, stalled) {
 		rate = 0
