@@ -11,7 +11,6 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/preview"
 	"brine/bundle/read"
-	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/review"
@@ -41,16 +40,16 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	g, wrong := order.Build(b.Objects, order.Options{})
 	notes, invalid := outsideOffline(b, g)
 	c.Graph, c.Problems = g, slices.Concat(c.Problems, wrong, invalid)
-	for _, o := range b.Objects {
-		_, wrong := ready.Compile(o)
-		c.Problems = append(append(c.Problems, wrong...), fields.Check(o)...)
-	}
+	_, wrong = compileRules(b.Objects)
+	c.Problems = append(c.Problems, wrong...)
 	crds, faults := validate.Compile(b.Objects)
 	found, warnings, err := validate.Offline(b.Objects, validate.Options{KubernetesVersion: kubernetesVersion, CRDs: crds})
 	if err != nil {
 		return nil, err
 	}
-	c.CRDs, c.Faults = crds, slices.Concat(faults, found)
+	c.CRDs, c.Faults = crds, slices.DeleteFunc(slices.Concat(faults, found), func(f bundle.Problem) bool {
+		return slices.ContainsFunc(c.Problems, func(p bundle.Problem) bool { return p.ID == f.ID && p.Path == f.Path && p.Path != "" })
+	})
 	for _, left := range fields.Left(b.Objects, nil) {
 		warnings = append(warnings, left.Problem())
 	}
@@ -122,6 +121,9 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	preview.Propagate(p, results)
 	preview.Report(r.record, p, objects, results)
 	r.record.Result.Review = review.Of(preview.Changes(p, objects, results), review.Cluster{Unread: true})
+	if len(c.Faults) > 0 && !r.SkipInvalid {
+		return &report.Stop{Code: report.ExitBadBundle}
+	}
 	return nil
 }
 

@@ -326,6 +326,22 @@ func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// compileRules are the objects' own rules of readiness, and what is wrong with these and
+// with what every kind has, whatever the server is.
+func compileRules(objects []*bundle.Object) (all map[bundle.ID]*ready.Rules, problems []bundle.Problem) {
+	all = map[bundle.ID]*ready.Rules{}
+	metadata := make([][]bundle.Problem, len(objects))
+	bundle.Parallel(len(objects), func(i int) { metadata[i] = validate.Metadata(objects[i]) })
+	for i, o := range objects {
+		rules, wrong := ready.Compile(o)
+		problems = append(append(append(problems, wrong...), fields.Check(o)...), metadata[i]...)
+		if rules != nil {
+			all[o.ID] = rules
+		}
+	}
+	return all, problems
+}
+
 // order makes the graph and compiles the rules of readiness.
 func (r *run) order() (target, error) {
 	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, &r.inv.Inventory, r.Planning); problem != nil {
@@ -333,15 +349,9 @@ func (r *run) order() (target, error) {
 	}
 	g, problems := order.Build(r.bundle.Objects, order.Options{})
 	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
-	t := target{graph: g, rules: map[bundle.ID]*ready.Rules{}}
-	for _, o := range r.bundle.Objects {
-		rules, wrong := ready.Compile(o)
-		problems = append(append(problems, wrong...), fields.Check(o)...)
-		if rules != nil {
-			t.rules[o.ID] = rules
-		}
-	}
-	if len(problems) > 0 {
+	rules, wrong := compileRules(r.bundle.Objects)
+	t := target{graph: g, rules: rules}
+	if problems = append(problems, wrong...); len(problems) > 0 {
 		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
 			return target{}, report.BadBundle(rest...)
 		}

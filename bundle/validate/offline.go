@@ -87,9 +87,6 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	if len(w.problems) == 0 && typed != nil {
 		w.decode(content.Object, typed)
 	}
-	if len(w.problems) == 0 {
-		w.metadata(content.GetLabels(), content.GetAnnotations())
-	}
 	return w.problems, warnings
 }
 
@@ -122,20 +119,25 @@ func (w *walker) decode(content map[string]any, into any) {
 	}
 }
 
-// metadata checks what all kinds have in common, as the server does.
-func (w *walker) metadata(labels, annotations map[string]string) {
+// Metadata is what every version of Kubernetes refuses of an object, whatever its kind is:
+// labels, annotations and names that are none.
+func Metadata(o *bundle.Object) (problems []bundle.Problem) {
 	at := field.NewPath("metadata")
-	errs := v1validation.ValidateLabels(labels, at.Child("labels"))
-	for _, err := range append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...) {
-		w.problems = append(w.problems, fieldProblem(w.obj, err))
+	errs := v1validation.ValidateLabels(o.Content.GetLabels(), at.Child("labels"))
+	for _, err := range append(errs, apivalidation.ValidateAnnotations(o.Content.GetAnnotations(), at.Child("annotations"))...) {
+		problems = append(problems, fieldProblem(o, err))
 	}
 	validate := apivalidation.ValidateNameFunc(path.ValidatePathSegmentName)
-	if dnsNames[w.obj.GVK.Group] && w.obj.GVK.Kind != "IPAddress" {
+	if dnsNames[o.GVK.Group] && o.GVK.Kind != "IPAddress" {
 		validate = apivalidation.NameIsDNSSubdomain
 	}
-	for _, reason := range validate(w.obj.ID.Name, false) {
-		w.report("metadata.name", "%s", reason)
+	if o.ID.Name == "" { // it has generateName
+		return problems
 	}
+	for _, reason := range validate(o.ID.Name, false) {
+		problems = append(problems, o.Problem("metadata.name", reason))
+	}
+	return problems
 }
 
 // dnsNames are the groups whose kinds have names that are DNS subdomains;

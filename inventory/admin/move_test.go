@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
@@ -291,4 +292,29 @@ func TestMoveWhoseAnswerIsLost(t *testing.T) {
 	command(s, args...).Want(t, 0)
 	s.Holds("ConfigMap keep")
 	b.Holds("ConfigMap move")
+}
+
+// Once its owner is stored, a member is moved: that the server refuses the request after
+// that, or answers it with a conflict again and again, makes neither inventory forget it.
+func TestMoveWhoseSecondRequestIsRefused(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusConflict} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			s := clitest.New(t)
+			b := s.Other("b")
+			s.Apply(configMapsOf("keep", "move")).Want(t, 0)
+			p := s.Proxied()
+			p.Intercept(func(r clustertest.Request) clustertest.Action {
+				if r.Method == http.MethodPatch && r.Type == string(types.JSONPatchType) && strings.HasSuffix(r.Path, "/configmaps/move") {
+					return clustertest.Action{Status: status, Message: "refused"}
+				}
+				return clustertest.Action{}
+			})
+			command(s, "split", s.Inventory, "--to", b.Inventory, "--only", "ConfigMap/*/move").Want(t, 0)
+			p.Intercept(nil)
+			s.Holds("ConfigMap keep")
+			b.Holds("ConfigMap move")
+			b.Destroy().Want(t, 0)
+			s.Missing("v1/configmaps", "move")
+		})
+	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 25, "how many histories to play")
+	histories = flag.Int("histories", 60, "how many histories to play")
 	from      = flag.Uint64("seed", 1, "seed of the first history")
 	during    = flag.Duration("for", 0, "play histories until this time is over")
 	first     = flag.Bool("first", false, "end with the first violation")
