@@ -98,7 +98,7 @@ func (c *Client) discover(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("discover what %s serves: %w", c.config.Host, err)
+		return explainReach(c.config.Host, err)
 	}
 	k := kinds{
 		byKind:    map[schema.GroupVersionKind]Resource{},

@@ -116,7 +116,10 @@ func Refused(err error) bool {
 // Unreachable says whether the server could not be spoken to at all.
 func Unreachable(err error) bool {
 	var netErr net.Error
+	var explained *unreached
 	switch {
+	case errors.As(err, &explained):
+		return true
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), Misdirected(err):
 		return false
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsHTTP2ConnectionLost(err),

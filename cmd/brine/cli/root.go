@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,14 +186,41 @@ func (c *connection) namespace() string {
 
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
-	if raw, rawErr := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && rawErr == nil && len(raw.Clusters) == 0 &&
-		(c.flags.APIServer == nil || *c.flags.APIServer == "") && strings.HasSuffix(config.Host, "localhost:8080") {
-		err = errors.New("no kubeconfig names a cluster: give --kubeconfig, or set KUBECONFIG")
-	}
-	if err != nil {
+	if err = c.explainKubeconfig(config, err); err != nil {
 		return nil, &coded{code: report.ExitUnreachable, err: fmt.Errorf("find the cluster: %w", err)}
 	}
 	return config, nil
+}
+
+// explainKubeconfig says what is missing in the files of the kubeconfig, which client-go
+// takes for localhost:8080, and in which files.
+func (c *connection) explainKubeconfig(config *rest.Config, err error) error {
+	loader := c.flags.ToRawKubeConfigLoader()
+	raw, rawErr := loader.RawConfig()
+	files := loader.ConfigAccess().GetLoadingPrecedence()
+	if file := loader.ConfigAccess().GetExplicitFile(); file != "" {
+		files = []string{file}
+	}
+	asked := cmp.Or(*c.flags.Context, raw.CurrentContext)
+	_, known := raw.Contexts[asked]
+	missing := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	names := strings.Join(files, ", ")
+	switch contexts := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "); {
+	case rawErr != nil && len(missing) == 0, err == nil && (*c.flags.APIServer != "" || !strings.HasSuffix(config.Host, "localhost:8080")):
+		return err
+	case len(missing) == len(files):
+		return fmt.Errorf("there is no kubeconfig %s: give --kubeconfig, or set KUBECONFIG", names)
+	case len(raw.Contexts) == 0:
+		return fmt.Errorf("the kubeconfig %s has no contexts: give --kubeconfig, or set KUBECONFIG", names)
+	case asked == "":
+		return fmt.Errorf("the kubeconfig %s has no current context: give --context (it has %s)", names, contexts)
+	case !known:
+		return fmt.Errorf("the kubeconfig %s has no context %q: give --context (it has %s)", names, asked, contexts)
+	}
+	return err
 }
 
 func (c *connection) client(o cluster.Options) (*cluster.Client, error) {

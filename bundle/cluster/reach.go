@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// unreached is why the first request of a command had no answer of a Kubernetes API
+// server, and what the user can do.
+type unreached struct {
+	host, why string
+	err       error
+}
+
+func (u *unreached) Error() string { return fmt.Sprintf("reach the cluster at %s: %s", u.host, u.why) }
+func (u *unreached) Unwrap() error { return u.err }
+
+// explainReach says in one sentence what is wrong with the way to the server, where that
+// is known.
+func explainReach(host string, err error) error {
+	why := ""
+	var dns *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		why = fmt.Sprintf("the name %s does not resolve: check the server's address in the kubeconfig, and DNS", dns.Name)
+	case utilnet.IsConnectionRefused(err):
+		why = "the connection was refused, no API server listens there: check the server's address in the kubeconfig, and that the API server runs"
+	case errors.As(err, &authority):
+		why = "its certificate is not signed by the CA of the kubeconfig: the kubeconfig is of another cluster, or something else answers there"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		why = "its certificate is not valid now, renew it, or set the clock of this machine: " + invalid.Error()
+	case errors.As(err, &name):
+		why = "its certificate is of another server, give tls-server-name in the kubeconfig if that is right: " + name.Error()
+	case apierrors.IsUnauthorized(err), says(err, "remote error: tls: "): // crypto/tls, alert.go
+		why = "it does not accept the credentials of the kubeconfig: the token or the client certificate has expired, or is of another cluster"
+	case errors.As(err, &syntax), says(err, "invalid character '<'", "unexpected end of JSON input"): // encoding/json
+		why = "what answers there is no Kubernetes API server, its answer is no JSON: is it a proxy, or a login page?"
+	default:
+		return fmt.Errorf("discover what %s serves: %w", host, err)
+	}
+	return &unreached{host, why, err}
+}
