@@ -24,7 +24,7 @@ func (u *unreached) Unwrap() error { return u.err }
 // explainReach says in one sentence what is wrong with the way to the server, where that
 // is known.
 func explainReach(host string, err error) error {
-	why := ""
+	var why string
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError

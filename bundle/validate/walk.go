@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"brine/bundle"
 	"brine/bundle/validate/published"
 )
 
-// walker compares an object with the published structure of its kind. No
-// message holds a value, but for enumerations, which Secrets have none of.
+// walker compares an object with the published structure of its kind. No message holds
+// a value, but for enumerations and quantities, which Secrets have none of.
 type walker struct {
 	doc      *published.Document
 	obj      *bundle.Object
@@ -27,6 +29,7 @@ func (w *walker) report(path, format string, args ...any) {
 }
 
 func (w *walker) value(path bundle.Path, v any, t *published.Type) {
+	quantity := t != nil && t.Ref == "io.k8s.apimachinery.pkg.api.resource.Quantity"
 	t = w.doc.Resolve(t)
 	if t == nil || v == nil { // null is as if it was not written
 		return
@@ -41,11 +44,20 @@ func (w *walker) value(path bundle.Path, v any, t *published.Type) {
 	case []any:
 		w.list(path, v, t)
 	case string:
+		if quantity {
+			w.quantity(path, v)
+		}
 		w.text(path, v, t)
 	default:
 		if t.Format == "int32" && !fitsInt32(v) {
 			w.report(path.String(), "must be of type int32: it is too large or too small")
 		}
+	}
+}
+
+func (w *walker) quantity(path bundle.Path, v string) {
+	if _, err := resource.ParseQuantity(v); err != nil {
+		w.report(path.String(), "must be a quantity such as 500m or 1Gi, not %q", v)
 	}
 }
 
