@@ -112,7 +112,7 @@ type Bundle struct {
 	// where that was asked for (read.Options.SkipInvalid, Skip).
 	Invalid []Problem
 	// Partial: some of it could not be read (read.Options.Partial), so objects that
-	// are missing here may be in the text all the same.
+	// are missing here may still be in the text.
 	Partial bool
 
 	secretDigests []secretDigest

@@ -110,7 +110,7 @@ func (e *scheduler) idle(n *node) bool {
 	return true
 }
 
-// outcome is what came of the node, as those see it that need it.
+// outcome is how the node ended, as those see it that need it.
 func (n *node) outcome() plan.Outcome {
 	o := plan.Outcome{Action: n.Result.Action}
 	if n.state == waiting || n.state == failing || n.Result.Ready == report.StateNotReady || n.Result.Ready == report.StateFailed {

@@ -42,14 +42,14 @@ type Input struct {
 	Heartbeat   time.Duration // progress interval; 0 is none
 }
 
-// Outcome is what came of a step.
+// Outcome is how a step ended.
 type Outcome struct {
 	*plan.Step
 	Result *report.ObjectResult
 	// Done: the object is ready, or gone.
 	Done bool
 	// Refused: the server refused it for good, so that nothing was written;
-	// Uncertain: an attempt before that may have been stored all the same.
+	// Uncertain: an attempt before that may still have been stored.
 	Refused, Uncertain bool
 	// SeenComplete: a Job is complete, and its TTL removes it.
 	SeenComplete bool
@@ -124,7 +124,7 @@ type waits struct {
 // interrupted, or its time has run out.
 const requestGrace = report.Grace * 4 / 10
 
-// Run carries out the plan. It returns what came of each step, of each object outside
+// Run carries out the plan. It returns the outcome of each step, of each object outside
 // the bundle that was waited for, and why the run ended early, if it did: ctx's cause.
 func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) {
 	requests, cancel := context.WithCancel(cluster.WithEnd(context.WithoutCancel(ctx), ctx))

@@ -31,7 +31,7 @@ func (in *Input) dropReady() map[*plan.Step]bool {
 }
 
 // settleUnchanged settles an object that nothing has to be sent for; what is
-// not ready yet is waited for all the same.
+// not ready yet is still waited for.
 func (e *scheduler) settleUnchanged(n *node) {
 	if n.Completed || n.wasReady {
 		n.applied = true

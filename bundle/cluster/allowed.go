@@ -12,7 +12,7 @@ import (
 
 // An API server that starts refuses everything but what system:masters ask, until it
 // has read the cluster's RBAC objects. It is not ready then, but a TCP balancer may send
-// requests to it all the same. A refusal of what was allowed before in this run is
+// requests to it nevertheless. A refusal of what was allowed before in this run is
 // therefore retried for a while.
 
 // startingFor is for how long the refusal to say what is served is retried: everybody who

@@ -24,7 +24,7 @@ const (
 
 // concurrency bounds the writes (PATCH and DELETE, dry runs too) that are under way at
 // once. It grows while answers come about as fast as ever. When they do not, it
-// tries whether more requests get more answers all the same, as behind a slow
+// tries whether more requests still get more answers, as behind a slow
 // webhook, and takes that back if they do not, as where they wait for a
 // processor. On 429 (too many requests) it halves.
 type concurrency struct {

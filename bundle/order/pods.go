@@ -30,7 +30,7 @@ type reference struct {
 	verb string // in reasons, before kind and name
 }
 
-// What is optional in a pod is named all the same: a pod that starts without it
+// What is optional in a pod is still named: a pod that starts without it
 // does not see it later.
 var podReferences = []reference{
 	{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"},

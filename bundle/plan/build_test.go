@@ -26,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write the printed plans into testdata/build")
 
 // TestBuild: each document of testdata/build/*.yaml is a case: data in, the
-// printed plan out. Its last key is want, so that -update can write it anew.
+// printed plan out. Its last key is want, so that -update can write it again.
 func TestBuild(t *testing.T) {
 	files, err := filepath.Glob("testdata/build/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -31,7 +31,7 @@ func (in *Input) runs(s *Step) {
 }
 
 // remembers says whether a Job was seen complete for its spec, in the namespace as
-// it is: one that was deleted and made anew has nothing of what the Job did.
+// it is: one that was deleted and made again has nothing of what the Job did.
 func (in *Input) remembers(s *Step) bool {
 	if known := in.Inventory.Fingerprints[s.ID].Completed; known == "" || known != s.spec {
 		return false

@@ -112,12 +112,12 @@ type Step struct {
 	Ignored fields.Pointers
 	// conflicts are the rules about those that are left to their managers.
 	conflicts string
-	// Recreate says how it may be deleted and created anew.
+	// Recreate says how it may be deleted and created again.
 	Recreate Recreation
 	// Migration: objects of a CRD are rewritten in another version.
 	Migration *Migration
 	// Always: a Job that runs in each apply: a standing one is deleted and created
-	// anew.
+	// again.
 	Always bool
 	// Completed: a Job that has run to its end for this spec, and was removed by its
 	// TTL. spec is the hash of the spec.

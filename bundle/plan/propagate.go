@@ -14,7 +14,7 @@ const deletedFirst = "must be deleted first: "
 // deletions.
 func (n Need) Why() string { return strings.TrimPrefix(n.Reason, deletedFirst) }
 
-// Outcome is what came of a step, as far as the steps that need it depend on it.
+// Outcome is how a step ended, as the steps that need it see it.
 type Outcome struct {
 	// Action is what was done. Skipped and Failed: nothing.
 	Action Action

@@ -61,7 +61,7 @@ func (o Options) recreation(u *unstructured.Unstructured, gk schema.GroupKind) R
 // Orphans says whether the step, if it recreates its object, keeps the dependents.
 func (s *Step) Orphans() bool { return s.Recreate == OrphanFirst && !s.Always }
 
-// Recreate is why an object may not be deleted to be created anew; "" if it may.
+// Recreate is why an object may not be deleted to be created again; "" if it may.
 // As Decide, it is asked directly before the deletion, too.
 func (g *Guard) Recreate(id bundle.ID, live *unstructured.Unstructured) string {
 	same, known := g.Same[live.GetUID()]

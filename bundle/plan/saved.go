@@ -29,7 +29,7 @@ type Saved struct {
 	Version    string    `json:"version"` // brine's
 	Digest     string    `json:"digest"`  // the bundle's
 	// Cluster is the cluster that the plan is for; nil in plans of older versions,
-	// which are refused: to make a plan anew costs less than a wrong cluster.
+	// which are refused: to make a plan again costs less than a wrong cluster.
 	Cluster   *SavedCluster  `json:"cluster,omitempty"`
 	Inventory SavedInventory `json:"inventory"`
 	// Options are those that decide what is done, as flags name them.
@@ -139,7 +139,7 @@ func SaveInventory(inv *inventory.Inventory) SavedInventory {
 	return SavedInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
 }
 
-// SaveStep is a step as a saved plan holds it: what came of it in the preview.
+// SaveStep is a step as a saved plan holds it: its outcome in the preview.
 func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) SavedStep {
 	b := SavedStep{
 		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,

@@ -176,7 +176,7 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 	return Result{Action: plan.Failed, Verified: byServer, Warnings: o.Warnings, Err: write.Explain(s, o.Err)}
 }
 
-// showRecreated dry-runs an object that would be created anew under another
+// showRecreated dry-runs an object that would be created again under another
 // name: under its own there is an answer, but no object to show.
 func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cluster.Resource, body write.Body, o write.Outcome) Result {
 	place := surrogate.New(s.ID, s.ID.Namespace, true)

@@ -77,7 +77,7 @@ spec:
 	})
 }
 
-// An object without a name of its own is created anew in each run, which a
+// An object without a name of its own is created again in each run, which a
 // preview shows.
 func TestPreviewOfGeneratedNames(t *testing.T) {
 	s := clitest.New(t)

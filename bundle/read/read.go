@@ -37,7 +37,7 @@ type Options struct {
 	// no name. Their ID has no name.
 	AllowGenerateName bool
 	// SkipInvalid leaves out objects that are wrong, and notes what is wrong with
-	// them in Bundle.Invalid. What cannot be read at all is an error all the same.
+	// them in Bundle.Invalid. What cannot be read at all is still an error.
 	SkipInvalid bool
 	// Partial returns the objects without problems along with the Problems, so that
 	// more checks can run. Such a Bundle must not be applied.
@@ -115,7 +115,7 @@ func each(ctx context.Context, n int, do func(i int)) {
 	})
 }
 
-// reading is what came of one document.
+// reading is what one document contains.
 type reading struct {
 	objects  []*bundle.Object
 	absent   []*bundle.Absent

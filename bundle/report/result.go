@@ -148,7 +148,7 @@ type Result struct {
 	ExitCode    int    `json:"exitCode"`
 	Interrupted string `json:"interrupted,omitempty" text:"name"`
 	Revision    int    `json:"revision,omitempty"`
-	// Rollback is what came of the rollback of a run that failed.
+	// Rollback is the outcome of the rollback of a run that failed.
 	Rollback *Result `json:"rollback,omitempty"`
 	// Compared are the two bundles of brine diff.
 	Compared *Compared `json:"compared,omitempty"`

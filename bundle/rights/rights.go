@@ -45,7 +45,7 @@ type Use struct {
 	Resource schema.GroupResource
 	Content  *unstructured.Unstructured // nil for what is only deleted
 	Verbs    []string
-	// Recreates: it may be deleted and created anew.
+	// Recreates: it may be deleted and created again.
 	Recreates bool
 }
 

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the printed rights into testdata")
 
 // rightsCase is one document of testdata: a bundle in, text out. Its last key is
-// want, so that -update can write it anew.
+// want, so that -update can write it again.
 type rightsCase struct {
 	Name     string
 	ReadOnly bool

@@ -145,7 +145,7 @@ func (r *run) mayGoBack(exit int) bool {
 }
 
 // goBack applies the last good revision again, under the same lock. The result
-// holds what came of both.
+// holds the outcome of both.
 func (r *run) goBack(o Options, emit func(report.Event)) {
 	ctx, to := r.back.command, r.back
 	result := r.record.Result

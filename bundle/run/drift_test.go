@@ -182,7 +182,7 @@ func TestDriftWithoutRights(t *testing.T) {
 	drift(s).Want(t, 2)
 }
 
-// A field that cannot be changed is drift all the same. So is an object that
+// A field that cannot be changed is still drift. So is an object that
 // another inventory has taken.
 func TestDriftThatNoApplyCanUndo(t *testing.T) {
 	s := clitest.New(t)

@@ -8,7 +8,7 @@ import (
 
 // skipInvalid takes the objects that problems are about out of the bundle,
 // where the user allows it (SkipInvalid, as in cli-utils).
-// It returns the problems that stop the run all the same.
+// It returns the problems that still stop the run.
 func (r *run) skipInvalid(problems []bundle.Problem) []bundle.Problem {
 	if !r.SkipInvalid {
 		return problems

@@ -399,7 +399,7 @@ func unstructuredString(s *clitest.Fixture, name string, path ...string) (string
 	return v, ok, nil
 }
 
-// What is still being deleted is waited for, and made anew.
+// What is still being deleted is waited for, and made again.
 func TestTerminatingObjectIsCreatedAgain(t *testing.T) {
 	s := clitest.New(t)
 	name := s.NS + "-again"

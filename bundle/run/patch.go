@@ -27,7 +27,7 @@ type PatchOptions struct {
 	Remove, Delete bool
 }
 
-// patchTries is how often a write is decided anew that another client overtook.
+// patchTries is how often a write is decided again that another client overtook.
 const patchTries = 10
 
 // Patch writes single objects, or only some of their fields, by server-side apply.

@@ -21,7 +21,7 @@ import (
 	"brine/inventory/store"
 )
 
-// carryOut carries out the plan and records in the inventory what came of it.
+// carryOut carries out the plan and records in the inventory its outcome.
 // Without the lock the plan sends no write, and the inventory most likely needs none.
 func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.Hints) error {
 	deadline, _ := ctx.Deadline()
@@ -137,7 +137,7 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	return nil
 }
 
-// findings are what the inventory is to hold of what came of the plan: the members
+// findings are what the inventory is to hold of the outcome of the plan: the members
 // that leave it, the statuses and the fingerprints of the others.
 func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID, statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) {
 	gone = append(gone, p.Forget...)
@@ -288,7 +288,7 @@ func (r *run) saveRevision(ctx context.Context, revision inventory.Revision, con
 	return saved.Number, err
 }
 
-// statusOf is cli-utils' status for what came of a step.
+// statusOf is cli-utils' status for the outcome of a step.
 func statusOf(o *report.ObjectResult) inventory.Status {
 	s := inventory.Status{Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
 	switch o.Action {

@@ -7,7 +7,7 @@ import (
 )
 
 // Unallocated is an object that a dry run created, without what the server
-// picked for it and will pick anew: addresses, ports, and what follows from the
+// picked for it and will pick again: addresses, ports, and what follows from the
 // UID. Two previews of the same show the same. sent is what the bundle asks for.
 func Unallocated(answer, sent *unstructured.Unstructured) *unstructured.Unstructured {
 	switch answer.GroupVersionKind().GroupKind().String() {

@@ -17,7 +17,7 @@ import (
 )
 
 // The types of ObjectMeta, as the server publishes them, without descriptions.
-// A test compares them, and can write them anew.
+// A test compares them, and can write them again.
 //
 //go:embed metadata.json
 var metadataJSON []byte

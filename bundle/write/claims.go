@@ -71,7 +71,7 @@ func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cl
 	}), nil
 }
 
-// growOne grows a claim, unless it keeps its size. It is decided anew when the claim
+// growOne grows a claim, unless it keeps its size. It is decided again when the claim
 // changes in between.
 func (w *Writer) growOne(ctx context.Context, r cluster.Resource, desired, claim *unstructured.Unstructured, rigid func(string) (string, error)) (c plan.Claim, differs bool, err error) {
 	id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: claim.GetNamespace(), Name: claim.GetName()}

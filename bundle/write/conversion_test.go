@@ -103,7 +103,7 @@ func TestMigrationWithoutItsWebhook(t *testing.T) {
 	if got := versions(s); !strings.HasPrefix(got, "[v1 v1alpha1]") {
 		t.Error(got)
 	}
-	// Now nobody can read them. What brings the webhook back is applied all the same,
+	// Now nobody can read them. What brings the webhook back is still applied,
 	// and nothing that cannot be read is pruned.
 	s.Apply(clitest.Documents(gadgets("", "v1 length: {type: integer}", "v1alpha1 size: {type: integer}")+dead, clitest.ConfigMap("a")), "--retry-timeout=3s").
 		Want(t, report.ExitFailed).Did(t, "ConfigMap", "a", plan.Created)

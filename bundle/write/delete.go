@@ -16,7 +16,7 @@ import (
 	"brine/bundle/plan"
 )
 
-// guardTries is how often a deletion is decided anew because the object changed
+// guardTries is how often a deletion is decided again because the object changed
 // between the decision and the act. Controllers write status all the time.
 const guardTries = 20
 

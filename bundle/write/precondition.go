@@ -18,7 +18,7 @@ import (
 // overtaking.
 const contended = 30 * time.Second
 
-// written is what came of an apply.
+// written is how an apply ended.
 type written struct {
 	stored   *unstructured.Unstructured
 	live     *unstructured.Unstructured // the object before it; nil where there was none
@@ -37,7 +37,7 @@ type written struct {
 
 // put applies the body to the very object that the plan, or the decision here,
 // was made for. If another client wrote it since it was read, or created it, or
-// deleted it, it is read again and decided anew: the plan may be minutes old.
+// deleted it, it is read again and decided again: the plan may be minutes old.
 // A dry run stores nothing, and so holds for whatever version is there.
 func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
 	deadline := time.Now().Add(contended)

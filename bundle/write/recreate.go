@@ -20,7 +20,7 @@ import (
 	"brine/bundle/report"
 )
 
-// recreate deletes the object and creates it anew. was is the apply that was just
+// recreate deletes the object and creates it again. was is the apply that was just
 // refused, with the object as it is: the server compared its resourceVersion first.
 // A dry run shows no new object: its name is still taken.
 //

@@ -74,7 +74,7 @@ type Writer struct {
 	schemas  bundle.Once[schema.GroupVersion, managedfields.TypeConverter]
 }
 
-// Outcome is what came of a step.
+// Outcome is how a step ended.
 type Outcome struct {
 	Action   plan.Action
 	Resource cluster.Resource

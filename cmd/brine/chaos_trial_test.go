@@ -118,7 +118,7 @@ func (tr *trial) disturbed(n int64) clitest.Outcome {
 
 func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
 
-// run disturbs the command at one place, and looks at what came of it; false
+// run disturbs the command at one place, and looks at its outcome; false
 // if the command did not get there, or there was nothing to do for the actor.
 func (tr *trial) run(t testing.TB, place, total int) bool {
 	t.Helper()

@@ -34,7 +34,7 @@ type Repair struct {
 	Kind       string           `json:"kind"`
 	Inventory  report.Inventory `json:"inventory"`
 	DryRun     bool             `json:"dryRun"`
-	// Damage is what was missing of the inventory, Members what it held all the same.
+	// Damage is what was missing of the inventory, Members what it still held.
 	Damage  []string `json:"damage"`
 	Members int      `json:"members"`
 	// Added are the objects that are members again.

@@ -38,7 +38,7 @@ type step struct {
 	patience  time.Duration // --lock-timeout
 }
 
-// done is what came of a step.
+// done is the outcome of a step.
 type done struct {
 	step
 	actor        string

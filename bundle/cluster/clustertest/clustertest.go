@@ -150,7 +150,7 @@ func missing(t testing.TB, err error) {
 	t.Skipf("NO CLUSTER, NOTHING WAS TESTED (%s=1 makes this a failure): %v", requiredEnv, err)
 }
 
-// Reset empties a cluster by starting it anew, in a few seconds. Its address
+// Reset empties a cluster by starting it again, in a few seconds. Its address
 // and kubeconfig stay. A cluster that is not ours is left alone, and the test
 // skipped.
 func (c *Cluster) Reset(t testing.TB) {

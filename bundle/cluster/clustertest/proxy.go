@@ -182,7 +182,7 @@ func (p *Proxy) Writes() []Request {
 	return slices.DeleteFunc(p.Requests(), func(r Request) bool { return !r.IsWrite() })
 }
 
-// Forget starts the count anew.
+// Forget starts the count again.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,7 +85,7 @@ func namesOf(ctx context.Context, c *cluster.Client, kind, namespace, selector s
 	return names, err
 }
 
-// kinds are those whose objects can be deleted and created anew.
+// kinds are those whose objects can be deleted and created again.
 func kinds(_ context.Context, c *cluster.Client) ([]string, error) {
 	var names []string
 	all, _ := c.Listable()

@@ -30,7 +30,7 @@ const tick = 100 * time.Millisecond
 // what is written to it scrolls by above the block.
 //
 // Between frames the cursor rests on the block's first cell. So a terminal that
-// was resized, whether it wraps lines anew or cuts them off, needs nothing but
+// was resized, whether it wraps lines again or cuts them off, needs nothing but
 // "erase below", and lines that others write overwrite the block.
 type live struct {
 	mu    sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"brine/bundle/report"
 )
 
-// Every format says what a run waits for outside the bundle, and what came of it.
+// Every format says what a run waits for outside the bundle, and its outcome.
 func TestObjectsOutsideTheBundle(t *testing.T) {
 	outside := func(name, ready, reason string) *report.ObjectResult {
 		o := object("Secret", name, plan.Awaited)

@@ -1,4 +1,4 @@
-// Package traces sends what came of a run to an OpenTelemetry collector, where the
+// Package traces sends the outcome of a run to an OpenTelemetry collector, where the
 // environment names one: a span for the run, one for each of its phases, one for each
 // object that a request was sent for or that was waited for. The input is a finished
 // Result, whose texts are without values of Secrets.
