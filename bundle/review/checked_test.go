@@ -211,6 +211,42 @@ func TestMissing(t *testing.T) {
 
 const api = "apiVersion: v1\nkind: Service\nmetadata: {name: api, namespace: shop}\n"
 
+// A Secret that something in the bundle may create is unknown, not dangerous: argo-cd's
+// init container makes argocd-redis.
+func TestMissingThatSomethingMayCreate(t *testing.T) {
+	pod := strings.Replace(web, "      containers:", "      volumes: [{name: a, secret: {secretName: tls}}]\n      containers:", 1)
+	role := func(namespace, rule string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: maker, namespace: " + namespace + "}\nrules: [" + rule + "]\n"
+	}
+	binding := func(namespace, kind string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: maker, namespace: " + namespace + "}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: maker}\nsubjects: [{kind: " + kind + ", name: maker, namespace: shop}]\n"
+	}
+	creates := "{apiGroups: [''], resources: [secrets], verbs: [create]}"
+	for name, c := range map[string]struct {
+		before, namespace, rule, kind string
+		may                           bool
+	}{
+		"its ServiceAccount may": {"", "shop", creates, "ServiceAccount", true},
+		"in another namespace":   {"", "other", creates, "ServiceAccount", false},
+		"it may only read":       {"", "shop", "{apiGroups: [''], resources: [secrets], verbs: [get]}", "ServiceAccount", false},
+		"it may make ConfigMaps": {"", "shop", "{apiGroups: [''], resources: [configmaps], verbs: [create]}", "ServiceAccount", false},
+		"with a name it may not": {"", "shop", "{apiGroups: [''], resources: [secrets], resourceNames: [tls], verbs: [create]}", "ServiceAccount", false},
+		"a person may":           {"", "shop", creates, "User", false},
+		"live pods miss it, too": {strings.Replace(pod, "web:1", "web:0", 1), "shop", creates, "ServiceAccount", false},
+	} {
+		changes := []Change{changed(t, "", c.before, pod), changed(t, "", "", role(c.namespace, c.rule)), changed(t, "", "", binding(c.namespace, c.kind))}
+		r := Of(changes, Cluster{})
+		missing := slices.ContainsFunc(r.Risks, func(risk Risk) bool { return risk.Type == Missing })
+		said := slices.ContainsFunc(r.Unchecked, func(u Unchecked) bool {
+			return strings.Contains(u.What, "Secret shop/tls") && strings.Contains(u.Why, "something may create it: RoleBinding shop/maker permits it")
+		})
+		if missing == c.may || said != c.may || slices.Contains(r.Clear, Missing) {
+			t.Errorf("%s: dangerous %t, said %t, clear %q, unchecked %v", name, missing, said, r.Clear, r.Unchecked)
+		}
+	}
+}
+
 // Who names a deleted Service is said, and whether that ends with the change. A name that
 // may be another one's is not.
 func TestClientsOfADeletedService(t *testing.T) {

@@ -195,6 +195,10 @@ func (r *reviewer) missing() {
 				why = "neither in the bundle nor on the cluster"
 				if slices.ContainsFunc(before, func(b reference) bool { return b.id == ref.id }) {
 					why += "; not new: the live " + c.ID.GroupKind.Kind + " names the same" + ready(c.Before)
+				} else if maker := r.maker(ref.id); maker != "" {
+					reason := "not in the bundle and not on the cluster; something may create it: " + maker + " permits it"
+					unknown[reason] = append(unknown[reason], plain(ref.id))
+					continue
 				}
 			}
 			name := plain(ref.id)
@@ -219,6 +223,26 @@ func (r *reviewer) missing() {
 		names := slices.Compact(slices.Sorted(slices.Values(unknown[reason])))
 		r.unchecked("whether what pods name is there: "+bundle.Some(names, 2*shownFields), reason, Missing)
 	}
+}
+
+// maker is the first binding of the bundle by which a ServiceAccount may create a missing
+// Secret or ConfigMap; "" where there is none.
+func (r *reviewer) maker(id bundle.ID) string {
+	resource := map[schema.GroupKind]string{bundle.SecretKind: "secrets", bundle.ConfigMapKind: "configmaps"}[id.GroupKind]
+	for i := range r.changes {
+		c := &r.changes[i]
+		if resource == "" || !isBinding(c.ID) || c.Action == plan.Pruned || c.ID.Namespace != "" && c.ID.Namespace != id.Namespace {
+			continue
+		}
+		// The name of a new object is no part of the request that creates it.
+		all, _ := r.given(c)
+		creates := slices.ContainsFunc(all, func(p permission) bool { return p.covers(permission{verb: "create", resource: resource}) })
+		robot := slices.ContainsFunc(subjects(latest(c), c.ID.Namespace), func(s string) bool { return strings.HasPrefix(s, "ServiceAccount ") })
+		if creates && robot {
+			return plain(c.ID)
+		}
+	}
+	return ""
 }
 
 // lacks says why pods do not find a key in a ConfigMap or Secret that is there; ""

@@ -106,24 +106,31 @@ func roleOf(c *Change) bundle.ID {
 	return id
 }
 
+// given is what the role of a binding permits, where that is known.
+func (r *reviewer) given(c *Change) (all []permission, known bool) {
+	id := roleOf(c)
+	role := r.cluster.Found[id]
+	if at, ok := r.at[id]; ok && at.Action != plan.Pruned {
+		role = latest(at)
+	}
+	switch {
+	case role != nil:
+		return permissions(role.Object), true
+	case id.Name == "cluster-admin":
+		return []permission{{verb: "*", group: "*", resource: "*"}}, true
+	}
+	return nil, false
+}
+
 func (r *reviewer) binding(c *Change) {
 	gained := gainers(c)
 	if len(gained) == 0 {
 		return
 	}
 	g := grant{scope: c.ID.Namespace, by: c}
-	role := roleOf(c)
-	known := r.cluster.Found[role]
-	if at, ok := r.at[role]; ok && at.Action != plan.Pruned {
-		known = latest(at)
-	}
-	switch {
-	case known != nil:
-		g.all = permissions(known.Object)
-	case role.Name == "cluster-admin":
-		g.all = []permission{{verb: "*", group: "*", resource: "*"}}
-	default:
-		g.unknown = plain(role)
+	var known bool
+	if g.all, known = r.given(c); !known {
+		g.unknown = plain(roleOf(c))
 	}
 	for _, g.subject = range gained {
 		r.grants = append(r.grants, g)
