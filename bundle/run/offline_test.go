@@ -31,7 +31,7 @@ func TestClientDryRunNeedsNoCluster(t *testing.T) {
 	clitest.Offline(t, "apply", "--dry-run=client", "-f", clitest.BundleFile(t, good), "-o", "json", "--detailed-exitcode").Want(t, 2)
 
 	bad := clitest.Documents(clitest.PumpCRD, clitest.Pump("p", "  rate: 9\n  limit: 3\n"), clitest.ConfigMap("a"), strings.Replace(clitest.Deployment("web", 1, "1m"), "replicas: 1", "replcas: one", 1))
-	s = clitest.Offline(t, "apply", "--dry-run=client", "-f", clitest.BundleFile(t, bad), "-o", "json").Want(t, 1)
+	s = clitest.Offline(t, "apply", "--dry-run=client", "-f", clitest.BundleFile(t, bad), "-o", "json").Want(t, 3)
 	s.Did(t, "Pump", "p", plan.Failed)
 	s.Did(t, "Deployment", "web", plan.Failed)
 	s.Did(t, "ConfigMap", "a", plan.Created)
@@ -42,7 +42,7 @@ func TestClientDryRunNeedsNoCluster(t *testing.T) {
 	old := clitest.BundleFile(t, "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a, namespace: {ns}}\nspec: {minAvailable: 1}\n")
 	clitest.Offline(t, "check", "-f", old).Want(t, 0)
 	clitest.Offline(t, "check", "-f", old, "--kubernetes-version=1.20").Want(t, 3).Prints(t, "policy/v1")
-	clitest.Offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").Want(t, 1).Prints(t, "policy/v1")
+	clitest.Offline(t, "apply", "--dry-run=client", "-o", "json", "-f", old, "--kubernetes-version=1.20").Want(t, 3).Prints(t, "policy/v1")
 	clitest.Offline(t, "check", "-f", old, "--kubernetes-version=9.9").Want(t, 3).Prints(t, "use 1.")
 	clitest.Offline(t, "destroy", "--dry-run=client", "--inventory", "a/b", "-o", "json").Want(t, 3).Prints(t, "--dry-run=server")
 }

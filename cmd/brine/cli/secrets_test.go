@@ -82,7 +82,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	}
 	search(t, "--plan-out", string(bound))
 	run("bad preview", "preview", wrong, 1)
-	run("dry run without a server", "apply", wrong, 1, "--dry-run=client")
+	run("dry run without a server", "apply", wrong, 3, "--dry-run=client")
 	run("bad apply", "apply", wrong, 1)
 	run("apply", "apply", then, 0)
 	for _, command := range [][]string{{"check", "-f", s.File(wrong)}, {"check", "-f", s.File(wrong), "-o", "json"}, {"rbac", "-f", s.File(wrong)}} {
