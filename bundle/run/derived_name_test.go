@@ -55,5 +55,6 @@ func TestNamesDerivedFromFilesOfTwoApplications(t *testing.T) {
 	// A rollback, and a run after it.
 	brine("rollback", "--name=deploy").Want(t, 0)
 	s.Exists("v1/configmaps", "a")
-	brine("apply", "-f", write(filepath.Join(dir, "moved", "deploy.yaml"), c)).Want(t, 0)
+	brine("apply", "-f", write(filepath.Join(dir, "moved", "deploy.yaml"), shared, c)).Want(t, 0)
+	brine("apply", "-f", write(filepath.Join(dir, "elsewhere", "moved", "deploy.yaml"), b)).Want(t, 3)
 }

@@ -63,7 +63,7 @@ func (r *run) checkDerivedName(ctx context.Context) error {
 			return fmt.Errorf("find out whether inventory %s/%s is of this bundle, as its name comes from the bundle's file name: %w", r.inv.Namespace, r.inv.Name, err)
 		}
 	}
-	if slices.Equal(last.Sources, r.Sources) {
+	if shared > 0 && slices.Equal(last.Sources, r.Sources) {
 		return nil
 	}
 	from := "another bundle"

@@ -80,7 +80,7 @@ var brokenCases = []struct {
 	{yaml: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec: {schedule: '* * * * *', concurrencyPolicy: Never}", want: []string{`spec.concurrencyPolicy: unsupported value "Never"; there are Allow, Forbid, Replace`, "spec.jobTemplate: is required and missing"}},
 	{yaml: "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspec: {rules: [{http: {paths: [{path: /, backend: {serviceName: a, servicePort: 80}}]}}]}",
 		want: []string{`spec.rules[0].http.paths[0].backend.serviceName: unknown field "serviceName"`, `spec.rules[0].http.paths[0].backend.servicePort: unknown field "servicePort"`, "spec.rules[0].http.paths[0].pathType: is required and missing"}},
-	{yaml: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: x, resources: {requests: {memory: 1Gx, cpu: 1}, limits: {memory: ''}}}]}",
+	{yaml: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: x, resources: {requests: {memory: 1Gx, cpu: ' 1 '}, limits: {memory: ''}}}]}",
 		want: []string{`spec.containers[0].resources.requests.memory: must be a quantity such as 500m or 1Gi, not "1Gx"`, `spec.containers[0].resources.limits.memory: must be a quantity`}},
 	{yaml: "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: a}\nspec: {renewTime: now}", want: []string{"spec.renewTime: must be a time as in RFC 3339"}},
 	{yaml: "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.b}\nspec: {group: a.b, version: v1, groupPriorityMinimum: high}", want: []string{"spec.groupPriorityMinimum: must be of type integer, not string", "spec.versionPriority: is required and missing"}},

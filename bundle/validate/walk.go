@@ -56,7 +56,7 @@ func (w *walker) value(path bundle.Path, v any, t *published.Type) {
 }
 
 func (w *walker) quantity(path bundle.Path, v string) {
-	if _, err := resource.ParseQuantity(v); err != nil {
+	if _, err := resource.ParseQuantity(strings.TrimSpace(v)); err != nil { // the server trims it (Quantity.UnmarshalJSON)
 		w.report(path.String(), "must be a quantity such as 500m or 1Gi, not %q", v)
 	}
 }

@@ -57,6 +57,7 @@ func TestBrokenConnections(t *testing.T) {
 		want  []string
 	}{
 		"no file":         {"--kubeconfig " + filepath.Join(dir, "none"), []string{"there is no kubeconfig " + filepath.Join(dir, "none")}},
+		"no CA":           {"--server " + closed.URL + " --certificate-authority " + filepath.Join(dir, "none.pem") + " --kubeconfig /dev/null", []string{"none.pem"}},
 		"no contexts":     {"--kubeconfig /dev/null", []string{"the kubeconfig /dev/null has no contexts"}},
 		"no context":      {"--kubeconfig " + file("nocontext", closed.URL, nil, ""), []string{"nocontext has no current context: give --context (it has here)"}},
 		"another context": {"--context there --kubeconfig " + file("context", closed.URL, nil, "here"), []string{`context has no context "there": give --context (it has here)`}},

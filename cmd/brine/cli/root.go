@@ -209,7 +209,7 @@ func (c *connection) explainKubeconfig(config *rest.Config, err error) error {
 	})
 	names := strings.Join(files, ", ")
 	switch contexts := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "); {
-	case rawErr != nil && len(missing) == 0, err == nil && (*c.flags.APIServer != "" || !strings.HasSuffix(config.Host, "localhost:8080")):
+	case rawErr != nil && len(missing) == 0, *c.flags.APIServer != "", err == nil && !strings.HasSuffix(config.Host, "localhost:8080"):
 		return err
 	case len(missing) == len(files):
 		return fmt.Errorf("there is no kubeconfig %s: give --kubeconfig, or set KUBECONFIG", names)

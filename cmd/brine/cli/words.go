@@ -29,17 +29,18 @@ func unknownWord(root *cobra.Command, args []string) error {
 	case !cmd.HasSubCommands() || cmd.Runnable():
 		return nil
 	}
-	word := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	if word < 0 {
+	words := slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if len(words) == 0 {
 		return nil
 	}
 	var known []string
 	for _, c := range cmd.Commands() {
 		known = append(known, c.Name())
 	}
-	text := fmt.Sprintf("unknown command %q for %q", rest[word], cmd.CommandPath())
-	if meant := bundle.Nearest(rest[word], known); meant != "" {
-		return fmt.Errorf("%s: did you mean %s?", text, meant)
+	for _, word := range words { // others may be values of flags
+		if meant := bundle.Nearest(word, known); meant != "" {
+			return fmt.Errorf("unknown command %q for %q: did you mean %s?", word, cmd.CommandPath(), meant)
+		}
 	}
-	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
+	return fmt.Errorf("unknown command %q for %q: %[2]s --help lists them", words[0], cmd.CommandPath())
 }

@@ -15,7 +15,7 @@ func TestUnknownWords(t *testing.T) {
 		"appyl":              `unknown command "appyl" for "brine": did you mean apply?`,
 		"appyl -f x":         "did you mean apply?",
 		"inventory lst":      `unknown command "lst" for "brine inventory": did you mean list?`,
-		"inventory -n x lst": `for "brine inventory"`,
+		"inventory -n x lst": `unknown command "lst" for "brine inventory": did you mean list?`,
 		"help nosuch":        `unknown command "nosuch" for "brine": brine --help lists them`,
 		"help orderng":       "did you mean ordering?",
 		"help inventory lst": "did you mean list?",
