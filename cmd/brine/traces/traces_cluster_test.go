@@ -63,8 +63,8 @@ func TestSpansOfRunsOnACluster(t *testing.T) {
 	s.Apply(good).Want(t, 0)
 	wants("apply", "finish < brine apply", "brine apply < ", "apply < brine apply", "created ConfigMap a < apply", "created ConfigMap old < apply", "created Deployment.apps web < apply", "created Secret s < apply")
 
-	// The server's answer quotes the label, whose value is the Secret's.
-	bad := clitest.Documents(hidden, clitest.ConfigMap("a", `labels: {l: "swordfish swordfish"}`), clitest.Deployment("web", 1, "2m"))
+	// The server's answer quotes the key, which is the Secret's value.
+	bad := clitest.Documents(hidden, clitest.ConfigMapOf("a", `{"swordfish swordfish": x}`), clitest.Deployment("web", 1, "2m"))
 	s.Preview(bad).Want(t, 1)
 	wants("preview", "brine preview < : error") // what it asks about an object has no times
 	s.Apply(bad).Want(t, 1)
