@@ -181,6 +181,9 @@ var clusterScoped = map[schema.GroupKind]bool{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
 }
 
+// IsClusterScoped says whether objects of a kind that others name are found by name alone.
+func IsClusterScoped(gk schema.GroupKind) bool { return clusterScoped[gk] }
+
 func (x *index) labels(i int) labels.Set {
 	return stringMap(mapAt(content(x.objs[i]), "metadata")["labels"])
 }

@@ -170,11 +170,15 @@ func TestMissing(t *testing.T) {
 	backend := func(text, service string) string {
 		return strings.Replace(text, "name: app,", "name: app, env: [{name: NS, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}], args: ['--backend-service="+service+"', '--service-account=shop/robot', '--config=shop/file'],", 1)
 	}
+	trusting := changed(t, "", "", strings.Replace(web, "      containers:", "      volumes: [{name: a, projected: {sources: [{clusterTrustBundle: {name: roots, path: ca.crt}}]}}]\n      containers:", 1))
+	roots := "apiVersion: certificates.k8s.io/v1beta1\nkind: ClusterTrustBundle\nmetadata: {name: roots}\n"
 	for name, c := range map[string]struct {
 		changes []Change
 		asked   string
 		want    []string
 	}{
+		"a kind without namespaces":                {[]Change{trusting}, "ClusterTrustBundle.certificates.k8s.io roots", []string{"missing Deployment/web: its pods do not start: ClusterTrustBundle roots (neither in the bundle nor on the cluster)"}},
+		"a kind without namespaces, in the bundle": {[]Change{trusting, changed(t, "", "", roots)}, "", nil},
 		"neither":             {[]Change{fresh}, "ConfigMap shop/settings, Secret shop/tls", []string{"missing Deployment/web: its pods do not start: ConfigMap settings, Secret tls (neither in the bundle nor on the cluster)"}},
 		"in the bundle":       {[]Change{fresh, changed(t, "", "", tls), changed(t, plan.Unchanged, settings, settings)}, "", nil},
 		"made of another one": {[]Change{fresh, changed(t, "", "", certificate), changed(t, "", "", settings)}, "", nil},

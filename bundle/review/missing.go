@@ -47,7 +47,7 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 	var found []reference
 	add := func(gk schema.GroupKind, name, path, verb string, keys ...order.PodKey) {
 		id := bundle.ID{GroupKind: gk, Namespace: by.Namespace, Name: name}
-		if gk == priorityClass || gk == runtimeClass || gk == bundle.StorageClassKind {
+		if order.IsClusterScoped(gk) {
 			id.Namespace = ""
 		}
 		given := gk == bundle.ServiceAccountKind && name == "default" || gk == bundle.ConfigMapKind && name == "kube-root-ca.crt" ||
