@@ -30,14 +30,6 @@ func (e Event) Object() *ObjectResult {
 	return nil
 }
 
-// WithObject is the same event about another version of its object.
-func (e Event) WithObject(o *ObjectResult) Event {
-	if about, ok := e.Payload.(objectPayload); ok {
-		e.Payload = about.with(o)
-	}
-	return e
-}
-
 // Payload is one of the types below, in about the order they come in.
 type Payload interface {
 	name() string // in -o events
@@ -47,7 +39,6 @@ type Payload interface {
 type objectPayload interface {
 	Payload
 	object() *ObjectResult
-	with(*ObjectResult) Payload // the same about another version of the object
 }
 
 type (
@@ -110,14 +101,6 @@ func (p Waiting) object() *ObjectResult     { return p.Object }
 func (p BecameReady) object() *ObjectResult { return p.Object }
 func (p NotReady) object() *ObjectResult    { return p.Object }
 func (p Diagnosed) object() *ObjectResult   { return p.Object }
-
-func (p Acting) with(o *ObjectResult) Payload      { p.Object = o; return p }
-func (p Retrying) with(o *ObjectResult) Payload    { p.Object = o; return p }
-func (p Acted) with(o *ObjectResult) Payload       { p.Object = o; return p }
-func (p Waiting) with(o *ObjectResult) Payload     { p.Object = o; return p }
-func (p BecameReady) with(o *ObjectResult) Payload { p.Object = o; return p }
-func (p NotReady) with(o *ObjectResult) Payload    { p.Object = o; return p }
-func (p Diagnosed) with(o *ObjectResult) Payload   { p.Object = o; return p }
 
 // Pending is an object that is waited for.
 type Pending struct {

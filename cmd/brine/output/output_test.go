@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,8 +59,10 @@ func (r *run) at(seconds float64, e report.Event) {
 		}
 	}
 	if about := e.Object(); about != nil {
-		o := *about
-		e = e.WithObject(&o)
+		o, p := *about, reflect.New(reflect.TypeOf(e.Payload)).Elem()
+		p.Set(reflect.ValueOf(e.Payload))
+		p.FieldByName("Object").Set(reflect.ValueOf(&o))
+		e.Payload, _ = reflect.TypeAssert[report.Payload](p)
 	}
 	r.events = append(r.events, e)
 }
