@@ -31,6 +31,7 @@ const (
 	Recreate            = "--recreate"
 	Revision            = "--revision"
 	RequestTimeout      = "--request-timeout"
+	Role                = "--role"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
 	Timeout             = "--timeout"

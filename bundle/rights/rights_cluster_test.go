@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/bundle/cluster"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
@@ -75,6 +78,77 @@ func TestMissingRightsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// The roles of two inventories are beside each other, in one namespace too, and with those
+// that a version before 0.3 wrote: each account applies its own bundle, and not the other's.
+func TestRolesOfTwoInventories(t *testing.T) {
+	s := clitest.New(t)
+	one, two := clitest.Documents(clitest.Pod("a"), clitest.Role("ClusterRole", "{ns}-one")), clitest.Documents(clitest.ServiceAccount("b"), clitest.Role("ClusterRole", "{ns}-two"))
+	other := s.Other("second")
+	roles := func(s *clitest.Fixture, text, account string, flags ...string) string {
+		text = clitest.RBAC(t, append([]string{"-f", s.File(text), "--inventory", s.Inventory, "--service-account", s.NS + "/" + account}, flags...)...)
+		clitest.Grant(t, s.Cluster, text)
+		return text
+	}
+	old := roles(s, one, "old", "--role", "brine")
+	roles(s, one, "one")
+	roles(other, two, "two")
+	if strings.Count(old, "name: brine\n") < 4 {
+		t.Errorf("the old names are not kept:\n%s", old)
+	}
+	as := func(account string) string { return "--as=system:serviceaccount:" + s.NS + ":" + account }
+	apply := func(s *clitest.Fixture, text, account string, want int) clitest.Outcome {
+		r := s.Apply(text, as(account)).Want(t, want)
+		if want == 0 && len(r.Result.Warnings) > 0 {
+			t.Errorf("%s: %q", account, r.Result.Warnings)
+		}
+		return r
+	}
+	apply(s, one, "one", 0)
+	apply(other, two, "two", 0)
+	apply(other, clitest.Documents(two, clitest.ServiceAccount("c")), "one", 6)
+	apply(s, clitest.Documents(one, clitest.ServiceAccount("d")), "two", 6)
+
+	// What CHANGELOG says about the old roles takes these, and no others.
+	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
+		api := s.Resources("rbac.authorization.k8s.io/v1/" + resource)
+		selected := metav1.ListOptions{LabelSelector: cluster.RoleLabel, FieldSelector: "metadata.name=brine"}
+		list, err := api.List(t.Context(), selected)
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("%s: %d, %v", resource, len(list.Items), err)
+		}
+		if err := api.Namespace(list.Items[0].GetNamespace()).Delete(t.Context(), "brine", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Destroy(as("one")).Want(t, 0)
+	other.Destroy(as("two")).Want(t, 0)
+}
+
+// Without an inventory all roles have one name, and that is said.
+func TestRolesWithoutAnInventory(t *testing.T) {
+	file := clitest.BundleFile(t, clitest.ConfigMap("a"))
+	for _, test := range []struct {
+		flags []string
+		name  string
+		warns bool
+	}{
+		{nil, "brine", true},
+		{[]string{"--read-only"}, "brine", true},
+		{[]string{"--role", "mine"}, "mine", false},
+		{[]string{"--inventory", "deploy/shop"}, "brine:deploy:shop", false},
+		{[]string{"--inventory", "deploy/shop", "--read-only"}, "brine:deploy:shop:read-only", false},
+		{[]string{"--inventory", "deploy/shop", "--role", "brine"}, "brine", false},
+	} {
+		r := clitest.Command(t.Context(), nil, append([]string{"rbac", "-f", file}, test.flags...)...).Want(t, 0)
+		if !strings.Contains(r.Stdout, "  name: "+test.name+"\n") {
+			t.Errorf("%q: no role is called %s:\n%s", test.flags, test.name, r.Stdout)
+		}
+		if strings.Contains(r.Stderr, "overwrites") != test.warns {
+			t.Errorf("%q: it says %q", test.flags, r.Stderr)
+		}
+	}
+}
+
 // An object that does not change is only read: the right to write it is not missing.
 func TestUnchangedObjectNeedsNoRightToWrite(t *testing.T) {
 	s := clitest.New(t)
@@ -118,7 +192,7 @@ kind: Role
 metadata:
   labels:
     brine.dev/rbac: role
-  name: brine
+  name: brine:shop:inv:read-only
   namespace: shop
 rules:
 - apiGroups:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -170,6 +171,26 @@ func TestRoles(t *testing.T) {
 		}
 		return string(text)
 	})
+}
+
+// No two inventories have roles of the same name, however long theirs are.
+func TestRoleName(t *testing.T) {
+	seen := map[string]string{}
+	long := strings.Repeat("n", 200)
+	for _, namespace := range []string{"a", "a-b", strings.Repeat("s", 63)} {
+		for _, name := range []string{"c", "b-c", "read-only", long, long + "1", long + "2"} {
+			for _, readOnly := range []bool{false, true} {
+				got, of := RoleName(namespace, name, readOnly), fmt.Sprint(namespace, "/", name, readOnly)
+				if other, ok := seen[got]; ok || len(got) > 253 || len(path.IsValidPathSegmentName(got)) > 0 {
+					t.Errorf("%s: the roles of %s are called %q, as those of %q", of, of, got, other)
+				}
+				seen[got] = of
+			}
+		}
+	}
+	if got := RoleName("default", "", true); got != "brine" {
+		t.Errorf("without an inventory: %s", got)
+	}
 }
 
 func TestServiceAccount(t *testing.T) {

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,27 @@ import (
 
 	"brine/bundle/cluster"
 )
+
+// maxName is the longest name of most kinds. Roles may have longer ones, tools may not.
+const maxName = 253
+
+// RoleName is what the roles for an inventory are called, and those that may only read it.
+// No two inventories have the same, as no name of a namespace or ConfigMap contains a
+// colon. Without an inventory it is one for all.
+func RoleName(namespace, name string, readOnly bool) string {
+	if name == "" {
+		return "brine"
+	}
+	full := "brine:" + namespace + ":" + name
+	if readOnly {
+		full += ":read-only"
+	}
+	if len(full) <= maxName {
+		return full
+	}
+	hash := fmt.Sprintf(":%x", sha256.Sum256([]byte(full)))[:1+16]
+	return full[:maxName-len(hash)] + hash
+}
 
 // Roles are the Role of each namespace and the ClusterRole that grant rights,
 // called name, with a binding of each to subject unless that is nil, as YAML.

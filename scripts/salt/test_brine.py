@@ -952,6 +952,10 @@ class Objects(Case):
             ["check", "--filename=-", "--output=json"], "# brine.dev/source: 1 bundle\nkind: A\n"))
         self.brine.rbac(bundle="kind: A\n", inventory="ns/platform")
         self.assertEqual(self.called()["argv"], ["rbac", "--inventory=ns/platform", "--filename=-"])
+        self.brine.__pillar__ = {"brine": {"inventory": "kube-system/platform"}}
+        self.brine.rbac(bundle="kind: A\n", role="brine")
+        self.assertEqual(self.called()["argv"], ["rbac", "--inventory=kube-system/platform", "--role=brine", "--filename=-"])
+        self.brine.__pillar__ = {}
         self.brine.inventories(namespace="ns")
         self.assertEqual(self.called()["argv"], ["inventory", "list", "--namespace=ns", "--output=json"])
         self.play(code=2, then="print(json.dumps({'objects': []}))")

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/read"
+	"brine/bundle/remedy"
 	"brine/bundle/rights"
 	"brine/bundle/sls"
 	"brine/bundle/validate"
@@ -39,6 +42,11 @@ its namespace. brine apply adopts them.
 
 For an object outside the bundle that an object of it depends on, the roles contain
 the right to get it.
+
+The roles are called brine:NAMESPACE:NAME after the inventory, those of --read-only
+brine:NAMESPACE:NAME:read-only: a longer name than Kubernetes' tools take ends in a hash.
+Without --inventory they are called brine, and a second brine rbac overwrites them: a
+warning says so. --role brine gives them the name that versions before 0.3 gave them.
 
 The objects that an upgrade prunes are in the older bundle: grant the roles of both
 bundles, under two names (--role). For Roles and bindings of the bundle itself, the
@@ -67,7 +75,7 @@ keeps a Namespace or CRD whose contents it cannot read.`,
 	r.input.flags(cmd)
 	f.StringVar(&r.inventory, "inventory", "", "NAMESPACE/NAME of the inventory (default: in the namespace of --namespace)")
 	f.StringVarP(&r.namespace, "namespace", "n", "default", "namespace of objects that do not set one")
-	f.StringVar(&r.role, "role", "brine", "name of the roles")
+	f.StringVar(&r.role, "role", "", "name of the roles (default: brine:NAMESPACE:NAME of --inventory; without that, brine)")
 	f.StringSliceVar(&r.takeOverFrom, "take-over-from", nil, "Helm releases to be taken over, helm:[NAMESPACE/]RELEASE: also the rights on what Helm stores of them")
 	f.BoolVar(&r.readOnly, "read-only", false, "only the rights to read: a preview then compares, without dry runs")
 	f.StringVar(&r.serviceAccount, "service-account", "", "bind the roles to this ServiceAccount, NAMESPACE/NAME")
@@ -101,11 +109,17 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	for _, gk := range rights.Unknown(b, read, validate.Knows) {
 		s.warn(gk.String() + ": the name of its resource is guessed, because neither the bundle nor Kubernetes defines the kind")
 	}
-	namespace := r.namespace
-	if at, _, ok := strings.Cut(r.inventory, "/"); ok {
-		namespace = at
-	} else if r.inventory != "" {
+	namespace, name, ok := strings.Cut(r.inventory, "/")
+	switch {
+	case r.inventory == "":
+		namespace = r.namespace
+	case !ok:
 		return errors.New("--inventory must be NAMESPACE/NAME")
+	}
+	role := cmp.Or(r.role, rights.RoleName(namespace, name, r.readOnly))
+	if r.role == "" && name == "" {
+		s.warn(fmt.Sprintf("the roles are called %s, as those of every bundle without an inventory: kubectl apply overwrites the ones that are there; %s or %s gives them a name of their own",
+			role, remedy.Inventory, remedy.Role))
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
 	for _, name := range plan.Qualified(r.takeOverFrom, r.namespace) {
@@ -114,7 +128,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 			wanted = append(wanted, rights.OfRelease(at, r.readOnly)...)
 		}
 	}
-	text, err := rights.Roles(wanted, r.role, subject, fresh(b, wanted))
+	text, err := rights.Roles(wanted, role, subject, fresh(b, wanted))
 	if err != nil {
 		return err
 	}

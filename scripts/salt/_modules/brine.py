@@ -337,7 +337,8 @@ def check(source=None, bundle=None, sls=None, **kwargs):
 
 def rbac(source=None, bundle=None, sls=None, **kwargs):
     """
-    The smallest roles with which a bundle can be applied, as YAML.
+    The smallest roles with which a bundle can be applied, as YAML. They are named
+    after the inventory, unless ``role`` says otherwise.
 
     CLI Example:
 
@@ -813,6 +814,8 @@ class _Run(object):
         place = defaults.pop("inventory", None)
         if name is not None:
             self.inventory = _inventory(name, flags.pop("inventory", None), place)
+        elif command == "rbac" and "/" in str(place):  # the roles are named after it
+            flags.setdefault("inventory", place)
         if command in ("apply", "destroy", "rollback", "patch"):
             flags.setdefault("dry_run", "server" if (__opts__.get("test", False) if test is None else test) else "none")
         self.dry = flags.get("dry_run", "none") != "none"
