@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
 	"brine/bundle/report"
@@ -44,5 +45,6 @@ func main() {
 			}
 		}
 	}()
-	os.Exit(cli.Run(ctx, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
+	terminal := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
+	os.Exit(cli.Run(ctx, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: terminal}, os.Args[1:]))
 }

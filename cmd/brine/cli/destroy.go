@@ -14,6 +14,7 @@ func newDestroy(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "destroy --inventory NAMESPACE/NAME", Short: "Delete all objects of an inventory, and the inventory", Args: cobra.NoArgs}
 	r.flags(cmd)
 	r.dryRunFlag(cmd)
+	r.askFlag(cmd, askToDestroy)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o := r.settle()
 		o.Planning.Destroy = true

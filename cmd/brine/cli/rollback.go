@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
+	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory/store"
 )
@@ -31,6 +33,9 @@ brine history.`,
 	}
 	r.flags(cmd)
 	r.dryRunFlag(cmd)
+	r.askFlag(cmd, func(result *report.Result) string {
+		return fmt.Sprintf("Apply revision %d to the %s?", r.revision, inventoryOf(result))
+	})
 	cmd.ValidArgsFunction = fromCluster(r.conn, r.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && args[0] != "last-good" {
@@ -78,5 +83,6 @@ func (r *rollbackOptions) number(ctx context.Context, s Streams, inv *store.Inve
 		return 0, failed(err)
 	}
 	s.warn(target.String())
+	r.revision = target.Number // who was asked about it gets it
 	return target.Number, nil
 }

@@ -28,6 +28,8 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Terminal: In and Err are one, so that a question can be asked and answered.
+	Terminal bool
 }
 
 // warn reports something beside the result.

@@ -36,6 +36,7 @@ type runOptions struct {
 	kubernetes string
 	cluster    cluster.Options
 	options    run.Options
+	question   *question
 }
 
 func (r *runOptions) flags(cmd *cobra.Command) {
@@ -86,11 +87,14 @@ func (r *runOptions) settle() run.Options {
 // run carries out a task. Whatever happens, a document that was asked for is
 // printed.
 func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
+	ctx := cmd.Context()
+	if t.err == nil {
+		t.err = r.confirm(ctx, s, t)
+	}
 	printer, err := newPrinter(s, output.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
 		return printed("print the result", err, result.ExitCode)

@@ -830,7 +830,7 @@ class _Run(object):
             for key, value in values.items():
                 values = [_value(key, one) for one in (value if isinstance(value, (list, tuple)) else [value])]
                 self.env["BRINE_" + key.upper().replace("-", "_")] = ",".join(values)
-        for key, value in (("BRINE_JID", self.jid), ("BRINE_MINION", __opts__.get("id"))):
+        for key, value in (("BRINE_YES", "true"), ("BRINE_JID", self.jid), ("BRINE_MINION", __opts__.get("id"))):
             if value:
                 self.env[key] = str(value)
         self.flags = _flags(flags) + _flags(own or {})
