@@ -11,8 +11,9 @@ import (
 
 func newDestroy(s Streams) *cobra.Command {
 	r := &runOptions{}
-	cmd := &cobra.Command{Use: "destroy --inventory NAMESPACE/NAME", Short: "Delete all objects of an inventory, and the inventory", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "destroy [NAMESPACE/]INVENTORY", Short: "Delete all objects of an inventory, and the inventory"}
 	r.flags(cmd)
+	r.argument(cmd)
 	r.dryRunFlag(cmd)
 	r.askFlag(cmd, askToDestroy)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -42,7 +42,7 @@ bundle. The objects on the cluster are not read: brine preview compares with the
 Values of Secrets are masked.`,
 		Args: cobra.MaximumNArgs(2),
 	}
-	d.flags(cmd, "", readContact, readRetry)
+	d.flags(cmd, readRetry)
 	d.in.flags(cmd)
 	outputFlag(cmd, &d.format, "text, json or html", "text", "json", "html")
 	cmd.Flags().BoolVar(&d.detailed, "detailed-exitcode", false, "exit with 2 if there are changes")

@@ -25,7 +25,7 @@ type driftOptions struct {
 func newDrift(s Streams) *cobra.Command {
 	d := &driftOptions{}
 	cmd := &cobra.Command{
-		Use:   "drift [-f BUNDLE] --inventory NAMESPACE/NAME",
+		Use:   "drift [[NAMESPACE/]INVENTORY] [-f BUNDLE]",
 		Short: "Show how the cluster differs from a revision, or from a bundle",
 		Long: `Compares the objects on the cluster with the last revision of the inventory that was
 applied, ready or not, with another revision, or with a bundle, by server dry runs.
@@ -40,9 +40,9 @@ Neither are those that are left to others (brine.dev/ignore-fields, --ignore-fie
 value, the wanted value, who wrote it, and when.
 
 Values of Secrets are masked.`,
-		Args: cobra.NoArgs,
 	}
-	d.flags(cmd, "", readContact, writeRetry)
+	d.flags(cmd, writeRetry)
+	d.argument(cmd)
 	d.idFlag(cmd)
 	d.in.flags(cmd)
 	d.verify = "changed"

@@ -18,7 +18,7 @@ import (
 )
 
 func newHistory(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "history --inventory NAMESPACE/NAME", Short: "List the revisions of an inventory that can be rolled back to"}
+	cmd := &cobra.Command{Use: "history [[NAMESPACE/]INVENTORY]", Short: "List the revisions of an inventory that can be rolled back to"}
 	cmd.AddCommand(newHistoryShow(s))
 	return inspect(cmd, func(ctx context.Context, h *inspectOptions) error {
 		inv, err := h.load(ctx, s, cluster.Options{})
@@ -38,7 +38,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show REVISION --inventory NAMESPACE/NAME", Short: "Show the objects of a revision, with masked Secrets", Args: cobra.ExactArgs(1),
 	}
-	o.flags(cmd, "", readContact, readRetry)
+	o.flags(cmd, readRetry)
 	outputFlag(cmd, &o.format, "text (YAML), json or html", "text", "json", "html")
 	cmd.ValidArgsFunction = fromCluster(o.conn, o.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

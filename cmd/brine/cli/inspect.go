@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -13,10 +14,16 @@ type inspectOptions struct {
 	format string
 }
 
+// flags are those of a command that only reads: without a name, the only inventory is it.
+func (o *inspectOptions) flags(cmd *cobra.Command, retry time.Duration) {
+	o.place.flags(cmd, "", readContact, retry)
+	o.sole = true
+}
+
 func inspect(cmd *cobra.Command, show func(context.Context, *inspectOptions) error) *cobra.Command {
 	o := &inspectOptions{}
-	cmd.Args = cobra.NoArgs
-	o.flags(cmd, "", readContact, readRetry)
+	o.flags(cmd, readRetry)
+	o.argument(cmd)
 	outputFlag(cmd, &o.format, "text or json", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), o) }
 	return cmd

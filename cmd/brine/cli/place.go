@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -21,7 +24,10 @@ import (
 // which cluster.
 type place struct {
 	inventory, name, id string
-	conn                *connection
+	// sole: where none is named, the only inventory of the cluster is meant. A command
+	// that writes never guesses.
+	sole bool
+	conn *connection
 }
 
 // flags adds them; byDefault is the name without --name.
@@ -37,6 +43,22 @@ func (p *place) flags(cmd *cobra.Command, byDefault string, first, retry time.Du
 	p.conn = newConnection(cmd, first, retry)
 	completeFlag(cmd, p.conn, "inventory", inventories)
 	completeFlag(cmd, p.conn, "name", p.inventoryNames)
+}
+
+// argument lets the command take the inventory as its argument, which is --inventory.
+func (p *place) argument(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return nil
+		case len(args) > 1:
+			return fmt.Errorf("%s takes one inventory, not %d: %s", cmd.CommandPath(), len(args), strings.Join(args, " "))
+		case p.given():
+			return fmt.Errorf("the inventory is %s, and --inventory or --name: give only one of them", args[0])
+		}
+		return cmd.Flags().Set("inventory", args[0]) // as given, before the environment is looked at
+	}
+	cmd.ValidArgsFunction = fromCluster(p.conn, inventories)
 }
 
 func (p *place) idFlag(cmd *cobra.Command) {
@@ -80,13 +102,51 @@ func (p *place) where(file string) (report.Inventory, error) {
 }
 
 // reach finds the inventory, and a client.
-func (p *place) reach(s Streams, o cluster.Options) (report.Inventory, *cluster.Client, error) {
+func (p *place) reach(ctx context.Context, s Streams, o cluster.Options) (report.Inventory, *cluster.Client, error) {
 	where, err := p.where("")
-	if err != nil {
+	unnamed := errors.Is(err, errNoName) && p.sole
+	if err != nil && !unnamed {
 		return where, nil, err
 	}
-	client, err := p.client(s, o)
-	return where, client, err
+	client, noClient := p.client(s, o)
+	switch {
+	case noClient != nil && unnamed:
+		return where, nil, err
+	case noClient == nil && unnamed:
+		where, err = p.only(ctx, s, client)
+		return where, client, err
+	}
+	return where, client, noClient
+}
+
+// only is the inventory that is the only one: of the cluster, or of the namespace that
+// was given.
+func (p *place) only(ctx context.Context, s Streams, c *cluster.Client) (report.Inventory, error) {
+	inv := report.Inventory{ID: p.id}
+	namespace, of := *p.conn.flags.Namespace, "cluster"
+	if namespace != "" {
+		of = "namespace " + namespace
+	}
+	if err := c.Discover(ctx); err != nil {
+		return inv, failed(err)
+	}
+	names, err := namesOf(ctx, c, "ConfigMap", namespace, inventory.Label)
+	switch {
+	case apierrors.IsForbidden(err):
+		return inv, errNoName
+	case err != nil:
+		return inv, failed(err)
+	case len(names) == 0:
+		return inv, fmt.Errorf("there is no inventory in the %s", of)
+	case len(names) > 1:
+		return inv, fmt.Errorf("%w; the %s has %s", errNoName, of, bundle.Some(names, 10))
+	}
+	if namespace != "" {
+		names[0] = namespace + "/" + names[0]
+	}
+	inv.Namespace, inv.Name, _ = strings.Cut(names[0], "/")
+	s.warn(fmt.Sprintf("inventory %s, the only one of the %s", names[0], of))
+	return inv, nil
 }
 
 // client reports on stderr, once a reason, that it retries: a server that does not
@@ -113,7 +173,7 @@ func (p *place) load(ctx context.Context, s Streams, o cluster.Options) (*store.
 
 // open is load, with the client that read it.
 func (p *place) open(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, *cluster.Client, error) {
-	where, client, err := p.reach(s, o)
+	where, client, err := p.reach(ctx, s, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 	cmd.Flags().BoolVar(&r.allKinds, "all-kinds", false, "search all kinds that can be listed")
 	cmd.Flags().DurationVar(&r.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		where, client, err := r.reach(s, cluster.Options{})
+		where, client, err := r.reach(cmd.Context(), s, cluster.Options{})
 		if err != nil {
 			return err
 		}

@@ -20,13 +20,13 @@ func newStatus(s Streams) *cobra.Command {
 	var wait bool
 	var kubernetes string
 	cmd := &cobra.Command{
-		Use: "status --inventory NAMESPACE/NAME", Short: "Show the objects of an inventory as they are now",
+		Use: "status [[NAMESPACE/]INVENTORY]", Short: "Show the objects of an inventory as they are now",
 		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
 not ready or missing. With --kubernetes-version it is 3 if that version does not serve
 an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
 	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
-		where, client, err := o.reach(s, cluster.Options{})
+		where, client, err := o.reach(ctx, s, cluster.Options{})
 		if err != nil {
 			return err
 		}
