@@ -24,6 +24,9 @@ type Revision struct {
 	// record it.
 	Command    string `json:"command,omitempty"`
 	RollbackTo int    `json:"rollbackTo,omitempty"`
+	// Format is that of what the revision keeps, Since the first version that reads it.
+	Format int    `json:"format,omitempty"`
+	Since  string `json:"since,omitempty"`
 }
 
 // Rollback is Revision.Command of a rollback.

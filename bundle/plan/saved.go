@@ -20,10 +20,13 @@ import (
 	"brine/inventory"
 )
 
+// SavedVersion is the format of a saved plan.
+const SavedVersion = "brine.dev/v1"
+
 // Saved is a saved plan, with the versions of the live
 // objects that it was made from. It holds no value of any Secret.
 type Saved struct {
-	APIVersion string    `json:"apiVersion"` // brine.dev/v1
+	APIVersion string    `json:"apiVersion"` // SavedVersion
 	Kind       string    `json:"kind"`       // Plan
 	Created    time.Time `json:"created"`
 	Version    string    `json:"version"` // brine's

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -76,14 +77,22 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 		r.record.Warn(err.Error())
 	}
 	revision := r.revision(content)
+	formatOnly := false
 	if r.held == nil {
-		if len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, origins, fingerprints) {
+		formatOnly = len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, origins, fingerprints)
+		if formatOnly {
 			r.record.Result.Revision = revision.Number
-			return nil
+			if !r.inv.Outdated() {
+				return nil
+			}
 		}
-		if err := r.take(ctx); errors.Is(err, store.ErrTaken) {
+		switch err := r.take(ctx); {
+		case errors.Is(err, store.ErrTaken):
 			return nil // another run wrote the inventory after this one had read it
-		} else if err != nil {
+		case formatOnly && apierrors.IsForbidden(err):
+			r.staysInOldFormat(err)
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -120,6 +129,10 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 		if err = r.inv.Reload(ctx); err == nil {
 			err = r.finish(ctx, gone, statuses)
 		}
+	}
+	if formatOnly && apierrors.IsForbidden(err) {
+		r.staysInOldFormat(err)
+		return nil
 	}
 	if err != nil || !r.inv.Exists() {
 		return err

@@ -282,6 +282,7 @@ func (r *run) pipeline(ctx context.Context) error {
 		return err
 	}
 	r.learnKinds()
+	r.reportFormat()
 	r.number, r.returns = r.nextNumber(), returnsOf(&r.inv.Inventory, p)
 	if r.DryRun == report.Server {
 		return r.preview(ctx, t, p)

@@ -27,7 +27,7 @@ func (r *run) thisCluster(ctx context.Context) (*plan.SavedCluster, error) {
 // saved is the plan, as it is saved, with the results of its dry run.
 func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Result) *plan.Saved {
 	b := &plan.Saved{
-		APIVersion: "brine.dev/v1", Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
+		APIVersion: plan.SavedVersion, Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: r.Version, Cluster: in,
 		Digest: r.digest(), Inventory: plan.SaveInventory(&r.inv.Inventory), Steps: []plan.SavedStep{},
 		Options: r.deciding(),
 	}

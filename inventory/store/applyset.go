@@ -18,8 +18,12 @@ const (
 	parentID       = "applyset.kubernetes.io/id"
 	tooling        = "applyset.kubernetes.io/tooling"
 	containedKinds = "applyset.kubernetes.io/contains-group-kinds"
+	toolPrefix     = "brine/" // of tooling; the version is next
 	moreNamespaces = "applyset.kubernetes.io/additional-namespaces"
 )
+
+// formatKey is the annotation of the inventory object with its format.
+const formatKey = "brine.dev/inventory-format"
 
 // annotationBytes are what the annotations of the inventory object may come to in all: the
 // server takes 256 KiB, and others annotate it too. The ApplySet's list of
@@ -70,7 +74,7 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	for i, gk := range kinds {
 		names[i] = gk.String()
 	}
-	annotations := labels.Merge(u.GetAnnotations(), labels.Set{tooling: "brine/" + inv.version, containedKinds: strings.Join(names, ",")})
+	annotations := labels.Merge(u.GetAnnotations(), labels.Set{tooling: toolPrefix + inv.version, containedKinds: strings.Join(names, ","), formatKey: inventory.FormatText()})
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
 	}
@@ -94,6 +98,15 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
+// Outdated says whether a version of brine wrote the inventory that had an older format.
+func (inv *Inventory) Outdated() bool {
+	if !strings.HasPrefix(inv.Tool(), toolPrefix) {
+		return false // new, or another tool's
+	}
+	number, _ := inventory.ParseFormat(inv.object.GetAnnotations()[formatKey])
+	return number < inventory.Format
+}
+
 // RecordedKinds are the kinds of all members, as the inventory object lists them; false if it
 // does not.
 func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
@@ -113,7 +126,7 @@ func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
 }
 
 func (inv *Inventory) recorded(key string) ([]string, bool) {
-	if inv.object == nil || !strings.HasPrefix(inv.object.GetAnnotations()[tooling], "brine/") {
+	if inv.object == nil || !strings.HasPrefix(inv.object.GetAnnotations()[tooling], toolPrefix) {
 		return nil, false
 	}
 	text, ok := inv.object.GetAnnotations()[key]

@@ -58,7 +58,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	if last.Digest == r.Digest && last.Result == r.Result {
 		return last, inv.setLast(last)
 	}
-	r.Number = last.Number + 1
+	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
 	packed, sum, err := c.Encode()
 	if err != nil {
 		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
@@ -298,6 +298,9 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 			var r inventory.Revision
 			if err := json.Unmarshal([]byte(u.GetAnnotations()[revisionInfo]), &r); err != nil || r.Parts < 1 {
 				return nil, damaged("its annotation " + revisionInfo + " cannot be read")
+			}
+			if err := inventory.CheckFormat(r.Format, r.Since, inv.version); err != nil {
+				return nil, fail(err)
 			}
 			parts = r.Parts
 			text, _ := base64.StdEncoding.DecodeString(data[revisionSum])

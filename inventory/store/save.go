@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -160,11 +161,11 @@ func (inv *Inventory) failed(what string, err error) error {
 	return fmt.Errorf("write inventory %s/%s: %s: %w", inv.Namespace, inv.Name, what, err)
 }
 
-// writeObject writes the inventory object if its members changed, or what it says of the
-// kinds and namespaces of all.
+// writeObject writes the inventory object if its members changed, what it says of the
+// kinds and namespaces of all, or its format.
 func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
 	object, same := inv.parent()
-	if !dirty && same {
+	if !dirty && same && !inv.Outdated() {
 		return nil
 	}
 	data := map[string]any{}
@@ -193,18 +194,28 @@ func (inv *Inventory) writeObject(ctx context.Context, dirty bool) error {
 }
 
 // parent is the inventory object as it is to be but for its members, and whether it is
-// so on the cluster.
+// so on the cluster, aside from the version of brine that wrote it and its format.
 func (inv *Inventory) parent() (object *unstructured.Unstructured, same bool) {
 	object = bundle.V1(configMapID(inv.Namespace, inv.Name), map[string]any{})
 	if inv.object != nil {
 		object = inv.object.DeepCopy()
 	}
 	inv.setParent(object)
-	return object, inv.object != nil && maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(object.GetAnnotations(), inv.object.GetAnnotations())
+	if inv.object == nil {
+		return object, false
+	}
+	now, was := object.GetAnnotations(), inv.object.GetAnnotations()
+	if strings.HasPrefix(was[tooling], toolPrefix) {
+		for _, key := range []string{tooling, formatKey} {
+			delete(now, key)
+			delete(was, key)
+		}
+	}
+	return object, maps.Equal(object.GetLabels(), inv.object.GetLabels()) && maps.Equal(now, was)
 }
 
 // Holds says whether the inventory on the cluster is what Finish, SaveOrigins and
-// SaveFingerprints would make of it.
+// SaveFingerprints would make of it, in whatever format.
 func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, origins map[bundle.ID]inventory.Origin, fingerprints map[bundle.ID]inventory.Fingerprint) bool {
 	for id, status := range statuses {
 		if inv.Members[id] != status {

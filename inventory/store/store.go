@@ -178,6 +178,9 @@ func (inv *Inventory) loadObject() error {
 	case inv.ID != "" && inv.ID != id:
 		return fmt.Errorf("its id is %q, not %q: it belongs to another inventory", id, inv.ID)
 	}
+	if number, since := inventory.ParseFormat(inv.object.GetAnnotations()[formatKey]); number > inventory.Format {
+		return inventory.CheckFormat(number, since, inv.version)
+	}
 	inv.ID = id
 	data, _, err := unstructured.NestedStringMap(inv.object.Object, "data")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"brine/bundle/plan"
 	"brine/bundle/report"
@@ -34,8 +35,12 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 	if err := json.Unmarshal(text, b); err != nil {
 		return fmt.Errorf("read the plan %s: %w", r.plan, err)
 	}
-	if b.APIVersion != "brine.dev/v1" || b.Kind != "Plan" {
+	switch {
+	case b.Kind != "Plan" || !strings.HasPrefix(b.APIVersion, "brine.dev/"):
 		return fmt.Errorf("read the plan %s: the file was not written by --plan-out", r.plan)
+	case b.APIVersion != plan.SavedVersion:
+		return fmt.Errorf("read the plan %s: it is in format %s, which brine %s wrote, and this is %s, which reads %s: use %s, or make a new plan",
+			r.plan, b.APIVersion, b.Version, version(), plan.SavedVersion, b.Version)
 	}
 	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name

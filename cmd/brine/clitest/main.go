@@ -13,10 +13,9 @@ import (
 )
 
 // Main runs the tests of a package, and exits: what TestMain of each
-// package with end-to-end tests calls.
-func Main(m *testing.M) {
+// package with end-to-end tests calls, with what it cleans up itself.
+func Main(m *testing.M, cleanups ...func() error) {
 	klog.SetLogger(logr.Discard())
-	var cleanups []func() error
 	const cacheEnv = "BRINE_CACHE_DIR" // not in the home of whoever tests
 	if os.Getenv(cacheEnv) == "" {     // a test's own process has its parent's
 		cache, err := os.MkdirTemp("", "brine-test-cache-*")
