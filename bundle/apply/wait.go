@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
@@ -28,7 +27,7 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 		}
 		return
 	}
-	if n.Object.Content.GetAnnotations()[bundle.Wait] == bundle.WaitSkip {
+	if n.rules != nil && n.rules.Skip {
 		e.settleUnawaited(n, status)
 		return
 	}

@@ -20,6 +20,8 @@ type expression struct {
 	program cel.Program
 	// guarded: errors may quote values of a Secret.
 	guarded bool
+	// from is where it stands, unless on the object itself.
+	from string
 }
 
 // language is CEL as Kubernetes has it (strings, lists, regex, quantities,
@@ -100,6 +102,16 @@ func from(lines []string, l common.Location) string {
 	}
 	return string(line)
 }
+
+// named is the rule's name, with its place: "ready-when of readiness.yaml:3".
+func (e *expression) named(rule string) string {
+	if e.from != "" {
+		rule += " of " + e.from
+	}
+	return rule
+}
+
+func (e *expression) rule(name string) string { return e.named(name) + ": " + e.text }
 
 // holds evaluates the expression. Where it cannot be, it does not hold, and why
 // says what is in the way: "no such key: status".

@@ -1,7 +1,11 @@
 package ready
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 // Waits says whether objects of this kind, with these rules, have anything to
@@ -22,6 +26,60 @@ var (
 	replicaSetKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	migrationKind  = schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}
 )
+
+// kindRule is the rule of one kind, and the fields that it looks at.
+type kindRule struct {
+	of     func(object, Hints) Status
+	fields string
+}
+
+var kindRules = map[schema.GroupKind]kindRule{
+	bundle.PodKind:                   {unhinted(pod), "status.phase, containerStatuses, conditions Ready and PodScheduled"},
+	bundle.ServiceKind:               {unhinted(service), "status.loadBalancer.ingress, where spec.type is LoadBalancer"},
+	bundle.NamespaceKind:             {unhinted(namespace), "status.phase"},
+	bundle.PersistentVolumeClaimKind: {claim, "status.phase"},
+	bundle.JobKind:                   {unhinted(job), "status.conditions Complete, Failed and Suspended"},
+	deploymentKind:                   {unhinted(deployment), "spec.replicas and those of status, conditions Progressing and Available"},
+	bundle.StatefulSetKind:           {unhinted(statefulSet), "spec.replicas and those of status, revisions"},
+	daemonSetKind:                    {unhinted(daemonSet), "numbers of pods in status"},
+	replicaSetKind:                   {unhinted(replicaSet), "spec.replicas and those of status"},
+	controllerKind:                   {unhinted(replicaSet), "spec.replicas and those of status"},
+	bundle.CRDKind:                   {unhinted(definition), "status.conditions NamesAccepted, Established and StorageMigrating"},
+	bundle.APIServiceKind:            {unhinted(apiService), "status.conditions Available"},
+	migrationKind:                    {unhinted(storageMigration), "status.conditions Running, Succeeded and Failed"},
+}
+
+func unhinted(rule func(object) Status) func(object, Hints) Status {
+	return func(o object, _ Hints) Status { return rule(o) }
+}
+
+func (r kindRule) name(gk schema.GroupKind) string { return "of " + gk.String() + ": " + r.fields }
+
+func stored(gk schema.GroupKind) string { return "of " + gk.String() + ": ready when it is stored" }
+
+// RuleOf says which rule decides over objects of a kind with these rules.
+func RuleOf(gvk schema.GroupVersionKind, rules *Rules) string {
+	gk := gvk.GroupKind()
+	usual := "general: conditions, phases, errors and counts in status"
+	if rule, ok := kindRules[gk]; ok {
+		usual = rule.name(gk)
+	} else if nothingToWaitFor(gk) {
+		usual = stored(gk)
+	}
+	var parts []string
+	if rules != nil && rules.failedWhen != nil {
+		parts = append(parts, rules.failedWhen.rule("failed-when"))
+	}
+	if rules != nil && rules.readyWhen != nil {
+		parts = append(parts, rules.readyWhen.rule("ready-when"))
+	} else {
+		parts = append(parts, usual)
+	}
+	if rules != nil && rules.Skip {
+		parts = append(parts, "not waited for")
+	}
+	return strings.Join(parts, "; ")
+}
 
 // alwaysReady are the groups of which all kinds work as soon as they are stored, or
 // have a status that nobody waits for (an Ingress' address, a

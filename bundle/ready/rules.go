@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 )
 
-// Rules are one object's own, from its annotations.
+// Rules are those of one object: its own, from its annotations, and those of its kind.
 type Rules struct {
 	// Timeout is nil where the object has none, and 0 for no limit but the
 	// run's.
@@ -19,12 +20,21 @@ type Rules struct {
 	// not say.
 	StatusTimeout *time.Duration
 
+	// Skip: nobody waits until the object is ready.
+	Skip bool
+
 	readyWhen, failedWhen *expression
 }
 
-// Compile reads an object's annotations, before anything is written. It returns
+// When are the rules of an expression that stands for brine.dev/ready-when.
+func When(text string, kind schema.GroupKind) (*Rules, error) {
+	e, err := compile(text, kind.Kind == "Secret")
+	return &Rules{readyWhen: e}, err
+}
+
+// compileOwn reads an object's annotations, before anything is written. It returns
 // nil where there are none, and one problem for each that is wrong.
-func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
+func compileOwn(o *bundle.Object) (*Rules, []bundle.Problem) {
 	if o.Content == nil {
 		return nil, nil
 	}
@@ -50,6 +60,10 @@ func Compile(o *bundle.Object) (*Rules, []bundle.Problem) {
 	read(bundle.FailedWhen, func(text string) (err error) {
 		rules.failedWhen, err = compile(text, o.ID.GroupKind.Kind == "Secret")
 		return err
+	})
+	read(bundle.Wait, func(text string) error {
+		rules.Skip = text == bundle.WaitSkip // package read refuses other values
+		return nil
 	})
 	read(bundle.Timeout, func(text string) (err error) {
 		rules.Timeout, err = duration(text)
@@ -88,7 +102,9 @@ func (r *Rules) failed(live *unstructured.Unstructured) (Status, bool) {
 	if holds, _ := r.failedWhen.holds(live); !holds {
 		return Status{}, false
 	}
-	return failed("failed-when holds: %s", r.failedWhen.text), true
+	s := failed("%s holds: %s", r.failedWhen.named("failed-when"), r.failedWhen.text)
+	s.Rule = r.failedWhen.rule("failed-when")
+	return s, true
 }
 
 // ready is what ready-when makes of live; usual is what it would be without.
@@ -96,19 +112,23 @@ func (r *Rules) ready(live *unstructured.Unstructured, usual Status) (Status, bo
 	if r == nil || r.readyWhen == nil {
 		return Status{}, false
 	}
+	rule := r.readyWhen.rule("ready-when")
 	holds, why := r.readyWhen.holds(live)
 	if holds {
-		return Status{State: Ready}, true
+		return Status{State: Ready, Rule: rule}, true
 	}
-	reason := "ready-when does not hold: " + r.readyWhen.text
+	name := r.readyWhen.named("ready-when")
+	reason := name + " does not hold: " + r.readyWhen.text
 	if why != "" {
-		reason = "ready-when: " + why
+		reason = name + ": " + why
 	}
 	if usual.State != Ready {
 		reason += "; " + usual.Reason
 	}
+	s := notReady("%s", reason)
 	if usual.State == Failed {
-		return failed("%s", reason), true
+		s.State = Failed
 	}
-	return notReady("%s", reason), true
+	s.Rule = rule
+	return s, true
 }

@@ -20,7 +20,7 @@ func annotated(t *testing.T, kind string, annotations map[string]string) *bundle
 
 func compiled(t *testing.T, kind string, annotations map[string]string) *Rules {
 	t.Helper()
-	rules, problems := Compile(annotated(t, kind, annotations))
+	rules, problems := compileOwn(annotated(t, kind, annotations))
 	for _, p := range problems {
 		t.Fatalf("%v", p)
 	}
@@ -42,7 +42,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"a negative duration", bundle.Timeout, "-3s", `a duration cannot be negative; "0" is no limit but the run's own`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, problems := Compile(annotated(t, "Widget", map[string]string{test.annotation: test.text}))
+			_, problems := compileOwn(annotated(t, "Widget", map[string]string{test.annotation: test.text}))
 			if len(problems) != 1 {
 				t.Fatalf("got %d problems: %v", len(problems), problems)
 			}
@@ -61,14 +61,14 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 func TestCompileTellsAllProblems(t *testing.T) {
-	rules, problems := Compile(annotated(t, "Widget", map[string]string{bundle.ReadyWhen: "?", bundle.FailedWhen: "?", bundle.Timeout: "?"}))
+	rules, problems := compileOwn(annotated(t, "Widget", map[string]string{bundle.ReadyWhen: "?", bundle.FailedWhen: "?", bundle.Timeout: "?"}))
 	if rules != nil || len(problems) != 3 {
 		t.Errorf("got %v and %d problems", rules, len(problems))
 	}
 }
 
 func TestCompileNone(t *testing.T) {
-	if rules, problems := Compile(annotated(t, "Widget", map[string]string{"brine.dev/other": "x"})); rules != nil || problems != nil {
+	if rules, problems := compileOwn(annotated(t, "Widget", map[string]string{"brine.dev/other": "x"})); rules != nil || problems != nil {
 		t.Errorf("got %v, %v", rules, problems)
 	}
 }
@@ -127,7 +127,7 @@ func TestOfWithRules(t *testing.T) {
 				annotations[bundle.FailedWhen] = test.failed
 			}
 			got := Of(live(t, test.object), compiled(t, "Widget", annotations), Hints{})
-			got.Unseen = false // see TestUnseen
+			got.Unseen, got.Rule = false, "" // see TestUnseen and TestRule
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}

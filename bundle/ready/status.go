@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"brine/bundle"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
@@ -32,6 +30,8 @@ type Status struct {
 	// "Available: 0/3; Progressing=False ProgressDeadlineExceeded: …". Of a
 	// Ready object it is set where that is a surprise: "suspended".
 	Reason string
+	// Rule says which rule decided, and on which field, for people.
+	Rule string
 	// Gone: the object is not on the cluster.
 	Gone bool
 	// Unseen: it is Ready only because it has no status that says otherwise. Just
@@ -64,11 +64,15 @@ func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
 		if s, ok := expired(live, rules); ok {
 			return s
 		}
-		return notReady(deleting(o))
+		s := notReady("%s", deleting(o))
+		s.Rule = "metadata.deletionTimestamp"
+		return s
 	}
 	if observed, ok := o.observed(); ok {
 		if wanted, ok := o.number("metadata", "generation"); ok && observed < wanted {
-			return notReady("its controller has not yet seen generation %d (its status is of %d)", wanted, observed)
+			s := notReady("its controller has not yet seen generation %d (its status is of %d)", wanted, observed)
+			s.Rule = "generation: status.observedGeneration"
+			return s
 		}
 	}
 	if s, ok := rules.failed(live); ok {
@@ -104,36 +108,15 @@ func Deleted(last *unstructured.Unstructured, rules *Rules) Status {
 func builtIn(live *unstructured.Unstructured, hints Hints) Status {
 	gk := live.GroupVersionKind().GroupKind()
 	if nothingToWaitFor(gk) {
-		return Status{State: Ready}
+		return Status{State: Ready, Rule: stored(gk)}
 	}
-	o := object{live.Object}
-	switch gk {
-	case bundle.PodKind:
-		return pod(o)
-	case bundle.ServiceKind:
-		return service(o)
-	case bundle.NamespaceKind:
-		return namespace(o)
-	case bundle.PersistentVolumeClaimKind:
-		return claim(o, hints)
-	case bundle.JobKind:
-		return job(o)
-	case deploymentKind:
-		return deployment(o)
-	case bundle.StatefulSetKind:
-		return statefulSet(o)
-	case daemonSetKind:
-		return daemonSet(o)
-	case replicaSetKind, controllerKind:
-		return replicaSet(o)
-	case bundle.CRDKind:
-		return definition(o)
-	case bundle.APIServiceKind:
-		return apiService(o)
-	case migrationKind:
-		return storageMigration(o)
+	rule, ok := kindRules[gk]
+	if !ok {
+		return generic(object{live.Object})
 	}
-	return generic(o)
+	s := rule.of(object{live.Object}, hints)
+	s.Rule = rule.name(gk)
+	return s
 }
 
 // generic is kstatus' rule for kinds it does not know: Reconciling, Stalled and
@@ -153,22 +136,38 @@ func generic(o object) Status {
 	}
 	wanted, _ := o.number("metadata", "generation")
 	if ok && c.generation > 0 && c.generation < wanted {
-		return notReady("its controller has not yet seen generation %d (condition %s is of %d)", wanted, c.kind, c.generation)
+		s := notReady("its controller has not yet seen generation %d (condition %s is of %d)", wanted, c.kind, c.generation)
+		s.Rule = "general: status.conditions[" + c.kind + "].observedGeneration"
+		return s
 	}
 	if res.Status == status.CurrentStatus {
-		if reason, _ := doubt(o); reason != "" {
-			return notReady("%s", reason)
+		if reason, field := doubt(o); reason != "" {
+			s := notReady("%s", reason)
+			s.Rule = "general: " + field
+			return s
 		}
-		return Status{State: Ready, Unseen: unseen(o)}
+		s := Status{State: Ready, Unseen: unseen(o), Rule: "general: nothing in its status speaks against it"}
+		switch {
+		case s.Unseen:
+			s.Rule = "general: it has no status"
+		case ok && c.status == "True":
+			s.Rule = "general: status.conditions[" + c.kind + "]"
+		}
+		return s
 	}
 	reason := oneLine(res.Message)
 	if ok {
 		reason = c.String()
 	}
-	if res.Status == status.FailedStatus {
-		return failed("%s", reason)
+	s := notReady("%s", reason)
+	s.Rule = "general: kstatus"
+	if ok {
+		s.Rule = "general: status.conditions[" + c.kind + "]"
 	}
-	return notReady("%s", reason)
+	if res.Status == status.FailedStatus {
+		s.State = Failed
+	}
+	return s
 }
 
 // deleting says what keeps an object that is being deleted.

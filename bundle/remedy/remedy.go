@@ -27,6 +27,7 @@ const (
 	Only                = "--only"
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
+	Readiness           = "--readiness"
 	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"
 	Revision            = "--revision"

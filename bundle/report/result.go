@@ -39,6 +39,8 @@ type ObjectResult struct {
 	Ready string `json:"ready" text:"name"`
 	// Reason says why: why it is not ready, was skipped, is pruned.
 	Reason string `json:"reason"`
+	// Rule is what decided over Ready, and on which field; of a status only.
+	Rule string `json:"rule,omitempty"`
 	// NotServed says, in a status for another version of Kubernetes, why that does
 	// not serve the object as it was applied.
 	NotServed string `json:"notServed,omitempty"`

@@ -75,7 +75,7 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
 		rules := given
 		if rules == nil {
-			rules, _ = ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
+			rules, _ = ready.Table(nil).Rules(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 		}
 		status := ready.Of(live, rules, hints)
 		content, reason := live.Object, status.Reason
@@ -105,11 +105,9 @@ func (q Query) rules(gvk schema.GroupVersionKind) (*ready.Rules, error) {
 	if q.ReadyWhen == "" {
 		return nil, nil //nolint:nilnil // documented
 	}
-	o := &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind()}, GVK: gvk, Content: &unstructured.Unstructured{Object: map[string]any{}}}
-	o.Content.SetAnnotations(map[string]string{bundle.ReadyWhen: q.ReadyWhen})
-	rules, problems := ready.Compile(o)
-	if len(problems) > 0 {
-		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("%s: %s", remedy.ReadyWhen, problems[0].Message)}}
+	rules, err := ready.When(q.ReadyWhen, gvk.GroupKind())
+	if err != nil {
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("%s: %w", remedy.ReadyWhen, err)}}
 	}
 	return rules, nil
 }

@@ -11,6 +11,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/preview"
 	"brine/bundle/read"
+	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/review"
@@ -27,12 +28,14 @@ type Checked struct {
 	// would refuse single objects for.
 	Problems, Faults []bundle.Problem
 	CRDs             *validate.CRDs
+	// Rules say which rule decides whether an object is ready.
+	Rules map[bundle.ID]string
 }
 
 // Check resolves, orders and validates a bundle without a server, for the
 // version of Kubernetes, "" being the newest known. namespace is that of objects
-// that name none. Warnings are added to the bundle's.
-func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, error) {
+// that name none, kinds has the rules of kinds. Warnings are added to the bundle's.
+func Check(b *bundle.Bundle, namespace, kubernetesVersion string, kinds ready.Table) (*Checked, error) {
 	c := &Checked{}
 	c.Problems = append(c.Problems, bundle.ProblemsOf(read.Resolve(b, read.Resolver{Namespace: namespace, Quiet: true}))...)
 	c.Problems = append(c.Problems, bundle.ProblemsOf(sls.FillSlots(b, nil))...)
@@ -40,8 +43,11 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string) (*Checked, err
 	g, wrong := order.Build(b.Objects, order.Options{})
 	notes, invalid := outsideOffline(b, g)
 	c.Graph, c.Problems = g, slices.Concat(c.Problems, wrong, invalid)
-	_, wrong = compileRules(b.Objects)
-	c.Problems = append(c.Problems, wrong...)
+	rules, _, wrong := compileRules(b.Objects, kinds)
+	c.Problems, c.Rules = append(c.Problems, wrong...), map[bundle.ID]string{}
+	for _, o := range b.Objects {
+		c.Rules[o.ID] = ready.RuleOf(o.GVK, rules[o.ID])
+	}
 	crds, faults := validate.Compile(b.Objects)
 	found, warnings, err := validate.Offline(b.Objects, validate.Options{KubernetesVersion: kubernetesVersion, CRDs: crds})
 	if err != nil {
@@ -131,7 +137,7 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 // where SkipInvalid says so: who depends on them is next.
 func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
 	for {
-		c, err := Check(r.bundle, r.Namespace, kubernetesVersion)
+		c, err := Check(r.bundle, r.Namespace, kubernetesVersion, r.Readiness)
 		if err != nil {
 			return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 		}

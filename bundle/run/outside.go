@@ -132,7 +132,7 @@ func (r *run) absentRemedy(id bundle.ID) string {
 // ones are for their owner to correct.
 func (r *run) ruleOutside(t target, p *plan.Plan) {
 	for _, s := range p.Outside {
-		rules, wrong := ready.Compile(s.Object)
+		rules, wrong := t.kinds.Rules(s.Object)
 		for _, problem := range wrong {
 			r.record.Warn(fmt.Sprintf("%s, which is not in the bundle: %s: %s: ignored", bundle.Name(s.ID), problem.Path, problem.Message))
 		}

@@ -41,6 +41,7 @@ type Options struct {
 	WaitApplied bool          // readiness counts only where an object needs another
 	PruneAnyway bool          // prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
+	Readiness   ready.Table   // rules of kinds
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
 	SkipInvalid bool          // apply the others where an object is invalid
 	Cascade     metav1.DeletionPropagation
@@ -101,7 +102,8 @@ type run struct {
 // target is what the cluster is to match.
 type target struct {
 	graph *order.Graph
-	rules map[bundle.ID]*ready.Rules // of readiness, where an object has its own
+	rules map[bundle.ID]*ready.Rules // of readiness, where an object or its kind has its own
+	kinds ready.Table
 	// chosen are the objects of a partial run; nil is all of them.
 	chosen map[*bundle.Object]bool
 }
@@ -327,20 +329,16 @@ func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// compileRules are the objects' own rules of readiness, and what is wrong with these and
-// with what every kind has, whatever the server is.
-func compileRules(objects []*bundle.Object) (all map[bundle.ID]*ready.Rules, problems []bundle.Problem) {
-	all = map[bundle.ID]*ready.Rules{}
+// compileRules are the objects' rules of readiness with those of kinds, and what is wrong
+// with these and with what every kind has, whatever the server is.
+func compileRules(objects []*bundle.Object, kinds ready.Table) (map[bundle.ID]*ready.Rules, ready.Table, []bundle.Problem) {
 	metadata := make([][]bundle.Problem, len(objects))
 	bundle.Parallel(len(objects), func(i int) { metadata[i] = validate.Metadata(objects[i]) })
+	rules, kinds, problems := ready.Compile(objects, kinds)
 	for i, o := range objects {
-		rules, wrong := ready.Compile(o)
-		problems = append(append(append(problems, wrong...), fields.Check(o)...), metadata[i]...)
-		if rules != nil {
-			all[o.ID] = rules
-		}
+		problems = append(append(problems, fields.Check(o)...), metadata[i]...)
 	}
-	return all, problems
+	return rules, kinds, problems
 }
 
 // order makes the graph and compiles the rules of readiness.
@@ -350,8 +348,8 @@ func (r *run) order() (target, error) {
 	}
 	g, problems := order.Build(r.bundle.Objects, order.Options{})
 	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
-	rules, wrong := compileRules(r.bundle.Objects)
-	t := target{graph: g, rules: rules}
+	rules, kinds, wrong := compileRules(r.bundle.Objects, r.Readiness)
+	t := target{graph: g, rules: rules, kinds: kinds}
 	if problems = append(problems, wrong...); len(problems) > 0 {
 		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
 			return target{}, report.BadBundle(rest...)

@@ -25,13 +25,13 @@ import (
 // code is 4 if one of them is not ready, or gone. Members with brine.dev/wait: skip
 // do not count. Where kubernetes is a version of Kubernetes, the exit code is 3 if that
 // does not serve a member in the version in which it was applied.
-func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string) (*report.Result, error) {
+func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	return status(ctx, c, where, version, kubernetes, &secrets)
+	return status(ctx, c, where, version, kubernetes, kinds, &secrets)
 }
 
 // statusPause is the time between two looks of AwaitReady.
@@ -40,7 +40,7 @@ const statusPause = 2 * time.Second
 // AwaitReady is Status, again and again until every member is ready, nothing is
 // left to wait for but members that failed or are gone, or ctx's time has run out.
 // See is given every result that is not the last.
-func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, see func(*report.Result)) (*report.Result, error) {
+func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, see func(*report.Result)) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
@@ -48,7 +48,7 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 	}
 	var last *report.Result
 	for {
-		result, err := status(ctx, c, where, version, kubernetes, &secrets)
+		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets)
 		switch {
 		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
 			return last, nil
@@ -68,7 +68,7 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 	}
 }
 
-func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, secrets *report.Secrets) (*report.Result, error) {
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -82,6 +82,11 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		return nil, err
 	}
 	hints := storageHints(ctx, c, ids, nil)
+	var members []*bundle.Object
+	for id, live := range view.Live {
+		members = append(members, &bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
+	}
+	rules, _, _ := ready.Compile(members, kinds) // what is invalid there does not count
 	where.ID = inv.ID
 	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: report.None}, func(report.Event) {}).Result
 	refused := false
@@ -105,10 +110,9 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 				return nil, err
 			}
 			refused = refused || o.NotServed != ""
-			rules, _ := ready.Compile(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
-			status := ready.Of(live, rules, hints)
-			o.Ready, o.Reason = string(status.State), status.Reason
-			if status.State != ready.Ready && live.GetAnnotations()[bundle.Wait] == bundle.WaitSkip {
+			status := ready.Of(live, rules[id], hints)
+			o.Ready, o.Reason, o.Rule = string(status.State), status.Reason, status.Rule
+			if status.State != ready.Ready && rules[id] != nil && rules[id].Skip {
 				o.Ready, o.Reason = "", "not waited for: "+status.Reason
 			}
 		}

@@ -7,11 +7,13 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
 	"brine/bundle/fields"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -23,7 +25,7 @@ type changeOptions struct {
 	runOptions
 	wait, verify, validation string
 	planOut, plan            string
-	ignoreFields             string
+	ignoreFields, readiness  string
 	conflicts                []string
 }
 
@@ -45,6 +47,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.conflicts, "conflicts", nil, "what to do about fields that other field managers own with other values, by manager; the first match counts: kubectl*=take, kube-controller-manager=leave, *=fail")
 	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over, where fields that the bundle does not set are removed; or tools that let go: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
+	readinessFlag(f, &c.readiness)
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
@@ -74,6 +77,9 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 		return o, err
 	}
 	if err := c.rules(&o); err != nil {
+		return o, err
+	}
+	if o.Readiness, err = readReadiness(c.readiness); err != nil {
 		return o, err
 	}
 	if err := plan.CheckRecreate(o.Planning.Recreate); err != nil {
@@ -110,6 +116,22 @@ func (c *changeOptions) rules(o *run.Options) (err error) {
 	}
 	o.Planning.IgnoreFields, err = readRules(c.ignoreFields)
 	return err
+}
+
+func readinessFlag(f *pflag.FlagSet, path *string) {
+	f.StringVar(path, "readiness", "", "file of rules (YAML) about when objects of a kind are ready: KIND.GROUP and a CEL expression, or the annotations of readiness")
+}
+
+// readReadiness reads the file of --readiness.
+func readReadiness(path string) (ready.Table, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no rules
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of --readiness: %w", err)
+	}
+	return ready.ReadTable(path, text)
 }
 
 // readRules reads the file of --ignore-fields.

@@ -18,7 +18,8 @@ import (
 
 func newCheck(s Streams) *cobra.Command {
 	var in input
-	var format, namespace, kubernetes, imagesIn string
+	var format, namespace, kubernetes, imagesIn, readiness string
+	var verbose bool
 	cmd := &cobra.Command{
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -27,7 +28,11 @@ func newCheck(s Streams) *cobra.Command {
 			if b == nil {
 				return err
 			}
-			c, checkErr := run.Check(b, namespace, kubernetes)
+			kinds, wrong := readReadiness(readiness)
+			if wrong != nil {
+				return wrong
+			}
+			c, checkErr := run.Check(b, namespace, kubernetes, kinds)
 			if checkErr != nil {
 				return checkErr
 			}
@@ -37,11 +42,15 @@ func newCheck(s Streams) *cobra.Command {
 			}
 			c.Problems = append(c.Problems, missing...)
 			problems := together(bundle.ProblemsOf(err), slices.Concat(c.Problems, c.Faults))
+			rules := c.Rules
+			if !verbose {
+				rules = nil
+			}
 			code := report.ExitOK
 			if len(problems) > 0 {
 				code = report.ExitBadBundle
 			}
-			return printed("print the check", output.Check(s.Out, format, b, c.Graph, problems), code)
+			return printed("print the check", output.Check(s.Out, format, b, c.Graph, rules, problems), code)
 		},
 	}
 	in.flags(cmd)
@@ -49,6 +58,8 @@ func newCheck(s Streams) *cobra.Command {
 	cmd.Flags().BoolVar(&in.empty, "allow-empty", false, "let a bundle without objects pass")
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
+	readinessFlag(cmd.Flags(), &readiness)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print which rule decides when each object is ready")
 	cmd.Flags().StringVar(&imagesIn, "images-in", "", "file with the images that a registry has, one a line: every other image of the bundle is a problem")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	return cmd

@@ -17,8 +17,8 @@ import (
 )
 
 func newStatus(s Streams) *cobra.Command {
-	var wait bool
-	var kubernetes string
+	var wait, verbose bool
+	var kubernetes, readiness string
 	cmd := &cobra.Command{
 		Use: "status [[NAMESPACE/]INVENTORY]", Short: "Show the objects of an inventory as they are now",
 		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
@@ -26,24 +26,30 @@ not ready or missing. With --kubernetes-version it is 3 if that version does not
 an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
 	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
+		kinds, err := readReadiness(readiness)
+		if err != nil {
+			return err
+		}
 		where, client, err := o.reach(ctx, s, cluster.Options{})
 		if err != nil {
 			return err
 		}
 		var result *report.Result
 		if wait {
-			result, err = run.AwaitReady(ctx, client, where, version(), kubernetes, reportWaiting(s))
+			result, err = run.AwaitReady(ctx, client, where, version(), kubernetes, kinds, reportWaiting(s))
 		} else {
-			result, err = run.Status(ctx, client, where, version(), kubernetes)
+			result, err = run.Status(ctx, client, where, version(), kubernetes, kinds)
 		}
 		if err != nil {
 			return failed(err)
 		}
-		return printed("print the status", printStatus(s, o.format, result), result.ExitCode)
+		return printed("print the status", printStatus(s, o.format, verbose, result), result.ExitCode)
 	})
 	known := validate.Versions()
 	cmd.Flags().StringVar(&kubernetes, "kubernetes-version", "", fmt.Sprintf("list the objects that this version of Kubernetes does not serve in the version in which they were applied: %s to %s", known[len(known)-1], known[0]))
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all objects are ready, or nothing is left to wait for but failed or missing ones")
+	readinessFlag(cmd.Flags(), &readiness)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print which rule decided, and on which field")
 	cmd.Flags().Duration("timeout", readTime, fmt.Sprintf("limit of the command, with --wait %s unless it is given", writeTime)+afterTime)
 	return cmd
 }
@@ -66,19 +72,26 @@ func reportWaiting(s Streams) func(*report.Result) {
 	}
 }
 
-func printStatus(s Streams, format string, result *report.Result) error {
+func printStatus(s Streams, format string, verbose bool, result *report.Result) error {
 	if format == "json" {
 		return output.JSON(s.Out, result)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
+	more := ""
+	if verbose {
+		more = "\tRULE"
+	}
+	fmt.Fprintln(w, "OBJECT\tREADY\tREASON"+more)
 	gone := 0
 	for _, o := range result.Objects {
 		reason := o.Reason
 		if o.NotServed != "" {
 			reason = o.NotServed
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(reason))
+		if verbose {
+			more = "\t" + output.Line(o.Rule)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(reason), more)
 		if o.Ready == report.StateGone {
 			gone++
 		}

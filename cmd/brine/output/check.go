@@ -13,9 +13,10 @@ import (
 )
 
 // Check shows the order of a bundle and the reasons for it, in one of the
-// formats text, json (one document) and dot (Graphviz). b and g may be nil when
+// formats text, json (one document) and dot (Graphviz). rules has the rule of readiness
+// of each object, where that is to be shown. b and g may be nil when
 // reading failed: then there are only the problems.
-func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) error {
+func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) error {
 	if b == nil {
 		b = &bundle.Bundle{}
 	}
@@ -25,9 +26,9 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problem
 	out := bufio.NewWriter(w)
 	switch format {
 	case "text", "":
-		checkText(out, b, g, problems)
+		checkText(out, b, g, rules, problems)
 	case "json":
-		if err := JSON(out, checkJSON(b, g, problems)); err != nil {
+		if err := JSON(out, checkJSON(b, g, rules, problems)); err != nil {
 			return err
 		}
 	case "dot":
@@ -41,12 +42,15 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, problem
 	return nil
 }
 
-func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) {
+func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) {
 	width := len(strconv.Itoa(len(g.Sorted)))
 	edges, explicit := 0, 0
 	for n, i := range g.Sorted {
 		o := g.Objects[i]
 		fmt.Fprintf(w, "%*d  %s\n", width, n+1, checkPlace(o.ID, o.Source, "  "))
+		if rule := rules[o.ID]; rule != "" {
+			fmt.Fprintf(w, "%*s  rule %s\n", width, "", Line(rule))
+		}
 		for _, e := range g.Needs[i] {
 			edges++
 			if !e.Weak {
@@ -125,6 +129,8 @@ type checkObject struct {
 	Version string        `json:"version"`
 	Source  bundle.Source `json:"source"`
 	Needs   []checkNeed   `json:"needs"`
+	// Rule says, with -v, which rule decides when it is ready.
+	Rule string `json:"rule,omitempty"`
 }
 
 type checkNeed struct {
@@ -150,7 +156,7 @@ type checkProblem struct {
 	Message string        `json:"message"`
 }
 
-func checkJSON(b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) checkDocument {
+func checkJSON(b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) checkDocument {
 	doc := checkDocument{
 		APIVersion: "brine.dev/v1",
 		Kind:       "Check",
@@ -162,10 +168,10 @@ func checkJSON(b *bundle.Bundle, g *order.Graph, problems []bundle.Problem) chec
 	}
 	for _, i := range g.Sorted {
 		o := g.Objects[i]
-		doc.Objects = append(doc.Objects, checkObject{checkIDOf(o.ID), o.GVK.Version, o.Source, checkNeeds(g, i)})
+		doc.Objects = append(doc.Objects, checkObject{checkIDOf(o.ID), o.GVK.Version, o.Source, checkNeeds(g, i), rules[o.ID]})
 	}
 	for _, a := range b.Absent {
-		doc.Absent = append(doc.Absent, checkObject{checkIDOf(a.ID), a.GVK.Version, a.Source, []checkNeed{}})
+		doc.Absent = append(doc.Absent, checkObject{checkIDOf(a.ID), a.GVK.Version, a.Source, []checkNeed{}, ""})
 	}
 	for _, e := range g.Dropped {
 		doc.Dropped = append(doc.Dropped, checkDropped{

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	for _, format := range []string{"text", "json", "dot"} {
 		t.Run(format, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := Check(&out, format, b, g, problems); err != nil {
+			if err := Check(&out, format, b, g, nil, problems); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "check."+format, out.String())
@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckJSONIsOneDocumentWithoutNull(t *testing.T) {
 	var out bytes.Buffer
-	if err := Check(&out, "json", nil, nil, nil); err != nil {
+	if err := Check(&out, "json", nil, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
@@ -91,7 +91,7 @@ func TestCheckDotIsAcceptedByGraphviz(t *testing.T) {
 	}
 	b, g, problems := checked(t)
 	var in bytes.Buffer
-	if err := Check(&in, "dot", b, g, problems); err != nil {
+	if err := Check(&in, "dot", b, g, nil, problems); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), dot, "-Tplain")
@@ -106,7 +106,7 @@ func TestCheckDotIsAcceptedByGraphviz(t *testing.T) {
 }
 
 func TestCheckRefusesAnUnknownFormat(t *testing.T) {
-	err := Check(&bytes.Buffer{}, "yaml", nil, nil, nil)
+	err := Check(&bytes.Buffer{}, "yaml", nil, nil, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "text, json or dot") {
 		t.Errorf("error is %v", err)
 	}

@@ -59,6 +59,8 @@ _RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
 _MAX_PRUNE = "30%"
 # Flags whose value is a credential: never an argument, which ps and logs show.
 _CREDENTIALS = ("token", "password")
+# Flags whose file can be given as what it holds.
+_RULES = ("ignore_fields", "readiness")
 # Flags that are no arguments, and why.
 _REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "this module gives it to brine itself")
 _REFUSED["recursive"] = "it has no effect: name the folders in source"
@@ -119,6 +121,9 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
     ignore_fields
         Rules about fields that are left to others, as in the file of
         ``--ignore-fields``, or the path of such a file on this machine.
+    readiness
+        Rules about when objects of a kind are ready, as in the file of ``--readiness``,
+        or the path of such a file.
     saltenv, pillar, defaults
         For rendering; defaults are variables for the templates.
     events, event_rate
@@ -820,7 +825,7 @@ class _Run(object):
             flags.setdefault("dry_run", "server" if (__opts__.get("test", False) if test is None else test) else "none")
         self.dry = flags.get("dry_run", "none") != "none"
         _approved(flags.get("plan"), flags.pop("plan_digest", None))
-        self.files = [_rules(values) for values in (flags, defaults)]  # which last as long as this
+        self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
 
         self.env = dict(os.environ)
@@ -875,8 +880,7 @@ def _is_pinned(key):
 def _refuse_pinned(flags, paths=()):
     if not _pinned():
         return
-    rules = flags.get("ignore_fields")
-    for key in [key for key in sorted(flags) if _is_pinned(key)] + (["ignore_fields"] if isinstance(rules, str) else []):
+    for key in [key for key in sorted(flags) if _is_pinned(key)] + [key for key in _RULES if isinstance(flags.get(key), str)]:
         raise SaltInvocationError("{} is not an argument here: `pin: True` in the configuration".format(key))
     for path in paths:
         if not path.startswith("salt://"):
@@ -972,18 +976,18 @@ def _digest(path):
         return "sha256:" + hashlib.sha256(file.read()).hexdigest()
 
 
-def _rules(values):
-    """Rules of ignore_fields that are no file go into one, which lasts as long as what is returned."""
-    rules = values.get("ignore_fields")
+def _rules(values, key):
+    """Rules that are no file go into one, which lasts as long as what is returned."""
+    rules = values.get(key)
     if rules is None or isinstance(rules, str):
         return None
     if not rules:
-        del values["ignore_fields"]
+        del values[key]
         return None
-    file = tempfile.NamedTemporaryFile("w", prefix="brine-ignore-fields-", suffix=".yaml")
+    file = tempfile.NamedTemporaryFile("w", prefix="brine-{}-".format(key), suffix=".yaml")
     json.dump(rules, file, indent=1)
     file.flush()
-    values["ignore_fields"] = file.name
+    values[key] = file.name
     return file
 
 
