@@ -122,7 +122,7 @@ class Examples(unittest.TestCase):
     def test_the_binary_is_installed_by_its_checksum(self):
         path, folder = os.path.join(self.salt.root, "installed"), os.path.join(self.salt.root, "web")
         os.makedirs(folder)
-        self.salt.write("web/brine-0.2.0", "#!/bin/sh\n")
+        self.salt.write("web/brine-0.3.0", "#!/bin/sh\n")
         server = http.server.HTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)

@@ -50,16 +50,16 @@ func newCheck(s Streams) *cobra.Command {
 			if len(problems) > 0 {
 				code = report.ExitBadBundle
 			}
-			return printed("print the check", output.Check(s.Out, format, b, c.Graph, rules, problems), code)
+			return printed("print the check", output.Check(s.Out, format, b, c.Graph, rules, problems, verbose), code)
 		},
 	}
 	in.flags(cmd)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print the objects, in the order in which they are applied, and what each needs, and which rule decides when it is ready")
 	in.ifEmpty = ": " + remedy.AllowEmpty + " if this is intended"
 	cmd.Flags().BoolVar(&in.empty, "allow-empty", false, "let a bundle without objects pass")
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
 	readinessFlag(cmd.Flags(), &readiness)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print which rule decides when each object is ready")
 	cmd.Flags().StringVar(&imagesIn, "images-in", "", "file with the images that a registry has, one a line: every other image of the bundle is a problem")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	return cmd

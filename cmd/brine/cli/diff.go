@@ -34,11 +34,6 @@ func newDiff(s Streams) *cobra.Command {
 		Long: `Shows what changes between two revisions of an inventory, or from a revision to a
 bundle. The objects on the cluster are not read: brine preview compares with them.
 
-    brine diff 3 5             from revision 3 to revision 5
-    brine diff 3               from revision 3 to the last one
-    brine diff 3 -f BUNDLE     from revision 3 to the bundle
-    brine diff -f BUNDLE       from the last revision to the bundle
-
 Values of Secrets are masked.`,
 		Args: cobra.MaximumNArgs(2),
 	}

@@ -30,7 +30,7 @@ func TestInventoryAsArgument(t *testing.T) {
 			t.Errorf("%s: stderr is %q", line, got.Stderr)
 		}
 	}
-	t.Run("completion", func(t *testing.T) {
+	t.Run("completion", func(*testing.T) {
 		for _, command := range []string{"status", "history", "drift", "destroy"} {
 			s.Eventually(command+" offers it", func() bool { return slices.Contains(completions(s, command, ""), s.Inventory) })
 		}

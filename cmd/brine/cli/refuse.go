@@ -24,7 +24,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 		_, _ = s.Out.Write(output.SaltError(format, code, report.Lines(err)))
 		return
 	case cmd.Name() == "check" && format == "json":
-		_ = output.Check(s.Out, format, nil, nil, nil, bundle.ProblemsOf(err))
+		_ = output.Check(s.Out, format, nil, nil, nil, bundle.ProblemsOf(err), false)
 		format = "text"
 	case !slices.Contains(output.Formats, format):
 		format = "text"

@@ -115,6 +115,7 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 	)
 	limitTime(root)
 	addTopics(root)
+	addHelp(root)
 	return root
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	_ "embed"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,8 +38,8 @@ func topics() []topic {
 
 // short is the first sentence.
 func (t topic) short() string {
-	sentence, _, _ := strings.Cut(strings.TrimSpace(t.body), ".")
-	return inline(strings.ReplaceAll(sentence, "\n", " "))
+	sentence, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(t.body), "\n", " ")+" ", ". ")
+	return inline(strings.TrimSuffix(strings.TrimSpace(sentence), "."))
 }
 
 func (t topic) text() string { return strings.ToUpper(t.title) + "\n\n" + plain(t.body) }
@@ -62,10 +61,11 @@ func addTopics(root *cobra.Command) {
 				usual(asked, args)
 				return
 			}
-			fmt.Fprint(cmd.OutOrStdout(), t.text())
+			text := t.text()
 			if cmd.HasSubCommands() {
-				fmt.Fprintf(cmd.OutOrStdout(), "\n%s", cmd.UsageString())
+				text += "\n" + usage(cmd)
 			}
+			page(cmd.Context(), cmd.OutOrStdout(), text)
 		})
 	}
 }

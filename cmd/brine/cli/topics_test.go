@@ -82,6 +82,22 @@ func TestHelpHasTheSectionsOfTheDocuments(t *testing.T) {
 	}
 }
 
+// What a script writes into a document is there.
+func TestGeneratedPartsAreNotEmpty(t *testing.T) {
+	part := regexp.MustCompile(`(?s)<!-- ((?:help|demo|salt) [^\n]*?) -->\n(.*?)<!-- end -->`)
+	parts := 0
+	for _, file := range []string{"README.md", "tour.md", "../../../README.md", "../../../scripts/salt/README.md"} {
+		for _, match := range part.FindAllStringSubmatch(readText(t, file), -1) {
+			if parts++; !strings.Contains(match[2], "```\n") {
+				t.Errorf("%s: the part %q is empty: run scripts/readme", file, match[1])
+			}
+		}
+	}
+	if parts < 30 {
+		t.Errorf("only %d parts were found", parts)
+	}
+}
+
 // What is about a command below one that is a topic, too, stays its own help.
 func TestHelpOfACommandThatIsATopic(t *testing.T) {
 	of := line(t, "brine", "help", "inventory")

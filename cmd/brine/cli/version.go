@@ -16,7 +16,7 @@ import (
 // scripts/release sets these with the linker's -X: the version it was asked
 // for, the commit that was built, and that commit's time in RFC 3339.
 var (
-	release = "v0.2.0-dev"
+	release = "v0.3.0-dev"
 	commit  string
 	date    string
 )

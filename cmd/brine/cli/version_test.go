@@ -26,7 +26,7 @@ func line(t *testing.T, program string, args ...string) string {
 
 func TestVersionSaysCommitAndDate(t *testing.T) {
 	release, commit, date = "v1.2.3", "0123456789abcdef0123456789abcdef01234567", "2026-11-21T19:00:00Z"
-	defer func() { release, commit, date = "v0.2.0-dev", "", "" }()
+	defer func() { release, commit, date = "v0.3.0-dev", "", "" }()
 
 	want := "brine v1.2.3 (commit 0123456789ab, 2026-11-21T19:00:00Z, " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
 	if got := line(t, "brine", "version"); got != want {
@@ -79,7 +79,7 @@ func TestHelpOfTheKubectlPlugin(t *testing.T) {
 			t.Errorf("the help of %s has no %q:\n%s", program, want, help)
 		}
 	}
-	if help := line(t, "kubectl-brine", "--help"); strings.Contains(help, "  brine [command]") || !strings.Contains(help, `Use "kubectl brine [command] --help"`) {
+	if help := line(t, "kubectl-brine", "--help"); strings.Contains(help, "  brine [command]") || !strings.Contains(help, `"kubectl brine COMMAND --help"`) {
 		t.Errorf("the plugin calls itself brine:\n%s", help)
 	}
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // Check shows the order of a bundle and the reasons for it, in one of the
-// formats text, json (one document) and dot (Graphviz). rules has the rule of readiness
-// of each object, where that is to be shown. b and g may be nil when
-// reading failed: then there are only the problems.
-func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) error {
+// formats text, json (one document) and dot (Graphviz). b and g may be nil when
+// reading failed: then there are only the problems. rules has the rule of readiness of each
+// object, where that is to be shown. Text lists the objects if it is verbose.
+func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem, verbose bool) error {
 	if b == nil {
 		b = &bundle.Bundle{}
 	}
@@ -26,7 +26,7 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	out := bufio.NewWriter(w)
 	switch format {
 	case "text", "":
-		checkText(out, b, g, rules, problems)
+		checkText(out, b, g, rules, problems, verbose)
 	case "json":
 		if err := JSON(out, checkJSON(b, g, rules, problems)); err != nil {
 			return err
@@ -42,9 +42,57 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	return nil
 }
 
-func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) {
-	width := len(strconv.Itoa(len(g.Sorted)))
+func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem, verbose bool) {
+	warnings := checkWarnings(b, g)
+	for _, p := range problems {
+		fmt.Fprintf(w, "error: %s\n", Line(p.Error()))
+	}
+	for _, p := range warnings {
+		fmt.Fprintf(w, "warning: %s\n", Line(p.Error()))
+	}
+	checkNotWaiting(w, g, verbose)
+	if verbose {
+		checkObjects(w, b, g, rules)
+	}
 	edges, explicit := 0, 0
+	for _, i := range g.Sorted {
+		edges += len(g.Needs[i]) + len(g.External[i])
+		explicit += len(g.External[i])
+		for _, e := range g.Needs[i] {
+			if !e.Weak {
+				explicit++
+			}
+		}
+	}
+	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
+		bundle.Count(len(g.Sorted), "object"), bundle.Count(edges, "dependency"), explicit, len(g.Dropped),
+		bundle.Count(len(warnings), "warning"), bundle.Count(len(problems), "error"))
+}
+
+// checkNotWaiting prints the objects that do not wait: those for one object in one line, unless
+// every one was asked for. A webhook with wide rules has very many.
+func checkNotWaiting(w io.Writer, g *order.Graph, verbose bool) {
+	var first []order.Edge
+	count := map[int]int{}
+	for _, e := range g.Dropped {
+		if count[e.To]++; verbose || count[e.To] == 1 {
+			first = append(first, e)
+		}
+	}
+	for _, e := range first {
+		from, to := g.Objects[e.From], g.Objects[e.To]
+		who, does, why := checkPlace(from.ID, from.Source, " at "), "does", Line(e.Reason)
+		if n := count[e.To]; n > 1 && !verbose {
+			who, does = bundle.Count(n, "object"), "do"
+			why += ", and so on (-v lists them)"
+		}
+		fmt.Fprintf(w, "dropped: %s %s not wait for %s, as that would close a cycle: %s\n", who, does, checkPlace(to.ID, to.Source, " at "), why)
+	}
+}
+
+// checkObjects are the objects in the order in which they are applied, and what they need.
+func checkObjects(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string) {
+	width := len(strconv.Itoa(len(g.Sorted)))
 	for n, i := range g.Sorted {
 		o := g.Objects[i]
 		fmt.Fprintf(w, "%*d  %s\n", width, n+1, checkPlace(o.ID, o.Source, "  "))
@@ -52,36 +100,15 @@ func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.I
 			fmt.Fprintf(w, "%*s  rule %s\n", width, "", Line(rule))
 		}
 		for _, e := range g.Needs[i] {
-			edges++
-			if !e.Weak {
-				explicit++
-			}
 			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, Line(e.Reason), checkStrength(e))
 		}
 		for _, e := range g.External[i] {
-			explicit++
-			edges++
 			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle: %s (explicit)\n", width, "", nameOf(e.On), order.Ready, Line(e.Reason))
 		}
 	}
 	for _, a := range b.Absent {
 		fmt.Fprintf(w, "absent: %s, to be deleted\n", checkPlace(a.ID, a.Source, " at "))
 	}
-	for _, e := range g.Dropped {
-		from, to := g.Objects[e.From], g.Objects[e.To]
-		fmt.Fprintf(w, "dropped: %s does not wait for %s, as that would close a cycle: %s\n",
-			checkPlace(from.ID, from.Source, " at "), checkPlace(to.ID, to.Source, " at "), Line(e.Reason))
-	}
-	warnings := checkWarnings(b, g)
-	for _, p := range warnings {
-		fmt.Fprintf(w, "warning: %s\n", Line(p.Error()))
-	}
-	for _, p := range problems {
-		fmt.Fprintf(w, "error: %s\n", Line(p.Error()))
-	}
-	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
-		bundle.Count(len(g.Sorted), "object"), bundle.Count(edges, "dependency"), explicit, len(g.Dropped),
-		bundle.Count(len(warnings), "warning"), bundle.Count(len(problems), "error"))
 }
 
 // checkWarnings are the bundle's and those of the order.

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	for _, format := range []string{"text", "json", "dot"} {
 		t.Run(format, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := Check(&out, format, b, g, nil, problems); err != nil {
+			if err := Check(&out, format, b, g, nil, problems, true); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "check."+format, out.String())
@@ -68,9 +68,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Without -v there are only findings, and those of one kind are one line.
+func TestCheckIsBrief(t *testing.T) {
+	b, g, problems := checked(t)
+	again := g.Dropped[0]
+	again.From = len(g.Objects) - 1
+	g.Dropped = append(g.Dropped, again)
+	var out bytes.Buffer
+	if err := Check(&out, "text", b, g, nil, problems, false); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check.brief", out.String())
+}
+
 func TestCheckJSONIsOneDocumentWithoutNull(t *testing.T) {
 	var out bytes.Buffer
-	if err := Check(&out, "json", nil, nil, nil, nil); err != nil {
+	if err := Check(&out, "json", nil, nil, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
@@ -91,7 +104,7 @@ func TestCheckDotIsAcceptedByGraphviz(t *testing.T) {
 	}
 	b, g, problems := checked(t)
 	var in bytes.Buffer
-	if err := Check(&in, "dot", b, g, nil, problems); err != nil {
+	if err := Check(&in, "dot", b, g, nil, problems, false); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), dot, "-Tplain")
@@ -106,7 +119,7 @@ func TestCheckDotIsAcceptedByGraphviz(t *testing.T) {
 }
 
 func TestCheckRefusesAnUnknownFormat(t *testing.T) {
-	err := Check(&bytes.Buffer{}, "yaml", nil, nil, nil, nil)
+	err := Check(&bytes.Buffer{}, "yaml", nil, nil, nil, nil, false)
 	if err == nil || !strings.Contains(err.Error(), "text, json or dot") {
 		t.Errorf("error is %v", err)
 	}

@@ -1,3 +1,3 @@
 """Kubernetes bundles as Salt states, by brine. Salt's loader finds the modules beside this file."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
