@@ -48,6 +48,12 @@ const (
 	Status   = "brine status"
 )
 
+// Help says more about a message.
+const (
+	HelpImmutable = "brine help immutable"
+	HelpLocked    = "brine help locked"
+)
+
 // Flag is the flag of a name that is data, as in a saved plan.
 func Flag(name string) string { return "--" + name }
 

@@ -147,8 +147,8 @@ func (l *Lock) locked(detail string, cause error) error {
 	if detail != "" {
 		text += "; " + detail
 	}
-	err := fmt.Errorf("%w: %s. Wait for it with %s. If you are sure that it has ended, break the lock: kubectl delete lease -n %s %s",
-		ErrLocked, text, remedy.LockTimeout, l.id.Namespace, l.id.Name)
+	err := fmt.Errorf("%w: %s. Wait for it with %s. If you are sure that it has ended, break the lock: kubectl delete lease -n %s %s (see %s)",
+		ErrLocked, text, remedy.LockTimeout, l.id.Namespace, l.id.Name, remedy.HelpLocked)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

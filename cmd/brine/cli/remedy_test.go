@@ -66,7 +66,7 @@ func TestFlagsInMessagesExist(t *testing.T) {
 			}
 		case strings.HasPrefix(text, "brine "):
 			named++
-			if !commands[text] {
+			if !commands[strings.Replace(text, " help ", " ", 1)] {
 				t.Errorf("remedy names %q, which is no command", text)
 			}
 		}

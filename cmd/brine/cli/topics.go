@@ -16,6 +16,9 @@ import (
 //go:embed README.md
 var readme string
 
+//go:embed troubleshooting.md
+var troubleshooting string
+
 // topic is a section that brine help NAME prints.
 type topic struct{ name, title, body string }
 
@@ -32,8 +35,20 @@ func topics() []topic {
 			}
 		}
 	}
-	_, body, _ := strings.Cut(salt.Readme(), "\n")
+	_, body, _ := strings.Cut(troubleshooting, "\n")
+	all = append(all, topic{"troubleshooting", "Troubleshooting", body})
+	_, body, _ = strings.Cut(salt.Readme(), "\n")
 	return append(all, topic{"salt", "The Salt modules", body})
+}
+
+// messages are the sections of the troubleshooting, each by the word that a message names.
+func messages() []topic {
+	var all []topic
+	for section := range strings.SplitSeq(troubleshooting, "\n## ") {
+		word, body, _ := strings.Cut(section, "\n")
+		all = append(all, topic{word, word, body})
+	}
+	return all[1:] // behind the title
 }
 
 // short is the first sentence.
@@ -49,6 +64,11 @@ func (t topic) text() string { return strings.ToUpper(t.title) + "\n\n" + plain(
 func addTopics(root *cobra.Command) {
 	usual := root.HelpFunc()
 	commands := root.Commands()
+	for _, t := range messages() {
+		cmd := &cobra.Command{Use: t.name, Hidden: true}
+		cmd.SetHelpFunc(func(*cobra.Command, []string) { page(cmd.Context(), cmd.OutOrStdout(), t.text()) })
+		root.AddCommand(cmd)
+	}
 	for _, t := range topics() {
 		cmd := &cobra.Command{Use: t.name, Short: t.short()}
 		if i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == t.name }); i >= 0 {
