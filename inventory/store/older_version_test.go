@@ -253,7 +253,7 @@ func TestOlderRolesGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := func(text string) []string { return regexp.MustCompile(`(?m)^  name: .*$`).FindAllString(text, -1) }
+	names := func(text string) []string { return regexp.MustCompile(`(?m)^ {2}name: .*$`).FindAllString(text, -1) }
 	if got, want := names(clitest.RBAC(t, append(flags[1:], "--role", "brine")...)), names(string(out)); !slices.Equal(got, want) || len(want) == 0 {
 		t.Errorf("--role brine makes %q, and the older version %q", got, want)
 	}
