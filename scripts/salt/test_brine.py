@@ -17,6 +17,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import traceback
 import time
 import types
 import unittest
@@ -370,6 +371,30 @@ class Arguments(Case):
 
 
 class Bundle(Case):
+    def test_an_error_of_rendering_shows_no_secret(self):
+        for error, shown in (
+            ("Jinja error: no login with " + SECRET + "; line 3\n\n---\np: " + SECRET, "; line 3"),
+            ("Jinja error: no login with\n" + SECRET, "Jinja error: "),
+            ("Rendering SLS 'base:web' failed: (500)\nHTTP response body: {\"a\":\n\"" + SECRET + "\"}", "base:web"),
+            ("found undefined alias '" + SECRET + "'\n  in line 4", "in line 4"),
+            ("could not determine a constructor for the tag \"!" + SECRET + "\"; line 4", "; line 4"),
+        ):
+            def renderer(error=error, **_):
+                raise ValueError(error)
+
+            self.brine.__salt__["slsutil.renderer"] = renderer
+            ret = self.brine.applied("platform", source="salt://platform.yaml")
+            self.assertIs(ret["result"], False)
+            self.assertIn("salt://platform.yaml could not be rendered", ret["comment"])
+            self.assertIn(shown, ret["comment"])
+            self.assertNotIn(SECRET, ret["comment"])
+            with self.assertRaises(Exception) as raised:
+                self.brine.apply("platform", source="salt://platform.yaml")
+            # Salt logs an exception with what it was raised from.
+            self.assertNotIn(SECRET, "".join(traceback.format_exception(type(raised.exception), raised.exception, raised.exception.__traceback__)))
+        undefined = "Jinja variable 'dict object' has no attribute 'version'; line 2"
+        self.assertEqual(self.brine._cut(undefined), undefined)
+
     def test_text_goes_over_standard_input_and_never_to_disk_or_arguments(self):
         text = "kind: Secret\nstringData: {p: " + SECRET + "}\n"
         scratch = os.path.join(self.home, "tmp")

@@ -77,6 +77,9 @@ _FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
 _STOP_SECONDS = 15  # how long brine may take to end after a signal
 _GRACE_SECONDS = 1  # whoever sends a signal to Salt and to brine has done so by then
 _ERRORS = (CommandExecutionError, SaltInvocationError)
+# What an error of rendering quotes: words that Salt and YAML give, then text of others.
+_UNTRUSTED = re.compile(
+    r"(Jinja error: ).*?(?=; line \d+\s*(?:\(the text around it is left out\))?\Z|\Z)|(HTTP response body: ).*|((?:alias|anchor|tag|tag handle) )(?:'[^'\n]*'|\"[^\"\n]*\")", re.DOTALL)
 
 
 def __virtual__():
@@ -737,7 +740,7 @@ def _manifest(name, kwargs):
                 path=name, default_renderer=(found["template"] or "jinja") + "|yaml", saltenv=found["saltenv"] or "base", **(found["defaults"] or {})
             )
         except Exception as exc:  # pylint: disable=broad-except
-            raise CommandExecutionError("{} could not be rendered: {}".format(name, _cut(exc)))
+            raise CommandExecutionError("{} could not be rendered: {}".format(name, _cut(exc))) from None
     if not isinstance(manifest, dict) or not manifest:
         raise SaltInvocationError("{} is no file with a manifest: give manifest, the object as a mapping".format(name))
     return manifest
@@ -1282,7 +1285,7 @@ def _render(path, saltenv, settings, optional):
             try:
                 text = __salt__["slsutil.renderer"](path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {}))
             except Exception as exc:  # pylint: disable=broad-except
-                raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc)))
+                raise CommandExecutionError("{} could not be rendered: {}".format(path, _cut(exc))) from None
     if not text or isinstance(text, str) and not text.strip():
         if optional:
             log.info("brine: %s renders to nothing", path)
@@ -1389,10 +1392,15 @@ def _compiler():
 
 
 def _cut(error):
-    """Salt puts the rendered text behind a line of dashes; that may hold Secrets."""
+    """
+    An error of rendering without what may hold Secrets: the rendered text, which Salt puts
+    behind a line of dashes, the words of an exception that a template's own call raised,
+    what YAML quotes, and the body of a server's answer.
+    """
     text = str(error)
     head = text.split("\n---\n")[0]
-    return head if head == text else head + " (the text around it is left out)"
+    shown = _UNTRUSTED.sub(lambda found: next(filter(None, found.groups())) + "(left out: it may hold Secrets)", head)
+    return shown if head == text else shown + " (the text around it is left out)"
 
 
 # Running
