@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -43,6 +44,16 @@ var language = sync.OnceValues(func() (*cel.Env, error) {
 const longest = 16 << 10
 
 func compile(text string, guarded bool) (*expression, error) {
+	return compileAs(text, guarded, celconfig.PerCallLimit, func(t *cel.Type) error {
+		if !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+			return fmt.Errorf("the CEL expression gives %s, not bool", t)
+		}
+		return nil
+	})
+}
+
+// compileAs compiles an expression whose type fits, with a limit on what it may cost.
+func compileAs(text string, guarded bool, cost uint64, fits func(*cel.Type) error) (*expression, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("the CEL expression is empty")
 	}
@@ -57,10 +68,10 @@ func compile(text string, guarded bool) (*expression, error) {
 	if issues.Err() != nil {
 		return nil, celError(text, issues.Errors())
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("the CEL expression gives %s, not bool", t)
+	if err := fits(ast.OutputType()); err != nil {
+		return nil, err
 	}
-	program, err := env.Program(ast, cel.CostLimit(celconfig.PerCallLimit))
+	program, err := env.Program(ast, cel.CostLimit(cost))
 	if err != nil {
 		return nil, fmt.Errorf("the CEL expression cannot be run: %w", err)
 	}
@@ -116,12 +127,8 @@ func (e *expression) rule(name string) string { return e.named(name) + ": " + e.
 // holds evaluates the expression. Where it cannot be, it does not hold, and why
 // says what is in the way: "no such key: status".
 func (e *expression) holds(live *unstructured.Unstructured) (holds bool, why string) {
-	value, _, err := e.program.Eval(map[string]any{"self": live.Object})
-	if err != nil {
-		why = oneLine(err.Error())
-		if e.guarded && !strings.HasPrefix(why, "no such key: ") {
-			why = "cannot be evaluated; the error is not shown, since it may quote the Secret"
-		}
+	value, why := e.eval(live.Object)
+	if why != "" {
 		return false, why
 	}
 	b, ok := value.(types.Bool)
@@ -129,4 +136,16 @@ func (e *expression) holds(live *unstructured.Unstructured) (holds bool, why str
 		return false, fmt.Sprintf("gives %s, not bool", value.Type().TypeName())
 	}
 	return bool(b), ""
+}
+
+func (e *expression) eval(self map[string]any) (value ref.Val, why string) {
+	value, _, err := e.program.Eval(map[string]any{"self": self})
+	if err == nil {
+		return value, ""
+	}
+	why = oneLine(err.Error())
+	if e.guarded && !strings.HasPrefix(why, "no such key: ") && !strings.Contains(why, "cost limit") {
+		why = "cannot be evaluated; the error is not shown, since it may quote the Secret"
+	}
+	return nil, why
 }

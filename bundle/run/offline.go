@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -110,27 +111,55 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 	if len(problems) > 0 {
 		return report.BadBundle(problems...)
 	}
+	objects := c.preview(ctx, r.record, p, kubernetesVersion)
+	if denied, err := r.Deny.Problems(r.record.Result, p, objects); err != nil || len(denied) > 0 {
+		return cmp.Or(err, report.BadBundle(denied...))
+	}
+	if len(c.Faults) > 0 && !r.SkipInvalid {
+		return &report.Stop{Code: report.ExitBadBundle}
+	}
+	return nil
+}
+
+// preview records a plan as an apply would carry it out on a cluster that has nothing yet.
+func (c *Checked) preview(ctx context.Context, record *report.Recorder, p *plan.Plan, kubernetesVersion string) []*report.ObjectResult {
 	faults := map[*bundle.Object]bundle.Problems{}
 	for _, f := range c.Faults {
-		o := owner(r.bundle.Objects, f)
+		o := owner(c.Graph.Objects, f)
 		if o == nil {
-			r.record.Fail(f.Error())
+			record.Fail(f.Error())
 			continue
 		}
 		faults[o] = append(faults[o], f)
 	}
-	objects := r.record.Start(p)
+	objects := record.Start(p)
 	results := make([]preview.Result, len(p.Steps))
 	for i, s := range p.Steps {
 		results[i] = offlineResult(ctx, s, c.CRDs, faults[s.Object], kubernetesVersion)
 	}
 	preview.Propagate(p, results)
-	preview.Report(r.record, p, objects, results)
-	r.record.Result.Review = review.Of(preview.Changes(p, objects, results), review.Cluster{Unread: true})
-	if len(c.Faults) > 0 && !r.SkipInvalid {
-		return &report.Stop{Code: report.ExitBadBundle}
+	preview.Report(record, p, objects, results)
+	record.Result.Review = review.Of(preview.Changes(p, objects, results), review.Cluster{Unread: true})
+	return objects
+}
+
+// Denied are what rules find in a bundle that was checked, on a cluster that has nothing yet.
+func (c *Checked) Denied(ctx context.Context, b *bundle.Bundle, deny report.Deny, kubernetesVersion string) ([]bundle.Problem, error) {
+	if len(deny) == 0 || len(c.Problems) > 0 {
+		return nil, nil
 	}
-	return nil
+	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: b.Absent, Inventory: inventory.Empty("default", "check", ""), Options: plan.Options{Policy: plan.AdoptIfNoInventory}})
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	record := report.New(report.Header{Command: "check", DryRun: report.Client}, func(report.Event) {})
+	record.Secrets.Bundle(b.Objects)
+	objects := c.preview(ctx, record, p, kubernetesVersion)
+	denied, err := deny.Problems(record.Result, p, objects)
+	for i := range denied {
+		denied[i].Message = record.Secrets.Text(denied[i].Message)
+	}
+	return denied, err
 }
 
 // checkOffline is Check, again without the invalid objects until there are none

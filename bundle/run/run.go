@@ -5,6 +5,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type Options struct {
 	PruneAnyway bool          // prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
 	Readiness   ready.Table   // rules of kinds
+	Deny        report.Deny   // rules that stop the run before its first write
 	LockTimeout time.Duration // how long to wait for a live holder of the lock
 	SkipInvalid bool          // apply the others where an object is invalid
 	Cascade     metav1.DeletionPropagation
@@ -292,6 +294,9 @@ func (r *run) pipeline(ctx context.Context) error {
 	if err := r.confirm(ctx, p); err != nil {
 		return err
 	}
+	if err := r.askDeny(ctx, p); err != nil {
+		return err
+	}
 	hints := r.hints(ctx, p)
 	if !r.Planning.Destroy && r.inv.Exists() && len(r.releases) == 0 && p.ChangesNothing() && t.isReady(p, hints) {
 		return r.carryOut(ctx, t, p, hints)
@@ -391,7 +396,34 @@ func (r *run) preview(ctx context.Context, t target, p *plan.Plan) error {
 	if len(p.Refused) > 0 {
 		return report.BadBundle(p.Refused...) // and no plan is saved
 	}
+	if denied, err := r.Deny.Problems(r.record.Result, p, objects); err != nil || len(denied) > 0 {
+		return cmp.Or(err, report.BadBundle(denied...))
+	}
 	return r.savePlan(ctx, p, results)
+}
+
+// askDeny has the server say what an apply would do, where there are rules over that.
+func (r *run) askDeny(ctx context.Context, p *plan.Plan) error {
+	if len(r.Deny) == 0 {
+		return nil
+	}
+	record := r.record
+	defer func() { r.record = record }()
+	r.record = report.New(r.Header, func(report.Event) {})
+	r.record.Result.DryRun = report.Server
+	r.record.Secrets.Bundle(r.bundle.Objects)
+	objects := r.record.Start(p)
+	results, _, err := r.dryRun(ctx, p)
+	if err != nil {
+		return err
+	}
+	preview.Report(r.record, p, objects, results)
+	r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
+	denied, err := r.Deny.Problems(r.record.Result, p, objects)
+	if err != nil || len(denied) > 0 {
+		return cmp.Or(err, report.BadBundle(denied...))
+	}
+	return nil
 }
 
 // dryRun asks the server about every step. readOnly: the user may write nothing

@@ -219,14 +219,14 @@ class Arguments(Case):
         self.brine.applied("platform", bundle="x", ignore_fields=[])
         self.assertFalse([a for a in self.called()["argv"] if "ignore" in a])
 
-    def test_readiness_goes_through_a_file(self):
-        rules = {"Widget.example.com": "self.status.ok"}
-        copy = os.path.join(self.home, "rules")
-        find = "next(a.split('=')[1] for a in sys.argv if a.startswith('--readiness='))"
-        self.play([event("finished", **{"return": RETURN})], then="import os, shutil\nshutil.copy({}, {!r})".format(find, copy))
-        self.assertIs(self.brine.applied("platform", bundle="x", readiness=rules)["result"], True)
-        with open(copy) as file:
-            self.assertEqual(json.load(file), rules)
+    def test_rules_of_kinds_and_plans_go_through_files(self):
+        for flag, rules in (("readiness", {"Widget.example.com": "self.status.ok"}), ("deny", {"none": "self.objects.filter(o, true)"})):
+            copy = os.path.join(self.home, "rules")
+            find = "next(a.split('=')[1] for a in sys.argv if a.startswith('--{}='))".format(flag)
+            self.play([event("finished", **{"return": RETURN})], then="import os, shutil\nshutil.copy({}, {!r})".format(find, copy))
+            self.assertIs(self.brine.applied("platform", bundle="x", **{flag: rules})["result"], True)
+            with open(copy) as file:
+                self.assertEqual(json.load(file), rules)
 
     def test_inventory_default_from_pillar_is_for_its_own_name_only(self):
         self.brine.__pillar__ = {"brine": {"inventory": "default/platform"}}

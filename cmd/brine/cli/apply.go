@@ -26,6 +26,7 @@ type changeOptions struct {
 	wait, verify, validation string
 	planOut, plan            string
 	ignoreFields, readiness  string
+	deny                     []string
 	conflicts                []string
 }
 
@@ -48,6 +49,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over, where fields that the bundle does not set are removed; or tools that let go: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	readinessFlag(f, &c.readiness)
+	denyFlag(f, &c.deny)
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
@@ -80,6 +82,9 @@ func (c *changeOptions) settle(file string) (run.Options, error) {
 		return o, err
 	}
 	if o.Readiness, err = readReadiness(c.readiness); err != nil {
+		return o, err
+	}
+	if o.Deny, err = readDeny(c.deny); err != nil {
 		return o, err
 	}
 	if err := plan.CheckRecreate(o.Planning.Recreate); err != nil {
@@ -120,6 +125,27 @@ func (c *changeOptions) rules(o *run.Options) (err error) {
 
 func readinessFlag(f *pflag.FlagSet, path *string) {
 	f.StringVar(path, "readiness", "", "file of rules (YAML) about when objects of a kind are ready: KIND.GROUP and a CEL expression, or the annotations of readiness")
+}
+
+func denyFlag(f *pflag.FlagSet, paths *[]string) {
+	f.StringArrayVar(paths, "deny", nil, "file of rules (YAML: a name and a CEL expression over the result of a dry run) that stop the run before its first write (exit code 3); can be given several times")
+}
+
+// readDeny reads the files of --deny.
+func readDeny(paths []string) (report.Deny, error) {
+	var all report.Deny
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the rules of --deny: %w", err)
+		}
+		rules, err := report.ReadDeny(path, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
 }
 
 // readReadiness reads the file of --readiness.

@@ -20,6 +20,7 @@ func newCheck(s Streams) *cobra.Command {
 	var in input
 	var format, namespace, kubernetes, imagesIn, readiness string
 	var verbose bool
+	var denyFiles []string
 	cmd := &cobra.Command{
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,11 +37,19 @@ func newCheck(s Streams) *cobra.Command {
 			if checkErr != nil {
 				return checkErr
 			}
+			deny, wrong := readDeny(denyFiles)
+			if wrong != nil {
+				return wrong
+			}
+			denied, wrong := c.Denied(cmd.Context(), b, deny, kubernetes)
+			if wrong != nil {
+				return wrong
+			}
 			missing, err2 := lacking(b, imagesIn)
 			if err2 != nil {
 				return err2
 			}
-			c.Problems = append(c.Problems, missing...)
+			c.Problems = slices.Concat(c.Problems, missing, denied)
 			problems := together(bundle.ProblemsOf(err), slices.Concat(c.Problems, c.Faults))
 			rules := c.Rules
 			if !verbose {
@@ -60,6 +69,7 @@ func newCheck(s Streams) *cobra.Command {
 	outputFlag(cmd, &format, "text, json or dot (Graphviz)", "text", "json", "dot")
 	kubernetesVersion(cmd.Flags(), &kubernetes)
 	readinessFlag(cmd.Flags(), &readiness)
+	denyFlag(cmd.Flags(), &denyFiles)
 	cmd.Flags().StringVar(&imagesIn, "images-in", "", "file with the images that a registry has, one a line: every other image of the bundle is a problem")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of objects that do not set one")
 	return cmd

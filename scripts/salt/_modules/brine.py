@@ -60,7 +60,7 @@ _MAX_PRUNE = "30%"
 # Flags whose value is a credential: never an argument, which ps and logs show.
 _CREDENTIALS = ("token", "password")
 # Flags whose file can be given as what it holds.
-_RULES = ("ignore_fields", "readiness")
+_RULES = ("ignore_fields", "readiness", "deny")
 # Flags that are no arguments, and why.
 _REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "this module gives it to brine itself")
 _REFUSED["recursive"] = "it has no effect: name the folders in source"
@@ -127,6 +127,9 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
     readiness
         Rules about when objects of a kind are ready, as in the file of ``--readiness``,
         or the path of such a file.
+    deny
+        Rules over what a run would do, as in the file of ``--deny``, or its path: a run
+        in which they find something changes nothing.
     saltenv, pillar, defaults
         For rendering; defaults are variables for the templates.
     events, event_rate
