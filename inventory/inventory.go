@@ -29,6 +29,8 @@ const (
 	// Label is cli-utils' label of the inventory object: the inventory's ID.
 	Label = "cli-utils.sigs.k8s.io/inventory-id"
 	// AuxiliaryLabel is the label of all auxiliary objects: the inventory's ID.
+	// MadeAnnotation is on a namespace that brine made for an inventory, and names that.
+	MadeAnnotation = "brine.dev/made-for"
 	AuxiliaryLabel = "brine.dev/inventory"
 	// OverflowLabel is the label of the ConfigMaps that hold what does not fit into
 	// the inventory object. They must not carry cli-utils' label: it refuses two

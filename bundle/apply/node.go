@@ -54,9 +54,9 @@ type dependent struct {
 	need plan.Need
 }
 
-// kindOf is 1 for deletions, 0 for applies.
+// kindOf is 1 for the deletions that come last, 0 for all that comes before.
 func kindOf(n *node) int {
-	if n.Deletes() {
+	if n.Deletes() && !n.First {
 		return 1
 	}
 	return 0

@@ -10,7 +10,7 @@ import (
 func (e *scheduler) startPruning() {
 	e.pruning = true
 	kept := e.keepsAll()
-	if kept != "" {
+	if e.prunes = kept == ""; !e.prunes {
 		e.keepAll(kept)
 	}
 	last := e.settledLast()

@@ -51,6 +51,8 @@ type Outcome struct {
 	// Refused: the server refused it for good, so that nothing was written;
 	// Uncertain: an attempt before that may still have been stored.
 	Refused, Uncertain bool
+	// PutBack: it was pruned first, and pruning did not follow.
+	PutBack bool
 	// SeenComplete: a Job is complete, and its TTL removes it.
 	SeenComplete bool
 	// Latest is the object as last seen on the cluster; nil once it is Done.
@@ -72,6 +74,7 @@ type scheduler struct {
 	dependents [][]dependent // node -> the edges that need it
 	queue      queue
 	pruning    bool             // applies are through: deletions may begin
+	prunes     bool             // and nothing keeps all of them
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
 	messages   chan any
 	work       chan *node // for the appliers; it never blocks
@@ -164,6 +167,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	outcomes := make([]Outcome, len(e.nodes))
 	for i, n := range e.nodes {
 		n.Done = n.state == finished
+		n.PutBack = n.First && !e.prunes && n.Result.ActedAt > 0 && (n.Result.Action == plan.Pruned || n.Uncertain)
 		outcomes[i] = n.Outcome
 	}
 	own := len(in.Plan.Steps)
@@ -276,7 +280,7 @@ func (e *scheduler) consider(n *node) {
 		e.lose(n, plan.Skipped, n.Reason)
 	case n.Action == plan.Unchanged, n.Action == plan.Awaited:
 		e.settleUnchanged(n)
-	case n.needs > 0, n.Deletes() && !e.pruning:
+	case n.needs > 0, kindOf(n) == 1 && !e.pruning:
 	default:
 		n.Result.QueuedAt = e.Record.Seconds()
 		e.set(n, queued)

@@ -58,7 +58,7 @@ func (e *scheduler) giveUp() {
 		}
 	}
 	for _, n := range e.nodes {
-		if n.state == blocked && (!n.Deletes() || e.pruning) {
+		if n.state == blocked && (kindOf(n) == 0 || e.pruning) {
 			reason := "a dependency was not applied"
 			for need, on := range e.needs(n) {
 				if on.state == waiting || on.state == lost {

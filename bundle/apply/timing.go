@@ -36,13 +36,9 @@ func (n *node) waitedFor(reason string, seconds float64) {
 
 // after names what a node waited for last.
 func after(n *node, need plan.Need) *report.Need {
-	want := need.Want.String()
-	if n.Deletes() {
-		want = "gone"
-	}
 	return &report.Need{
 		Group: n.ID.GroupKind.Group, Kind: n.ID.GroupKind.Kind, Namespace: n.ID.Namespace, Name: n.ID.Name,
-		Want: want, Reason: need.Reason,
+		Want: need.WantOf(n.Step), Reason: need.Reason,
 	}
 }
 

@@ -345,3 +345,34 @@ metadata: {name: operator, namespace: "{ns}"}
 	wantOrder(t, result, resource, workload)
 	wantOrder(t, result, workload, crd)
 }
+
+// A webhook of others whose Service has no pods, such as that of a half-removed knative,
+// refuses objects: the error names the webhook and its Service, and the others are applied.
+func TestWebhookWithoutABackendIsNamed(t *testing.T) {
+	s := clitest.New(t)
+	s.GoneAfter("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", s.NS)
+	s.Create("v1/services", "apiVersion: v1\nkind: Service\nmetadata: {name: backend, namespace: \"{ns}\"}\nspec: {ports: [{port: 443}], selector: {app: gone}}\n")
+	s.Create("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: "{ns}"}
+webhooks:
+- name: config.{ns}.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  clientConfig: {service: {namespace: "{ns}", name: backend}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "{ns}"}}
+  objectSelector: {matchLabels: {guarded: "yes"}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+`)
+	guarded := func(name string) string { return clitest.ConfigMap(name, `labels: {guarded: "yes"}`) }
+	s.Eventually("the webhook is asked", func() bool {
+		_, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), s.Parsed(guarded("probe")), metav1.CreateOptions{DryRun: []string{"All"}})
+		return err != nil
+	})
+	got := s.Apply(clitest.Documents(guarded("a"), clitest.ConfigMap("b")), "--retry-timeout=1s").Want(t, 1)
+	got.Did(t, "ConfigMap", "b", plan.Created)
+	if o := got.Did(t, "ConfigMap", "a", plan.Failed); !strings.Contains(o.Error, `failed calling webhook "config.`+s.NS) || !strings.Contains(o.Error, "https://backend."+s.NS+".svc") {
+		t.Errorf("it says %q", o.Error)
+	}
+}

@@ -53,6 +53,9 @@ type Search struct {
 	Keeps func(annotations map[string]string) bool
 	// Auxiliary says whether labels are those of the inventory's own objects.
 	Auxiliary func(labels map[string]string) bool
+	// Strict: what goes with a namespace that is meant to go counts as well: Leases, the
+	// claims of StatefulSets, and the roles of brine rbac.
+	Strict bool
 }
 
 // Contents finds what would be lost with the Namespaces and CRDs that are to be
@@ -146,7 +149,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		})
 	}
 	for _, r := range resources {
-		if !r.Namespaced || !r.Can("delete") || disposable[r.GVK.GroupKind()] {
+		if !r.Namespaced || !r.Can("delete") || s.disposes(r.GVK.GroupKind()) {
 			continue
 		}
 		if len(names) > fewNamespaces && s.client.sizes.of(r) < perList*len(names) {
@@ -157,6 +160,10 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 			group.Go(func() error { return s.listIn(ctx, r, name) })
 		}
 	}
+}
+
+func (s *search) disposes(kind schema.GroupKind) bool {
+	return disposable[kind] && (kind != bundle.LeaseKind || !s.Strict)
 }
 
 // listEverywhere looks into many namespaces with one LIST, or one by one where

@@ -114,9 +114,9 @@ func (s *search) automatic(ctx context.Context, i *item) bool {
 	case bundle.SecretKind:
 		return s.Auxiliary(i.meta.Labels) || s.isToken(ctx, i)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
-		return i.meta.Labels[RoleLabel] != ""
+		return !s.Strict && i.meta.Labels[RoleLabel] != ""
 	case bundle.PersistentVolumeClaimKind:
-		return s.Deleted.Claim(&i.meta)
+		return !s.Strict && s.Deleted.Claim(&i.meta)
 	}
 	return false
 }

@@ -151,9 +151,9 @@ func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
 			t.Errorf("%s is applied after a deletion", bundle.Name(s.ID))
 		}
 		for _, n := range s.Needs {
-			if n.Step == i || n.Step < 0 || n.Step >= len(p.Steps) || n.Step > i && !n.Timing {
+			if n.Step == i || n.Step < 0 || n.Step >= len(p.Steps) || n.Step > i && !n.Timing && !p.Steps[n.Step].First {
 				t.Errorf("%s needs step %d, and is step %d", bundle.Name(s.ID), n.Step, i)
-			} else if p.Steps[n.Step].Deletes() != s.Deletes() {
+			} else if p.Steps[n.Step].Deletes() != s.Deletes() && !p.Steps[n.Step].First {
 				t.Errorf("%s needs %s, and only one of them is a deletion", bundle.Name(s.ID), bundle.Name(p.Steps[n.Step].ID))
 			}
 		}
@@ -350,11 +350,7 @@ func printed(p *Plan, problems []bundle.Problem) string {
 			case n.Weak:
 				strength = " (weak)"
 			}
-			want := n.Want.String()
-			if s.Deletes() {
-				want = "gone"
-			}
-			fmt.Fprintf(&out, "  %s %s%s: %s\n", want, bundle.Name(p.Steps[n.Step].ID), strength, n.Reason)
+			fmt.Fprintf(&out, "  %s %s%s: %s\n", n.WantOf(s), bundle.Name(p.Steps[n.Step].ID), strength, n.Reason)
 		}
 	}
 	for _, id := range p.Forget {

@@ -67,18 +67,18 @@ func selector(word string) (func(*bundle.Object) bool, error) {
 	}
 	parts := strings.Split(word, "/")
 	return func(o *bundle.Object) bool {
-		return isNamed(parts, o) || inFile(path.Clean(word), o.Source.File) || o.Source.SLS != "" && fields.Like(word, o.Source.SLS)
+		return isNamed(parts, o.ID) || inFile(path.Clean(word), o.Source.File) || o.Source.SLS != "" && fields.Like(word, o.Source.SLS)
 	}, nil
 }
 
 // isNamed says whether parts are the kind and the name of an object, and its namespace
 // between them.
-func isNamed(parts []string, o *bundle.Object) bool {
-	kind, gk := strings.ToLower(parts[0]), o.ID.GroupKind
+func isNamed(parts []string, id bundle.ID) bool {
+	kind, gk := strings.ToLower(parts[0]), id.GroupKind
 	last := parts[len(parts)-1]
 	return len(parts) > 1 && len(parts) < 4 &&
 		(fields.Like(kind, strings.ToLower(gk.Kind)) || fields.Like(kind, strings.ToLower(gk.String()))) &&
-		(len(parts) == 2 || fields.Like(parts[1], o.ID.Namespace)) && fields.Like(last, o.ID.Name)
+		(len(parts) == 2 || fields.Like(parts[1], id.Namespace)) && fields.Like(last, id.Name)
 }
 
 // inFile says whether a word is the end of a file's path, or of a folder above it.

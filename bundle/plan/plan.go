@@ -41,6 +41,9 @@ type Options struct {
 	IgnoreFields []fields.Rule
 	// Conflicts are rules about fields that other managers own with other values.
 	Conflicts fields.ConflictRules
+	// PruneFirst names admission policies and webhook configurations that are pruned before
+	// anything is applied, as --only names objects.
+	PruneFirst []string
 	// Undo: the run undoes earlier ones. It deletes only what these created.
 	Undo bool `json:"-"`
 	// Before are objects as they were before the run that is undone adopted them, where
@@ -131,6 +134,9 @@ type Step struct {
 	Restore *unstructured.Unstructured
 	// Kept: a skipped deletion that leaves the run incomplete.
 	Kept bool
+	// First: a deletion that comes before every write; it is undone where pruning does not
+	// follow.
+	First bool
 	// Shared: Live is an object of the bundle as well, under another group.
 	Shared bool
 	// Priority is the length of the longest chain of objects that wait for this
@@ -226,7 +232,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return p, nil // nothing is pruned
 	}
 	in.prune(p)
-	if problems := in.tooMany(p); len(problems) > 0 {
+	if problems := append(in.tooMany(p), in.pruneFirst(p)...); len(problems) > 0 {
 		return nil, problems
 	}
 	return p, nil

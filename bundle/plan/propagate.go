@@ -14,6 +14,14 @@ const deletedFirst = "must be deleted first: "
 // deletions.
 func (n Need) Why() string { return strings.TrimPrefix(n.Reason, deletedFirst) }
 
+// WantOf is what a step wants the one to be that it needs: applied, ready or gone.
+func (n Need) WantOf(s *Step) string {
+	if s.Deletes() || n.Reason == prunedFirst {
+		return "gone"
+	}
+	return n.Want.String()
+}
+
 // Outcome is how a step ended, as the steps that need it see it.
 type Outcome struct {
 	// Action is what was done. Skipped and Failed: nothing.
@@ -50,7 +58,7 @@ func (s *Step) Because(on bundle.ID, need Need, o Outcome) string {
 	if s.Deletes() {
 		return fmt.Sprintf("kept: %s must be deleted first (%s), and %s", bundle.Name(on), need.Why(), why)
 	}
-	return fmt.Sprintf("needs %s %s (%s), which %s", bundle.Name(on), need.Want, need.Reason, why)
+	return fmt.Sprintf("needs %s %s (%s), which %s", bundle.Name(on), need.WantOf(s), need.Reason, why)
 }
 
 // Propagate skips the steps that need one which came to nothing, and every

@@ -173,7 +173,7 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !cluster.Immutable(o.Err) {
 		return p.guess(s, body.JSON, why)
 	}
-	return Result{Action: plan.Failed, Verified: byServer, Warnings: o.Warnings, Err: write.Explain(s, o.Err)}
+	return Result{Action: plan.Failed, Verified: byServer, Warnings: o.Warnings, Err: p.writer.Explain(s, o.Err)}
 }
 
 // showRecreated dry-runs an object that would be created again under another
@@ -190,7 +190,7 @@ func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cl
 		r.Action, r.Reason, r.Warnings, r.Claims = plan.Recreated, o.Reason, o.Warnings, o.Claims
 		return r
 	}
-	return Result{Action: plan.Failed, Verified: byOtherName, Err: write.Explain(s, &elsewhere{place: place, id: s.ID, err: shown.Err})}
+	return Result{Action: plan.Failed, Verified: byOtherName, Err: p.writer.Explain(s, &elsewhere{place: place, id: s.ID, err: shown.Err})}
 }
 
 // changingSource names an object that an apply-time mutation takes a value from

@@ -89,7 +89,7 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 			p.denied.Store(true)
 			r.Verified = Unverified + "no right to " + right
 		case len(cluster.FieldConflicts(o.Err)) > 0:
-			return Result{Action: plan.Failed, Verified: byServer, Err: write.Explain(s, o.Err)}
+			return Result{Action: plan.Failed, Verified: byServer, Err: p.writer.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
 			changed = changed || s.Changed(s.Live, o.Stored)
 			if r.Taken = plan.Taken(s.Live, o.Stored); len(r.Taken) > 0 {

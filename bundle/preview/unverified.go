@@ -26,6 +26,9 @@ func (p *previewer) excused(s *plan.Step, err error) (string, bool) {
 	if cluster.WebhookFailed(err) {
 		return "a webhook cannot be asked now: " + text, true
 	}
+	if first, ok := p.writer.PrunedFirst(err); ok {
+		return fmt.Sprintf("%s, which is pruned first, denies it now", bundle.Name(first)), true
+	}
 	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !cluster.NotServed(err) {
 		return "", false
 	}

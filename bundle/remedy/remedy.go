@@ -27,6 +27,7 @@ const (
 	Only                = "--only"
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
+	PruneFirst          = "--prune-first"
 	Readiness           = "--readiness"
 	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"

@@ -8,9 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"brine/bundle"
-	"brine/bundle/cluster"
-	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -63,30 +60,4 @@ func (r *run) release() {
 	if err := r.lock.Release(r.after.release, r.inv != nil && !r.inv.Exists()); err != nil {
 		r.record.Warn(err.Error())
 	}
-}
-
-// makeNamespace makes the inventory's namespace.
-func (r *run) makeNamespace(ctx context.Context) error {
-	id := r.ownNamespace()
-	namespace := bundle.V1(id, map[string]any{})
-	for _, o := range r.bundle.Objects {
-		if o.ID == id {
-			namespace = o.Content.DeepCopy()
-			// There is no inventory where there is no namespace.
-			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).SetOwner(namespace)
-		}
-	}
-	body, err := namespace.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
-	}
-	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{})
-	switch {
-	case cluster.Overtaken(err): // it is there now, and its owner is read with the rest
-	case err != nil:
-		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
-	default:
-		r.namespace = made
-	}
-	return nil
 }

@@ -54,6 +54,9 @@ func (r *run) originsAfter(p *plan.Plan, outcomes []apply.Outcome, gone []bundle
 	}
 	for i := range outcomes {
 		o := &outcomes[i]
+		if origin := origins[o.ID]; o.PutBack && origin.How != inventory.Unknown {
+			origins[o.ID] = origin.Of(o.UID)
+		}
 		if o.Deletes() || o.ID.Name == "" || o.UID == "" && o.Result.Action != plan.Unchanged {
 			continue
 		}

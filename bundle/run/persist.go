@@ -26,18 +26,18 @@ import (
 // Without the lock the plan sends no write, and the inventory most likely needs none.
 func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.Hints) error {
 	deadline, _ := ctx.Deadline()
+	writer := &write.Writer{
+		Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
+		Quotes: r.record.Secrets.Quotes, Adopting: r.adopt,
+		BeforeDelete: func(id bundle.ID) {
+			if id == r.ownNamespace() {
+				r.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
+			}
+		},
+	}
 	outcomes, outside, ended := apply.Run(ctx, apply.Input{
 		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
-		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat,
-		Writer: &write.Writer{
-			Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
-			Quotes: r.record.Secrets.Quotes, Adopting: r.adopt,
-			BeforeDelete: func(id bundle.ID) {
-				if id == r.ownNamespace() {
-					r.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
-				}
-			},
-		},
+		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat, Writer: writer,
 	})
 	r.client.OnRetry(r.record.Retrying) // the scheduler's function keeps all objects in memory
 	cause := context.Cause(ctx)
@@ -47,6 +47,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 	if errors.Is(ended, report.ErrTimeout) {
 		r.record.TimedOut()
 	}
+	r.putBack(r.after.records, writer, outcomes)                    //nolint:contextcheck // also after time ran out
 	r.diagnose(r.after.diagnosis, slices.Concat(outcomes, outside)) //nolint:contextcheck // also after time ran out
 	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
 		return cause
@@ -56,6 +57,9 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 		return err
 	}
 	r.releaseObjects(ctx, outcomes)
+	if r.Planning.Destroy && !r.inv.Exists() {
+		r.removeNamespace(r.after.records, writer.Deleted()) //nolint:contextcheck // as above
+	}
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 		}
 	}
 	if len(p.Refused) > 0 && r.DryRun == report.None {
-		return t, nil, report.BadBundle(p.Refused...)
+		return t, nil, r.refuse(ctx, p)
 	}
 	if r.Wanted != "" {
 		return t, p, nil // nothing of it is carried out

@@ -5,7 +5,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,6 @@ import (
 	"brine/bundle/fields"
 	"brine/bundle/order"
 	"brine/bundle/plan"
-	"brine/bundle/preview"
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -315,9 +313,12 @@ func (r *run) pipeline(ctx context.Context) error {
 
 // isReady says whether nothing of a plan that changes nothing has to be waited for.
 func (t target) isReady(p *plan.Plan, hints ready.Hints) bool {
-	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
-		return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
-	})
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return t.isLate(s, hints) })
+}
+
+// isLate says whether an object that stays as it is has to be waited for.
+func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
+	return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
 }
 
 // nothingToDestroy: there is neither an inventory nor a part of one, as a run
@@ -372,87 +373,6 @@ func (r *run) order() (target, error) {
 		r.record.Warn(fmt.Sprintf("partial run: %d of %s, nothing is pruned", len(t.chosen), bundle.Count(len(g.Objects), "object")))
 	}
 	return t, nil
-}
-
-// preview reports what the server says about the plan, and saves the plan where
-// that is asked for.
-func (r *run) preview(ctx context.Context, t target, p *plan.Plan) error {
-	objects := r.record.Start(p)
-	r.previewOutside(ctx, t, p)
-	results, readOnly, err := r.dryRun(ctx, p)
-	if err != nil {
-		return err
-	}
-	preview.Report(r.record, p, objects, results)
-	if r.Wanted == "" {
-		r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
-		r.record.Result.Review.Back = r.lookBack(ctx, p, results)
-	}
-	if !readOnly || r.Wanted != "" {
-		if err := preview.Stop(r.record.Result.MissingRights); err != nil {
-			return err
-		}
-	}
-	if len(p.Refused) > 0 {
-		return report.BadBundle(p.Refused...) // and no plan is saved
-	}
-	if denied, err := r.Deny.Problems(r.record.Result, p, objects); err != nil || len(denied) > 0 {
-		return cmp.Or(err, report.BadBundle(denied...))
-	}
-	return r.savePlan(ctx, p, results)
-}
-
-// askDeny has the server say what an apply would do, where there are rules over that.
-func (r *run) askDeny(ctx context.Context, p *plan.Plan) error {
-	if len(r.Deny) == 0 {
-		return nil
-	}
-	record := r.record
-	defer func() { r.record = record }()
-	r.record = report.New(r.Header, func(report.Event) {})
-	r.record.Result.DryRun = report.Server
-	r.record.Secrets.Bundle(r.bundle.Objects)
-	objects := r.record.Start(p)
-	results, _, err := r.dryRun(ctx, p)
-	if err != nil {
-		return err
-	}
-	preview.Report(r.record, p, objects, results)
-	r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
-	denied, err := r.Deny.Problems(r.record.Result, p, objects)
-	if err != nil || len(denied) > 0 {
-		return cmp.Or(err, report.BadBundle(denied...))
-	}
-	return nil
-}
-
-// dryRun asks the server about every step. readOnly: the user may write nothing
-// at all.
-func (r *run) dryRun(ctx context.Context, p *plan.Plan) (results []preview.Result, readOnly bool, err error) {
-	results, denied, err := preview.Run(ctx, preview.Input{
-		Client: r.client, Plan: p, Inventory: r.inv, Record: r.record, Options: r.writing(), Namespace: r.Namespace, CRDs: r.definitions(),
-		Drift: r.Wanted != "",
-	})
-	if denied && err == nil {
-		readOnly, err = preview.MissingRights(ctx, r.client, p, r.Inventory.Namespace, r.record)
-	}
-	return results, readOnly, err
-}
-
-// unreadable is the error of a dry run that may not read what is there: all
-// rights that are missing, not only the first.
-func (r *run) unreadable(ctx context.Context, cause error) error {
-	p := &plan.Plan{}
-	for _, o := range r.bundle.Objects {
-		p.Steps = append(p.Steps, &plan.Step{ID: o.ID, GVK: o.GVK, Object: o, Action: plan.Configured})
-	}
-	if _, err := preview.MissingRights(ctx, r.client, p, r.Inventory.Namespace, r.record); err != nil {
-		return cause
-	}
-	if err := preview.Stop(r.record.Result.MissingRights, cause); err != nil {
-		return err
-	}
-	return cause
 }
 
 func (r *run) writing() write.Options {

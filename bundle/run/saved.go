@@ -32,6 +32,7 @@ func (r *run) saved(in *plan.SavedCluster, p *plan.Plan, results []preview.Resul
 		Options: r.deciding(),
 	}
 	b.Options["only"], b.Options["with-needs"] = plan.OnlyText(r.Only), fmt.Sprint(r.WithNeeds)
+	b.Options["prune-first"] = joined(r.Planning.PruneFirst)
 	for i, s := range p.Steps {
 		result := results[i]
 		if result.Hidden {

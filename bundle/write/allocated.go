@@ -33,7 +33,7 @@ func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait b
 	if unknown != nil { // no right to list them: who has it is not known
 		return false, err
 	}
-	asked, text := allocations(s.Object.Content.Object), Explain(s, err).Error()
+	asked, text := allocations(s.Object.Content.Object), w.Explain(s, err).Error()
 	for i := range services {
 		other := &services[i]
 		if other.GetNamespace() == s.ID.Namespace && other.GetName() == s.ID.Name {

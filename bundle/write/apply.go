@@ -65,7 +65,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	}
 	if err != nil {
 		if w.Mode == Persist { // a preview distinguishes the answers
-			o.Err = Explain(s, err)
+			o.Err = w.Explain(s, err)
 		}
 		return o
 	}
@@ -130,7 +130,7 @@ func (w *Writer) create(ctx context.Context, t *target) Outcome {
 	})
 	switch {
 	case err != nil && w.Mode == Persist:
-		return failed(Explain(t.step, err))
+		return failed(w.Explain(t.step, err))
 	case err != nil:
 		return failed(err)
 	case w.Mode == DryRun:

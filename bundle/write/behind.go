@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -114,16 +113,10 @@ const admission = "admission by "
 
 func admissionTopics(o *bundle.Object) []string {
 	topics := []string{admission} // of a server that is not ready
-	if policy, _, _ := unstructured.NestedString(o.Content.Object, "spec", "policyName"); policy != "" {
-		return append(topics, admission+policy)
+	for _, name := range plan.AdmissionNames(o.ID, o.Content) {
+		topics = append(topics, admission+name)
 	}
-	webhooks, _, _ := unstructured.NestedSlice(o.Content.Object, "webhooks")
-	for _, w := range webhooks {
-		if webhook, ok := w.(map[string]any); ok {
-			topics = append(topics, admission+fmt.Sprint(webhook["name"]))
-		}
-	}
-	return append(topics, admission+o.ID.Name)
+	return topics
 }
 
 // topicsOfRefusal are the topics of which a server that is behind may give this

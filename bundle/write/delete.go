@@ -107,6 +107,7 @@ func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Reso
 		return false, err
 	}
 	w.deleted.Add(live)
+	w.changes.note(&bundle.Object{ID: s.ID, Content: live}, plan.Pruned) // what is pruned first is heard of late
 	if s.ID.GroupKind == bundle.NamespaceKind && !isGone {
 		w.deleteClaims(ctx, s.ID.Name)
 	}

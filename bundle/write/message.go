@@ -12,8 +12,8 @@ import (
 )
 
 // Explain adds to the server's answer what the user can do: the remedy of a
-// conflict, the line of a field.
-func Explain(s *plan.Step, err error) error {
+// conflict or of a denial, the line of a field.
+func (w *Writer) Explain(s *plan.Step, err error) error {
 	if conflict, ok := errors.AsType[*answer](err); ok {
 		return conflict
 	}
@@ -28,7 +28,25 @@ func Explain(s *plan.Step, err error) error {
 	if hint := lineOf(s.Object, text); hint != "" {
 		text += " (" + hint + ")"
 	}
+	if denier := w.denier(err); denier != nil && !denier.First {
+		text += fmt.Sprintf(". %s is a member that the bundle no longer has: %s=%s/%s prunes it before anything is applied", bundle.Name(denier.ID), remedy.PruneFirst, denier.ID.GroupKind.Kind, denier.ID.Name)
+	}
 	return &answer{text: text, err: err}
+}
+
+// denier is the step that prunes what denied a request, nil if none does.
+func (w *Writer) denier(err error) *plan.Step {
+	policy, webhook := cluster.DeniedBy(err)
+	return w.Plan.Denier(policy + webhook)
+}
+
+// PrunedFirst is the object that denied a request of a dry run, and that the run itself
+// prunes before.
+func (w *Writer) PrunedFirst(err error) (bundle.ID, bool) {
+	if denier := w.denier(err); denier != nil && denier.First {
+		return denier.ID, true
+	}
+	return bundle.ID{}, false
 }
 
 // answer is a server's answer as it is shown; the error itself is kept for

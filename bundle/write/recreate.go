@@ -66,7 +66,7 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if lost := w.restore(cluster.WithEnd(ctx, ctx), &anew, old); lost != nil {
+	if _, lost := w.restore(cluster.WithEnd(ctx, ctx), &anew, old); lost != nil {
 		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
 	return created, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
@@ -151,9 +151,9 @@ const restoreGrace = report.Grace * 3 / 10
 
 // restore creates an object again as it was, once it is gone, and gives its fields back
 // to their managers: of a creation all are its own.
-func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstructured) error {
+func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := w.awaitGone(ctx, t, old, time.Time{}); err != nil {
-		return err
+		return nil, err
 	}
 	u := restorable(old)
 	fields := u.GetManagedFields()
@@ -164,7 +164,7 @@ func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstr
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for range restoreTries {
 		entries := slices.Concat(fields, slices.DeleteFunc(stored.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "" }))
@@ -173,17 +173,32 @@ func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstr
 			{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
 		})
 		if err != nil {
-			return fmt.Errorf("encode its managed fields: %w", err)
+			return nil, fmt.Errorf("encode its managed fields: %w", err)
 		}
 		// Without it the next apply reports a conflict, and nothing is lost.
 		if _, err = w.Client.Patch(ctx, t.resource, t.step.ID, types.JSONPatchType, patch, cluster.Write{}); !cluster.Overtaken(err) {
-			return nil
+			return stored, nil
 		}
-		if stored, err = w.Client.Get(ctx, t.resource, t.step.ID); err != nil || stored == nil {
-			return nil //nolint:nilerr // as above
+		again, err := w.Client.Get(ctx, t.resource, t.step.ID)
+		if err != nil || again == nil {
+			return stored, nil //nolint:nilerr // as above
 		}
+		stored = again
 	}
-	return nil
+	return stored, nil
+}
+
+// PutBack creates an object again that this run deleted, as it was.
+func (w *Writer) PutBack(ctx context.Context, s *plan.Step) (*unstructured.Unstructured, error) {
+	resource, err := w.Client.Any(s.ID.GroupKind)
+	if err != nil {
+		return nil, err
+	}
+	live, err := w.Client.Get(ctx, resource, s.ID)
+	if err != nil || live != nil && live.GetDeletionTimestamp() == nil {
+		return live, err // the DELETE whose answer was lost was not carried out, or another client was first
+	}
+	return w.restore(cluster.WithEnd(ctx, ctx), &target{step: s, resource: resource}, s.Live)
 }
 
 // restoreTries is how often a controller may be quicker with its status.

@@ -74,6 +74,9 @@ type Writer struct {
 	schemas  bundle.Once[schema.GroupVersion, managedfields.TypeConverter]
 }
 
+// Deleted are the objects that were deleted.
+func (w *Writer) Deleted() *cluster.Deleted { return &w.deleted }
+
 // Outcome is how a step ended.
 type Outcome struct {
 	Action   plan.Action

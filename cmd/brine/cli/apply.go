@@ -52,6 +52,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	denyFlag(f, &c.deny)
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")
+	f.StringSliceVar(&c.options.Planning.PruneFirst, "prune-first", nil, "admission policies and webhook configurations (KIND/NAME) that the bundle no longer has and that deny the others: they are pruned before anything is applied, and put back if the run fails before it prunes")
 	f.BoolVar(&c.options.Planning.AllowEmpty, "allow-empty", false, "let a bundle without objects (empty, or only absent entries) prune everything")
 	f.StringVar(&c.options.Planning.MaxPrune, "max-prune", "", "stop before the first write if more objects, or a greater share of the inventory (10%), would be pruned")
 	f.StringSliceVar(&c.options.Planning.Recreate, "recreate", nil, "kinds (Job, Deployment.apps) whose objects are deleted and created again when a field is immutable; with :orphan behind a kind (StatefulSet:orphan) their pods and other dependents stay")
