@@ -12,7 +12,7 @@ import (
 // Every command line of brine that a document or a message shows is one that brine takes.
 func TestCommandsOfDocumentsAreTaken(t *testing.T) {
 	shown := regexp.MustCompile(`^(?:    +|\$ )(?:[A-Z_]+=\S+ )*(?:\S.* \| )?(?:bin/)?(brine .*)$`)
-	synopsis := regexp.MustCompile(`\[|\(|…|\.\.\.`)
+	synopsis := regexp.MustCompile(`\[|\(|…|\.{3}`)
 	upper := strings.NewReplacer("NAMESPACE/NAME", "shop/shop", "VERSION", "1.33", "REVISION", "4", "--name NAME", "--name shop")
 	commands := 0
 	for _, file := range []string{
@@ -21,7 +21,7 @@ func TestCommandsOfDocumentsAreTaken(t *testing.T) {
 	} {
 		for text := range strings.Lines(readText(t, file)) {
 			match := shown.FindStringSubmatch(strings.TrimRight(text, "\n"))
-			if match == nil || synopsis.MatchString(match[1]) {
+			if len(match) < 2 || synopsis.MatchString(match[1]) {
 				continue
 			}
 			commands++
