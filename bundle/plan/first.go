@@ -72,7 +72,11 @@ func (in *Input) pruneFirst(p *Plan) (problems []bundle.Problem) {
 				s.First = true
 			}
 		}
-		if !found {
+		switch {
+		case found:
+		case in.Chosen != nil:
+			refuse("a partial run (%s) prunes nothing", remedy.Only)
+		default:
 			refuse("no member of inventory %s/%s that the bundle no longer has is named so", in.Inventory.Namespace, in.Inventory.Name)
 		}
 	}

@@ -226,7 +226,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 	p.Warnings = append(p.Warnings, otherTools(p.Steps, in.Options.TakeOverFrom)...)
 	if in.Chosen != nil {
 		p.Guard = newGuard(&in, p)
-		if problems := in.missingNeeds(p); len(problems) > 0 {
+		if problems := append(in.missingNeeds(p), in.pruneFirst(p)...); len(problems) > 0 {
 			return nil, problems
 		}
 		return p, nil // nothing is pruned

@@ -113,13 +113,14 @@ func find(name string, recursive bool) ([]string, error) {
 	}
 	var found []string
 	folders := 0
-	// WalkDir goes in lexical order.
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+	// WalkDir goes in lexical order. With the separator a link to the folder is followed.
+	root := name + string(filepath.Separator)
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			if path == name {
+			if path == root {
 				return nil
 			}
 			folders++

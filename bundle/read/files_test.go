@@ -40,6 +40,13 @@ func TestFoldersHoldRegularFiles(t *testing.T) {
 	if err := readError(t, folder); err != "" {
 		t.Errorf("a link to a regular file: %s", err)
 	}
+	link := filepath.Join(t.TempDir(), "current")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := readError(t, link); err != "" {
+		t.Errorf("a link to the folder: %s", err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(folder, "fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}

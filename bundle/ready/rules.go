@@ -20,7 +20,7 @@ type Rules struct {
 	// not say.
 	StatusTimeout *time.Duration
 
-	// Skip: nobody waits until the object is ready.
+	// Skip: a run does not wait until the object is ready.
 	Skip bool
 
 	readyWhen, failedWhen *expression

@@ -2,6 +2,7 @@ package ready
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -164,26 +165,13 @@ func (t Table) Rules(o *bundle.Object) (*Rules, []bundle.Problem) {
 // or are the rules with those of kind where they say nothing.
 func (r *Rules) or(kind *Rules) *Rules {
 	if r == nil || kind == nil {
-		if r == nil {
-			return kind
-		}
-		return r
+		return cmp.Or(r, kind)
 	}
-	both := *r
-	if both.Timeout == nil {
-		both.Timeout = kind.Timeout
+	return &Rules{
+		Timeout: cmp.Or(r.Timeout, kind.Timeout), StatusTimeout: cmp.Or(r.StatusTimeout, kind.StatusTimeout),
+		readyWhen: cmp.Or(r.readyWhen, kind.readyWhen), failedWhen: cmp.Or(r.failedWhen, kind.failedWhen),
+		Skip: r.Skip || kind.Skip,
 	}
-	if both.StatusTimeout == nil {
-		both.StatusTimeout = kind.StatusTimeout
-	}
-	if both.readyWhen == nil {
-		both.readyWhen = kind.readyWhen
-	}
-	if both.failedWhen == nil {
-		both.failedWhen = kind.failedWhen
-	}
-	both.Skip = both.Skip || kind.Skip
-	return &both
 }
 
 // at are the rules with the place where they stand.

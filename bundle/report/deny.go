@@ -11,6 +11,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
+	"brine/bundle/redact"
 )
 
 // Deny has rules over a plan: what they find stops a run before its first write.
@@ -87,10 +88,19 @@ func (d Deny) Problems(r *Result, p *plan.Plan, objects []*ObjectResult) ([]bund
 			if len(names) > 0 {
 				message += ": " + bundle.Some(names, 5)
 			}
-			problems = append(problems, bundle.Problem{Source: rule.at, Message: message + ""})
+			problems = append(problems, bundle.Problem{Source: rule.at, Message: message})
 		}
 	}
 	return problems, nil
+}
+
+// Stop is the error that ends a run of which the rules found something.
+func (d Deny) Stop(r *Result, p *plan.Plan, objects []*ObjectResult) error {
+	found, err := d.Problems(r, p, objects)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return BadBundle(found...)
 }
 
 // nameOf names what a rule found: an object of the Result, one of the review with its
@@ -122,13 +132,11 @@ func withoutValues(u *unstructured.Unstructured) map[string]any {
 	if u.GetKind() != "Secret" {
 		return u.Object
 	}
-	bare := map[string]any{}
-	for key, value := range u.Object {
-		if key != "data" && key != "stringData" {
-			bare[key] = value
-		}
-	}
-	return bare
+	bare := u.DeepCopy()
+	delete(bare.Object, "data")
+	delete(bare.Object, "stringData")
+	unstructured.RemoveNestedField(bare.Object, "metadata", "annotations", redact.LastApplied)
+	return bare.Object
 }
 
 func asMap(v any) (map[string]any, error) {

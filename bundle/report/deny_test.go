@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/redact"
 	"brine/bundle/review"
 )
 
@@ -75,13 +76,13 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 
 // Values of Secrets are no part of what rules see.
 func TestDenySeesNoSecret(t *testing.T) {
-	deny, err := ReadDeny("r.yaml", []byte("x: self.objects.map(o, o.object.data.password)\ny: self.objects.map(o, o.live.metadata.name)"))
+	deny, err := ReadDeny("r.yaml", []byte("x: self.objects.map(o, o.object.data.password)\ny: self.objects.map(o, o.live.metadata.name)\nz: self.objects.map(o, string(size(o.live.metadata.annotations)))"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": "aHVudGVy"}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "s", "annotations": map[string]any{redact.LastApplied: "aHVudGVy"}}, "data": map[string]any{"password": "aHVudGVy"}}}
 	found, err := deny.Problems(&Result{}, &plan.Plan{Steps: []*plan.Step{{Object: &bundle.Object{Content: u}, Live: u}}}, []*ObjectResult{result("Secret", "shop", plan.Created)})
-	if err != nil || len(found) != 2 || found[0].Message != `denied by rule "x", because it cannot be evaluated: no such key: data` || found[1].Message != `denied by rule "y": s` {
+	if err != nil || len(found) != 3 || found[0].Message != `denied by rule "x", because it cannot be evaluated: no such key: data` || found[1].Message != `denied by rule "y": s` || found[2].Message != `denied by rule "z": 0` {
 		t.Errorf("%v %v", found, err)
 	}
 }

@@ -154,7 +154,7 @@ func (r *run) goBack(o Options, emit func(report.Event)) {
 	o.Revision, o.RevisionOptions, o.Sources = to.number, to.content.Options, to.content.Sources
 	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
 	o.Planning.Before = to.before
-	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune, o.Deny = nil, nil, "", nil // all that the failed run created goes
+	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune, o.Planning.PruneFirst, o.Deny = nil, nil, "", nil, nil // all that the failed run created goes
 	back := &run{Options: o, client: r.client, bundle: to.content.Bundle, after: newShutdown(ctx), lock: r.lock, held: to.locked, origins: r.origins}
 	back.record = report.New(o.Header, func(e report.Event) {
 		if _, over := e.Payload.(report.Finished); !over {

@@ -61,7 +61,7 @@ func (r *run) removeNamespace(ctx context.Context, deleted *cluster.Deleted) {
 		_, err = r.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: r.DryRun == report.Server})
 	}
 	if err != nil {
-		r.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If nobody needs it: %s", id.Name, err, remedy.DeleteObject("namespace", "", id.Name)))
+		r.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, remedy.DeleteObject("namespace", "", id.Name)))
 		return
 	}
 	o := &report.ObjectResult{Version: "v1", Kind: id.GroupKind.Kind, Name: id.Name, Action: plan.Pruned, Reason: "brine made it for the inventory, and nothing else is in it", Needs: []report.Need{}}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -112,8 +111,8 @@ func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
 		return report.BadBundle(problems...)
 	}
 	objects := c.preview(ctx, r.record, p, kubernetesVersion)
-	if denied, err := r.Deny.Problems(r.record.Result, p, objects); err != nil || len(denied) > 0 {
-		return cmp.Or(err, report.BadBundle(denied...))
+	if err := r.Deny.Stop(r.record.Result, p, objects); err != nil {
+		return err
 	}
 	if len(c.Faults) > 0 && !r.SkipInvalid {
 		return &report.Stop{Code: report.ExitBadBundle}

@@ -39,7 +39,8 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
 		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat, Writer: writer,
 	})
-	r.client.OnRetry(r.record.Retrying) // the scheduler's function keeps all objects in memory
+	r.client.OnRetry(r.record.Retrying)          // the scheduler's function keeps all objects in memory
+	r.putBack(r.after.records, writer, outcomes) //nolint:contextcheck // also after time ran out
 	cause := context.Cause(ctx)
 	if errors.Is(cause, store.ErrLockLost) {
 		return cause // the run that took the lock writes the inventory now
@@ -47,7 +48,6 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 	if errors.Is(ended, report.ErrTimeout) {
 		r.record.TimedOut()
 	}
-	r.putBack(r.after.records, writer, outcomes)                    //nolint:contextcheck // also after time ran out
 	r.diagnose(r.after.diagnosis, slices.Concat(outcomes, outside)) //nolint:contextcheck // also after time ran out
 	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
 		return cause

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -37,8 +36,8 @@ func (r *run) preview(ctx context.Context, t target, p *plan.Plan) error {
 	if len(p.Refused) > 0 {
 		return report.BadBundle(p.Refused...) // and no plan is saved
 	}
-	if denied, err := r.Deny.Problems(r.record.Result, p, objects); err != nil || len(denied) > 0 {
-		return cmp.Or(err, report.BadBundle(denied...))
+	if err := r.Deny.Stop(r.record.Result, p, objects); err != nil {
+		return err
 	}
 	return r.savePlan(ctx, p, results)
 }
@@ -60,11 +59,7 @@ func (r *run) askDeny(ctx context.Context, p *plan.Plan) error {
 	}
 	preview.Report(r.record, p, objects, results)
 	r.record.Result.Review = preview.Review(ctx, r.client, p, objects, results)
-	denied, err := r.Deny.Problems(r.record.Result, p, objects)
-	if err != nil || len(denied) > 0 {
-		return cmp.Or(err, report.BadBundle(denied...))
-	}
-	return nil
+	return r.Deny.Stop(r.record.Result, p, objects)
 }
 
 // dryRun asks the server about every step. readOnly: the user may write nothing

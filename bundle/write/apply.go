@@ -225,16 +225,16 @@ func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Uns
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		live, err := w.Client.Get(ctx, t.resource, t.step.ID)
 		if err != nil {
-			return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
+			return fmt.Errorf("wait until it is gone, to create it again: %w", err)
 		}
 		if live == nil || live.GetUID() != old.GetUID() {
 			return nil
 		}
 		if !deadline.IsZero() && time.Now().After(deadline) {
-			return fmt.Errorf("wait until it is gone, to create it anew: time ran out; it %s", ready.Terminating(live))
+			return fmt.Errorf("wait until it is gone, to create it again: time ran out; it %s", ready.Terminating(live))
 		}
 		if !cluster.Sleep(ctx, pause) {
-			return fmt.Errorf("wait until it is gone, to create it anew: it %s: %w", ready.Terminating(live), context.Cause(ctx))
+			return fmt.Errorf("wait until it is gone, to create it again: it %s: %w", ready.Terminating(live), context.Cause(ctx))
 		}
 	}
 }

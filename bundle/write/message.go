@@ -71,5 +71,5 @@ func lineOf(o *bundle.Object, text string) string {
 
 // needsRecreate says what the user can do about an immutable field.
 func needsRecreate(s *plan.Step, err error) error {
-	return fmt.Errorf("%w. To have it deleted and created anew, annotate it with %s: %s (or %s, which keeps its pods and other dependents), or use %s=%s (see %s)", err, bundle.OnImmutable, bundle.Recreate, bundle.Orphan, remedy.Recreate, s.ID.GroupKind, remedy.HelpImmutable)
+	return fmt.Errorf("%w. To have it deleted and created again, annotate it with %s: %s (or %s, which keeps its pods and other dependents), or use %s=%s (see %s)", err, bundle.OnImmutable, bundle.Recreate, bundle.Orphan, remedy.Recreate, s.ID.GroupKind, remedy.HelpImmutable)
 }

@@ -175,7 +175,7 @@ func TestOrphanThatMayNotBeDeleted(t *testing.T) {
 		without, words string
 		preview        int
 	}{
-		"it is kept":                      {"cli-utils.sigs.k8s.io/on-remove: keep, ", "", "it cannot be deleted, to create it anew: ", report.ExitFailed},
+		"it is kept":                      {"cli-utils.sigs.k8s.io/on-remove: keep, ", "", "it cannot be deleted, to create it again: ", report.ExitFailed},
 		"no right to delete StatefulSets": {"", "statefulsets delete", "cannot delete resource", report.ExitUnreachable},
 		"no right to patch claims":        {"", "persistentvolumeclaims patch", "cannot patch resource", report.ExitUnreachable},
 		"no right to read classes":        {"", "storageclasses get", "whether StorageClass", report.ExitUnreachable},

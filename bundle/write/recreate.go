@@ -131,9 +131,9 @@ func decoded(body []byte) (*unstructured.Unstructured, error) {
 
 // reasonOf says why an object is recreated, and what becomes of what it leaves.
 func reasonOf(s *plan.Step, claims []plan.Claim, why error) string {
-	text := "deleted and created anew: "
+	text := "deleted and created again: "
 	if s.Orphans() {
-		text = "deleted without its dependents, which the new one adopts, and created anew: "
+		text = "deleted without its dependents, which the new one adopts, and created again: "
 	}
 	return strings.Join(append([]string{text + why.Error()}, lines(claims)...), "\n")
 }
@@ -230,13 +230,13 @@ func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructur
 	if err == nil || apierrors.IsConflict(err) || cluster.NoDryRun(err) {
 		return nil
 	}
-	return fmt.Errorf("delete it, to create it anew: %w", err)
+	return fmt.Errorf("delete it, to create it again: %w", err)
 }
 
 // mayDelete asks the guard about an object that is to be recreated.
 func (w *Writer) mayDelete(t *target, live *unstructured.Unstructured) error {
 	if why := w.Plan.Guard.Recreate(t.step.ID, live); why != "" {
-		return fmt.Errorf("it cannot be deleted, to create it anew: %w", &NotOwned{why})
+		return fmt.Errorf("it cannot be deleted, to create it again: %w", &NotOwned{why})
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 		case err == nil:
 			return old, w.awaitGone(ctx, t, old, w.Deadline)
 		case !cluster.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
-			return nil, fmt.Errorf("delete it, to create it anew: %w", err)
+			return nil, fmt.Errorf("delete it, to create it again: %w", err)
 		}
 		if live, err = w.again(ctx, t); err != nil {
 			return nil, err
@@ -276,7 +276,7 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 			return old, nil
 		}
 		if live.GetUID() != old.GetUID() {
-			return nil, fmt.Errorf("it is not deleted, to create it anew: %w", &NotOwned{"another client deleted and created it again during this run"})
+			return nil, fmt.Errorf("it is not deleted, to create it again: %w", &NotOwned{"another client deleted and created it again during this run"})
 		}
 	}
 }

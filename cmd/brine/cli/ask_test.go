@@ -56,7 +56,7 @@ func TestQuestionsOnATerminal(t *testing.T) {
 		t.Errorf("it asks: %s", got.Stderr)
 	}
 	s.Holds("ConfigMap a")
-	// Where there is nothing to do, nobody is asked.
+	// Where there is nothing to do, there is no question.
 	atTerminal(t.Context(), s, strings.NewReader(""), "rollback", "1").Want(t, 0)
 	got = atTerminal(t.Context(), s, strings.NewReader(""), "rollback", "2", "--yes").Want(t, 0)
 	if strings.Contains(got.Stderr, "[y/N]") {

@@ -33,9 +33,9 @@ var commandGroups = []group{
 // the first.
 var flagGroups = []group{
 	{"Flags", []string{"filename", "recursive", "name", "inventory", "namespace", "dry-run", "yes", "only", "with-needs", "plan", "plan-out", "verbose", "quiet", "help"}},
-	{"Pruning", []string{"deny", "max-prune", "no-prune", "prune-anyway", "prune-first", "allow-empty", "cascade", "force-namespaces"}},
+	{"Pruning", []string{"max-prune", "no-prune", "prune-anyway", "prune-first", "allow-empty", "cascade", "force-namespaces"}},
 	{"Whose object, and who owns a field", []string{"inventory-policy", "inventory-id", "conflicts", "force-conflicts", "take-over-from", "ignore-fields"}},
-	{"How objects are applied", []string{"validation", "field-validation", "verify", "recreate", "migrate-stored-versions", "allow-generate-name", "kubernetes-version"}},
+	{"How objects are applied", []string{"deny", "validation", "field-validation", "verify", "recreate", "migrate-stored-versions", "allow-generate-name", "kubernetes-version"}},
 	{"Waiting and time", []string{"wait", "timeout", "lock-timeout", "readiness", "retry-timeout", "heartbeat", "parallel"}},
 	{"Rollback", []string{"rollback-on-failure", "history-limit"}},
 	{"Output", []string{"output", "report", "detailed-exitcode"}},
