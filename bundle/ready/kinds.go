@@ -47,6 +47,20 @@ var kindRules = map[schema.GroupKind]kindRule{
 	bundle.CRDKind:                   {unhinted(definition), "status.conditions NamesAccepted, Established and StorageMigrating"},
 	bundle.APIServiceKind:            {unhinted(apiService), "status.conditions Available"},
 	migrationKind:                    {unhinted(storageMigration), "status.conditions Running, Succeeded and Failed"},
+	gatewayAPI("GatewayClass"):       {unhinted(gateway), "status.conditions Accepted"},
+	gatewayAPI("Gateway"):            {unhinted(gateway), "conditions Accepted and Programmed in status, and those of its listeners"},
+	gatewayAPI("ListenerSet"):        {unhinted(gateway), "conditions Accepted and Programmed in status, and those of its listeners"},
+	gatewayAPI("HTTPRoute"):          routeRule,
+	gatewayAPI("GRPCRoute"):          routeRule,
+	gatewayAPI("TLSRoute"):           routeRule,
+	gatewayAPI("TCPRoute"):           routeRule,
+	gatewayAPI("UDPRoute"):           routeRule,
+}
+
+var routeRule = kindRule{unhinted(route), "status.parents, of the Gateways that it names: conditions Accepted and ResolvedRefs"}
+
+func gatewayAPI(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: kind}
 }
 
 func unhinted(rule func(object) Status) func(object, Hints) Status {
