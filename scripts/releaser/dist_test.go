@@ -176,7 +176,8 @@ func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	help := run(t, exec.Command(filepath.Join(dir, "brine"), "--help"))
+	// What completion offers is each command, with what it is for.
+	offered := run(t, exec.Command(filepath.Join(dir, "brine"), "__complete", ""))
 	var got []string
 	for _, p := range pages {
 		if name, ok := strings.CutPrefix(strings.TrimSuffix(p.Name(), ".1"), "brine-"); ok {
@@ -184,12 +185,8 @@ func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
 		}
 	}
 	var want []string
-	_, commands, _ := strings.Cut(help, "Available Commands:\n")
-	for line := range strings.Lines(commands) {
-		if strings.TrimSpace(line) == "" {
-			break
-		}
-		if name := strings.Fields(line)[0]; name != "help" && name != "completion" {
+	for line := range strings.Lines(offered) {
+		if name, _, ok := strings.Cut(line, "\t"); ok && name != "help" && name != "completion" {
 			want = append(want, name)
 		}
 	}
