@@ -104,3 +104,33 @@ func TestProofOfAbsence(t *testing.T) {
 		})
 	}
 }
+
+// What the server cannot decrypt or decode is no absence, and the message names it.
+func TestStorageReadError(t *testing.T) {
+	for name, answer := range map[string]metav1.Status{
+		"a list": {Reason: metav1.StatusReasonStoreReadError, Message: "failed to read one or more secrets from the storage", Details: &metav1.StatusDetails{
+			Kind: "secrets", Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "/registry/secrets/shop/key", Message: "no matching prefix found"}},
+		}},
+		"one object": {Reason: metav1.StatusReasonInternalError, Message: "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/secrets/shop/key, ResourceVersion: 0, AdditionalErrorMsg: no matching prefix found"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			answer.TypeMeta, answer.Status, answer.Code = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure, http.StatusInternalServerError
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = json.NewEncoder(w).Encode(answer)
+		}))
+		c, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RetryFor: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespaced: true}
+		live, one := c.Get(t.Context(), secrets, bundle.ID{GroupKind: secrets.GVK.GroupKind(), Namespace: "shop", Name: "key"})
+		_, all := c.List(t.Context(), secrets, "shop", "", "")
+		for _, err := range []error{one, all} {
+			if live != nil || err == nil || !strings.HasPrefix(err.Error(), "StorageReadError: the API server cannot decrypt or decode what it stores") || !strings.Contains(err.Error(), "/registry/secrets/shop/key") || !cluster.Transient(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		server.Close()
+	}
+}

@@ -51,10 +51,24 @@ type notServed struct{ answer error }
 
 func (e *notServed) Error() string { return e.answer.Error() }
 
-// judged tells a 404 of a resource or a proxy from one of an object.
+// judged tells a 404 of a resource or a proxy from one of an object, and names what the
+// server cannot read of its own storage.
 func judged(err error) error {
-	if NotServed(err) {
+	switch {
+	case NotServed(err):
 		return &notServed{err}
+	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
+		var keys []string
+		for _, cause := range causes(err) {
+			if cause.Field != "" {
+				keys = append(keys, cause.Field)
+			}
+		}
+		where := ""
+		if len(keys) > 0 {
+			where = ", in etcd: " + bundle.Some(keys, 5)
+		}
+		return fmt.Errorf("StorageReadError: the API server cannot decrypt or decode what it stores (see its --encryption-provider-config)%s: %w", where, err)
 	}
 	return err
 }

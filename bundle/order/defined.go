@@ -73,8 +73,11 @@ var objectReferences = map[schema.GroupKind][]reference{
 		{"spec.defaultBackend.service.name", bundle.ServiceKind, "routes to"},
 		{"spec.rules.http.paths.backend.service.name", bundle.ServiceKind, "routes to"},
 	},
-	bundle.ServiceAccountKind:        {{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"}},
-	bundle.StatefulSetKind:           {{"spec.serviceName", bundle.ServiceKind, "its pods are named by"}},
+	bundle.ServiceAccountKind: {{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"}},
+	bundle.StatefulSetKind: {
+		{"spec.serviceName", bundle.ServiceKind, "its pods are named by"},
+		{"spec.volumeClaimTemplates.spec.volumeAttributesClassName", volumeClassKind, "claims volumes of"},
+	},
 	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", volumeKind, "bound to"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
 	volumeKind:                       {{"spec.storageClassName", bundle.StorageClassKind, "of"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
 	gatewayKind:                      {{"spec.gatewayClassName", gatewayClassKind, "of"}},
@@ -88,6 +91,19 @@ var objectReferences = map[schema.GroupKind][]reference{
 		{"spec.spec.devices.requests.exactly.deviceClassName", deviceClassKind, "of"},
 		{"spec.spec.devices.requests.firstAvailable.deviceClassName", deviceClassKind, "of"},
 	},
+}
+
+// ClassReferences are the classes of devices and volumes that an object names outside of
+// its pods.
+func ClassReferences(of schema.GroupKind, content map[string]any) (found []PodReference) {
+	for _, r := range objectReferences[of] {
+		if r.kind == deviceClassKind || r.kind == volumeClassKind {
+			each(content, r.path, "", nil, func(text, at string, _ map[string]any) {
+				found = append(found, PodReference{Kind: r.kind, Name: text, Path: strings.TrimPrefix(at, "."), Verb: r.verb})
+			})
+		}
+	}
+	return found
 }
 
 // references adds what objects name outside of their pods.

@@ -162,6 +162,7 @@ func TestStorageAndDefaults(t *testing.T) {
 {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {containers: [{name: c}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: x}}]}}]}}
 {apiVersion: certificates.k8s.io/v1beta1, kind: ClusterTrustBundle, metadata: {name: roots}}
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d, namespace: ns}, spec: {storageClassName: "", volumeAttributesClassName: gold}}
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns}, spec: {template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: d}, spec: {storageClassName: "", volumeAttributesClassName: gold}}]}}
 {apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: gold}}`,
 		want: `
 			HTTPRoute.gateway.networking.k8s.io ns/r
@@ -175,7 +176,9 @@ func TestStorageAndDefaults(t *testing.T) {
 			Pod ns/p
 			  applied ClusterTrustBundle.certificates.k8s.io roots: mounts ClusterTrustBundle roots
 			PersistentVolumeClaim ns/d
-			  applied VolumeAttributesClass.storage.k8s.io gold: of VolumeAttributesClass gold`,
+			  applied VolumeAttributesClass.storage.k8s.io gold: of VolumeAttributesClass gold
+			StatefulSet.apps ns/db
+			  applied VolumeAttributesClass.storage.k8s.io gold: claims volumes of VolumeAttributesClass gold`,
 	}, {
 		name: "a StatefulSet needs its Service and its claims' class",
 		in: `

@@ -45,6 +45,7 @@ var podReferences = []reference{
 	{"volumes.projected.sources.configMap.name", bundle.ConfigMapKind, "mounts"},
 	{"volumes.projected.sources.secret.name", bundle.SecretKind, "mounts"},
 	{"volumes.projected.sources.clusterTrustBundle.name", trustBundleKind, "mounts"},
+	{"volumes.ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", volumeClassKind, "claims volumes of"},
 	{"volumes.*.secretRef.name", bundle.SecretKind, "mounts with"},
 	{"volumes.*.nodePublishSecretRef.name", bundle.SecretKind, "mounts with"},
 }

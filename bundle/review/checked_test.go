@@ -172,6 +172,10 @@ func TestMissing(t *testing.T) {
 	}
 	trusting := changed(t, "", "", strings.Replace(web, "      containers:", "      volumes: [{name: a, projected: {sources: [{clusterTrustBundle: {name: roots, path: ca.crt}}]}}]\n      containers:", 1))
 	roots := "apiVersion: certificates.k8s.io/v1beta1\nkind: ClusterTrustBundle\nmetadata: {name: roots}\n"
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: shop}\nspec: {volumeAttributesClassName: gold}\n"
+	gold := "apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: gold}\n"
+	database := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop}\nspec:\n  template: {spec: {containers: [{name: c}]}}\n  volumeClaimTemplates: [{metadata: {name: d}, spec: {volumeAttributesClassName: gold}}]\n"
+	devices := "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {name: gpus, namespace: shop}\nspec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}}\n"
 	for name, c := range map[string]struct {
 		changes []Change
 		asked   string
@@ -179,6 +183,14 @@ func TestMissing(t *testing.T) {
 	}{
 		"a kind without namespaces":                {[]Change{trusting}, "ClusterTrustBundle.certificates.k8s.io roots", []string{"missing Deployment/web: its pods do not start: ClusterTrustBundle roots (neither in the bundle nor on the cluster)"}},
 		"a kind without namespaces, in the bundle": {[]Change{trusting, changed(t, "", "", roots)}, "", nil},
+		"a claim's class": {[]Change{changed(t, "", "", claim)}, "VolumeAttributesClass.storage.k8s.io gold",
+			[]string{"missing PersistentVolumeClaim/data: claims of this class stay Pending: VolumeAttributesClass gold (neither in the bundle nor on the cluster)"}},
+		"a claim's class, as before":          {[]Change{changed(t, "", claim, strings.Replace(claim, "data,", "data, labels: {a: b},", 1))}, "", nil},
+		"the class of a StatefulSet's claims": {[]Change{changed(t, "", "", database), changed(t, "", "", gold)}, "", nil},
+		"devices": {[]Change{changed(t, "", "", devices)}, "DeviceClass.resource.k8s.io gpu",
+			[]string{"missing ResourceClaimTemplate/gpus: pods that claim its devices stay Pending: DeviceClass gpu (neither in the bundle nor on the cluster)"}},
+		"devices whose class goes": {[]Change{changed(t, plan.Unchanged, devices, devices), changed(t, "", "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n", "")}, "",
+			[]string{"missing ResourceClaimTemplate/gpus: pods that claim its devices stay Pending: DeviceClass gpu (deleted by this run)"}},
 		"neither":             {[]Change{fresh}, "ConfigMap shop/settings, Secret shop/tls", []string{"missing Deployment/web: its pods do not start: ConfigMap settings, Secret tls (neither in the bundle nor on the cluster)"}},
 		"in the bundle":       {[]Change{fresh, changed(t, "", "", tls), changed(t, plan.Unchanged, settings, settings)}, "", nil},
 		"made of another one": {[]Change{fresh, changed(t, "", "", certificate), changed(t, "", "", settings)}, "", nil},

@@ -18,9 +18,12 @@ import (
 var (
 	priorityClass = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
 	runtimeClass  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
+	deviceClass   = schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceClass"}
+
+	volumeAttributesClass = schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}
 )
 
-// reference is an object that new or changed pods name.
+// reference is an object that new or changed pods, or claims, name.
 type reference struct {
 	id   bundle.ID
 	path string
@@ -31,7 +34,7 @@ type reference struct {
 // argument is the verb of what an argument names: pods need not need it to start.
 const argument = "has an argument that names"
 
-// references are the objects that the pods of a change need and name.
+// references are the objects that the pods, or claims, of a change need and name.
 func references(c *Change) []reference {
 	if c.Action == plan.Pruned || c.Action == plan.Detached {
 		return nil
@@ -40,10 +43,6 @@ func references(c *Change) []reference {
 }
 
 func referencesOf(by bundle.ID, after map[string]any) []reference {
-	path := images.PodSpecPath(by.GroupKind)
-	if path == nil || after == nil {
-		return nil
-	}
 	var found []reference
 	add := func(gk schema.GroupKind, name, path, verb string, keys ...order.PodKey) {
 		id := bundle.ID{GroupKind: gk, Namespace: by.Namespace, Name: name}
@@ -65,6 +64,13 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 				found[i].keys = append(found[i].keys, key)
 			}
 		}
+	}
+	for _, r := range order.ClassReferences(by.GroupKind, after) {
+		add(r.Kind, r.Name, r.Path, r.Verb)
+	}
+	path := images.PodSpecPath(by.GroupKind)
+	if path == nil || after == nil {
+		return found
 	}
 	at := strings.Join(path, ".") + "."
 	pod := get[map[string]any](after, path...)
@@ -114,7 +120,13 @@ func startsPods(c *Change) bool {
 	return false
 }
 
-// named are the objects that new or changed pods need and that do not come with the
+// claims says whether something is new or changed that claims devices or volumes.
+func claims(c *Change) bool {
+	fresh := c.Action == plan.Created || c.Action == plan.Recreated || c.Action == plan.Configured && touches(c.Fields, "spec")
+	return fresh && images.PodSpecPath(c.ID.GroupKind) == nil && len(references(c)) > 0
+}
+
+// named are the objects that new or changed pods, or claims, need and that do not come with the
 // change, so that they have to be on the cluster: true where pods name keys of it.
 func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 	comes := func(id bundle.ID) bool {
@@ -124,7 +136,7 @@ func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 	needed := map[bundle.ID]bool{}
 	for i := range changes {
 		c := &changes[i]
-		if !startsPods(c) {
+		if !startsPods(c) && !claims(c) {
 			continue
 		}
 		for _, r := range references(c) {
@@ -158,7 +170,7 @@ func (r *reviewer) missing() {
 	unknown := map[string][]string{}
 	for i := range r.changes {
 		c := &r.changes[i]
-		starts := startsPods(c)
+		starts := startsPods(c) || claims(c)
 		var groups [][2]string // why, and what follows from it
 		names, details := map[[2]string][]string{}, map[[2]string][]string{}
 		before := referencesOf(c.ID, content(c.Before))
@@ -298,6 +310,10 @@ func consequence(r reference) string {
 		return "its pods stay Pending"
 	case bundle.StorageClassKind:
 		return "its claims stay Pending, unless there is a volume of this class"
+	case volumeAttributesClass:
+		return "claims of this class stay Pending"
+	case deviceClass:
+		return "pods that claim its devices stay Pending"
 	case bundle.ServiceKind:
 		return "an argument of its pods names what is missing"
 	}
@@ -309,7 +325,7 @@ func consequence(r reference) string {
 
 // blocks says whether pods do not start without what they name.
 func blocks(r reference) bool {
-	return r.verb != argument && r.id.GroupKind != bundle.StorageClassKind && !strings.HasPrefix(r.verb, "pulls images")
+	return r.verb != argument && r.id.GroupKind != bundle.StorageClassKind && r.id.GroupKind != volumeAttributesClass && !strings.HasPrefix(r.verb, "pulls images")
 }
 
 // ready is how many of a workload's pods are ready; "" where it has none.
