@@ -115,6 +115,8 @@ class Case(unittest.TestCase):
         self.brine.__salt__ = {
             "event.send": lambda tag, data: self.sent.append((tag, data)) or True,
             "slsutil.renderer": self.renderer,
+            "cp.list_master": lambda saltenv, prefix: [],
+            "publish.runner": lambda fun, arg: {"roots": arg[0]["saltenv"]},
         }
         self.play([event("finished", **{"return": RETURN})])
 
@@ -458,10 +460,41 @@ class Bundle(Case):
         self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: asked.append((saltenv, prefix)) or files
         self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
         self.brine.applied("platform", source="salt://x/*.yaml?saltenv=dev")
-        self.assertEqual((self.texts(), asked), (["a", "b"], [("dev", "x/")]))
+        self.assertEqual((self.texts(), asked), (["a", "b"], [("dev", "//"), ("dev", "x/")]))
         self.assertEqual([one[2] for one in self.asked], ["dev", "dev"])
         self.assertIn("no file fits", self.brine.applied("platform", source="salt://x/c*")["comment"])
         self.assertIn("only the last part", self.brine.applied("platform", source="salt://*/a.yaml")["comment"])
+
+    def test_a_list_of_files_that_may_be_older_than_the_job(self):
+        """It is waited for, once in a job, unless the master made it anew or no name depends on it."""
+        slept, clock = [], [1000.0]
+        self.addCleanup(setattr, self.brine, "time", self.brine.time)
+        self.brine.time = types.SimpleNamespace(time=lambda: clock[0], sleep=slept.append)
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: ["x/a.yaml"]
+        self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: [{"state": "k", "fun": "object_present"}]
+        self.rendered = {"salt://x/a.yaml": "a"}
+
+        def waited(jid, **given):
+            del slept[:]
+            self.assertTrue(self.brine.applied("platform", __pub_jid=jid, **given)["result"])
+            return slept[:]
+
+        self.assertEqual(waited("1", source=["salt://x/", "salt://x/*.yaml"]), [])
+        for answer in ({}, {"roots": ["other"]}, "publish timed out"):
+            self.brine.__salt__["publish.runner"] = lambda fun, arg, answer=answer: answer
+            clock[0] += 100
+            jid = str(clock[0])
+            self.assertEqual(waited(jid, source="salt://x/"), [21])
+            clock[0] += 15
+            self.assertEqual(waited(jid, source="salt://x/"), [6])
+            clock[0] += 6
+            self.assertEqual(waited(jid, source="salt://x/"), [])
+        self.brine.__opts__["fileserver_list_cache_time"] = 60
+        self.assertEqual(waited("2", source="salt://x/"), [61])
+        self.assertEqual(waited("2", source="salt://x/a.yaml"), [])
+        self.assertEqual((waited("2", sls="x.a"), waited("2", sls=["x.a", "x.*"])), ([], [61]))
+        for text, found in (("include:\n- .b\n- x.*\n", True), ("a: {b.c: [{d: '*'}]}\n- name: x*\n- [a]\n", False), ("- 'x.[ab]'", True)):
+            self.assertEqual(bool(self.brine._PATTERN.search(text)), found, text)
 
     def test_source_as_it_is(self):
         self.brine.__salt__["cp.get_file_str"] = lambda path, saltenv: "{{ $labels }} " + saltenv

@@ -40,6 +40,8 @@ class Master(unittest.TestCase):
             os.makedirs(os.path.dirname(os.path.join(cls.root, path)), exist_ok=True)
             with open(os.path.join(cls.root, path), "w") as file:
                 file.write(test_readme.example(beginning))
+        with open(os.path.join(cls.root, "salt/master/etc/master.d/peer_run.conf"), "w") as file:
+            file.write(test_readme.example("# /etc/salt/master.d/peer_run.conf").replace(".*:", "b:"))
         cls.addClassCleanup(cls.program, "down")
         roots = {"base": [real.HERE, cls.states]}
         for version in VERSIONS:
@@ -311,6 +313,35 @@ class Master(unittest.TestCase):
         self.gone(since)
         self.assertEqual([o["ready"] for o in self.command("status")["objects"]], ["ready"] * 5)
         self.goes_on()
+
+    def test_objects_move_to_a_file_that_is_new(self):
+        """With Salt's default settings, where the master keeps a list of the files for 20 seconds: nothing is pruned."""
+        def write(**files):
+            folder = os.path.join(self.states, "moves")
+            os.makedirs(folder, exist_ok=True)
+            for name, objects in files.items():
+                with open(os.path.join(folder, name + ".yaml"), "w") as file:
+                    file.write("\n---\n".join(json.dumps({
+                        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": one, "namespace": "default"}}) for one in objects))
+        def apply(target):
+            if target == "orchestrate":
+                run = list(self.salt_run("state.orchestrate", "moves")["data"].values())[0]
+            else:
+                run = self.salt(target, "state.apply", "moves")[target]
+            return list(run.values())[0]
+
+        with open(os.path.join(self.states, "moves.sls"), "w") as file:
+            json.dump({"Deploy": {"brine.applied": [{"inventory": "default/" + self.name}, {"source": "salt://moves/"}, {"max_prune": "100%"}]}}, file)
+        names = [self.name + "-1", self.name + "-2"]
+        for target in ("orchestrate", "b", "a"):  # a is not in peer_run
+            write(one=names)
+            self.assertIs(apply(target)["result"], True)
+            write(one=names[:1], two=names[1:])
+            since = time.time()
+            again = apply(target)
+            self.did(target + " had the new file", since)
+            self.assertEqual((again["result"], again["changes"]), (True, {}), again["comment"])
+            os.remove(os.path.join(self.states, "moves/two.yaml"))
 
     def test_runner_calls_read_the_masters_configuration(self):
         self.sls([])

@@ -35,7 +35,6 @@ class SaltCall(unittest.TestCase):
         cls.write("minion", json.dumps({
             "file_client": "local", "root_dir": cls.root, "id": "test-minion", "file_roots": {"base": [cls.states]},
             "pillar_roots": {"base": [os.path.join(cls.root, "pillar")]}, "brine": {"binary": cls.brine},
-            "fileserver_list_cache_time": 0,
         }))
         synced = cls.call("saltutil.sync_all")
         assert synced["modules"] == ["modules.brine"], synced
@@ -116,6 +115,25 @@ class SaltCall(unittest.TestCase):
 
         dry, _ = self.apply("test=True", 'pillar={"mode": "three"}')
         self.assertEqual(dry["changes"]["v1/ConfigMap %s/settings" % self.name]["new"], {"data.mode": "three"})
+
+    def test_objects_move_to_a_file_that_is_new(self):
+        """With Salt's default settings, where a list of the files is kept for 20 seconds."""
+        def config_map(name):
+            return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
+
+        os.makedirs(os.path.join(self.states, "moves"))
+        for given in ({"source": "salt://moves/"}, {"sls": ["moves.*"]}):
+            self.write("states/moves/one.sls", "\n---\n".join(map(config_map, ("one", "two"))))
+            if "sls" in given:
+                self.write("states/moves/one.sls", json.dumps({one: {"k8s.object_present": [{"manifest": json.loads(config_map(one))}]} for one in ("one", "two")}))
+            arguments = dict(given, inventory="default/" + self.name, max_prune="100%")
+            self.assertIs(self.run_states(Deploy=("applied", arguments))["Deploy"]["result"], True)
+            for name in ("one", "two"):
+                text = config_map(name) if "source" in given else json.dumps({name: {"k8s.object_present": [{"manifest": json.loads(config_map(name))}]}})
+                self.write("states/moves/{}.sls".format(name), text)
+            again = self.run_states(Deploy=("applied", arguments))["Deploy"]
+            self.assertEqual((again["result"], again["changes"]), (True, {}), again["comment"])
+            os.remove(os.path.join(self.states, "moves/two.sls"))
 
     def test_sls_compiled_by_salt(self):
         self.write("states/objects.sls", json.dumps({

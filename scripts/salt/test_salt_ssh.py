@@ -43,7 +43,7 @@ class SaltSSH(unittest.TestCase):
             os.chmod(os.path.join(root, "ssh", name), 0o755)
         cls.salt.write("key", "")
         cls.salt.write("master", json.dumps({
-            "root_dir": root, "file_roots": {"base": [cls.salt.states]}, "pillar_roots": {"base": [os.path.join(root, "pillar")]}, "fileserver_list_cache_time": 0}))
+            "root_dir": root, "file_roots": {"base": [cls.salt.states]}, "pillar_roots": {"base": [os.path.join(root, "pillar")]}}))
         cls.salt.write("roster", json.dumps({
             "target": {"host": "target.example.com", "user": "root", "priv": os.path.join(root, "key"), "thin_dir": os.path.join(root, "thin"),
                        "minion_opts": {"brine": {"binary": cls.salt.brine, "kubeconfig": cls.salt.kubeconfig}}}}))

@@ -75,6 +75,7 @@ _ENDINGS = (".yaml", ".yml", ".json", ".sls")
 _QUIET = ("acting",)  # event types that are not worth a place on the bus
 _FLUSH_SECONDS = 30  # how long events that are still queued may take at the end
 _STOP_SECONDS = 15  # how long brine may take to end after a signal
+_PATTERN = re.compile(r"^\s*-\s+['\"]?(?!\[)[\w.-]*[*?\[][\w.*?\[\]-]*['\"]?\s*$", re.M)  # an include that takes what there is
 _GRACE_SECONDS = 1  # whoever sends a signal to Salt and to brine has done so by then
 _ERRORS = (CommandExecutionError, SaltInvocationError)
 # What an error of rendering quotes: words that Salt and YAML give, then text of others.
@@ -806,6 +807,7 @@ class _Run(object):
         self.direct = str(kwargs.get("__pub_fun", "")).startswith("brine.")
         self.in_state = kwargs.get("__id__") is not None
         self.jid = kwargs.get("__pub_jid") or kwargs.get("jid") or __opts__.get("jid") or _job()
+        self.began = _began(self.jid)
         flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
         _refuse_pinned(flags)
         defaults = _defaults()
@@ -848,6 +850,7 @@ class _Run(object):
         if self.inventory is not None:
             self.flags.insert(0, ("--inventory=" if "/" in self.inventory else "--name=") + self.inventory)
         self.words = list(words)
+        self.renewed = {}  # whether the list of the files of a saltenv is
         self.stdin = _bundle(given, self)
 
     def argv(self, output):
@@ -995,6 +998,13 @@ def _rules(values, key):
     file.flush()
     values[key] = file.name
     return file
+
+
+def _began(jid):
+    """When this job first came here: it has to see every file that was there then."""
+    if not jid or __context__.get("brine.job", (None,))[0] != jid:
+        __context__["brine.job"] = (jid, time.time())
+    return __context__["brine.job"][1]
 
 
 def _job():
@@ -1214,7 +1224,7 @@ def _bundle(given, run):
     if not source:
         run.without_effect(("defaults", "template"), "only source takes it")
     if sls:
-        parts = [("compiled SLS", _show(sls, saltenv, run.settings))]
+        parts = [("compiled SLS", _show(sls, saltenv, run))]
     elif not source:
         several = isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
         objects = bundle if several else [bundle]
@@ -1224,7 +1234,7 @@ def _bundle(given, run):
         _refuse_pinned({}, sources)
         parts = []
         for one in sources:
-            files, env, optional = _files(one, saltenv)
+            files, env, optional = _files(one, saltenv, run)
             parts += [part for part in (_render(path, env, run.settings, optional) for path in files) if part]
     return "\n---\n".join(_part(*part) for part in parts).encode("utf-8")
 
@@ -1238,7 +1248,7 @@ def _part(name, content):
     return "# brine.dev/source: {} {}\n{}".format(line, name, content)
 
 
-def _files(source, saltenv):
+def _files(source, saltenv, run):
     """
     The files that a source names: one, those of a folder (which ends in "/"), or
     those that fit a pattern; their saltenv; and whether one may render to nothing.
@@ -1256,6 +1266,8 @@ def _files(source, saltenv):
     else:
         return [path], saltenv, False
     if path.startswith("salt://"):
+        if not _renewed(saltenv, run):
+            _outlast(run)
         prefix = folder[len("salt://"):]
         names = [n[len(prefix):] for n in __salt__["cp.list_master"](saltenv=saltenv, prefix=prefix) if n.startswith(prefix)]
     else:
@@ -1269,6 +1281,41 @@ def _files(source, saltenv):
         what = "fits" if pattern else "in it ends in " + ", ".join(_ENDINGS)
         raise CommandExecutionError("{}: no file {} (saltenv {})".format(path, what, saltenv))
     return [folder + n for n in names], saltenv, True
+
+
+def _renewed(saltenv, run):
+    """
+    Salt keeps a list of the files for fileserver_list_cache_time (20 s). What was added
+    since is not in it, and its objects would be pruned. Has it made anew once in a run,
+    and says whether it is.
+    """
+    if saltenv not in run.renewed:
+        __salt__["cp.list_master"](saltenv=saltenv, prefix="//")  # one that somebody is making is ready then
+        run.renewed[saltenv] = _clear(saltenv)
+    return run.renewed[saltenv]
+
+
+def _clear(saltenv):
+    if __opts__.get("file_client") == "local":  # its files are read by this process
+        import salt.fileserver  # pylint: disable=import-outside-toplevel
+
+        salt.fileserver.Fileserver(dict(__opts__)).clear_file_list_cache({"saltenv": [saltenv]})
+        return True
+    if "publish.runner" not in __salt__:
+        return False
+    # The master answers nothing to a minion that peer_run does not name.
+    answer = __salt__["publish.runner"]("fileserver.clear_file_list_cache", [{"saltenv": [saltenv], "__kwarg__": True}])
+    return isinstance(answer, dict) and any(isinstance(envs, list) and saltenv in envs for envs in answer.values())
+
+
+def _outlast(run):
+    """Wait until no list is older than this job."""
+    seconds = run.began + float(__opts__.get("fileserver_list_cache_time", 20)) + 1 - time.time()
+    if seconds > 0:
+        log.warning(
+            "brine: waiting %.0f s: the master's list of files may be older than this job. It is made anew at once where "
+            "peer_run in the master's configuration allows this minion fileserver.clear_file_list_cache", seconds)
+        time.sleep(seconds)
 
 
 def _render(path, saltenv, settings, optional):
@@ -1297,16 +1344,24 @@ def _render(path, saltenv, settings, optional):
     return name, text
 
 
-def _show(sls, saltenv, settings):
+def _show(sls, saltenv, run):
     """
     Low data: includes, extends and requisites resolved by Salt itself. What Salt
     only logs must not pass: objects of an SLS that it left out would be pruned.
     """
+    settings, renewed = run.settings, _renewed(saltenv, run)
     kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
     if settings["pillar"]:
         kwargs["pillar"] = settings["pillar"]
-    with _unlogged() as errors, _compiled() as (rendered, content, files):
-        low = __salt__["state.show_low_sls"](sls, **kwargs)
+    while True:
+        with _unlogged() as errors, _compiled() as (rendered, content, files):
+            low = __salt__["state.show_low_sls"](sls, **kwargs)
+        named = ["- {}".format(one) for one in (sls if isinstance(sls, (list, tuple)) else str(sls).split(","))]
+        if renewed or not any(_PATTERN.search(text) for text in named + [found["text"] for found in files.values()]):
+            break
+        _outlast(run)
+        renewed = True
+    files = {one: found["source"] for one, found in files.items()}
     if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
         why = "; ".join(_cut(e) for e in (low if isinstance(low, list) else [low])) or "no states"
         raise CommandExecutionError("Salt did not render {}: {}".format(sls, why))
@@ -1357,7 +1412,7 @@ def _compiled():
     notes = {
         "render_state": lambda _, sls, *args, **kwargs: rendered.add(sls),
         "_handle_extend": lambda _, state, sls, *args, **kwargs: content.add(sls),
-        "get_state": lambda found, sls, *args, **kwargs: files.update({sls: found.get("source")}),
+        "get_state": lambda found, sls, *args, **kwargs: files.update({sls: {"source": found.get("source"), "text": _text(found.get("dest"))}}),
     }
 
     def noting(note, function):
@@ -1381,6 +1436,12 @@ def _compiled():
     finally:
         for one in before:
             setattr(*one)
+
+
+def _text(path):
+    with contextlib.suppress(OSError, TypeError, ValueError), open(path, encoding="utf-8") as file:
+        return file.read()
+    return ""
 
 
 def _compiler():
