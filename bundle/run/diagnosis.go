@@ -2,14 +2,15 @@ package run
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/apply"
-	"brine/bundle/cluster"
+	"brine/bundle/inspect"
+	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/report"
 )
@@ -34,7 +35,7 @@ func (r *run) diagnose(ctx context.Context, outcomes []apply.Outcome) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
-	why := ready.NewDiagnosis(reader(r.client)).Explain(ctx, objects)
+	why := ready.NewDiagnosis(inspect.Reader(r.client)).Explain(ctx, objects)
 	for _, o := range late {
 		if o.Result.Why = why[o.ID]; len(o.Result.Why) > 0 {
 			r.record.Emit(report.Diagnosed{Object: o.Result})
@@ -42,22 +43,11 @@ func (r *run) diagnose(ctx context.Context, outcomes []apply.Outcome) {
 	}
 }
 
-func reader(c *cluster.Client) ready.Reader {
-	return ready.Reader{
-		Get: func(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-			resource, err := c.Any(gvk.GroupKind())
-			if err != nil {
-				return nil, err
-			}
-			return c.Get(ctx, resource, bundle.ID{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name})
-		},
-		List: func(ctx context.Context, gvk schema.GroupVersionKind, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
-			resource, err := c.Any(gvk.GroupKind())
-			if err != nil {
-				return nil, err
-			}
-			return c.List(ctx, resource, namespace, labelSelector, fieldSelector)
-		},
-		Logs: c.Logs,
+// hints are what the readiness of the plan's objects depends on besides them.
+func (r *run) hints(ctx context.Context, p *plan.Plan) ready.Hints {
+	var ids []bundle.ID
+	for _, s := range slices.Concat(p.Steps, p.Outside) {
+		ids = append(ids, s.ID)
 	}
+	return inspect.ReadHints(ctx, r.client, ids, r.bundle.Objects)
 }

@@ -28,3 +28,8 @@ func ExitCode(err error) int {
 	}
 	return report.ExitFailed
 }
+
+// Refuse is the result of a run that could not begin.
+func Refuse(ctx context.Context, o Options, code int, err error, emit func(report.Event)) *report.Result {
+	return report.New(o.Header, emit).Finish(ctx, code, err, map[string]int{})
+}

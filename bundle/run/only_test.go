@@ -86,6 +86,6 @@ func TestPartialPlan(t *testing.T) {
 // The objects of an SLS.
 func TestPartialRunOfAnSLS(t *testing.T) {
 	s := clitest.New(t)
-	s.Apply(states("one")).Want(t, 0)
-	s.Apply(states("two"), "--only=shop.*").Want(t, 0).Did(t, "ConfigMap", "b", plan.Configured)
+	s.Apply(clitest.States("one")).Want(t, 0)
+	s.Apply(clitest.States("two"), "--only=shop.*").Want(t, 0).Did(t, "ConfigMap", "b", plan.Configured)
 }

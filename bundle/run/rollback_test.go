@@ -14,20 +14,6 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
-// states are three ConfigMaps in Salt's high data, each of which requires the
-// next, and a fourth that is to be absent.
-func states(value string) string {
-	state := func(id, name, requires string) string {
-		text := fmt.Sprintf("%s:\n  k.object_present:\n  - manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {key: %s}}\n", id, name, value)
-		if requires != "" {
-			text += "  - require: [{k: " + requires + "}]\n"
-		}
-		return text + "  __sls__: shop.settings\n"
-	}
-	return state("Make c", "c", "Make b") + state("Make b", "b", "Make a") + state("Make a", "a", "") +
-		"Remove old:\n  k.object_absent:\n  - name: old\n  - namespace: {ns}\n  - kind: ConfigMap\n  - apiVersion: v1\n"
-}
-
 // needsOf are what each object of the result waited for.
 func needsOf(t *testing.T, s clitest.Outcome) map[string]string {
 	t.Helper()
@@ -46,8 +32,8 @@ func needsOf(t *testing.T, s clitest.Outcome) map[string]string {
 // for, absent objects and sources included.
 func TestRollbackKeepsSaltRequisites(t *testing.T) {
 	s := clitest.New(t)
-	first := s.Apply(states("one")).Want(t, 0)
-	s.Apply(states("two")).Want(t, 0)
+	first := s.Apply(clitest.States("one")).Want(t, 0)
+	s.Apply(clitest.States("two")).Want(t, 0)
 	s.Create("v1/configmaps", clitest.ConfigMap("old"))
 	back := s.Rollback().Want(t, 0)
 	if got, want := needsOf(t, back), needsOf(t, first); got["c"] != want["c"] || got["b"] != want["b"] || !strings.Contains(want["c"], "require: Make b") {
@@ -62,7 +48,7 @@ func TestRollbackKeepsSaltRequisites(t *testing.T) {
 		t.Errorf("a holds %v", data)
 	}
 	// It is the first bundle again, also after it was rolled back to.
-	s.Apply(states("one")).Want(t, 0).Did(t, "ConfigMap", "b", plan.Unchanged)
+	s.Apply(clitest.States("one")).Want(t, 0).Did(t, "ConfigMap", "b", plan.Unchanged)
 	s.Destroy().Want(t, 0)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/cluster"
+	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -62,7 +62,7 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	to := run.Side{Name: "bundle " + strings.Join(d.in.files, ", ")}
+	to := inspect.Side{Name: "bundle " + strings.Join(d.in.files, ", ")}
 	if len(d.in.files) == 0 {
 		if to, _, err = d.side(ctx, inv, args, 1); err != nil {
 			return err
@@ -75,33 +75,33 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 		if to.Bundle, err = d.in.read(ctx, s); err != nil {
 			return err
 		}
-		if err := run.Comparable(ctx, inv, to.Bundle, revision, namespace); err != nil {
+		if err := inspect.Comparable(ctx, inv, to.Bundle, revision, namespace); err != nil {
 			return failed(err)
 		}
 	}
 	where := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
-	result := run.Compare(ctx, from, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
+	result := inspect.Compare(ctx, from, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
 	err = printResult(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
 	return printed("print the changes", err, result.ExitCode)
 }
 
 // side is the revision that the nth argument names, or the last one.
-func (d *diffOptions) side(ctx context.Context, inv *store.Inventory, args []string, n int) (run.Side, *inventory.Content, error) {
+func (d *diffOptions) side(ctx context.Context, inv *store.Inventory, args []string, n int) (inspect.Side, *inventory.Content, error) {
 	number := inv.Last().Number
 	if n < len(args) {
 		var err error
 		if number, err = revisionNumber("diff", args[n]); err != nil {
-			return run.Side{}, nil, err
+			return inspect.Side{}, nil, err
 		}
 	}
 	if number == 0 {
-		return run.Side{}, nil, fmt.Errorf("inventory %s/%s has no revision", inv.Namespace, inv.Name)
+		return inspect.Side{}, nil, fmt.Errorf("inventory %s/%s has no revision", inv.Namespace, inv.Name)
 	}
 	content, err := inv.LoadRevision(ctx, number)
 	if err != nil {
-		return run.Side{}, nil, failed(err)
+		return inspect.Side{}, nil, failed(err)
 	}
-	return run.Side{Name: fmt.Sprintf("revision %d", number), Bundle: content.Bundle}, content, nil
+	return inspect.Side{Name: fmt.Sprintf("revision %d", number), Bundle: content.Bundle}, content, nil
 }
 
 // revisionNumber is an argument that names a revision.

@@ -10,13 +10,13 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/cmd/brine/output"
 )
 
 func newGet(s Streams) *cobra.Command {
-	var q run.Query
+	var q inspect.Query
 	var everywhere, ignore bool
 	var format string
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ func newGet(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := run.Get(cmd.Context(), client, q)
+		found, err := inspect.Get(cmd.Context(), client, q)
 		if err != nil {
 			return failed(err)
 		}
@@ -59,7 +59,7 @@ func newGet(s Streams) *cobra.Command {
 	return cmd
 }
 
-func printFound(s Streams, format string, found *run.Found) error {
+func printFound(s Streams, format string, found *inspect.Found) error {
 	if format == "json" {
 		return output.JSON(s.Out, found)
 	}

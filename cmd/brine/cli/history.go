@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/cluster"
+	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/cmd/brine/output"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -20,7 +20,7 @@ import (
 func newHistory(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "history [[NAMESPACE/]INVENTORY]", Short: "List the revisions of an inventory that can be rolled back to"}
 	cmd.AddCommand(newHistoryShow(s))
-	return inspect(cmd, func(ctx context.Context, h *inspectOptions) error {
+	return readingCommand(cmd, func(ctx context.Context, h *inspectOptions) error {
 		inv, err := h.load(ctx, s, cluster.Options{})
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 		if at := slices.IndexFunc(history, func(r inventory.Revision) bool { return r.Number == number }); at >= 0 {
 			info = history[at]
 		}
-		shows := run.Show(cmd.Context(), content, info, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
+		shows := inspect.Show(cmd.Context(), content, info, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
 		return printed("print the revision", output.Revision(s.Out, o.format, shows), report.ExitOK)
 	}
 	return cmd

@@ -20,7 +20,8 @@ func (o *inspectOptions) flags(cmd *cobra.Command, retry time.Duration) {
 	o.sole = true
 }
 
-func inspect(cmd *cobra.Command, show func(context.Context, *inspectOptions) error) *cobra.Command {
+// readingCommand gives a command that only reads its flags and its argument.
+func readingCommand(cmd *cobra.Command, show func(context.Context, *inspectOptions) error) *cobra.Command {
 	o := &inspectOptions{}
 	o.flags(cmd, readRetry)
 	o.argument(cmd)

@@ -10,8 +10,8 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -25,7 +25,7 @@ func newStatus(s Streams) *cobra.Command {
 not ready or missing. With --kubernetes-version it is 3 if that version does not serve
 an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
-	inspect(cmd, func(ctx context.Context, o *inspectOptions) error {
+	readingCommand(cmd, func(ctx context.Context, o *inspectOptions) error {
 		kinds, err := readReadiness(readiness)
 		if err != nil {
 			return err
@@ -36,9 +36,9 @@ an object as it was applied: its bundle has to be changed before the cluster is 
 		}
 		var result *report.Result
 		if wait {
-			result, err = run.AwaitReady(ctx, client, where, version(), kubernetes, kinds, reportWaiting(s))
+			result, err = inspect.AwaitReady(ctx, client, where, version(), kubernetes, kinds, reportWaiting(s))
 		} else {
-			result, err = run.Status(ctx, client, where, version(), kubernetes, kinds)
+			result, err = inspect.Status(ctx, client, where, version(), kubernetes, kinds)
 		}
 		if err != nil {
 			return failed(err)

@@ -171,3 +171,17 @@ func Replicas(t testing.TB, u *unstructured.Unstructured) int64 {
 	}
 	return n
 }
+
+// States are three ConfigMaps in Salt's high data, each of which requires the
+// next, and a fourth that is to be absent.
+func States(value string) string {
+	state := func(id, name, requires string) string {
+		text := fmt.Sprintf("%s:\n  k.object_present:\n  - manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {key: %s}}\n", id, name, value)
+		if requires != "" {
+			text += "  - require: [{k: " + requires + "}]\n"
+		}
+		return text + "  __sls__: shop.settings\n"
+	}
+	return state("Make c", "c", "Make b") + state("Make b", "b", "Make a") + state("Make a", "a", "") +
+		"Remove old:\n  k.object_absent:\n  - name: old\n  - namespace: {ns}\n  - kind: ConfigMap\n  - apiVersion: v1\n"
+}

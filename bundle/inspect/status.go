@@ -1,4 +1,6 @@
-package run
+// Package inspect is what the commands do that only read: status, get, history show and
+// diff. It imports nothing that writes to a cluster.
+package inspect
 
 import (
 	"context"
@@ -81,7 +83,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	if err != nil {
 		return nil, err
 	}
-	hints := storageHints(ctx, c, ids, nil)
+	hints := ReadHints(ctx, c, ids, nil)
 	var members []*bundle.Object
 	for id, live := range view.Live {
 		members = append(members, &bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
@@ -146,9 +148,4 @@ func notServed(live *unstructured.Unstructured, kubernetes string) (string, erro
 		}
 	}
 	return validate.NotServed(gvk, kubernetes)
-}
-
-// Refuse is the result of a run that could not begin.
-func Refuse(ctx context.Context, o Options, code int, err error, emit func(report.Event)) *report.Result {
-	return report.New(o.Header, emit).Finish(ctx, code, err, map[string]int{})
 }

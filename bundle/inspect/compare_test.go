@@ -1,4 +1,4 @@
-package run_test
+package inspect_test
 
 import (
 	"encoding/json"
@@ -83,7 +83,7 @@ func TestHistoryShow(t *testing.T) {
 	s := clitest.New(t)
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: {ns}}\nstringData: {password: very-hidden}\n"
 	copies := clitest.ConfigMapOf("copies", "{key: very-hidden}")
-	s.Apply(clitest.Documents(states("one")), "--jid=2026").Want(t, 0)
+	s.Apply(clitest.Documents(clitest.States("one")), "--jid=2026").Want(t, 0)
 	s.Apply(clitest.Documents(secret, copies), "--no-prune").Want(t, 0)
 	show := func(flags ...string) clitest.Outcome {
 		t.Helper()

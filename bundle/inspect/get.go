@@ -1,4 +1,4 @@
-package run
+package inspect
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	hints := storageHints(ctx, c, []bundle.ID{{GroupKind: resource.GVK.GroupKind()}}, nil)
+	hints := ReadHints(ctx, c, []bundle.ID{{GroupKind: resource.GVK.GroupKind()}}, nil)
 	for i := range objects {
 		live := &objects[i]
 		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
