@@ -147,9 +147,15 @@ func WithEnd(ctx, run context.Context) context.Context {
 }
 
 // Ended says whether ctx, or the run of WithEnd, has ended.
-func Ended(ctx context.Context) bool {
+func Ended(ctx context.Context) bool { return WhyEnded(ctx) != nil }
+
+// WhyEnded is why ctx, or the run of WithEnd, has ended; nil: it has not.
+func WhyEnded(ctx context.Context) error {
 	run, ok := ctx.Value(endKey{}).(context.Context)
-	return ctx.Err() != nil || ok && run.Err() != nil
+	if cause := context.Cause(ctx); cause != nil || !ok {
+		return cause
+	}
+	return context.Cause(run)
 }
 
 // Sleep waits for a while. It returns false if ctx, or the run of WithEnd, ended before.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,11 +76,8 @@ func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
 		case time.Since(since) >= delay:
 			return nil
 		}
-		if time.Since(start) > crdLimit {
-			return fmt.Errorf("%s does not become the version in which objects are stored: %w", r.GVR, errors.Join(err, context.DeadlineExceeded))
-		}
-		if !Sleep(ctx, 250*time.Millisecond) {
-			return context.Cause(ctx)
+		if time.Since(start) > crdLimit || !Sleep(ctx, 250*time.Millisecond) {
+			return fmt.Errorf("%s does not become the version in which objects are stored: %w", r.GVR, errors.Join(err, cmp.Or(WhyEnded(ctx), context.DeadlineExceeded)))
 		}
 	}
 }
@@ -184,7 +182,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 		}
 		u = live
 		if !Sleep(ctx, firstPause) {
-			return context.Cause(ctx)
+			return WhyEnded(ctx)
 		}
 	}
 	return errContended
@@ -263,7 +261,7 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 			return crd, err
 		}
 		if !Sleep(ctx, firstPause) {
-			return nil, context.Cause(ctx)
+			return nil, WhyEnded(ctx)
 		}
 	}
 	return nil, errContended

@@ -95,6 +95,35 @@ func TestAwaitStorage(t *testing.T) {
 	}
 }
 
+// A run that has ended ends them, with an error: nothing is taken for stored or rewritten.
+func TestStoredVersionsAtTheEnd(t *testing.T) {
+	why := errors.New("time ran out")
+	gadgets := Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, Namespaced: true}
+	gadget := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a","namespace":"shop","uid":"u","resourceVersion":"1"}}`
+	run, end := context.WithCancelCause(t.Context())
+	ctx := WithEnd(context.WithoutCancel(t.Context()), run)
+	if WhyEnded(ctx) != nil || Ended(ctx) {
+		t.Error("it has ended before its end")
+	}
+	end(why)
+	c := fakeClient(t, Options{}, func(r *http.Request) (*http.Response, error) {
+		text := `{"kind":"GadgetList","apiVersion":"example.com/v1","metadata":{},"items":[` + gadget + `]}`
+		switch {
+		case r.Method != http.MethodGet:
+			return answerOf(r, 409, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`)), nil
+		case strings.HasSuffix(r.URL.Path, "/a"):
+			text = gadget
+		}
+		return answerOf(r, 200, nil, strings.NewReader(text)), nil
+	})
+	if err := c.AwaitStorage(ctx, gadgets); !errors.Is(err, why) {
+		t.Errorf("await: %v", err)
+	}
+	if _, err := c.Rewrite(ctx, gadgets, nil); !errors.Is(err, why) {
+		t.Errorf("rewrite: %v", err)
+	}
+}
+
 // What other clients change again and again, or expires again and again, ends.
 func TestLoopsHaveAnEnd(t *testing.T) {
 	crd := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com","uid":"u","resourceVersion":"1"},

@@ -3,6 +3,7 @@ package ready
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -184,13 +185,11 @@ func definition(o object) Status {
 	}
 	established, ok := o.condition("Established")
 	wanted, _ := o.number("metadata", "generation")
-	// Kubernetes 1.37 migrates stored objects by itself. Until then the CRD changes under
-	// who works with it.
-	migrating, _ := o.condition("StorageMigrating")
 	switch {
 	case ok && established.generation > 0 && established.generation < wanted:
 		return notReady("its controller has not yet seen generation %d (condition Established is of %d)", wanted, established.generation)
-	case migrating.status == "True" && established.status == "True":
+	case Migrating(o.unstructured()) && established.status == "True":
+		migrating, _ := o.condition("StorageMigrating")
 		return notReady("%s", migrating.String())
 	case !ok:
 		return notReady("not yet established")
@@ -202,6 +201,13 @@ func definition(o object) Status {
 		return failed("%s", established.String())
 	}
 	return notReady("%s", established.String())
+}
+
+// Migrating says whether Kubernetes itself (since 1.37) is storing a CRD's objects in another
+// version: the CRD changes under who works with it.
+func Migrating(crd *unstructured.Unstructured) bool {
+	c, _ := object{crd.Object}.condition("StorageMigrating")
+	return c.status == "True"
 }
 
 // storageMigration runs to its end.

@@ -234,7 +234,7 @@ func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Uns
 			return fmt.Errorf("wait until it is gone, to create it again: time ran out; it %s", ready.Terminating(live))
 		}
 		if !cluster.Sleep(ctx, pause) {
-			return fmt.Errorf("wait until it is gone, to create it again: it %s: %w", ready.Terminating(live), context.Cause(ctx))
+			return fmt.Errorf("wait until it is gone, to create it again: it %s: %w", ready.Terminating(live), cluster.WhyEnded(ctx))
 		}
 	}
 }

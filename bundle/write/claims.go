@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,7 +171,7 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 		case seen >= generation:
 			return set, w.disown(ctx, set)
 		case !w.Deadline.IsZero() && time.Now().After(w.Deadline) || !cluster.Sleep(ctx, pause):
-			return nil, fmt.Errorf("its controller has not seen that it is to keep its PersistentVolumeClaims: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("its controller has not seen that it is to keep its PersistentVolumeClaims: %w", cmp.Or(cluster.WhyEnded(ctx), context.DeadlineExceeded))
 		}
 		if set, err = w.Client.Get(ctx, t.resource, t.step.ID); err != nil {
 			return nil, err

@@ -2,14 +2,17 @@ package write
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 	"brine/bundle/remedy"
 )
 
@@ -20,6 +23,10 @@ import (
 // and finds less to do.
 func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
 	m := t.step.Migration
+	live, err := w.awaitMigration(ctx, t, live)
+	if err != nil {
+		return written{}, err
+	}
 	body, err := m.Interim(t.body)
 	if err != nil {
 		return written{live: live}, err
@@ -45,11 +52,12 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 		if w.Waiting != nil {
 			w.Waiting(t.step, "waits until every API server stores its objects in "+m.To)
 		}
-		if err := w.Client.AwaitStorage(ctx, resource); err != nil {
-			return put, err
-		}
+		err = w.Client.AwaitStorage(ctx, resource)
 	}
-	count, err := w.rewrite(ctx, m, resource)
+	count := 0
+	if err == nil {
+		count, err = w.rewrite(ctx, m, resource)
+	}
 	if err != nil {
 		return put, fmt.Errorf("%w. The CRD has all its versions still, and nothing is lost", err)
 	}
@@ -61,6 +69,25 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 	final.live = put.live
 	final.reason = m.Done(count)
 	return final, err
+}
+
+// awaitMigration waits while Kubernetes itself rewrites the objects of a CRD, and returns the
+// CRD as it is then: of one that changes meanwhile it leaves the stored versions as they are.
+func (w *Writer) awaitMigration(ctx context.Context, t *target, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for w.Mode == Persist && ready.Migrating(crd) {
+		if w.Waiting != nil {
+			w.Waiting(t.step, "waits while Kubernetes migrates its stored objects (StorageMigrating)")
+		}
+		if !cluster.Sleep(ctx, time.Second) {
+			return nil, fmt.Errorf("wait while Kubernetes migrates its stored objects (StorageMigrating): %w", cluster.WhyEnded(ctx))
+		}
+		now, err := w.Client.Get(ctx, t.resource, t.step.ID)
+		if now == nil {
+			return nil, errors.Join(err, errors.New("it was deleted while Kubernetes migrated its stored objects"))
+		}
+		crd = now
+	}
+	return crd, nil
 }
 
 // rewrite rewrites the objects. Where there were none, there are still none: those that

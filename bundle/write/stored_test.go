@@ -1,12 +1,14 @@
 package write_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -149,6 +151,46 @@ func TestVersionThatGoesWithItsObjects(t *testing.T) {
 	}
 	s.Apply(newer("")).Want(t, report.ExitBadBundle).Prints(t, goes)
 	s.Apply(newer(""), "--migrate-stored-versions").Want(t, 0)
+	if got := versions(s); got != "[v1] stored [v1]" {
+		t.Error(got)
+	}
+}
+
+// While Kubernetes itself migrates the objects of a CRD, it is left alone.
+func TestMigrationOfKubernetesIsWaitedFor(t *testing.T) {
+	s, _ := gadgetry(t)
+	crds, name := s.Resources("apiextensions.k8s.io/v1/customresourcedefinitions"), "gadgets."+s.NS+".example.com"
+	migrating := func(status string) error {
+		live, err := crds.Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+		conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "StorageMigrating" })
+		conditions = append(conditions, map[string]any{"type": "StorageMigrating", "status": status, "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+		_ = unstructured.SetNestedSlice(live.Object, conditions, "status", "conditions")
+		_, err = crds.UpdateStatus(context.Background(), live, metav1.UpdateOptions{})
+		return err
+	}
+	if err := migrating("True"); err != nil {
+		t.Fatal(err)
+	}
+	early := make(chan string, 1)
+	go func() {
+		time.Sleep(3 * time.Second)
+		live, err := crds.Get(context.Background(), name, metav1.GetOptions{})
+		if list, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions"); err != nil || len(list) != 1 {
+			early <- fmt.Sprintf("the CRD was written: %v %v", list, err)
+		}
+		for migrating("False") != nil { // a conflict
+			time.Sleep(10 * time.Millisecond)
+		}
+		close(early)
+	}()
+	s.Apply(newer(migrates), "--heartbeat=500ms", "-o=text").Want(t, 0).Prints(t, "waits while Kubernetes migrates its stored objects (StorageMigrating)")
+	for why := range early {
+		t.Error(why)
+	}
 	if got := versions(s); got != "[v1] stored [v1]" {
 		t.Error(got)
 	}
