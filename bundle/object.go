@@ -7,6 +7,7 @@ package bundle
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,6 +117,17 @@ type Bundle struct {
 	Partial bool
 
 	secretDigests []secretDigest
+}
+
+// IDOf is the ID of an object as it stands in u.
+func IDOf(u *unstructured.Unstructured) ID {
+	return ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// Names says whether the bundle contains an object, or names it as absent.
+func (b *Bundle) Names(id ID) bool {
+	return slices.ContainsFunc(b.Objects, func(o *Object) bool { return o.ID == id }) ||
+		slices.ContainsFunc(b.Absent, func(a *Absent) bool { return a.ID == id })
 }
 
 // Name is how messages name an object: "Deployment.apps ns/name",

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
@@ -14,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/redact"
+	"brine/bundle/takeover"
 )
 
 // apply plans one object of the bundle.
@@ -73,20 +72,13 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		s.Reason = bundle.Run + ": " + bundle.RunAlways
 		return s, nil
 	}
-	if mutation.HasAnnotation(o.Content) || Taking(s.Live, in.Options.TakeOverFrom).Needed(s.Live) {
+	if mutation.HasAnnotation(o.Content) || takeover.Of(s.Live, in.Options.TakeOverFrom).Needed(s.Live) {
 		return s, nil // what is sent depends on more than the bundle
 	}
 	if known, ok := in.Inventory.Fingerprints[o.ID]; ok && !in.Options.VerifyFull && s.matches(known.Applied()) {
 		s.Action = Unchanged
 	}
 	return s, nil
-}
-
-// Manages says whether one of the managers owns fields of the object itself.
-func Manages(live *unstructured.Unstructured, managers []string) bool {
-	return len(managers) > 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Subresource == "" && slices.Contains(managers, entry.Manager)
-	})
 }
 
 // terminating says whether a live object is being deleted, by itself or with its

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"brine/bundle/takeover"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -50,11 +52,11 @@ func FuzzManagedFields(f *testing.F) {
 		if (&Step{}).Changed(a, b) {
 			t.Error("an object differs from itself")
 		}
-		if taken := Taken(a, b); len(taken) > 0 {
+		if taken := takeover.Taken(a, b); len(taken) > 0 {
 			t.Errorf("nothing was taken, and it says %q", taken)
 		}
 		empty := &unstructured.Unstructured{Object: map[string]any{}}
-		_, _ = Taken(a, empty), Taken(empty, a)
+		_, _ = takeover.Taken(a, empty), takeover.Taken(empty, a)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 // whose loader of kubectl's files brine does not call. No line of brine's here
 // can call either.
 func TestImports(t *testing.T) {
-	ours := []string{"brine/bundle", "brine/bundle/diff", "brine/bundle/fields", "brine/bundle/order", "brine/bundle/redact", "brine/bundle/remedy", "brine/inventory", "brine/bundle/plan"}
+	ours := []string{"brine/bundle", "brine/bundle/diff", "brine/bundle/fields", "brine/bundle/order", "brine/bundle/redact", "brine/bundle/remedy", "brine/bundle/takeover", "brine/inventory", "brine/bundle/plan"}
 	theirs := []string{
-		"k8s.io/apimachinery", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/kustomize/kyaml", "sigs.k8s.io/cli-utils/pkg/object",
+		"k8s.io/apimachinery", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/kustomize/kyaml", "sigs.k8s.io/cli-utils/pkg/object", "k8s.io/client-go/util/csaupgrade", "sigs.k8s.io/yaml",
 		"github.com/klauspost/compress", "github.com/aymanbagabas/go-udiff", "golang.org/x/sync",
 	}
 	out, err := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{if eq .Path "brine"}}{{$.ImportPath}} {{join $.Imports " "}}{{end}}{{end}}`, ".").Output()

@@ -2,11 +2,14 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/takeover"
 	"brine/inventory"
 )
 
@@ -36,7 +39,7 @@ func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unst
 		return known
 	}
 	o := inventory.Origin{How: inventory.Adopted}
-	tool := ToolOf(live)
+	tool := takeover.ToolOf(live)
 	switch {
 	case owner != "":
 		o = inventory.Origin{How: inventory.Moved, From: owner}
@@ -44,4 +47,28 @@ func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unst
 		o = inventory.Origin{How: inventory.TakenOver, From: tool.Token}
 	}
 	return o.Of(live.GetUID())
+}
+
+// otherTools warns of objects that the run would adopt from other tools, which
+// know nothing of it: one warning a tool.
+func otherTools(steps []*Step, from []string) []string {
+	names := map[string][]string{}
+	for _, s := range steps {
+		if s.Live == nil || s.Member || s.Action == Unchanged {
+			continue
+		}
+		if tool, silent := takeover.Silently(s.Live, from); silent {
+			names[tool] = append(names[tool], bundle.Name(s.ID))
+		}
+	}
+	var warnings []string
+	for _, tool := range slices.Sorted(maps.Keys(names)) {
+		all := names[tool]
+		belong := "belong"
+		if len(all) == 1 {
+			belong = "belongs"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s %s to %s, which may change or delete what it owns: %s", bundle.Count(len(all), "object"), belong, tool, bundle.Some(all, 10)))
+	}
+	return warnings
 }

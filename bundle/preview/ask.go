@@ -13,6 +13,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/surrogate"
+	"brine/bundle/takeover"
 	"brine/bundle/write"
 )
 
@@ -150,7 +151,7 @@ func (p *previewer) accepted(s *plan.Step, body write.Body, o write.Outcome) Res
 	if s.Action == plan.Configured && !s.Changed(s.Live, o.Stored) {
 		r.Action = plan.Unchanged
 	}
-	if r.Taken = plan.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
+	if r.Taken = takeover.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
 		r.Reason = "takes " + strings.Join(r.Taken, "; ")
 		r.Warnings = append(slices.Clone(o.Warnings), r.Reason)
 	}

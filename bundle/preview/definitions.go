@@ -12,6 +12,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/takeover"
 	"brine/bundle/write"
 )
 
@@ -92,7 +93,7 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 			return Result{Action: plan.Failed, Verified: byServer, Err: p.writer.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
 			changed = changed || s.Changed(s.Live, o.Stored)
-			if r.Taken = plan.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
+			if r.Taken = takeover.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
 				r.Reason = "takes " + strings.Join(r.Taken, "; ")
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/takeover"
 	"brine/cmd/brine/clitest"
 )
 
@@ -91,7 +92,7 @@ func TestTakeOverFromHelm(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		u := s.Live("v1/configmaps", s.NS, name)
-		if tool := plan.ToolOf(u); tool.Text != "" || u.GetLabels()["app.kubernetes.io/managed-by"] != "" || strings.Contains(clitestData(u.Object), "extra") || plan.Manages(u, []string{"helm"}) {
+		if tool := takeover.ToolOf(u); tool.Text != "" || u.GetLabels()["app.kubernetes.io/managed-by"] != "" || strings.Contains(clitestData(u.Object), "extra") || takeover.Manages(u, []string{"helm"}) {
 			t.Errorf("%s is left as %v", name, u.Object)
 		}
 	}
@@ -135,7 +136,7 @@ func TestTakeOverKilledAtWrites(t *testing.T) {
 			}
 		}
 		s.Apply(both, "--take-over-from=helm:web").Want(t, 0)
-		if live := s.Live("v1/configmaps", s.NS, "b"); known(s) != 0 || live.GetUID() != before || plan.ToolOf(live).Text != "" {
+		if live := s.Live("v1/configmaps", s.NS, "b"); known(s) != 0 || live.GetUID() != before || takeover.ToolOf(live).Text != "" {
 			t.Fatalf("killed at write %d, %s: Helm knows %d revisions, and b is %v", n, write, known(s), live.Object)
 		}
 	}
@@ -157,7 +158,7 @@ func TestTakeOverFromOtherTools(t *testing.T) {
 			}
 			s.Apply(clitest.ConfigMap("a"), "--take-over-from="+token).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
 			live := s.Live("v1/configmaps", s.NS, "a")
-			if tool := plan.ToolOf(live); tool.Text != "" || strings.Contains(clitestData(live.Object), "extra") || plan.Manages(live, []string{c.manager}) {
+			if tool := takeover.ToolOf(live); tool.Text != "" || strings.Contains(clitestData(live.Object), "extra") || takeover.Manages(live, []string{c.manager}) {
 				t.Errorf("it is left as %v", live.Object)
 			}
 			s.Apply(clitest.ConfigMap("a"), "--take-over-from="+token).Want(t, 0).Did(t, "ConfigMap", "a", plan.Unchanged)

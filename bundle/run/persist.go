@@ -56,7 +56,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 	if err := r.persist(r.after.records, p, outcomes); err != nil { //nolint:contextcheck // as above
 		return err
 	}
-	r.releaseObjects(ctx, outcomes)
+	r.forgetReleases(ctx, outcomes)
 	if r.Planning.Destroy && !r.inv.Exists() {
 		r.removeNamespace(r.after.records, writer.Deleted()) //nolint:contextcheck // as above
 	}

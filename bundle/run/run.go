@@ -27,6 +27,8 @@ import (
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
+	"brine/bundle/takeover"
+	"brine/bundle/takeover/helm"
 	"brine/bundle/validate"
 	"brine/bundle/write"
 	"brine/inventory"
@@ -84,7 +86,7 @@ type run struct {
 	lock *store.Lock
 	held context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run continues with it
 
-	releases []*release // of Helm, to be taken over
+	releases []helm.Release // of Helm, to be taken over
 	outside  map[bundle.ID]seen
 
 	number    int                            // of the run; see nextNumber
@@ -153,7 +155,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	r.Planning.TakeOverFrom = plan.Qualified(r.Planning.TakeOverFrom, r.Namespace)
+	r.Planning.TakeOverFrom = takeover.Qualified(r.Planning.TakeOverFrom, r.Namespace)
 	r.Planning.Undo = r.Command == inventory.Rollback
 	r.otherOptions()
 	for attempt, races := 1, 0; ; {

@@ -17,6 +17,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/surrogate"
+	"brine/bundle/takeover"
 )
 
 // kindDelay bounds how long a kind that this run defines may take to be served.
@@ -76,7 +77,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	o.Stored = put.stored
 	if put.stored != nil && w.Mode == Persist {
 		if put.live != nil && !recreated {
-			if taken := plan.Taken(put.live, put.stored); len(taken) > 0 { // as the preview says
+			if taken := takeover.Taken(put.live, put.stored); len(taken) > 0 { // as the preview says
 				o.Warnings = append(slices.Clone(o.Warnings), "takes "+strings.Join(taken, "; "))
 			}
 		}

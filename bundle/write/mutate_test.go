@@ -5,12 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 	"sigs.k8s.io/yaml"
-
-	"brine/bundle/plan"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -65,59 +62,5 @@ func TestSubstitute(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestTakeOverPatch(t *testing.T) {
-	entry := func(manager, operation, fields string) string {
-		return `{manager: ` + manager + `, operation: ` + operation + `, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: ` + fields + `}`
-	}
-	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "7",
-  annotations: {`+lastApplied+`: "{}"},
-  managedFields: [`+strings.Join([]string{
-		entry("kubectl-client-side-apply", "Update", `{"f:data": {"f:a": {}}}`),
-		entry("kubectl", "Apply", `{"f:data": {"f:b": {}}}`),
-		entry("brine", "Apply", `{"f:data": {"f:c": {}}}`),
-		entry("other", "Update", `{"f:data": {"f:d": {}}}`),
-		`{manager: kubectl, operation: Update, apiVersion: v1, subresource: status, fieldsType: FieldsV1, fieldsV1: {"f:status": {}}}`,
-	}, ", ")+`]}}`)
-	managers := []string{"kubectl-client-side-apply", "kubectl"}
-	if !plan.Manages(live, managers) || plan.Manages(live, []string{"nobody"}) {
-		t.Error("it does not know who manages the object")
-	}
-	text, err := takeOverPatch(live, plan.TakeOver{Managers: managers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var patch []struct {
-		Op, Path string
-		Value    json.RawMessage
-	}
-	if err := json.Unmarshal(text, &patch); err != nil {
-		t.Fatal(err)
-	}
-	if len(patch) != 3 || patch[1].Path != "/metadata/resourceVersion" || string(patch[1].Value) != `"7"` ||
-		patch[2].Op != "remove" || patch[2].Path != "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration" {
-		t.Fatalf("got %s", text)
-	}
-	var fields []metav1.ManagedFieldsEntry
-	if err := json.Unmarshal(patch[0].Value, &fields); err != nil {
-		t.Fatal(err)
-	}
-	owned := map[string]string{}
-	for _, f := range fields {
-		owned[f.Manager+" "+string(f.Operation)+" "+f.Subresource] = string(f.FieldsV1.GetRawBytes())
-	}
-	for who, want := range map[string]string{
-		"brine Apply ":          `{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`,
-		"other Update ":         `{"f:data":{"f:d":{}}}`,
-		"kubectl Update status": `{"f:status":{}}`,
-	} {
-		if owned[who] != want {
-			t.Errorf("%q owns %s, want %s", who, owned[who], want)
-		}
-	}
-	if len(owned) != 3 {
-		t.Errorf("fields are owned by %v", owned)
 	}
 }

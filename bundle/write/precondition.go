@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/takeover"
 )
 
 // contended bounds how long a write is retried that another client keeps
@@ -57,7 +58,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 
 func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unstructured) (written, error) {
 	result := written{live: live}
-	if live != nil && !t.elsewhere() && plan.Taking(live, w.Options.TakeOverFrom).Needed(live) {
+	if live != nil && !t.elsewhere() && takeover.Of(live, w.Options.TakeOverFrom).Needed(live) {
 		current, err := w.takeOver(ctx, t, live)
 		if err != nil {
 			return result, err

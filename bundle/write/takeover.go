@@ -4,31 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 
-	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/plan"
+	"brine/bundle/takeover"
 )
-
-// lastApplied is where kubectl's client-side apply keeps what it applied.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // takeOver makes brine the manager of the fields that the managers of
 // TakeOverFrom own on the live object, so that the apply that follows
 // removes those of them that the bundle does not set. It returns the object as
 // it is then; nil if it was deleted.
 func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := takeOverPatch(live, plan.Taking(live, w.Options.TakeOverFrom))
+	patch, err := takeover.Of(live, w.Options.TakeOverFrom).Patch(live)
 	if err != nil {
 		return nil, err
 	}
@@ -79,40 +71,4 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 		return result, nil
 	}
 	return result, err
-}
-
-// takeOverPatch is a JSON patch that moves the managers' fields to brine, and removes
-// the ownership metadata of a tool that lets go. It holds only for the very version
-// that was read (client-go's csaupgrade). What another applier owns by Apply moves
-// like what was written by Update.
-func takeOverPatch(live *unstructured.Unstructured, from plan.TakeOver) ([]byte, error) {
-	moved := live.DeepCopy()
-	fields := moved.GetManagedFields()
-	for i := range fields {
-		if slices.Contains(from.Managers, fields[i].Manager) && fields[i].Subresource == "" {
-			fields[i].Operation = metav1.ManagedFieldsOperationUpdate
-		}
-	}
-	moved.SetManagedFields(fields)
-	text, err := csaupgrade.UpgradeManagedFieldsPatch(moved, sets.New(from.Managers...), bundle.FieldManager)
-	if err != nil {
-		return nil, fmt.Errorf("read the managed fields: %w", err)
-	}
-	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}}
-	if text != nil { // else they own none
-		patch = nil
-		if err := json.Unmarshal(text, &patch); err != nil {
-			return nil, fmt.Errorf("read the managed fields: %w", err)
-		}
-	}
-	remove := func(field string, keys []string, there map[string]string) {
-		for _, key := range keys {
-			if _, ok := there[key]; ok {
-				patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")})
-			}
-		}
-	}
-	remove("annotations", append([]string{lastApplied}, from.Tool.Annotations...), live.GetAnnotations())
-	remove("labels", from.Tool.Labels, live.GetLabels())
-	return json.Marshal(patch)
 }

@@ -16,6 +16,7 @@ import (
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/takeover"
 	"brine/cmd/brine/clitest"
 )
 
@@ -50,7 +51,7 @@ func TestTakeOverLeavesNoFieldToTheOtherManager(t *testing.T) {
 			if len(data) != 1 || data["key"] != "value" || live.GetLabels()["extra"] != "" || live.GetAnnotations()[lastAppliedKey] != "" {
 				t.Errorf("it is left with %v, %v, %v", data, live.GetLabels(), live.GetAnnotations())
 			}
-			if plan.Manages(live, []string{manager}) {
+			if takeover.Manages(live, []string{manager}) {
 				t.Errorf("%s still owns fields: %v", manager, live.GetManagedFields())
 			}
 			// Nothing is left to be done.

@@ -34,7 +34,7 @@ const (
 // Options are what a user says about single writes.
 type Options struct {
 	Policy       plan.Policy
-	TakeOverFrom []string // see plan.Taking
+	TakeOverFrom []string // see takeover.Of
 	Conflicts    fields.ConflictRules
 	Cascade      metav1.DeletionPropagation
 }

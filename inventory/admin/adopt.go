@@ -12,9 +12,9 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
+	"brine/bundle/takeover"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -123,7 +123,7 @@ func (o AdoptOptions) take(m *mover, all []*batch, id bundle.ID, live *unstructu
 		return errors.New("it does not exist")
 	}
 	owner, controller := live.GetAnnotations()[inventory.OwningInventory], metav1.GetControllerOf(live)
-	switch tool := plan.ToolOf(live); {
+	switch tool := takeover.ToolOf(live); {
 	case live.GetDeletionTimestamp() != nil:
 		return errors.New("it is Terminating")
 	case controller != nil:

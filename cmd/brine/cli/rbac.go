@@ -13,11 +13,11 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/order"
-	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/remedy"
 	"brine/bundle/rights"
 	"brine/bundle/sls"
+	"brine/bundle/takeover"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -122,11 +122,8 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 			role, remedy.Inventory, remedy.Role))
 	}
 	wanted := rights.Of(rights.Uses(b, read, r.readOnly), namespace, r.readOnly)
-	for _, name := range plan.Qualified(r.takeOverFrom, r.namespace) {
-		if release, ok := strings.CutPrefix(name, plan.HelmPrefix); ok {
-			at, _, _ := strings.Cut(release, "/")
-			wanted = append(wanted, rights.OfRelease(at, r.readOnly)...)
-		}
+	for _, release := range takeover.Releases(takeover.Qualified(r.takeOverFrom, r.namespace)) {
+		wanted = append(wanted, rights.OfRelease(release.Namespace, r.readOnly)...)
 	}
 	text, err := rights.Roles(wanted, role, subject, fresh(b, wanted))
 	if err != nil {

@@ -1,13 +1,4 @@
-// Package helm reads what Helm stores of a release: which objects belong to it. A
-// Secret or ConfigMap comes in, the identities of objects go out. It does no I/O.
-//
-// "helm uninstall" deletes the objects of the manifest that the newest stored
-// release holds. Helm 3, and Helm 4 before it verified the owner, do so whatever the
-// objects' own labels and annotations say: "helm.sh/resource-policy: keep" counts in
-// that manifest, not on the object (pkg/action/uninstall.go and resource_policy.go).
-// Helm finds releases by the label "owner: helm" (pkg/storage/driver/secrets.go):
-// without it, there is no release for it.
-package helm
+package takeover
 
 import (
 	"bytes"
@@ -24,45 +15,40 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
 )
 
-// The labels of Helm's Secrets and ConfigMaps.
-const (
-	Owner   = "owner"
-	OwnedBy = "helm" // the value of Owner
-	name    = "name"
-	version = "version"
-)
+// "helm uninstall" deletes the objects of the manifest that the newest stored
+// release holds. Helm 3, and Helm 4 before it verified the owner, do so whatever the
+// objects' own labels and annotations say: "helm.sh/resource-policy: keep" counts in
+// that manifest, not on the object (pkg/action/uninstall.go and resource_policy.go).
+// Helm finds releases by the label "owner: helm" (pkg/storage/driver/secrets.go):
+// without it, there is no release for it.
+
+// HelmOwner is the label by which Helm finds what it stores of releases.
+const HelmOwner = "owner"
 
 // Selector finds what Helm stores of a release, as Helm does.
-func Selector(release string) string { return Owner + "=" + OwnedBy + "," + name + "=" + release }
+func (r Release) Selector() string { return HelmOwner + "=helm,name=" + r.Name }
 
-// Version is the number of the revision that a Secret or ConfigMap stores.
-func Version(u *unstructured.Unstructured) int {
-	n, err := strconv.Atoi(u.GetLabels()[version])
+// Revision is the number of the revision that a Secret or ConfigMap stores.
+func Revision(stored *unstructured.Unstructured) int {
+	n, err := strconv.Atoi(stored.GetLabels()["version"])
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// Object is an object of a release. Its namespace is empty where the manifest names
-// none.
-type Object struct {
-	GVK             schema.GroupVersionKind
-	Namespace, Name string
-}
-
 const maxRelease = 64 << 20 // of JSON
 
-// Objects are those that Helm would delete with the release.
-func Objects(u *unstructured.Unstructured) ([]Object, error) {
-	fail := func(err error) ([]Object, error) {
-		return nil, fmt.Errorf("%s: read the release: %w", bundle.Name(bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}), err)
+// Uninstalled are the objects that Helm would delete with the release. Their namespace
+// is empty where the manifest names none.
+func Uninstalled(u *unstructured.Unstructured) ([]bundle.ID, error) {
+	fail := func(err error) ([]bundle.ID, error) {
+		return nil, fmt.Errorf("%s: read the release: %w", bundle.Name(bundle.IDOf(u)), err)
 	}
 	text, _, _ := unstructured.NestedString(u.Object, "data", "release")
 	if u.GetKind() == bundle.SecretKind.Kind {
@@ -76,11 +62,11 @@ func Objects(u *unstructured.Unstructured) ([]Object, error) {
 	if err != nil {
 		return fail(err)
 	}
-	objects, err := parse(manifest)
+	ids, err := idsOf(manifest)
 	if err != nil {
 		return fail(err)
 	}
-	return objects, nil
+	return ids, nil
 }
 
 // manifestOf is the manifest of a release as Helm encodes it: JSON, by gzip but for
@@ -117,8 +103,8 @@ func manifestOf(text string) (string, error) {
 // separator is how Helm splits a manifest (pkg/release/v1/util/manifest.go).
 var separator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s*\n)---\s*`) })
 
-func parse(manifest string) ([]Object, error) {
-	var objects []Object
+func idsOf(manifest string) ([]bundle.ID, error) {
+	var ids []bundle.ID
 	for i, text := range separator().Split(strings.TrimSpace(manifest), -1) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
@@ -142,10 +128,10 @@ func parse(manifest string) ([]Object, error) {
 			if item.GetKind() == "" || item.GetName() == "" {
 				return nil, fmt.Errorf("document %d of the manifest has no kind or name", i+1)
 			}
-			objects = append(objects, Object{GVK: item.GroupVersionKind(), Namespace: item.GetNamespace(), Name: item.GetName()})
+			ids = append(ids, bundle.IDOf(item))
 		}
 	}
-	return objects, nil
+	return ids, nil
 }
 
 // keeps says whether Helm leaves an object of the manifest. It leaves those with an

@@ -1,15 +1,16 @@
-package helm
+package takeover
 
 import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 )
 
 // encoded is a release as Helm stores it.
@@ -36,7 +37,7 @@ func storedIn(kind, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "r", "namespace": "ns"}, "data": map[string]any{"release": text}}}
 }
 
-func TestObjects(t *testing.T) {
+func TestUninstalled(t *testing.T) {
 	manifest := `---
 # Source: web/templates/a.yaml
 apiVersion: v1
@@ -58,13 +59,13 @@ items:
 - {apiVersion: v1, kind: Secret, metadata: {name: one}}
 - {apiVersion: v1, kind: Secret, metadata: {name: two}}
 `
-	const want = "/v1, Kind=ConfigMap /a; apps/v1, Kind=Deployment other/web; /v1, Kind=Secret /one; /v1, Kind=Secret /two"
+	const want = "ConfigMap a; Deployment.apps other/web; Secret one; Secret two"
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		for _, zipped := range []bool{true, false} {
-			objects, err := Objects(storedIn(kind, encoded(t, manifest, zipped)))
+			objects, err := Uninstalled(storedIn(kind, encoded(t, manifest, zipped)))
 			var got []string
 			for _, o := range objects {
-				got = append(got, fmt.Sprintf("%s %s/%s", o.GVK, o.Namespace, o.Name))
+				got = append(got, bundle.Name(o))
 			}
 			if err != nil || strings.Join(got, "; ") != want {
 				t.Errorf("%s, zipped %t: %q, %v", kind, zipped, got, err)
@@ -78,7 +79,7 @@ items:
 		encoded(t, "a: {b: 1}", true): "document 1 of the manifest has no kind or name",
 		base64.StdEncoding.EncodeToString([]byte("{}")): "no manifest",
 	} {
-		if _, err := Objects(storedIn("ConfigMap", text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Uninstalled(storedIn("ConfigMap", text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
