@@ -175,6 +175,9 @@ func grouped(groups []group, rest int, names []string) []group {
 	return slices.DeleteFunc(all, func(g group) bool { return len(g.names) == 0 })
 }
 
+// noChoice is a value whose flag is listed as --flag, where pflag would write --flag[=true|false].
+type noChoice struct{ pflag.Value }
+
 // flagUsages are the flags of a command, those of every day first, and kubectl's last.
 func flagUsages(cmd *cobra.Command) string {
 	kubectl := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -199,7 +202,11 @@ func flagUsages(cmd *cobra.Command) string {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		set.SortFlags = false
 		for _, name := range g.names {
-			set.AddFlag(cmd.Flag(name))
+			f := *cmd.Flag(name)
+			if f.Value.Type() == "bool" {
+				f.Value = noChoice{f.Value}
+			}
+			set.AddFlag(&f)
 		}
 		if set.HasFlags() {
 			out.WriteString("\n" + g.title + ":\n" + set.FlagUsages())
