@@ -332,6 +332,12 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
+// unshared says whether a program can be run where there is no network: in a namespace of its
+// own, without a route.
+func unshared() bool {
+	return os.Getuid() == 0 && exec.Command("unshare", "--net", "true").Run() == nil
+}
+
 // Without a network: modules come from vendor/, and there is no proxy to ask.
 func TestSourceBuildsWithoutNetwork(t *testing.T) {
 	dir := t.TempDir()
@@ -340,15 +346,19 @@ func TestSourceBuildsWithoutNetwork(t *testing.T) {
 	if len(read(t, filepath.Join(top, "scripts", "releaser", "files", "LICENSE"))) == 0 {
 		t.Error("the sources have no licence")
 	}
-	args := []string{"go", "build", "-mod=vendor", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-gcflags=all=-dwarf=false"}
-	for _, types := range []string{"api", "apiextensions-apiserver", "apiserver"} { // as scripts/release, so that Go's cache has it
-		args = append(args, "-gcflags=k8s.io/"+types+"/...=-dwarf=false -l")
-	}
-	args = append(args, "-ldflags", "-s -w", "-o", filepath.Join(dir, "brine"), "./cmd/brine")
-	if os.Getuid() == 0 {
-		if _, err := exec.LookPath("unshare"); err == nil && exec.Command("unshare", "--net", "true").Run() == nil {
-			args = append([]string{"unshare", "--net"}, args...)
+	var statement struct {
+		Predicate struct {
+			BuildDefinition struct{ InternalParameters struct{ Flags []string } }
 		}
+	}
+	if err := json.Unmarshal(read(t, dist(t, "brine_*_provenance.intoto.json")), &statement); err != nil {
+		t.Fatal(err)
+	}
+	// With the flags of the release Go's cache has the packages.
+	args := append([]string{"go", "build", "-mod=vendor", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", filepath.Join(dir, "brine")}, statement.Predicate.BuildDefinition.InternalParameters.Flags...)
+	args = append(args, "./cmd/brine")
+	if unshared() {
+		args = append([]string{"unshare", "--net"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = top
@@ -357,14 +367,114 @@ func TestSourceBuildsWithoutNetwork(t *testing.T) {
 	says(t, run(t, exec.Command(filepath.Join(dir, "brine"), "version")), "brine v")
 }
 
-// One archive has all that an installation without a network needs, and its own sums.
-func TestOfflineArchive(t *testing.T) {
+// offline is the archive for machines without a network, unpacked: its folder.
+func offline(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	untar(t, read(t, dist(t, "brine_*_offline.tar")), dir)
-	top := filepath.Join(dir, "brine-"+released(t)+"-offline")
-	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	return filepath.Join(dir, "brine-"+released(t)+"-offline")
+}
+
+// command is a line of a page, as its reader copies it: the first that begins so.
+func command(t *testing.T, page []byte, begin string) string {
+	t.Helper()
+	for line := range strings.Lines(strings.ReplaceAll(string(page), "\\\n", "")) {
+		if code, ok := strings.CutPrefix(line, "    "); ok && strings.HasPrefix(code, begin) {
+			return code
+		}
+	}
+	t.Fatalf("no command begins with %q:\n%s", begin, page)
+	return ""
+}
+
+// One archive has all that an installation without a network needs, the same files as the
+// release, and its own sums.
+func TestOfflineArchive(t *testing.T) {
+	top := offline(t)
+	check := exec.Command("bash", "-c", command(t, read(t, filepath.Join(top, "README.md")), "sha256sum "))
 	check.Dir = top
 	says(t, run(t, check), ".deb: OK", ".rpm: OK", "_image.tar: OK", ".whl: OK", "_job.yaml: OK", ".cdx.json: OK", "README.md: OK")
+	files, err := os.ReadDir(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), "SHA256SUMS") || f.Name() == "README.md" {
+			continue
+		}
+		if !bytes.Equal(read(t, filepath.Join(top, f.Name())), read(t, dist(t, f.Name()))) {
+			t.Errorf("%s is another file than that of the release", f.Name())
+		}
+	}
+}
+
+// The lines of both pages verify the signatures, of the release and of the archive, with
+// nothing but the public key: scripts/test release signs, and names it in BRINE_TEST_SIGNERS.
+func TestPagesVerifyTheSignature(t *testing.T) {
+	signers := os.Getenv("BRINE_TEST_SIGNERS")
+	if _, err := os.Stat(signers); err != nil {
+		t.Skip("SKIPPED: the release is not signed; scripts/test release signs one where there is ssh-keygen")
+	}
+	for dir, page := range map[string]string{filepath.Dir(dist(t, "SHA256SUMS")): "README.md", offline(t): filepath.Join("files", "OFFLINE.md")} {
+		line := strings.NewReplacer("allowed_signers", signers, "NAME", "release@example.com").Replace(command(t, read(t, page), "ssh-keygen "))
+		verify := func(line string) *exec.Cmd {
+			cmd := exec.Command("bash", "-c", line)
+			cmd.Dir = dir
+			return cmd
+		}
+		says(t, run(t, verify(line)), `Good "brine-release" signature for release@example.com`)
+		if verify(strings.Replace(line, "< SHA256SUMS", "< SHA256SUMS.sig", 1)).Run() == nil {
+			t.Errorf("%s: another text verifies, too", line)
+		}
+		run(t, verify(command(t, read(t, page), "sha256sum ")))
+	}
+}
+
+// What was built with changes that are not committed says so everywhere. At its end,
+// scripts/release prints what is left to do, and what changes for users.
+func TestUncommittedChangesAreMarked(t *testing.T) {
+	version, dir := released(t), t.TempDir()
+	clone, out := filepath.Join(dir, "brine"), filepath.Join(dir, "out")
+	run(t, exec.Command("git", "clone", "--quiet", filepath.Join("..", ".."), clone))
+	if err := os.WriteFile(filepath.Join(clone, "README.md"), []byte("changed\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	release := func(flags ...string) *exec.Cmd {
+		return exec.Command(filepath.Join(clone, "scripts", "release"), append([]string{version, "--platforms", here().OS + "/" + here().Arch, "--no-source", "--out", out}, flags...)...)
+	}
+	refused := release()
+	if text, _ := refused.CombinedOutput(); refused.ProcessState.ExitCode() != 2 || !strings.Contains(string(text), "changes that are not committed") {
+		t.Errorf("without --allow-dirty: %s\n%s", refused.ProcessState, text)
+	}
+	text, err := release("--allow-dirty").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	_, changes, _ := strings.Cut(string(read(t, filepath.Join(clone, "scripts", "CHANGELOG.md"))), "\n## "+version+"\n")
+	changes, _, _ = strings.Cut(changes, "\n## ")
+	var notes []string
+	for line := range strings.Lines(changes) {
+		if strings.HasPrefix(line, "- ") && len(notes) < 10 {
+			notes = append(notes, line)
+		}
+	}
+	says(t, string(text), "For the users of "+version+"+dirty, from scripts/CHANGELOG.md:\n"+strings.Join(notes, "")+"\nBefore it is published, by hand:\n",
+		"- built again on another machine", "- installed and removed: ", "- signed: this one is not", "- NOT to be published", "- tagged: git tag v"+version+"+dirty ")
+
+	t.Setenv("BRINE_TEST_DIST", out)
+	files, err := os.ReadDir(out)
+	if err != nil || len(files) < 9 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if f.Name() != "SHA256SUMS" && !strings.Contains(f.Name(), version+"+dirty") {
+			t.Errorf("%s does not say that it is not what was committed", f.Name())
+		}
+	}
+	t.Run("archive", TestArchive)
+	t.Run("SBOM", TestSBOMIsValid)
+	t.Run("provenance", TestProvenance)
+	t.Run("wheel", TestWheel)
 }
 
 // The wheel is one that Python's installers take: every file with its sum.

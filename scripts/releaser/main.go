@@ -28,6 +28,7 @@ type release struct {
 	Key       string    // file of a secret key, OpenPGP's or OpenSSH's; "" signs nothing
 	Source    string    // folder of the sources with vendor/; "" packs none
 	Tags      string    // build tags of the binaries
+	Flags     string    // of the compiler, one a line
 	Platforms []platform
 	Licenses  licenses
 }
@@ -69,6 +70,7 @@ func main() {
 	flag.StringVar(&r.Key, "sign-key", "", "secret key of OpenPGP, armored, or of OpenSSH; its passphrase is BRINE_SIGNING_PASSPHRASE")
 	flag.StringVar(&r.Source, "source", "", "folder of the sources, with vendor/")
 	flag.StringVar(&r.Tags, "tags", "", "build tags of the binaries")
+	flag.StringVar(&r.Flags, "flags", "", "flags of go build that the binaries were made with, one a line")
 	flag.StringVar(&platforms, "platforms", "", "OS/ARCH,...")
 	flag.Parse()
 	for _, p := range strings.Split(platforms, ",") {

@@ -42,7 +42,7 @@ func (r *release) provenance() error {
 			"buildDefinition": object{
 				"buildType":            homepage + "/scripts/release/v1",
 				"externalParameters":   object{"version": r.Version, "platforms": platforms, "url": r.URL},
-				"internalParameters":   object{"go": strings.TrimPrefix(runtime.Version(), "go"), "tags": r.Tags, "cgo": false},
+				"internalParameters":   object{"go": strings.TrimPrefix(runtime.Version(), "go"), "tags": r.Tags, "flags": strings.Split(r.Flags, "\n"), "cgo": false},
 				"resolvedDependencies": inputs,
 			},
 			"runDetails": object{"builder": object{"id": homepage + "/scripts/release", "version": object{"brine": r.Version}}},

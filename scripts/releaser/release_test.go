@@ -1,11 +1,13 @@
 package main
 
 import (
+	"archive/zip"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,5 +124,59 @@ func TestSignedRPM(t *testing.T) {
 	}
 	if err := verify(openpgp.EntityList{other}); err == nil {
 		t.Error("the package verifies with the key of somebody else")
+	}
+}
+
+// What else is released, and in which order, changes nothing of a file: only those that list
+// all platforms know of it. A zip holds no links, so that it has the plugin as a file.
+func TestFilesDoNotDependOnThePlatforms(t *testing.T) {
+	in := t.TempDir()
+	source := filepath.Join(in, "main.go")
+	for name, text := range map[string]string{"main.go": "package main\n\nfunc main() {}\n", "man/brine.1": "page", "completions/brine.bash": "bash", "completions/_brine": "zsh", "completions/brine.fish": "fish"} {
+		path := filepath.Join(in, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linux, windows := platform{"linux", "amd64"}, platform{"windows", "amd64"}
+	var outs []string
+	var files []map[string]string
+	for _, platforms := range [][]platform{{linux}, {windows, linux}} {
+		r := &release{Version: "0.2.0", Commit: "c", Date: time.Unix(1_700_000_000, 0), Root: filepath.Join("..", ".."), In: in, Out: t.TempDir(), Tags: "grpcnotrace", Platforms: platforms}
+		for _, p := range platforms {
+			run(t, exec.Command("go", "build", "-o", r.binary(p), source))
+		}
+		if err := r.pack(); err != nil {
+			t.Fatal(err)
+		}
+		sums, err := sumsOf(r.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, s := range sums {
+			all[s.Name] = s.Hex
+		}
+		outs, files = append(outs, r.Out), append(files, all)
+	}
+	for name, sum := range files[0] {
+		lists := name == "SHA256SUMS" || strings.HasSuffix(name, "_krew.yaml") || strings.HasSuffix(name, "_provenance.intoto.json")
+		if got := files[1][name]; got != sum && !lists {
+			t.Errorf("%s is another one where Windows is released, too", name)
+		}
+	}
+	archive, err := zip.OpenReader(filepath.Join(outs[1], "brine_0.2.0_windows_amd64.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	var names []string
+	for _, f := range archive.File {
+		names = append(names, f.Name)
+	}
+	for _, want := range []string{"brine.exe", "kubectl-brine.exe", "LICENSE", "THIRD-PARTY-LICENSES.txt"} {
+		if !slices.Contains(names, "brine_0.2.0_windows_amd64/"+want) {
+			t.Errorf("the zip has no %s: %v", want, names)
+		}
 	}
 }
