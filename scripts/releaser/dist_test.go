@@ -299,6 +299,7 @@ func TestProvenance(t *testing.T) {
 		Predicate struct {
 			BuildDefinition struct {
 				ExternalParameters   struct{ Version string }
+				InternalParameters   struct{ Go string }
 				ResolvedDependencies []struct {
 					URI    string
 					Digest map[string]string
@@ -316,6 +317,14 @@ func TestProvenance(t *testing.T) {
 	build := statement.Predicate.BuildDefinition
 	if build.ExternalParameters.Version != released(t) || len(build.ResolvedDependencies[0].Digest["gitCommit"]) != 40 {
 		t.Errorf("it was built from %+v", build)
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(unpacked(t), "brine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another Go makes other bytes.
+	if pinned := "toolchain " + info.GoVersion + "\n"; build.InternalParameters.Go != strings.TrimPrefix(info.GoVersion, "go") || !strings.Contains(string(read(t, filepath.Join("..", "..", "go.mod"))), pinned) {
+		t.Errorf("the statement says Go %s, the binary %s, and go.mod another one", build.InternalParameters.Go, info.GoVersion)
 	}
 	sums, err := sumsOf(filepath.Dir(path))
 	if err != nil {
