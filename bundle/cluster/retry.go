@@ -151,23 +151,26 @@ func Ended(ctx context.Context) bool { return WhyEnded(ctx) != nil }
 
 // WhyEnded is why ctx, or the run of WithEnd, has ended; nil: it has not.
 func WhyEnded(ctx context.Context) error {
-	run, ok := ctx.Value(endKey{}).(context.Context)
-	if cause := context.Cause(ctx); cause != nil || !ok {
+	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return context.Cause(run)
+	return context.Cause(runOf(ctx))
+}
+
+// runOf is the run of WithEnd, otherwise ctx itself.
+func runOf(ctx context.Context) context.Context {
+	if run, ok := ctx.Value(endKey{}).(context.Context); ok {
+		return run
+	}
+	return ctx
 }
 
 // Sleep waits for a while. It returns false if ctx, or the run of WithEnd, ended before.
 func Sleep(ctx context.Context, pause time.Duration) bool {
-	var ended <-chan struct{}
-	if run, ok := ctx.Value(endKey{}).(context.Context); ok {
-		ended = run.Done()
-	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-ended:
+	case <-runOf(ctx).Done():
 		return false
 	case <-time.After(pause):
 		return true
