@@ -11,7 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/report"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 // question is what a command asks a person before it writes; nil asks nothing.
@@ -35,7 +35,7 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 		return nil
 	}
 	t.options.DryRun, t.options.Detailed = report.Server, true
-	o := output.Options{Format: "text", Diff: !t.options.Planning.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
+	o := wording.Options{Format: "text", Diff: !t.options.Planning.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
 	printer, err := newPrinter(Streams{Out: s.Err, Err: s.Err}, o)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 
 // ask asks a question that only yes answers.
 func ask(ctx context.Context, s Streams, text string) error {
-	fmt.Fprintf(s.Err, "\n%s [y/N] ", output.Line(text))
+	fmt.Fprintf(s.Err, "\n%s [y/N] ", wording.Line(text))
 	answer := make(chan string, 1)
 	go func() {
 		line, err := bufio.NewReader(s.In).ReadString('\n')

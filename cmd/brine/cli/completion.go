@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle/cluster"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -111,7 +111,7 @@ func (p *place) revisions(ctx context.Context, c *cluster.Client) ([]string, err
 	history, err := inv.History(ctx)
 	var words []string
 	for _, h := range history {
-		about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), output.Line(h.Result), h.Objects)
+		about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), wording.Line(h.Result), h.Objects)
 		words = append(words, cobra.CompletionWithDesc(strconv.Itoa(h.Number), about))
 	}
 	return words, err

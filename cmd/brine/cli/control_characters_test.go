@@ -15,6 +15,7 @@ import (
 
 	"brine/cmd/brine/clitest"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 // evil is a text that moves the cursor, clears the screen, sets the terminal's
@@ -40,7 +41,7 @@ func harmless(t *testing.T, what, text string) {
 func TestNoOutputControlsTheTerminal(t *testing.T) {
 	s := clitest.New(t)
 	var quoted bytes.Buffer
-	if err := output.JSON(&quoted, evil); err != nil {
+	if err := wording.JSON(&quoted, evil); err != nil {
 		t.Fatal(err)
 	}
 	asJSON := strings.TrimSpace(quoted.String())

@@ -13,7 +13,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -81,7 +81,7 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	}
 	where := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
 	result := inspect.Compare(ctx, from, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
-	err = printResult(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	err = printResult(s, wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
 	return printed("print the changes", err, result.ExitCode)
 }
 

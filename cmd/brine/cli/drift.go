@@ -9,7 +9,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 // driftOptions are those of drift.
@@ -82,6 +82,6 @@ func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 		return failed(err)
 	}
 	result := run.Run(ctx, client, b, o, func(report.Event) {})
-	err = printResult(s, output.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	err = printResult(s, wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
 	return printed("print the drift", err, result.ExitCode)
 }

@@ -12,7 +12,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 func newGet(s Streams) *cobra.Command {
@@ -61,14 +61,14 @@ func newGet(s Streams) *cobra.Command {
 
 func printFound(s Streams, format string, found *inspect.Found) error {
 	if format == "json" {
-		return output.JSON(s.Out, found)
+		return wording.JSON(s.Out, found)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
 	for i, o := range found.Objects {
 		u := unstructured.Unstructured{Object: o}
 		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", output.Line(bundle.Name(id)), found.Readiness[i].State, output.Line(found.Readiness[i].Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", wording.Line(bundle.Name(id)), found.Readiness[i].State, wording.Line(found.Readiness[i].Reason))
 	}
 	return w.Flush()
 }

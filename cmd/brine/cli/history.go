@@ -13,6 +13,7 @@ import (
 	"brine/bundle/inspect"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -73,7 +74,7 @@ func printHistory(s Streams, format string, inv *store.Inventory, history []inve
 		if history == nil {
 			history = []inventory.Revision{}
 		}
-		return output.JSON(s.Out, map[string]any{
+		return wording.JSON(s.Out, map[string]any{
 			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
 			"inventory": report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
 		})
@@ -82,7 +83,7 @@ func printHistory(s Streams, format string, inv *store.Inventory, history []inve
 	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
 	for _, r := range history {
 		digest := r.Digest[:min(len(r.Digest), 19)]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), output.Line(r.Result), r.Objects, output.Line(r.Who), output.Line(r.JobID), output.Line(digest))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), wording.Line(r.Result), r.Objects, wording.Line(r.Who), wording.Line(r.JobID), wording.Line(digest))
 	}
 	return w.Flush()
 }

@@ -12,7 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory/admin"
 )
 
@@ -61,7 +61,7 @@ The exit code is 1 if an inventory is damaged, or if the state of a lock is unkn
 
 func printInventories(s Streams, format string, l *admin.List) error {
 	if format == "json" {
-		return output.JSON(s.Out, l)
+		return wording.JSON(s.Out, l)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "INVENTORY\tMEMBERS\tLAST RUN\tREVISION\tRESULT\tVERSION\tLOCKED BY")
@@ -81,7 +81,7 @@ func printInventories(s Streams, format string, l *admin.List) error {
 			}
 		}
 		fmt.Fprintf(w, "%s/%s\t%d\t%s\t%s\t%s\t%s\t%s\n", inv.Namespace, inv.Name, inv.Members, ran, revision,
-			output.Line(result), output.Line(orDash(inv.Version)), output.Line(lock))
+			wording.Line(result), wording.Line(orDash(inv.Version)), wording.Line(lock))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -89,10 +89,10 @@ func printInventories(s Streams, format string, l *admin.List) error {
 	for i := range l.Inventories {
 		inv := &l.Inventories[i]
 		for _, d := range inv.Damage {
-			fmt.Fprintf(s.Out, "damage of %s/%s: %s\n", inv.Namespace, inv.Name, output.Line(d))
+			fmt.Fprintf(s.Out, "damage of %s/%s: %s\n", inv.Namespace, inv.Name, wording.Line(d))
 		}
 		for _, u := range inv.Unknown {
-			fmt.Fprintf(s.Out, "unknown of %s/%s: %s\n", inv.Namespace, inv.Name, output.Line(u))
+			fmt.Fprintf(s.Out, "unknown of %s/%s: %s\n", inv.Namespace, inv.Name, wording.Line(u))
 		}
 	}
 	_, err := fmt.Fprintln(s.Out, bundle.Count(len(l.Inventories), "inventory"))
@@ -131,18 +131,18 @@ inventory is damaged: its objects are unknown then.`,
 
 func printOrphans(s Streams, format string, o *admin.Orphans) error {
 	if format == "json" {
-		return output.JSON(s.Out, o)
+		return wording.JSON(s.Out, o)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	list := func(what string, orphans []admin.Orphan) {
 		for i := range orphans {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", what, output.Line(bundle.Name(orphans[i].ID())), output.Line(orphans[i].Inventory), output.Line(orphans[i].Reason))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", what, wording.Line(bundle.Name(orphans[i].ID())), wording.Line(orphans[i].Inventory), wording.Line(orphans[i].Reason))
 		}
 	}
 	list("orphan", o.Orphans)
 	list("unknown", o.Unknown)
 	for _, k := range o.NotSearched {
-		fmt.Fprintf(w, "not searched\t%s\t\t%s\n", output.Line(k.Kind), output.Line(k.Reason))
+		fmt.Fprintf(w, "not searched\t%s\t\t%s\n", wording.Line(k.Kind), wording.Line(k.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory/admin"
 )
 
@@ -243,14 +243,14 @@ func (o *moveOptions) print(m *admin.Move, err error) error {
 
 func printMove(s Streams, format string, m *admin.Move) error {
 	if format == "json" {
-		return output.JSON(s.Out, m)
+		return wording.JSON(s.Out, m)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	for i := range m.Moved {
-		fmt.Fprintf(w, "moved\t%s\n", output.Line(bundle.Name(m.Moved[i].ID())))
+		fmt.Fprintf(w, "moved\t%s\n", wording.Line(bundle.Name(m.Moved[i].ID())))
 	}
 	for i := range m.NotMoved {
-		fmt.Fprintf(w, "not moved\t%s\t%s\n", output.Line(bundle.Name(m.NotMoved[i].ID())), output.Line(m.NotMoved[i].Reason))
+		fmt.Fprintf(w, "not moved\t%s\t%s\n", wording.Line(bundle.Name(m.NotMoved[i].ID())), wording.Line(m.NotMoved[i].Reason))
 	}
 	for _, inv := range m.Removed {
 		fmt.Fprintf(w, "deleted\tinventory %s/%s\t\n", inv.Namespace, inv.Name)
@@ -262,6 +262,6 @@ func printMove(s Streams, format string, m *admin.Move) error {
 	if m.DryRun {
 		state = "; nothing was changed (--dry-run)"
 	}
-	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s moved to it%s\n", m.To.Namespace, m.To.Name, output.Line(m.To.ID), bundle.Count(len(m.Moved), "member"), state)
+	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s moved to it%s\n", m.To.Namespace, m.To.Name, wording.Line(m.To.ID), bundle.Count(len(m.Moved), "member"), state)
 	return err
 }

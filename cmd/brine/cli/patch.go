@@ -11,6 +11,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 func newPatch(s Streams) *cobra.Command {
@@ -46,7 +47,7 @@ func newPatch(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		printer, err := newPrinter(s, output.Options{Format: format, Diff: o.DryRun != report.None})
+		printer, err := newPrinter(s, wording.Options{Format: format, Diff: o.DryRun != report.None})
 		if err != nil {
 			return err
 		}

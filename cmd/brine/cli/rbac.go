@@ -19,7 +19,7 @@ import (
 	"brine/bundle/sls"
 	"brine/bundle/takeover"
 	"brine/bundle/validate"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 // rbacOptions are those of rbac.
@@ -129,7 +129,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	if err != nil {
 		return err
 	}
-	if output.Clean(string(text)) != string(text) {
+	if wording.Clean(string(text)) != string(text) {
 		return errors.New("names in the bundle contain control characters, or characters that change the direction of text: no role was written")
 	}
 	_, err = s.Out.Write(text)

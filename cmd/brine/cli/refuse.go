@@ -12,6 +12,8 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/salt"
+	"brine/cmd/brine/output/wording"
 )
 
 // refuse reports that nothing was done: on stderr and, if a document was asked
@@ -20,8 +22,8 @@ import (
 func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {
-	case slices.Contains([]string{output.Salt, output.SaltCmd, output.SaltEvents}, format):
-		_, _ = s.Out.Write(output.SaltError(format, code, report.Lines(err)))
+	case slices.Contains([]string{salt.Format, salt.CommandFormat, salt.EventsFormat}, format):
+		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err)))
 		return
 	case cmd.Name() == "check" && format == "json":
 		_ = output.Check(s.Out, format, nil, nil, nil, bundle.ProblemsOf(err), false)
@@ -29,7 +31,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	case !slices.Contains(output.Formats, format):
 		format = "text"
 	}
-	printer, wrong := output.New(output.Options{Format: format, Out: s.Out, Err: s.Err})
+	printer, wrong := output.New(wording.Options{Format: format, Out: s.Out, Err: s.Err})
 	if wrong != nil {
 		s.warn(err.Error())
 		return

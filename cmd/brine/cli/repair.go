@@ -10,7 +10,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/inventory/admin"
 )
 
@@ -65,20 +65,20 @@ found, remove the annotation brine.dev/inventory-overflow-parts from its ConfigM
 
 func printRepair(s Streams, format string, r *admin.Repair) error {
 	if format == "json" {
-		return output.JSON(s.Out, r)
+		return wording.JSON(s.Out, r)
 	}
 	for _, d := range r.Damage {
-		fmt.Fprintf(s.Out, "damage: %s\n", output.Line(d))
+		fmt.Fprintf(s.Out, "damage: %s\n", wording.Line(d))
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	for _, o := range r.Added {
-		fmt.Fprintf(w, "added\t%s\n", output.Line(bundle.Name(o.ID())))
+		fmt.Fprintf(w, "added\t%s\n", wording.Line(bundle.Name(o.ID())))
 	}
 	for _, o := range r.NotAdded {
-		fmt.Fprintf(w, "not added\t%s\t%s\n", output.Line(bundle.Name(o.ID())), output.Line(o.Reason))
+		fmt.Fprintf(w, "not added\t%s\t%s\n", wording.Line(bundle.Name(o.ID())), wording.Line(o.Reason))
 	}
 	for _, k := range r.NotSearched {
-		fmt.Fprintf(w, "not searched\t%s\t%s\n", output.Line(k.Kind), output.Line(k.Reason))
+		fmt.Fprintf(w, "not searched\t%s\t%s\n", wording.Line(k.Kind), wording.Line(k.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -88,6 +88,6 @@ func printRepair(s Streams, format string, r *admin.Repair) error {
 		state = "nothing was changed (--dry-run)"
 	}
 	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s held, %d added; %s\n",
-		r.Inventory.Namespace, r.Inventory.Name, output.Line(r.Inventory.ID), bundle.Count(r.Members, "member"), len(r.Added), state)
+		r.Inventory.Namespace, r.Inventory.Name, wording.Line(r.Inventory.ID), bundle.Count(r.Members, "member"), len(r.Added), state)
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 // Streams are the process's; tests give their own.
@@ -33,7 +34,7 @@ type Streams struct {
 }
 
 // warn reports something beside the result.
-func (s Streams) warn(message string) { fmt.Fprintf(s.Err, "brine: %s\n", output.Clean(message)) }
+func (s Streams) warn(message string) { fmt.Fprintf(s.Err, "brine: %s\n", wording.Clean(message)) }
 
 // coded is an error that stands for an exit code.
 type coded struct {

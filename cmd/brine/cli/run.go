@@ -20,6 +20,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 	"brine/cmd/brine/traces"
 )
 
@@ -91,7 +92,7 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if t.err == nil {
 		t.err = r.confirm(ctx, s, t)
 	}
-	printer, err := newPrinter(s, output.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
+	printer, err := newPrinter(s, wording.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	return printed("write the reports", reports, result.ExitCode)
 }
 
-func (r *runOptions) result(ctx context.Context, t task, printer output.Printer) *report.Result {
+func (r *runOptions) result(ctx context.Context, t task, printer wording.Printer) *report.Result {
 	b, client, err := r.prepare(ctx, &t)
 	if err != nil {
 		return run.Refuse(ctx, t.options, endOf(err).code, err, printer.Event)
@@ -139,7 +140,7 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	return b, client, unreachable
 }
 
-func newPrinter(s Streams, o output.Options) (output.Printer, error) {
+func newPrinter(s Streams, o wording.Options) (wording.Printer, error) {
 	o.Out, o.Err = s.Out, s.Err
 	out, isFile := s.Out.(*os.File)
 	if err, ok := s.Err.(*os.File); ok && isFile {
@@ -149,7 +150,7 @@ func newPrinter(s Streams, o output.Options) (output.Printer, error) {
 }
 
 // printResult prints the result of a run that is over.
-func printResult(s Streams, o output.Options, result *report.Result) error {
+func printResult(s Streams, o wording.Options, result *report.Result) error {
 	printer, err := newPrinter(s, o)
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func printResult(s Streams, o output.Options, result *report.Result) error {
 func (r *runOptions) writeReports(result *report.Result) error {
 	var failed []error
 	for _, path := range r.reports {
-		o := output.Options{Format: strings.TrimPrefix(filepath.Ext(path), ".")}
+		o := wording.Options{Format: strings.TrimPrefix(filepath.Ext(path), ".")}
 		mode := fs.FileMode(0o600)
 		if o.Format == "prom" {
 			mode = 0o644 // node_exporter is another user, and reads nothing but numbers in it

@@ -20,6 +20,7 @@ import (
 	"brine/cmd/brine/cli"
 	"brine/cmd/brine/clitest"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/documents"
 )
 
 // No value of a Secret, nor anything that it could be guessed from, is in
@@ -47,7 +48,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		for _, format := range output.Formats {
 			folder := t.TempDir()
 			args := []string{"-f", s.File(text), "-o", format, "-v", "--recreate=Secret"}
-			for _, ending := range output.Reports {
+			for _, ending := range documents.Reports {
 				args = append(args, "--report", filepath.Join(folder, "report."+ending))
 			}
 			p := s.Run(command, append(args, flags...))
@@ -60,7 +61,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 				t.Errorf("%s says nothing of the Secret", what)
 			}
 			search(t, what, p.Stdout+p.Stderr)
-			for _, ending := range output.Reports {
+			for _, ending := range documents.Reports {
 				page, err := os.ReadFile(filepath.Join(folder, "report."+ending))
 				if err != nil {
 					t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"brine/bundle/inspect"
 	"brine/bundle/report"
 	"brine/bundle/validate"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/wording"
 )
 
 func newStatus(s Streams) *cobra.Command {
@@ -74,7 +74,7 @@ func reportWaiting(s Streams) func(*report.Result) {
 
 func printStatus(s Streams, format string, verbose bool, result *report.Result) error {
 	if format == "json" {
-		return output.JSON(s.Out, result)
+		return wording.JSON(s.Out, result)
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	more := ""
@@ -89,9 +89,9 @@ func printStatus(s Streams, format string, verbose bool, result *report.Result) 
 			reason = o.NotServed
 		}
 		if verbose {
-			more = "\t" + output.Line(o.Rule)
+			more = "\t" + wording.Line(o.Rule)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.Line(bundle.Name(o.ID())), o.Ready, output.Line(reason), more)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", wording.Line(bundle.Name(o.ID())), o.Ready, wording.Line(reason), more)
 		if o.Ready == report.StateGone {
 			gone++
 		}
@@ -100,6 +100,6 @@ func printStatus(s Streams, format string, verbose bool, result *report.Result) 
 		return err
 	}
 	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s, %d ready, %d not ready, %d gone\n",
-		result.Inventory.Namespace, result.Inventory.Name, output.Line(result.Inventory.ID), bundle.Count(len(result.Objects), "object"), result.Summary.Ready, result.Summary.NotReady, gone)
+		result.Inventory.Namespace, result.Inventory.Name, wording.Line(result.Inventory.ID), bundle.Count(len(result.Objects), "object"), result.Summary.Ready, result.Summary.NotReady, gone)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/validate"
-	"brine/cmd/brine/output"
+	"brine/cmd/brine/output/documents"
 	"brine/inventory"
 )
 
@@ -150,8 +150,8 @@ func wrongNamespace(name string) string {
 }
 
 func wrongReport(path string) string {
-	if !slices.Contains(output.Reports, strings.TrimPrefix(filepath.Ext(path), ".")) {
-		return path + " must end in ." + strings.Join(output.Reports, ", .")
+	if !slices.Contains(documents.Reports, strings.TrimPrefix(filepath.Ext(path), ".")) {
+		return path + " must end in ." + strings.Join(documents.Reports, ", .")
 	}
 	return unwritable(path)
 }

@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/order"
+	"brine/cmd/brine/output/wording"
 )
 
 // Check shows the order of a bundle and the reasons for it, in one of the
@@ -28,7 +29,7 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	case "text", "":
 		checkText(out, b, g, rules, problems, verbose)
 	case "json":
-		if err := JSON(out, checkJSON(b, g, rules, problems)); err != nil {
+		if err := wording.JSON(out, checkJSON(b, g, rules, problems)); err != nil {
 			return err
 		}
 	case "dot":
@@ -45,10 +46,10 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem, verbose bool) {
 	warnings := checkWarnings(b, g)
 	for _, p := range problems {
-		fmt.Fprintf(w, "error: %s\n", Line(p.Error()))
+		fmt.Fprintf(w, "error: %s\n", wording.Line(p.Error()))
 	}
 	for _, p := range warnings {
-		fmt.Fprintf(w, "warning: %s\n", Line(p.Error()))
+		fmt.Fprintf(w, "warning: %s\n", wording.Line(p.Error()))
 	}
 	checkNotWaiting(w, g, verbose)
 	if verbose {
@@ -81,7 +82,7 @@ func checkNotWaiting(w io.Writer, g *order.Graph, verbose bool) {
 	}
 	for _, e := range first {
 		from, to := g.Objects[e.From], g.Objects[e.To]
-		who, does, why := checkPlace(from.ID, from.Source, " at "), "does", Line(e.Reason)
+		who, does, why := checkPlace(from.ID, from.Source, " at "), "does", wording.Line(e.Reason)
 		if n := count[e.To]; n > 1 && !verbose {
 			who, does = bundle.Count(n, "object"), "do"
 			why += ", and so on (-v lists them)"
@@ -97,13 +98,13 @@ func checkObjects(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundl
 		o := g.Objects[i]
 		fmt.Fprintf(w, "%*d  %s\n", width, n+1, checkPlace(o.ID, o.Source, "  "))
 		if rule := rules[o.ID]; rule != "" {
-			fmt.Fprintf(w, "%*s  rule %s\n", width, "", Line(rule))
+			fmt.Fprintf(w, "%*s  rule %s\n", width, "", wording.Line(rule))
 		}
 		for _, e := range g.Needs[i] {
-			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, Line(e.Reason), checkStrength(e))
+			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, wording.Line(e.Reason), checkStrength(e))
 		}
 		for _, e := range g.External[i] {
-			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle: %s (explicit)\n", width, "", nameOf(e.On), order.Ready, Line(e.Reason))
+			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle: %s (explicit)\n", width, "", nameOf(e.On), order.Ready, wording.Line(e.Reason))
 		}
 	}
 	for _, a := range b.Absent {
@@ -120,7 +121,7 @@ func checkPlace(id bundle.ID, s bundle.Source, between string) string {
 	if s.File == "" {
 		return nameOf(id)
 	}
-	return nameOf(id) + between + Line(s.String())
+	return nameOf(id) + between + wording.Line(s.String())
 }
 
 func checkStrength(e order.Edge) string {
@@ -130,7 +131,7 @@ func checkStrength(e order.Edge) string {
 	return " (explicit)"
 }
 
-func nameOf(id bundle.ID) string { return Line(bundle.Name(id)) }
+func nameOf(id bundle.ID) string { return wording.Line(bundle.Name(id)) }
 
 // checkDocument is the JSON form. Lists are never null.
 type checkDocument struct {
@@ -295,5 +296,5 @@ func dotID(id bundle.ID) string { return dotQuote(bundle.Name(id)) }
 // dotQuote writes a string as DOT quotes it: \" is the one escape of the
 // language itself, a backslash would be one of its labels'.
 func dotQuote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(Line(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(wording.Line(s)) + `"`
 }

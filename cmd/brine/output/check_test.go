@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/order"
+	"brine/cmd/brine/output/outputtest"
 )
 
 // checked is a small bundle with all that can be shown: an explicit edge, one
@@ -57,7 +58,7 @@ func TestCheck(t *testing.T) {
 			if err := Check(&out, format, b, g, nil, problems, true); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "check."+format, out.String())
+			outputtest.CompareGolden(t, "check."+format, out.String())
 			if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "aHVudGVyMg") {
 				t.Error("a Secret's value is shown")
 			}
@@ -78,7 +79,7 @@ func TestCheckIsBrief(t *testing.T) {
 	if err := Check(&out, "text", b, g, nil, problems, false); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "check.brief", out.String())
+	outputtest.CompareGolden(t, "check.brief", out.String())
 }
 
 func TestCheckJSONIsOneDocumentWithoutNull(t *testing.T) {

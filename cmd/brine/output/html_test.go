@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,59 +17,15 @@ import (
 	"testing"
 	"time"
 
-	"brine/bundle"
-	"brine/bundle/diff"
-	"brine/bundle/plan"
 	"brine/bundle/report"
+	"brine/cmd/brine/output/outputtest"
+	"brine/cmd/brine/output/wording"
 )
-
-// large is a preview of 300 objects, one of which tries to break out of the page.
-func large() *report.Result {
-	r := &report.Result{
-		Command: "preview", DryRun: "server", Inventory: report.Inventory{Namespace: "shop", Name: "all", ID: "all-1"},
-		Warnings: []string{"careful </script><script>alert(1)</script>"}, Errors: []string{"bad.yaml:3: spec.x: unknown"},
-		MissingRights: []string{"patch deployments.apps in namespace shop"}, ExitCode: report.ExitFailed,
-	}
-	actions := []plan.Action{plan.Created, plan.Configured, plan.Pruned, plan.Unchanged, plan.Recreated}
-	for i := range 300 {
-		o := &report.ObjectResult{
-			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: fmt.Sprintf("ns-%d", i%7), Name: fmt.Sprintf("app-%03d", i),
-			Action: actions[i%len(actions)], Verified: "server", Source: bundle.Source{File: "all.yaml", Line: i + 1},
-		}
-		if i%3 == 0 {
-			o.Group, o.Kind = "", "ConfigMap"
-		}
-		if i%10 == 0 {
-			o.Namespace, o.Kind, o.Group = "", "Namespace", ""
-		}
-		switch o.Action {
-		case plan.Created:
-			o.Diff = "--- /dev/null\n+++ applied\n@@ -0,0 +1,400 @@\n"
-			for n := range 400 {
-				o.Diff += fmt.Sprintf("+line %d of object %d: %x\n", n, i, i*n*7919)
-			}
-			o.Verified = "server (surrogate namespace)"
-		case plan.Configured:
-			o.Diff = fmt.Sprintf("--- live\n+++ applied\n@@ -1,3 +1,3 @@\n kind: Deployment\n-  replicas: %d\n+  replicas: %d\n", i, i+1)
-			o.Changes = []diff.Change{{Path: "spec.replicas", Old: i, New: i + 1}}
-		}
-		if i > 0 {
-			on := r.Objects[(i-1)/2]
-			o.Needs = []report.Need{{Group: on.Group, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, Want: "applied", Reason: "tree"}}
-		}
-		r.Objects = append(r.Objects, o)
-	}
-	evil := r.Objects[1]
-	evil.Name, evil.Reason, evil.Verified = `"><img src=x onerror=alert(1)>`, "</details></script><script>alert(2)</script>", "not verified: <b>why</b>"
-	evil.Diff = "--- live\n+++ applied\n-</pre><script>alert(3)</script>\n"
-	r.Summary = report.Summary{Created: 60, Configured: 60, Pruned: 60, Unchanged: 60, Recreated: 60, Requests: map[string]int{"patch": 300}}
-	return r
-}
 
 func htmlOf(t testing.TB, r *report.Result) string {
 	t.Helper()
 	var out, err bytes.Buffer
-	p, e := New(Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
+	p, e := New(wording.Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
 	if e != nil {
 		t.Fatal(e)
 	}
@@ -101,7 +56,7 @@ func unpacked(t testing.TB, page string) string {
 }
 
 func TestHTML(t *testing.T) {
-	page := htmlOf(t, large())
+	page := htmlOf(t, outputtest.LargePreview())
 	if strings.Contains(page, "line 399 of") {
 		t.Error("a long diff is in the page as it is")
 	}
@@ -259,7 +214,7 @@ func inBrowser(t *testing.T, browser, size, page string) map[string]any {
 
 func TestHTMLInABrowser(t *testing.T) {
 	browser := chromium(t)
-	page := htmlOf(t, large()) + user
+	page := htmlOf(t, outputtest.LargePreview()) + user
 	for _, size := range []string{"1280,900", "390,800"} {
 		t.Run(size, func(t *testing.T) {
 			seen := inBrowser(t, browser, size, page)

@@ -7,6 +7,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/images"
+	"brine/cmd/brine/output/wording"
 )
 
 // imageUses is an image with all objects that name it.
@@ -35,7 +36,7 @@ func Images(w io.Writer, format string, uses, gone []images.Use, compared bool) 
 		if compared {
 			document["gone"] = imagesByName(gone)
 		}
-		return JSON(w, document)
+		return wording.JSON(w, document)
 	}
 	out := bufio.NewWriter(w)
 	list := func(mark string, uses []images.Use) {
@@ -44,11 +45,11 @@ func Images(w io.Writer, format string, uses, gone []images.Use, compared bool) 
 			if i.Guess {
 				guess = "  (a guess)"
 			}
-			fmt.Fprintf(out, "%s%s%s\n", mark, Line(i.Image), guess)
+			fmt.Fprintf(out, "%s%s%s\n", mark, wording.Line(i.Image), guess)
 			for _, u := range i.Uses {
 				id := bundle.ID{Namespace: u.Namespace, Name: u.Name}
 				id.GroupKind.Group, id.GroupKind.Kind = u.Group, u.Kind
-				fmt.Fprintf(out, "    %s  %s  (%s)\n", Line(bundle.Name(id)), Line(u.Path), Line(u.Source.String()))
+				fmt.Fprintf(out, "    %s  %s  (%s)\n", wording.Line(bundle.Name(id)), wording.Line(u.Path), wording.Line(u.Source.String()))
 			}
 		}
 	}

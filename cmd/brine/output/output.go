@@ -1,155 +1,38 @@
-// Package output shows runs: it renders the events and the Result of
-// bundle/apply and knows nothing else. Results go to Out, progress to Err.
+// Package output picks the printer of a run, and shows checks, images and revisions. It renders
+// what bundle/report defines, and knows nothing else. Results go to Out, progress to Err.
 package output
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
-	"brine/bundle/report"
+	"brine/cmd/brine/output/documents"
+	"brine/cmd/brine/output/salt"
+	"brine/cmd/brine/output/text"
+	"brine/cmd/brine/output/wording"
 )
 
 // Formats are what -o takes, the default first.
-var Formats = []string{"text", "json", "events", "html", "github", "gitlab", Salt, SaltCmd, SaltEvents}
-
-// Options are how and where to show a run.
-type Options struct {
-	Format string // one of Formats; "" is text
-	Out    io.Writer
-	Err    io.Writer
-	// Terminal: Err is a terminal, so progress may be a block that is redrawn.
-	Terminal bool
-	// Shared: Out is that same terminal.
-	Shared bool
-	// Width and Height are asked for every frame; nil is 80 by 24.
-	Width, Height func() int
-	// Color: Out shows colours. Err shows them where both it and Terminal are set.
-	Color bool
-	// ErrColor: Err shows colours.
-	ErrColor bool
-	// Diff shows the diff of every object that changes.
-	Diff bool
-	// Quiet shows warnings and what went wrong, and no progress. A preview is
-	// still shown, and documents (json, events) stay whole.
-	Quiet bool
-	// Verbose lists unchanged objects one by one, prints every reason why an
-	// object is waited for, and shows long diffs whole.
-	Verbose bool
-	// Heartbeat is the least time between two heartbeats shown, and the time
-	// that an object may take before the reason is printed.
-	Heartbeat time.Duration
-	// Previous is what a file of metrics held before.
-	Previous string
-	// Now is the clock of the live view; nil is time.Now.
-	Now func() time.Time
-}
-
-// Printer shows one run. Its methods may be called by several goroutines.
-type Printer interface {
-	// Event shows one event. Errors of writing are kept for Close.
-	Event(report.Event)
-	// Close ends the output: it removes the live view and gives the cursor
-	// back, and so has to be called however the process ends. It returns the
-	// first error of writing to Out. It may be called more than once.
-	Close() error
-}
+var Formats = []string{"text", "json", "events", "html", "github", "gitlab", salt.Format, salt.CommandFormat, salt.EventsFormat}
 
 // New is the printer for o.Format.
-func New(o Options) (Printer, error) {
+func New(o wording.Options) (wording.Printer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	switch o.Format {
 	case "", "text":
-		return newText(o), nil
+		return text.New(o), nil
 	case "json":
-		return newJSON(o), nil
+		return documents.NewJSON(o), nil
 	case "events":
-		return newEvents(o), nil
-	case Salt, SaltCmd, SaltEvents:
-		return newSalt(o), nil
+		return documents.NewEvents(o), nil
+	case salt.Format, salt.CommandFormat, salt.EventsFormat:
+		return salt.New(o), nil
 	}
-	if render := documents[o.Format]; render != nil {
-		return newDocument(o, render), nil
+	if render := documents.Renderers[o.Format]; render != nil {
+		return documents.New(o, render), nil
 	}
 	return nil, fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))
-}
-
-// Streams sets all that Options ask about the two streams: where they lead and
-// what can be shown there. NO_COLOR (no-color.org) and TERM=dumb are honoured.
-func (o *Options) Streams(out, err *os.File) {
-	o.Out, o.Err = out, err
-	plain := os.Getenv("NO_COLOR") != ""
-	dumb := os.Getenv("TERM") == "dumb"
-	o.Terminal = term.IsTerminal(int(err.Fd())) && !dumb
-	o.Color = term.IsTerminal(int(out.Fd())) && !dumb && !plain
-	o.ErrColor = o.Terminal && !plain
-	o.Shared = o.Terminal && sameFile(out, err)
-	size := func(i, fallback int) func() int {
-		return func() int {
-			w, h, e := term.GetSize(int(err.Fd()))
-			if n := [2]int{w, h}[i]; e == nil && n > 0 {
-				return n
-			}
-			return fallback
-		}
-	}
-	o.Width, o.Height = size(0, 80), size(1, 24)
-}
-
-func sameFile(a, b *os.File) bool {
-	x, err := a.Stat()
-	if err != nil {
-		return false
-	}
-	y, err := b.Stat()
-	return err == nil && os.SameFile(x, y)
-}
-
-// stream is a writer that keeps its first error and writes no more after it.
-type stream struct {
-	w     io.Writer
-	err   error
-	paint paint
-}
-
-func (s *stream) print(text string) { _, _ = io.WriteString(s, text) }
-
-func (s *stream) Write(p []byte) (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	n, err := s.w.Write(p)
-	s.err = err
-	return n, err
-}
-
-// complete sets what is never null in JSON. The result is over: nobody else
-// reads or writes it.
-func complete(r *report.Result) *report.Result {
-	if r.Objects == nil {
-		r.Objects = []*report.ObjectResult{}
-	}
-	r.Objects = slices.DeleteFunc(r.Objects, func(o *report.ObjectResult) bool { return o == nil })
-	for _, o := range r.Objects {
-		if o.Needs == nil {
-			o.Needs = []report.Need{}
-		}
-	}
-	if r.Errors == nil {
-		r.Errors = []string{}
-	}
-	if r.Warnings == nil {
-		r.Warnings = []string{}
-	}
-	if r.Summary.Requests == nil {
-		r.Summary.Requests = map[string]int{}
-	}
-	return r
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/output/wording"
 )
 
 // A run that planned nothing says why, on Err, and nothing else.
@@ -28,7 +29,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		for _, quiet := range []bool{false, true} {
 			var out, err bytes.Buffer
-			p, wrong := New(Options{Format: test.format, Out: &out, Err: &err, Quiet: quiet})
+			p, wrong := New(wording.Options{Format: test.format, Out: &out, Err: &err, Quiet: quiet})
 			if wrong != nil {
 				t.Fatal(wrong)
 			}

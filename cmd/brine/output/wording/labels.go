@@ -1,0 +1,123 @@
+package wording
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"brine/bundle/plan"
+	"brine/bundle/report"
+)
+
+// ReadingOrder puts what takes something away first, as in the text.
+var ReadingOrder = []plan.Action{plan.Failed, plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created, plan.Skipped, plan.Unchanged}
+
+// ActionTile is how often an action is done: the summary, and a filter.
+type ActionTile struct {
+	Action plan.Action
+	Label  string
+	Count  int
+}
+
+// TilesOf are the actions of a result with how often each is done, in reading order.
+func TilesOf(r *report.Result) (tiles []ActionTile) {
+	counts := map[plan.Action]int{}
+	for _, o := range r.Objects {
+		counts[o.Action]++
+	}
+	for _, a := range ReadingOrder {
+		if n := counts[a]; n > 0 {
+			tiles = append(tiles, ActionTile{a, ActionLabel(r, a), n})
+		}
+	}
+	return tiles
+}
+
+// FullKind is "Deployment.apps".
+func FullKind(o *report.ObjectResult) string { return o.ID().GroupKind.String() }
+
+// IsUnverified says that no server has checked the object of a preview.
+func IsUnverified(o *report.ObjectResult) bool { return strings.HasPrefix(o.Verified, "not verified") }
+
+// InNamespace is an object's name, after that of its namespace.
+func InNamespace(o *report.ObjectResult) string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}
+
+// longestValue is how much of a value stands in the table: the diff has all.
+const longestValue = 300
+
+// ValueText is a field's value, shortened, as one text.
+func ValueText(v any) string {
+	if v == nil {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		s = string(text)
+	}
+	if r := []rune(s); len(r) > longestValue {
+		s = string(r[:longestValue]) + "…"
+	}
+	return Clean(s)
+}
+
+// ManyNames is how many objects are named at once.
+const ManyNames = 5
+
+// FewInline is how many details of a risk stand in the page unfolded.
+const FewInline = 2
+
+// PreviewGroups are a preview's parts, what takes something away first.
+var PreviewGroups = []struct {
+	Action       plan.Action
+	Title, Drift string
+}{
+	{plan.Pruned, "To prune", "Not wanted"},
+	{plan.Recreated, "To recreate", "Different in a field that cannot be changed"},
+	{plan.Detached, "To detach", ""},
+	{plan.Configured, "To configure", "Different"},
+	{plan.Created, "To create", "Missing"},
+}
+
+// ActionLabel names an action: of a preview, where nothing has been done yet, "to create".
+func ActionLabel(r *report.Result, a plan.Action) string {
+	switch {
+	case r.Compared != nil:
+		return ChangeLabels[a]
+	case !IsPreview(r):
+		return string(a)
+	case a == plan.Failed && r.Wanted == "":
+		return "would fail"
+	case a == plan.Skipped && r.Wanted == "":
+		return "would be skipped"
+	}
+	for _, g := range PreviewGroups {
+		switch {
+		case g.Action != a:
+		case r.Wanted != "":
+			return strings.ToLower(g.Drift)
+		default:
+			return strings.ToLower(g.Title)
+		}
+	}
+	return string(a)
+}
+
+// VerifiedBy says who has checked an object, where that is not the server as usual.
+func VerifiedBy(o *report.ObjectResult) string {
+	switch o.Verified {
+	case "server":
+		return ""
+	case "bundle CRD":
+		return "checked by its CRD in the bundle alone"
+	}
+	return o.Verified
+}

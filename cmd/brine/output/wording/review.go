@@ -1,0 +1,382 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/review"
+)
+
+// MapText is a text for each of a list.
+func MapText[T any](list []T, of func(T) string) []string {
+	lines := make([]string, 0, len(list))
+	for _, one := range list {
+		lines = append(lines, of(one))
+	}
+	return lines
+}
+
+// PodsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
+func PodsLine(r *review.Review) string {
+	restart, deleted, stop, fresh, stuck := 0, 0, 0, 0, 0
+	for _, risk := range r.Risks {
+		switch risk.Type {
+		case review.Restart:
+			if restart += risk.Pods; risk.Stuck {
+				stuck += risk.Pods
+			}
+		case review.Deleted:
+			deleted += risk.Pods
+		case review.Recreated:
+			stop += risk.Pods
+		}
+	}
+	nodes := 0
+	for _, s := range r.Starts {
+		if fresh += s.Pods; s.Pods == 0 && s.Object.Kind == "DaemonSet" {
+			nodes++
+		}
+	}
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	add(restart, "restarts", "restart")
+	if stuck > 0 {
+		parts[0] += fmt.Sprintf(" (%d of them in rollouts that stop, as new pods do not start while what they name is missing)", stuck)
+	}
+	add(stop, "stops before its successor starts", "stop before their successors start")
+	add(fresh, "is new", "are new")
+	add(deleted, "is deleted", "are deleted")
+	add(nodes, "new DaemonSet has one on each of its nodes", "new DaemonSets have one on each of their nodes")
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Pods: " + strings.Join(parts, ", ")
+}
+
+// ComponentsLine is "Components: cert-manager v1.15.3 is new (46 objects)"; "" where none
+// comes or goes.
+func ComponentsLine(r *review.Review) string {
+	var parts []string
+	for _, v := range r.Versions {
+		name := Line(v.Component + " " + cmp.Or(v.To, v.ChartTo, v.From, v.ChartFrom))
+		switch v.Action {
+		case plan.Created:
+			parts = append(parts, fmt.Sprintf("%s is new (%s)", name, bundle.Count(v.Objects, "object")))
+		case plan.Pruned:
+			parts = append(parts, fmt.Sprintf("%s is removed (%s)", name, bundle.Count(v.Objects, "object")))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Components: " + strings.Join(parts, ", ")
+}
+
+// StartsTitle is "New pods: 3 workloads, 3 pods".
+func StartsTitle(starts []review.Start) string {
+	pods := 0
+	for _, s := range starts {
+		pods += s.Pods
+	}
+	return fmt.Sprintf("New pods: %s, %s", bundle.Count(len(starts), "workload"), bundle.Count(pods, "pod"))
+}
+
+// StartLine is "Deployment shop/web: 3 pods".
+func StartLine(s review.Start) string { return ObjectName(s.Object) + ": " + StartText(s) }
+
+// StartText is "3 pods, only on nodes with a label".
+func StartText(s review.Start) string {
+	var parts []string
+	if s.Pods > 0 {
+		parts = append(parts, bundle.Count(s.Pods, "pod"))
+	}
+	if s.Note != "" {
+		parts = append(parts, Line(s.Note))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ClearLine are types of risks of which there is none.
+func ClearLine(r *review.Review) string {
+	none := MapText(r.Clear, review.Type.Absence)
+	if r.NoBudget {
+		none = append(none, "PodDisruptionBudgets of the pods that restart or are deleted")
+	}
+	return strings.Join(none, ", ")
+}
+
+// BackTitle is above what going back would lose.
+func BackTitle(b *review.WayBack) string {
+	switch {
+	case b == nil:
+		return ""
+	case b.Revision == 0:
+		return "Going back would lose or meet:"
+	case len(b.Losses) == 0 && b.Unknown == "":
+		return fmt.Sprintf("Going back to revision %d: nothing that would be lost was found", b.Revision)
+	}
+	return fmt.Sprintf("Going back to revision %d would lose or meet:", b.Revision)
+}
+
+// BackLines are what going back would lose or meet, and what is not known of it.
+func BackLines(b *review.WayBack) []string {
+	if b == nil {
+		return nil
+	}
+	lines := MapText(b.Losses, func(l review.Loss) string { return Line(ObjectName(l.Object) + ": " + l.Text) })
+	if b.Unknown != "" {
+		lines = append(lines, Line("it is not known: "+b.Unknown))
+	}
+	return append(lines, "not known: "+b.NotKnown)
+}
+
+// UncheckedLine is what could not be checked, and why.
+func UncheckedLine(u review.Unchecked) string { return Line(u.What + ": " + u.Why) }
+
+// UnversionedLine are the objects that the versions do not count.
+func UnversionedLine(r *review.Review) string {
+	return fmt.Sprintf("%s: changed, but with no version, or with the same one", bundle.Count(r.Unversioned, "other object"))
+}
+
+// FoldRisks are the risks of a type that are shown, and those that are folded: rights of
+// somebody that do not lead to others, where there are many.
+func FoldRisks(group []review.Risk) (shown, rest []review.Risk) {
+	for _, r := range group {
+		if r.Subject != "" && !r.Severe {
+			rest = append(rest, r)
+		} else {
+			shown = append(shown, r)
+		}
+	}
+	if len(rest) < 2 || len(rest) <= FewDetails && len(shown) == 0 {
+		return group, nil
+	}
+	return shown, rest
+}
+
+// FoldTitle is "4 others, with lesser rights".
+func FoldTitle(rest []review.Risk) string {
+	return map[bool]string{true: "1 other, with lesser rights", false: fmt.Sprintf("%d others, with lesser rights", len(rest))}[len(rest) == 1]
+}
+
+// SubjectsOf are who gets rights.
+func SubjectsOf(risks []review.Risk) []string {
+	return MapText(risks, func(r review.Risk) string { return Line(r.Subject) })
+}
+
+// RisksByType are risks in groups of one type, in their order.
+func RisksByType(risks []review.Risk) [][]review.Risk {
+	var groups [][]review.Risk
+	for i, risk := range risks {
+		if i == 0 || risks[i-1].Type != risk.Type {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], risk)
+	}
+	return groups
+}
+
+// RiskTitle is "Pods restart: 5 objects, 12 pods".
+func RiskTitle(group []review.Risk) string {
+	pods, subjects, severe := 0, 0, 0
+	objects := map[review.Object]bool{}
+	for _, r := range group {
+		for _, o := range r.Objects {
+			objects[o] = true
+		}
+		pods += r.Pods
+		if r.Subject != "" {
+			subjects++
+		}
+		if r.Severe {
+			severe++
+		}
+	}
+	title := group[0].Type.Title() + ": "
+	switch {
+	case subjects > 0:
+		title += fmt.Sprintf("%s, %d with dangerous rights", bundle.Count(len(group), "subject"), severe)
+	default:
+		title += bundle.Count(len(objects), "object")
+	}
+	if pods > 0 {
+		title += ", " + bundle.Count(pods, "pod")
+	}
+	return title
+}
+
+// RiskLine is a risk without its details.
+func RiskLine(r review.Risk) string {
+	switch {
+	case r.Subject != "":
+		return Line(r.Subject+" "+r.Text) + " (by " + ObjectNames(r.Objects, 3) + ")"
+	case len(r.Objects) == 1:
+		return ObjectName(r.Objects[0]) + ": " + Line(r.Text)
+	}
+	return Line(r.Text) + ": " + ObjectNames(r.Objects, 3)
+}
+
+// ObjectName is "Deployment shop/web". Kinds of Kubernetes itself go without their group.
+func ObjectName(o review.Object) string {
+	id := o.ID()
+	if !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
+		id.GroupKind.Group = ""
+	}
+	return Line(bundle.Name(id))
+}
+
+// ObjectNames is at most so many names, and how many more there are.
+func ObjectNames(objects []review.Object, most int) string {
+	var list []string
+	for _, o := range objects {
+		list = append(list, ObjectName(o))
+	}
+	return bundle.Some(list, most)
+}
+
+// ImageLine is "quay.io/dexidp/dex v2.37.0 → v2.41.1: Deployment.apps auth/dex".
+func ImageLine(m review.ImageChange) string {
+	text := Line(m.Image + " " + VersionArrow(m.From, m.To))
+	if m.Guess {
+		text += GuessedImage
+	}
+	return text + ": " + ObjectNames(m.Objects, 3)
+}
+
+// GuessedImage marks what may be an image.
+const GuessedImage = " (named in an argument or a similar field, not as the image of a container)"
+
+// VersionArrow is a change of a version: "1 → 2", "new: 2", "1, no longer used".
+func VersionArrow(from, to string) string {
+	switch {
+	case from == to:
+		return to
+	case from == "":
+		return "new: " + to
+	case to == "":
+		return from + ", no longer used"
+	}
+	return from + " → " + to
+}
+
+// VersionLine is "loki: chart 5.38.0 → 5.48.0, version 2.9.2 → 2.9.6 (11 objects)".
+func VersionLine(v review.VersionChange) string {
+	var parts []string
+	if v.ChartFrom+v.ChartTo != "" {
+		parts = append(parts, "chart "+change(v, v.ChartFrom, v.ChartTo))
+	}
+	if v.From+v.To != "" {
+		parts = append(parts, "version "+change(v, v.From, v.To))
+	}
+	text := v.Component + ": " + strings.Join(parts, ", ")
+	switch v.Action {
+	case plan.Created:
+		text = v.Component + ": new, " + strings.Join(parts, ", ")
+	case plan.Pruned:
+		text = v.Component + ": removed, " + strings.Join(parts, ", ")
+	}
+	return Line(text) + " (" + bundle.Count(v.Objects, "object") + ")"
+}
+
+func change(v review.VersionChange, from, to string) string {
+	if v.Action != plan.Configured {
+		return cmp.Or(from, to)
+	}
+	return VersionArrow(cmp.Or(from, "none"), cmp.Or(to, "none"))
+}
+
+// SameLine is "9 objects: only labels["helm.sh/chart"] dex-0.15.3 → dex-0.19.1".
+func SameLine(s review.Same) string {
+	var parts []string
+	for i, f := range s.Fields {
+		if i == FewDetails && len(s.Fields) > FewDetails+1 {
+			parts = append(parts, fmt.Sprintf("and %d more fields", len(s.Fields)-i))
+			break
+		}
+		parts = append(parts, fieldLine(f))
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case s.Labels:
+		text = "only " + text
+	default:
+		text += " (besides labels of versions)"
+	}
+	return fmt.Sprintf("%s: %s", bundle.Count(len(s.Objects), "object"), text)
+}
+
+// fieldLine is a changed field; labels and annotations go without the way to them.
+func fieldLine(f diff.Change) string {
+	path := f.Place()
+	for _, prefix := range []string{`metadata.labels["`, `metadata.annotations["`} {
+		if key, ok := strings.CutPrefix(path, prefix); ok {
+			path = strings.TrimSuffix(key, `"]`)
+		}
+	}
+	shown := func(v any) string { return shorter(Line(ValueText(v)), 60) }
+	switch {
+	case f.Moved != "" && shown(f.Old) == shown(f.New):
+		return path + ": " + shown(f.Old)
+	case f.Old == nil:
+		return path + " → " + shown(f.New)
+	case f.New == nil:
+		return path + " removed (" + shown(f.Old) + ")"
+	}
+	return path + " " + shown(f.Old) + " → " + shown(f.New)
+}
+
+func shorter(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// KindCounts is "ServiceAccount 3, ClusterRole 2".
+func KindCounts(objects []review.Object) string {
+	counts := map[string]int{}
+	for _, o := range objects {
+		counts[o.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", kind, counts[kind]))
+	}
+	return Line(strings.Join(parts, ", "))
+}
+
+// FoldedObjects are the objects that are shown with others that change alike.
+func FoldedObjects(r *report.Result) map[bundle.ID]bool {
+	in := map[bundle.ID]bool{}
+	if r.Review == nil {
+		return in
+	}
+	for _, s := range r.Review.Same {
+		for _, o := range s.Objects {
+			in[o.ID()] = true
+		}
+	}
+	for _, o := range r.Objects {
+		if o.Action != plan.Configured {
+			delete(in, o.ID())
+		}
+	}
+	return in
+}
+
+// FewDetails is how many details of a risk are shown at first.
+const FewDetails = 4

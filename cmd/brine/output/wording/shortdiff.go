@@ -1,0 +1,131 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/diff"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+)
+
+// How many lines of a diff are shown of an object that is all new, or deleted, and of
+// one that changes.
+const (
+	wholeObject   = 12
+	wholeChange   = 80
+	wholeSchema   = 12
+	fieldsOfAPath = 4
+)
+
+// ShortDiff is an object's diff, where it is long by the paths of what changes, unless all of
+// it was asked for. A CRD's is the fields that it adds, removes and changes.
+func ShortDiff(o *report.ObjectResult, verbose bool) string {
+	lines := strings.Count(o.Diff, "\n")
+	switch {
+	case verbose:
+		return o.Diff
+	case o.Schema != nil:
+		return schemaLines(o.Schema)
+	case o.Action == plan.Created || o.Action == plan.Pruned:
+		if lines > wholeObject+6 {
+			return outline(o.Diff)
+		}
+	case lines > wholeChange && len(o.Changes) > 0:
+		return byPath(o.Changes)
+	}
+	return o.Diff
+}
+
+// schemaLines are the fields of a CRD that change.
+func schemaLines(s *diff.SchemaChanges) string {
+	var b strings.Builder
+	b.WriteString(s.Summary() + "\n")
+	for i, f := range s.Fields {
+		if i == wholeSchema && len(s.Fields) > wholeSchema+1 {
+			fmt.Fprintf(&b, "… %d more fields: -v or -o json show them\n", len(s.Fields)-i)
+			break
+		}
+		b.WriteString(map[string]string{"added": "+", "removed": "-", "changed": "~"}[f.Action] + " " + Line(f.String()) + "\n")
+	}
+	return b.String()
+}
+
+// outline is an object that is all new, or deleted, by its fields: how many lines each
+// of them has.
+func outline(text string) string {
+	type part struct {
+		path  string
+		lines int
+	}
+	var parts []part
+	top := ""
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if i < 2 || strings.HasPrefix(line, "@@") || line == "" {
+			continue
+		}
+		line = line[1:]
+		key, _, isField := strings.Cut(strings.TrimSpace(line), ":")
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		switch {
+		case isField && indent == 0 && !strings.HasPrefix(line, "-"):
+			top = key
+			parts = append(parts, part{key, 0})
+		case isField && indent == 2 && !strings.HasPrefix(strings.TrimSpace(line), "-"):
+			parts = append(parts, part{top + "." + key, 0})
+		}
+		if len(parts) > 0 {
+			parts[len(parts)-1].lines++
+		}
+	}
+	var words []string
+	for _, p := range parts {
+		switch {
+		case p.path == "apiVersion" || p.path == "kind" || p.path == "metadata.name" || p.path == "metadata.namespace":
+		case p.lines > 1:
+			words = append(words, fmt.Sprintf("%s (%d lines)", p.path, p.lines))
+		case p.path != "metadata" && p.path != "spec":
+			words = append(words, p.path)
+		}
+	}
+	return Line(strings.Join(words, ", ")) + "\n… -v or -o json show all of it\n"
+}
+
+// byPath are the changed fields, together where they are in the same place.
+func byPath(changes []diff.Change) string {
+	var order []string
+	fields := map[string][]string{}
+	for _, c := range changes {
+		at, name := parent(c.Path)
+		if fields[at] == nil {
+			order = append(order, at)
+		}
+		fields[at] = append(fields[at], name)
+	}
+	var b strings.Builder
+	for _, at := range order {
+		fmt.Fprintf(&b, "~ %s: %s\n", Line(at), Line(bundle.Some(fields[at], fieldsOfAPath)))
+	}
+	return b.String() + "… -v or -o json show the values\n"
+}
+
+// parent is the field around a field, and what the field is called in it.
+func parent(path string) (at, name string) {
+	depth := 0
+	for i := len(path) - 1; i > 0; i-- {
+		switch path[i] {
+		case ']':
+			depth++
+		case '[':
+			if depth--; depth == 0 {
+				return path[:i], path[i:]
+			}
+		case '.':
+			if depth == 0 {
+				return path[:i], path[i+1:]
+			}
+		}
+	}
+	return "the object", path
+}
