@@ -223,7 +223,7 @@ B: {pkg.installed: [{name: vim}], __sls__: s}
 C: {k.object_updated: [{name: n}, {patch: {}}], __sls__: s}`,
 			want: `0 present A ConfigMap/a
 problem line 3 (state "B", sls s): pkg.installed is not an object brine can apply: leave it out of the bundle, or skip such states with --ignore-foreign-states
-problem line 4 (state "C", sls s): k.object_updated changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.object_updated
+problem line 4 (state "C", sls s): k.object_updated changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine_object.object_updated
 `},
 		"states that change other objects are never skipped": {
 			ignore: true,
@@ -235,8 +235,8 @@ D: {k.labels_exist: [{name: n}, {labels: {}}], __sls__: s}
 E: {brine.present: [{manifest: {}}], __sls__: s}
 F: {brine.waited: [{name: n}], __sls__: s}`,
 			want: `0 present A ConfigMap/a
-problem line 4 (state "C", sls s): k.object_updated changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.object_updated
-problem line 5 (state "D", sls s): k.labels_exist changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.labels_exist
+problem line 4 (state "C", sls s): k.object_updated changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine_object.object_updated
+problem line 5 (state "D", sls s): k.labels_exist changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine_object.labels_exist
 problem line 6 (state "E", sls s): brine.present changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.present
 `},
 		"conditions that only Salt can evaluate": {

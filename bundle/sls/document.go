@@ -49,9 +49,13 @@ func (d *Rendering) documents() {
 
 func (d *Rendering) otherState(c *chunk) {
 	switch {
-	case patchFuns[c.fun] || c.module == "brine" && c.fun != "waited": // never skipped: nothing else would do it
-		d.problem(c.place, "%s.%s changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as brine.%s",
-			c.module, c.fun, c.fun)
+	case patchFuns[c.fun] || (c.module == "brine" || c.module == "brine_object") && c.fun != "waited": // never skipped: nothing else would do it
+		module := "brine_object"
+		if c.module == "brine" {
+			module = c.module
+		}
+		d.problem(c.place, "%s.%s changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as %s.%s",
+			c.module, c.fun, module, c.fun)
 	case !d.options.IgnoreNonKubernetesStates:
 		d.problem(c.place, "%s.%s is not an object brine can apply: leave it out of the bundle, or skip such states with %s",
 			c.module, c.fun, remedy.IgnoreForeignStates)

@@ -162,7 +162,7 @@ func TestArchive(t *testing.T) {
 	says(t, string(read(t, filepath.Join(dir, "man", "brine-apply.1"))), `.TH "BRINE-APPLY" "1"`, "v"+released(t), "force-conflicts")
 	says(t, string(read(t, filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"))), "k8s.io/client-go ", "std 1.", "Apache License", "Permission is hereby granted")
 	says(t, run(t, exec.Command("bash", "-c", `source "$0" && complete -p brine`, filepath.Join(dir, "completions", "brine.bash"))), "__start_brine")
-	for _, file := range []string{"completions/_brine", "completions/brine.fish", "completions/brine.ps1", "LICENSE", "CHANGELOG.md", "examples/job.yaml", "examples/pillar.sls", "salt/_beacons/brine_drift.py", "salt/_modules/brine.py", "salt/_states/brine.py", "salt/_runners/brine.py"} {
+	for _, file := range []string{"completions/_brine", "completions/brine.fish", "completions/brine.ps1", "LICENSE", "CHANGELOG.md", "examples/job.yaml", "examples/pillar.sls", "salt/_beacons/brine_drift.py", "salt/_modules/brine.py", "salt/_modules/brine_object.py", "salt/_modules/_brine_parts.py", "salt/_states/brine.py", "salt/_states/brine_object.py", "salt/_runners/brine.py"} {
 		if len(read(t, filepath.Join(dir, file))) == 0 {
 			t.Errorf("%s is empty", file)
 		}
@@ -510,7 +510,7 @@ func TestWheel(t *testing.T) {
 	says(t, content[info+"licenses/LICENSE"], "Apache License")
 	says(t, content[info+"entry_points.txt"], "[salt.loader]\nsaltext.brine = saltext.brine\n")
 	says(t, content["saltext/brine/__init__.py"], `__version__ = "`+released(t)+`"`)
-	for _, name := range []string{"saltext/brine/beacons/brine_drift.py", "saltext/brine/modules/brine.py", "saltext/brine/states/brine.py", "saltext/brine/runners/brine.py"} {
+	for _, name := range []string{"saltext/brine/beacons/brine_drift.py", "saltext/brine/modules/brine.py", "saltext/brine/modules/brine_object.py", "saltext/brine/states/brine.py", "saltext/brine/states/brine_object.py", "saltext/brine/runners/brine.py"} {
 		says(t, content[name], `__virtualname__ = "brine`)
 	}
 	if strings.Count(content[info+"RECORD"], "\n") != len(content) {

@@ -38,7 +38,7 @@ func installed(t *testing.T, root, zsh string) {
 	says(t, run(t, in(root, 65534, "/usr/bin/kubectl-brine", "--help")), "kubectl brine [command]")
 	for _, path := range []string{
 		"usr/share/man/man1/brine.1.gz", "usr/share/man/man1/brine-apply.1.gz", "usr/share/bash-completion/completions/brine", zsh,
-		"usr/share/salt-brine/_beacons/brine_drift.py", "usr/share/salt-brine/_modules/brine.py", "usr/share/salt-brine/_states/brine.py", "usr/share/salt-brine/_runners/brine.py", "usr/share/doc/brine/examples/pillar.sls", "usr/share/doc/brine/THIRD-PARTY-LICENSES.txt", "usr/share/doc/brine/CHANGELOG.md",
+		"usr/share/salt-brine/_beacons/brine_drift.py", "usr/share/salt-brine/_modules/brine.py", "usr/share/salt-brine/_modules/_brine_parts.py", "usr/share/salt-brine/_states/brine.py", "usr/share/salt-brine/_runners/brine.py", "usr/share/doc/brine/examples/pillar.sls", "usr/share/doc/brine/THIRD-PARTY-LICENSES.txt", "usr/share/doc/brine/CHANGELOG.md",
 	} {
 		if len(read(t, filepath.Join(root, path))) == 0 {
 			t.Errorf("/%s is empty", path)

@@ -24,7 +24,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECRET = "hunter2-in-the-bundle"
-MODULES = ("_beacons/brine_drift.py", "_modules/brine.py", "_states/brine.py", "_runners/brine.py")
+MODULES = tuple(sorted(os.path.relpath(path, HERE) for folder in ("_beacons", "_modules", "_states", "_runners") for path in glob.glob(os.path.join(HERE, folder, "*.py"))))
+LOADED = tuple(path for path in MODULES if not os.path.basename(path).startswith("_"))  # by Salt
 
 
 def stub_salt():
@@ -43,6 +44,20 @@ def load(path, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def join_objects(module, functions):
+    """Gives a module brine its brine_object, which sees the same dunders."""
+    other = load("_modules/brine_object.py", "brine_object_module")
+
+    def forwarded(name):
+        def call(*args, **kwargs):
+            vars(other).update((key, vars(module)[key]) for key in ("__opts__", "__pillar__", "__grains__", "__context__", "__salt__") if key in vars(module))
+            return getattr(other, name)(*args, **kwargs)
+
+        return call
+
+    functions.update(("brine_object." + name, forwarded(name)) for name in vars(other) if not name.startswith("_") and callable(getattr(other, name)))
 
 
 # A brine that writes down how it was called and plays what the test wrote.
@@ -118,6 +133,7 @@ class Case(unittest.TestCase):
             "cp.list_master": lambda saltenv, prefix: [],
             "publish.runner": lambda fun, arg: {"roots": arg[0]["saltenv"]},
         }
+        join_objects(self.brine, self.brine.__salt__)
         self.play([event("finished", **{"return": RETURN})])
 
     def renderer(self, path=None, default_renderer=None, saltenv=None, **kwargs):
@@ -395,7 +411,7 @@ class Bundle(Case):
             # Salt logs an exception with what it was raised from.
             self.assertNotIn(SECRET, "".join(traceback.format_exception(type(raised.exception), raised.exception, raised.exception.__traceback__)))
         undefined = "Jinja variable 'dict object' has no attribute 'version'; line 2"
-        self.assertEqual(self.brine._cut(undefined), undefined)
+        self.assertEqual(self.brine._brine.rendering.cut_secrets(undefined), undefined)
 
     def test_text_goes_over_standard_input_and_never_to_disk_or_arguments(self):
         text = "kind: Secret\nstringData: {p: " + SECRET + "}\n"
@@ -468,8 +484,8 @@ class Bundle(Case):
     def test_a_list_of_files_that_may_be_older_than_the_job(self):
         """It is waited for, once in a job, unless the master made it anew or no name depends on it."""
         slept, clock = [], [1000.0]
-        self.addCleanup(setattr, self.brine, "time", self.brine.time)
-        self.brine.time = types.SimpleNamespace(time=lambda: clock[0], sleep=slept.append)
+        for part in (self.brine._brine.rendering, self.brine._brine.call):
+            part.time = types.SimpleNamespace(time=lambda: clock[0], sleep=slept.append)
         self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: ["x/a.yaml"]
         self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: [{"state": "k", "fun": "object_present"}]
         self.rendered = {"salt://x/a.yaml": "a"}
@@ -494,7 +510,7 @@ class Bundle(Case):
         self.assertEqual(waited("2", source="salt://x/a.yaml"), [])
         self.assertEqual((waited("2", sls="x.a"), waited("2", sls=["x.a", "x.*"])), ([], [61]))
         for text, found in (("include:\n- .b\n- x.*\n", True), ("a: {b.c: [{d: '*'}]}\n- name: x*\n- [a]\n", False), ("- 'x.[ab]'", True)):
-            self.assertEqual(bool(self.brine._PATTERN.search(text)), found, text)
+            self.assertEqual(bool(self.brine._brine.rendering._PATTERN.search(text)), found, text)
 
     def test_source_as_it_is(self):
         self.brine.__salt__["cp.get_file_str"] = lambda path, saltenv: "{{ $labels }} " + saltenv
@@ -783,7 +799,7 @@ class VersionSkew(Case):
         pythons = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))) or [sys.executable]
         for python in pythons:
             done = subprocess.run(
-                [python, "-c", "import test_brine\nfor path in test_brine.MODULES:\n    if 'runners' not in path: test_brine.load(path, 'm')"],
+                [python, "-c", "import test_brine\nfor path in test_brine.LOADED:\n    if 'runners' not in path: test_brine.load(path, 'm')"],
                 cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"),
             )
             self.assertEqual((done.returncode, done.stdout.decode()), (0, ""), python)
@@ -1038,17 +1054,18 @@ class Readme(Case):
             self.skipTest("SKIPPED: no PyYAML reads the examples of README.md")
         with open(os.path.join(HERE, "README.md")) as file:
             text = file.read()
-        states = load("_states/brine.py", "brine_state")
+        states = {name: load("_states/{}.py".format(name), "brine_state") for name in ("brine", "brine_object")}
         arguments = set(re.findall("`([a-z_]+)`", "".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| `"))))
         found = 0
         for block in re.findall("```yaml\n(.*?)```", text, re.S):
             block = re.sub("{{.*?}}", "x", re.sub("{%.*?%}", "", block))
             for declaration in (yaml.safe_load(textwrap.dedent(block)) or {}).values():
                 for fun, values in declaration.items() if isinstance(declaration, dict) else ():
-                    if not fun.startswith("brine."):
+                    module, _, function = fun.partition(".")
+                    if module not in states:
                         continue
                     found += 1
-                    self.assertTrue(hasattr(states, fun[len("brine."):]), fun)
+                    self.assertTrue(hasattr(states[module], function), fun)
                     for key in (key for value in values for key in value):
                         known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "ready_when", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
                         self.assertIn(key, known, "an argument of {} that README.md does not list".format(fun))
@@ -1263,7 +1280,7 @@ class Events(Case):
         self.assertEqual(len(calls), 3)
 
     def test_a_slow_bus_does_not_hold_up_brine(self):
-        self.brine._FLUSH_SECONDS = 0.2
+        self.brine._brine.events._FLUSH_SECONDS = 0.2
         sent = []
         self.brine.__salt__["event.send"] = lambda tag, data: time.sleep(0.05) or sent.append(tag) or True
         lines = [event("waiting", object=of("ConfigMap", "x" * 1000 + str(i))) for i in range(400)]  # more than a pipe holds

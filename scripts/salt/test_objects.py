@@ -24,9 +24,9 @@ class Objects(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.brine, cls.kubeconfig = real.binary(), real.kubeconfig()
-        cls.module, cls.module_of_states = (test_brine.load(path, "brine_of_objects") for path in ("_modules/brine.py", "_states/brine.py"))
+        cls.module, cls.module_of_states = (test_brine.load(path, "brine_of_objects") for path in ("_modules/brine_object.py", "_states/brine_object.py"))
         dunders = {"__opts__": {"test": False, "cachedir": real.folder(), "brine": {"binary": cls.brine}}, "__pillar__": {}, "__grains__": {}, "__context__": {}}
-        functions = {"brine." + name: function for name, function in vars(cls.module).items() if isinstance(function, types.FunctionType)}
+        functions = {"brine_object." + name: function for name, function in vars(cls.module).items() if isinstance(function, types.FunctionType)}
         for module, salt in ((cls.module, {}), (cls.module_of_states, functions)):
             vars(module).update(dunders, __salt__=salt)
 

@@ -72,97 +72,19 @@ def rolled_back(name, revision=None, **kwargs):
     return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
 
 
-def patched(name, **kwargs):
-    """
-    Set fields of one existing object that is in no bundle. Only the given fields are
-    sent. ``absent: True`` removes those that this state set.
-
-    .. code-block:: yaml
-
-        Set version of node-1:
-          brine.patched:
-            - name: node-1
-            - kind: Node
-            - apiVersion: v1
-            - patch:
-                metadata:
-                  labels:
-                    example.com/version: '2'
-
-    Arguments are those of the execution module's brine.patched.
-    """
-    return __salt__["brine.patched"](name, test=__opts__["test"], **_more(kwargs))
+# The names that states of brine_object had here before version 0.3.
 
 
-def present(name, **kwargs):
-    """
-    One object that is in no bundle and belongs to no inventory.
+def _forwarding(function):
+    def call(name, **kwargs):
+        return __states__["brine_object." + function](name, **kwargs)
 
-    .. code-block:: yaml
-
-        A token for the tests:
-          brine.present:
-            - manifest:
-                apiVersion: v1
-                kind: ServiceAccount
-                metadata: {name: tests, namespace: default}
-    """
-    return __salt__["brine.present"](name, test=__opts__["test"], **_more(kwargs))
+    call.__name__, call.__doc__ = function, "The same as brine_object.{}.".format(function)
+    return call
 
 
-def absent_object(name, **kwargs):
-    """
-    Delete one object that is in no inventory.
-
-    .. code-block:: yaml
-
-        old-service:
-          brine.absent_object:
-            - kind: Service
-            - apiVersion: v1
-            - namespace: kube-system
-    """
-    return __salt__["brine.absent_object"](name, test=__opts__["test"], **_more(kwargs))
-
-
-def waited(name, **kwargs):
-    """
-    Wait for an object, or for those that a label selector finds:
-
-    .. code-block:: yaml
-
-        coredns:
-          brine.waited:
-            - kind: Deployment
-            - apiVersion: apps/v1
-            - namespace: kube-system
-            - timeout: 300
-
-    Arguments are those of the execution module's brine.waited. It changes nothing.
-    """
-    return __salt__["brine.waited"](name, test=__opts__["test"], **kwargs)
-
-
-def labels_exist(name, labels, **kwargs):
-    """
-    Labels that an object gets if it does not have them. Those that it has keep their
-    values.
-
-    .. code-block:: yaml
-
-        node-1:
-          brine.labels_exist:
-            - kind: Node
-            - apiVersion: v1
-            - labels: {node-role.kubernetes.io/infra: ''}
-    """
-    return __salt__["brine.labels_exist"](name, labels, test=__opts__["test"], **_more(kwargs))
-
-
-# By the names that MetalK8s' states have.
-object_present = present
-object_absent = absent_object
-object_updated = patched
+for _name in ("patched", "present", "absent_object", "waited", "labels_exist", "object_present", "object_absent", "object_updated"):
+    globals()[_name] = _forwarding(_name)
 
 
 def _more(kwargs):

@@ -1,0 +1,312 @@
+"""From the arguments of a function to a command line of brine: settings, flags, environment. Part of brine.py and brine_object.py."""
+
+import contextlib
+import difflib
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+import time
+
+from salt.exceptions import CommandExecutionError, SaltInvocationError
+
+log = logging.getLogger(__name__)
+
+# Keys under brine: in pillar or configuration that are not flags, and their defaults.
+_SETTINGS = {"binary": None, "events": True, "event_rate": 20, "sub_states": False, "template": "jinja", "pin": False}
+# Arguments that are about rendering.
+RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
+# The most that a state prunes unless max_prune says otherwise.
+MAX_PRUNE = "30%"
+# Flags whose value is a credential: never an argument, which ps and logs show.
+_CREDENTIALS = ("token", "password")
+# Flags whose file can be given as what it holds.
+_RULES = ("ignore_fields", "readiness", "deny")
+# Flags that are no arguments, and why.
+_REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "this module gives it to brine itself")
+_REFUSED["recursive"] = "it has no effect: name the folders in source"
+# Which program is run, and which cluster it is for.
+CONNECTION = (
+    "binary", "kubeconfig", "context", "cluster", "user", "server", "token", "password", "proxy-url", "tls-server-name", "insecure-skip-tls-verify",
+    "certificate-authority", "client-certificate", "client-key", "as", "as-group", "as-uid", "as-user-extra", "cache-dir",
+)
+# What only the minion's configuration says where it has `pin: True`.
+_PINNED = CONNECTION + ("pin", "template", "report", "plan-out", "profile-dir")
+
+
+class Run(object):
+    """
+    A call of brine: command line, environment, standard input, settings. name is that
+    of an inventory, given the bundle (source, bundle, sls), words are arguments of the
+    command, own the flags that this module gives itself.
+    """
+
+    def __init__(self, command, kwargs, name=None, given=None, words=(), own=None, state=False):
+        self.command = command
+        self.direct = str(kwargs.get("__pub_fun", "")).startswith(("brine.", "brine_object."))
+        self.in_state = kwargs.get("__id__") is not None
+        self.jid = kwargs.get("__pub_jid") or kwargs.get("jid") or brine.opts.get("jid") or _job()
+        self.began = _began(self.jid)
+        flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
+        refuse_pinned(flags)
+        defaults = read_defaults()
+        self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
+        if "template" in kwargs and kwargs["template"] is None:
+            self.settings["template"] = None
+        self.settings.update((key, flags.pop(key, None)) for key in RENDERING)
+        self.given = {"template"} if "template" in kwargs else set()
+        self.given |= {key for key in tuple(_SETTINGS) + RENDERING if kwargs.get(key) is not None}
+        if not state and "sub_states" in self.given:
+            raise SaltInvocationError("sub_states has no effect: only states return sub-states")
+        if _true(self.settings["pin"]) and not has_pin():
+            raise SaltInvocationError("pin has no effect in calls, pillar and grains: put it into the configuration of the minion or master")
+        test = flags.pop("test", None)
+        self.binary = find_binary(self.settings["binary"])
+        self.inventory = None
+        place = defaults.pop("inventory", None)
+        if name is not None:
+            self.inventory = name_inventory(name, flags.pop("inventory", None), place)
+        elif command == "rbac" and "/" in str(place):  # the roles are named after it
+            flags.setdefault("inventory", place)
+        if command in ("apply", "destroy", "rollback", "patch"):
+            flags.setdefault("dry_run", "server" if (brine.opts.get("test", False) if test is None else test) else "none")
+        self.dry = flags.get("dry_run", "none") != "none"
+        _approved(flags.get("plan"), flags.pop("plan_digest", None))
+        self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
+        _check_defaults(defaults, self.binary)
+
+        self.env = dict(os.environ)
+        if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
+            self.env.setdefault("BRINE_MAX_PRUNE", MAX_PRUNE)
+        for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
+            for key, value in values.items():
+                values = [_value(key, one) for one in (value if isinstance(value, (list, tuple)) else [value])]
+                self.env["BRINE_" + key.upper().replace("-", "_")] = ",".join(values)
+        for key, value in (("BRINE_YES", "true"), ("BRINE_JID", self.jid), ("BRINE_MINION", brine.opts.get("id"))):
+            if value:
+                self.env[key] = str(value)
+        self.flags = _flags(flags) + _flags(own or {})
+        if self.inventory is not None:
+            self.flags.insert(0, ("--inventory=" if "/" in self.inventory else "--name=") + self.inventory)
+        self.words = list(words)
+        self.renewed = {}  # whether the list of the files of a saltenv is
+        self.stdin = brine.rendering.render_bundle(given, self)
+
+    def argv(self, output):
+        flags = self.flags + (["--output=" + output] if output else [])
+        return [self.binary] + self.command.split() + flags + (["--"] + self.words if self.words else [])
+
+    def without_effect(self, keys, why):
+        for key in keys:
+            if key in self.given and (key != "saltenv" or self.direct):
+                raise SaltInvocationError("{} has no effect here: {}".format(key, why))
+
+
+def read_defaults():
+    """What stands under brine: in pillar, grains and configuration, the last over the first."""
+    pinned = has_pin()
+    found = {}
+    for where in (brine.pillar, brine.grains, brine.opts):
+        values = where.get("brine") if where else None
+        if isinstance(values, dict):
+            found.update((k, v) for k, v in values.items() if v is not None and not (pinned and where is not brine.opts and _is_pinned(k)))
+    if "prune" in found:
+        found["no_prune"] = not _true(found.pop("prune"))
+    return found
+
+
+def has_pin():
+    """Whether calls, pillar (which a call can override) and grains are not asked for program and cluster."""
+    values = brine.opts.get("brine")
+    return isinstance(values, dict) and _true(values.get("pin"))
+
+
+def _is_pinned(key):
+    return str(key).replace("_", "-") in _PINNED
+
+
+def refuse_pinned(flags, paths=()):
+    if not has_pin():
+        return
+    for key in [key for key in sorted(flags) if _is_pinned(key)] + [key for key in _RULES if isinstance(flags.get(key), str)]:
+        raise SaltInvocationError("{} is not an argument here: `pin: True` in the configuration".format(key))
+    for path in paths:
+        if not path.startswith("salt://"):
+            raise SaltInvocationError("{} is not a salt:// file: `pin: True` in the configuration".format(path))
+
+
+def _check_defaults(defaults, binary):
+    """Every default is a flag of brine: a mistake must not pass in silence."""
+    takes = defaults and read_features(binary).get("flags")
+    known = {"prune", "no-prune"}.union(*takes.values()) if takes else None  # else of a build that does not list them
+    for key in defaults:
+        flag = str(key).replace("_", "-")
+        why = _REFUSED.get(flag)
+        if why is None and known and flag not in known:
+            close = difflib.get_close_matches(flag, sorted(known | set(_SETTINGS) | {"inventory"}), 1)
+            why = "it is not a setting" + (": did you mean {}?".format(close[0].replace("-", "_")) if close else "")
+        if why:
+            raise SaltInvocationError("brine: {}: in pillar, grains or configuration: {}".format(key, why))
+
+
+def _flags(flags):
+    """Arguments as flags. Which of them there are, brine says."""
+    argv = []
+    for key in sorted(flags):
+        flag, value = key.replace("_", "-"), flags[key]
+        if flag in _REFUSED:
+            raise SaltInvocationError("{} is not an argument: {}".format(key, _REFUSED[flag]))
+        if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
+            raise SaltInvocationError("{} cannot be a flag of brine".format(key))
+        if flag == "prune":
+            flag, value = "no-prune", not _true(value)
+        argv += ["--{}={}".format(flag, _value(flag, one)) for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return argv
+
+
+def _value(flag, value):
+    if flag == "wait" and isinstance(value, bool):
+        return "ready" if value else "applied"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if flag.endswith("timeout") and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+        return "{}s".format(value)
+    return str(value)
+
+
+def _true(value):
+    return str(value).lower() in ("true", "yes", "on", "1")
+
+
+def revision_words(revision):
+    """The argument of `brine rollback`; without one it undoes the last apply, as with last-good."""
+    return {None: ["last-good"], "previous": []}.get(revision, [str(revision)])
+
+
+def name_inventory(name, given, default):
+    """
+    The inventory of a call. A name that is given in a state or a call is never
+    replaced by a default from pillar: it may name another inventory.
+    """
+    name, default = str(name), str(default or "")
+    inventory = str(given or name)
+    if not given and default:
+        if name not in (default, default.rsplit("/", 1)[-1]):
+            raise SaltInvocationError(
+                "the name {!r} is not that of the default inventory {}: give `inventory: {}`, or the inventory that is "
+                "meant (the default is `brine: {{inventory: …}}` in pillar, grains or configuration)".format(name, default, default)
+            )
+        inventory = default
+    if not re.match(r"^([a-z0-9][a-z0-9-]*/)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", inventory):
+        raise SaltInvocationError(  # the state's name, which may be a sentence
+            "{!r} cannot be the name of an inventory: give `inventory: NAME` or `inventory: NAMESPACE/NAME` "
+            "(lower case letters, digits, '-')".format(inventory)
+        )
+    return inventory
+
+
+def _approved(path, digest):
+    """Refuse a plan that is not the approved one."""
+    if digest is None:
+        return
+    if not path:
+        raise SaltInvocationError("plan_digest has no effect without plan")
+    try:
+        found = digest_file(path)
+    except OSError as exc:
+        raise CommandExecutionError("read the plan: {}".format(exc))
+    if found != digest:
+        raise CommandExecutionError("the plan {} is not the approved one, and nothing was changed: its digest is {}, plan_digest is {}".format(path, found, digest))
+
+
+def digest_file(path):
+    with open(path, "rb") as file:
+        return "sha256:" + hashlib.sha256(file.read()).hexdigest()
+
+
+def _rules(values, key):
+    """Rules that are no file go into one, which lasts as long as what is returned."""
+    rules = values.get(key)
+    if rules is None or isinstance(rules, str):
+        return None
+    if not rules:
+        del values[key]
+        return None
+    file = tempfile.NamedTemporaryFile("w", prefix="brine-{}-".format(key), suffix=".yaml")
+    json.dump(rules, file, indent=1)
+    file.flush()
+    values[key] = file.name
+    return file
+
+
+def _began(jid):
+    """When this job first came here: it has to see every file that was there then."""
+    if not jid or brine.context.get("brine.job", (None,))[0] != jid:
+        brine.context["brine.job"] = (jid, time.time())
+    return brine.context["brine.job"][1]
+
+
+def _job():
+    """
+    The id of the job that this process runs: minions note it in a file named by
+    it, and report it to no state.
+    """
+    try:
+        import salt.utils.msgpack  # pylint: disable=import-outside-toplevel
+
+        folder = os.path.join(brine.opts["cachedir"], "proc")
+        found = []
+        for jid in os.listdir(folder):
+            with open(os.path.join(folder, jid), "rb") as file:
+                if salt.utils.msgpack.unpackb(file.read(), raw=False).get("pid") == os.getpid():
+                    found.append(jid)
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("brine: no job id: %s", exc)
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def find_binary(binary):
+    path = shutil.which(str(binary or "brine"))
+    if path is None:
+        raise CommandExecutionError(
+            "{} is not an executable file here: install brine, or say where it is with "
+            "`brine: {{binary: PATH}}` in pillar or configuration".format(binary or "brine")
+        )
+    return path
+
+
+def read_features(path):
+    """What `brine version -o json` prints, kept for later jobs, which are processes of their own; {} where that fails."""
+    stat = os.stat(path)
+    key = "{} {} {}".format(os.path.realpath(path), stat.st_mtime, stat.st_size)
+    kept = place_document("cache", "version")
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        with open(kept) as file:
+            document = json.load(file)
+        if document.get("key") == key:
+            return dict(document["version"])
+    try:
+        found = dict(json.loads(brine.running.communicate([path, "version", "--output=json"], dict(os.environ))["stdout"]))
+    except (CommandExecutionError, ValueError, TypeError):
+        return {}
+    keep_document(kept, {"key": key, "version": found})
+    return found
+
+
+def place_document(kind, name):
+    """The path of what is kept between jobs."""
+    folder = os.path.join(brine.opts["cachedir"], "brine", kind)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, name.replace("/", ".") + ".json")
+
+
+def keep_document(path, document):
+    with contextlib.suppress(OSError):
+        handle, made = tempfile.mkstemp(dir=os.path.dirname(path))
+        with os.fdopen(handle, "w") as file:
+            json.dump(document, file)
+        os.rename(made, path)

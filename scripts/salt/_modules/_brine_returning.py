@@ -1,0 +1,139 @@
+"""What a run of brine gives back: a state's return, or brine's own document. Part of brine.py and brine_object.py."""
+
+import contextlib
+import hashlib
+import json
+import time
+
+from salt.exceptions import CommandExecutionError, SaltInvocationError
+
+ERRORS = (CommandExecutionError, SaltInvocationError)
+
+
+def run_for_state(command, name, kwargs, given=None, words=(), own=None):
+    """A run whose end is a state's return; whatever goes wrong is in it."""
+    try:
+        run = brine.call.Run(command, kwargs, name, given, words, own, state=True)
+        done = brine.running.stream(run, "salt-events")
+    except ERRORS as exc:
+        return {"name": name, "result": False, "changes": {}, "comment": brine.rendering.cut_secrets(exc)}
+    ret = done["last"].get("return") or _lost(done)
+    if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
+        ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
+    if command == "apply" and run.dry and ret["result"] is not False:
+        ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
+    subs = ret.pop("sub_state_run", None)
+    if run.settings["sub_states"] and subs:
+        state_id = kwargs.get("__id__", name)
+        ret["sub_state_run"] = [_sub_state(sub, state_id) for sub in subs if sub.get("changes") or not sub.get("result")]
+        # These show the changes of each object: this only says how many there are.
+        ret["changes"] = {"objects": "{} changed".format(len(ret["changes"]))} if ret["changes"] else {}
+    return tidy_return(ret, name)
+
+
+def tidy_return(ret, name):
+    ret["name"] = name
+    if not ret.get("warnings"):
+        ret.pop("warnings", None)  # Salt's outputter counts the key, not what is in it
+    return ret
+
+
+def _not_ready(run):
+    """A preview of nothing to change does not say that what is there works: the objects that are not ready now."""
+    takes = (brine.call.read_features(run.binary).get("flags") or {}).get("status")
+    if not takes:
+        return []
+    flags = [one for one in run.flags if one[2:].split("=")[0] in takes]
+    try:
+        objects = json.loads(brine.running.communicate([run.binary, "status", "--output=json"] + flags, run.env)["stdout"])["objects"]
+    except ERRORS + (ValueError, KeyError, TypeError):
+        return []  # there is no inventory yet
+    found = ["{}: {}".format(brine.events.name_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
+    more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
+    return ["Not ready now: " + "; ".join(found[:20] + more)] if found else []
+
+
+def _sub_state(sub, state_id):
+    """
+    Its id names this state: another one in the same run may have the same object,
+    or the same inventory, which brine's own id begins with.
+    """
+    own = str(sub["low"].get("__id__")).split(": ", 1)[-1]
+    return dict(sub, low=dict(sub["low"], __id__="{}: {}".format(state_id, own)))
+
+
+def run_for_result(command, name, kwargs, given=None, words=()):
+    """A run whose end is brine's own result."""
+    done = brine.running.stream(brine.call.Run(command, kwargs, name, given, words), "events")
+    if done["exit"]:
+        brine.context["retcode"] = done["exit"]
+    result = done["last"].get("result")
+    if result is None:
+        raise CommandExecutionError(_lost(done)["comment"])
+    return result
+
+
+def read_document(run, fine=(0,)):
+    """What a command prints about an inventory. Its exit code becomes the function's, errors in it are raised."""
+    done = brine.running.communicate(run.argv("json"), run.env)
+    if done["exit"] not in fine:
+        brine.context["retcode"] = done["exit"]
+    try:
+        document = json.loads(done["stdout"])
+        why = "\n".join(document.get("errors") or [])
+    except ValueError:
+        document, why = None, done["stderr"].strip()
+    if document is None or why:
+        raise CommandExecutionError("brine {} failed (exit code {}): {}".format(run.command, done["exit"], why))
+    return document
+
+
+def ask(run, output="json", fine=(0,)):
+    """What a command prints. fine are the exit codes that are no error, None is all of them."""
+    done = brine.running.communicate(run.argv(output), run.env, run.stdin)
+    if fine is not None and done["exit"] not in fine or not done["stdout"]:
+        raise CommandExecutionError(
+            "brine {} failed (exit code {}): {}".format(run.command, done["exit"], done["stderr"].strip() or done["stdout"].strip())
+        )
+    return done["stdout"]
+
+
+def _lost(done):
+    """A state's return for a run that ended without a result."""
+    ends = {"created": ("absent", "present"), "pruned": ("present", "absent")}
+    changes = {}
+    for name, action in done["acted"].items():
+        if action in ("created", "configured", "recreated", "pruned", "detached"):
+            changes[name] = dict(zip(("old", "new"), ends.get(action, ("present", action))))
+    code, printed = done["exit"], "".join(done["stderr"]).strip() or "it printed nothing on stderr"
+    how = "killed by signal {}".format(-code) if code < 0 else "exit code {}".format(code)
+    comment = "brine ended without a result ({}): {}".format(how, printed)
+    if changes or code < 0:
+        comment += "\nObjects may have changed. Run it again to continue."
+    if "unknown flag" in printed or "unknown command" in printed:
+        comment += "\nThis is brine {}: it may be older than this state expects.".format(brine.call.read_features(done["binary"]).get("version"))
+    return {"result": False, "changes": changes, "comment": comment}
+
+
+def send_drift(run, document, interval):
+    """Send the drift, if it is another one than that of the last event."""
+    fields = ("path", "old", "new", "manager", "time")
+    objects = [
+        {
+            "object": brine.events.name_object(o), "action": o["action"], "reason": o.get("reason", ""),
+            "fields": [{key: str(c[key])[:200] for key in fields if c.get(key) is not None} for c in (o.get("changes") or [])[:20]],
+        }
+        for o in document["objects"] if o["action"] != "unchanged"
+    ]
+    now = hashlib.sha256(json.dumps(objects, sort_keys=True).encode("utf-8")).hexdigest() if objects else ""
+    kept, before = brine.call.place_document("drift", run.inventory), {}
+    with contextlib.suppress(OSError, ValueError):
+        with open(kept) as file:
+            before = json.load(file)
+    if now == before.get("digest", "") or time.time() - before.get("sent", 0) < interval:
+        return
+    data = {"drift": bool(objects), "wanted": document.get("wanted"), "count": len(objects), "objects": objects[:50]}
+    with contextlib.closing(brine.events.Bus(run)) as bus:
+        bus.put("drift", data)
+    if bus.sent:
+        brine.call.keep_document(kept, {"digest": now, "sent": time.time()})

@@ -1,0 +1,132 @@
+"""
+Single Kubernetes objects as states: those that are in no bundle and belong to no
+inventory.
+
+.. code-block:: yaml
+
+    Set the version of node-1:
+      brine_object.patched:
+        - name: node-1
+        - kind: Node
+        - apiVersion: v1
+        - patch:
+            metadata:
+              labels:
+                example.com/version: '2'
+
+Arguments are those of the execution module's functions of the same names. ``test=True``
+asks the server what would change. For a whole bundle there is brine.applied.
+"""
+
+__virtualname__ = "brine_object"
+
+
+def __virtual__():
+    if "brine_object.present" in __salt__:
+        return __virtualname__
+    return False, "the execution module brine_object is not there: sync it with saltutil.sync_modules"
+
+
+def patched(name, **kwargs):
+    """
+    Set fields of one existing object that is in no bundle. Only the given fields are
+    sent. ``absent: True`` removes those that this state set.
+
+    .. code-block:: yaml
+
+        Set version of node-1:
+          brine_object.patched:
+            - name: node-1
+            - kind: Node
+            - apiVersion: v1
+            - patch:
+                metadata:
+                  labels:
+                    example.com/version: '2'
+
+    Arguments are those of the execution module's brine_object.patched.
+    """
+    return __salt__["brine_object.patched"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def present(name, **kwargs):
+    """
+    One object that is in no bundle and belongs to no inventory.
+
+    .. code-block:: yaml
+
+        A token for the tests:
+          brine_object.present:
+            - manifest:
+                apiVersion: v1
+                kind: ServiceAccount
+                metadata: {name: tests, namespace: default}
+    """
+    return __salt__["brine_object.present"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def absent_object(name, **kwargs):
+    """
+    Delete one object that is in no inventory.
+
+    .. code-block:: yaml
+
+        old-service:
+          brine_object.absent_object:
+            - kind: Service
+            - apiVersion: v1
+            - namespace: kube-system
+    """
+    return __salt__["brine_object.absent_object"](name, test=__opts__["test"], **_more(kwargs))
+
+
+def waited(name, **kwargs):
+    """
+    Wait for an object, or for those that a label selector finds:
+
+    .. code-block:: yaml
+
+        coredns:
+          brine_object.waited:
+            - kind: Deployment
+            - apiVersion: apps/v1
+            - namespace: kube-system
+            - timeout: 300
+
+    Arguments are those of the execution module's brine_object.waited. It changes nothing.
+    """
+    return __salt__["brine_object.waited"](name, test=__opts__["test"], **kwargs)
+
+
+def labels_exist(name, labels, **kwargs):
+    """
+    Labels that an object gets if it does not have them. Those that it has keep their
+    values.
+
+    .. code-block:: yaml
+
+        node-1:
+          brine_object.labels_exist:
+            - kind: Node
+            - apiVersion: v1
+            - labels: {node-role.kubernetes.io/infra: ''}
+    """
+    return __salt__["brine_object.labels_exist"](name, labels, test=__opts__["test"], **_more(kwargs))
+
+
+# By the names that MetalK8s' states have.
+object_present = present
+object_absent = absent_object
+object_updated = patched
+
+
+def _more(kwargs):
+    """The state's id, its environment and the job's id go along, for the return, brine's history and the events."""
+    kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
+    low = globals().get("__low__") or {}
+    kwargs["__id__"] = low.get("__id__", "")
+    for key in ("__orchestration_jid__", "__pub_jid"):
+        jid = low.get(key)
+        if jid:
+            kwargs.setdefault("jid", jid)
+    return kwargs
