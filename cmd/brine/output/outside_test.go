@@ -48,9 +48,9 @@ func TestObjectsOutsideTheBundle(t *testing.T) {
 			[]string{"### To wait for, not in the bundle (3)\n"},
 		},
 		"junit": {
-			func(r *report.Result) string { return written(t, "xml", r) },
-			[]string{`tests="4" failures="1"`, `name="shop/slow" time="0.500"><failure message="no &lt;b&gt;key`, `name="shop/there" time="0.500"><system-out>not in the bundle: ready</system-out>`},
-			[]string{`tests="4" failures="0"`, `name="shop/slow" time="0.500"><system-out>not in the bundle: not ready: no &lt;b&gt;key`},
+			func(r *report.Result) string { return strings.Join(strings.Fields(written(t, "xml", r)), " ") },
+			[]string{`tests="4" failures="1"`, `name="shop/slow" time="0.500"> <failure message="no &lt;b&gt;key`, `name="shop/there" time="0.500"> <system-out>not in the bundle: ready</system-out>`},
+			[]string{`tests="4" failures="0"`, `name="shop/slow" time="0.500"> <system-out>not in the bundle: not ready: no &lt;b&gt;key`},
 		},
 		"salt": {
 			comment,

@@ -2,10 +2,9 @@ package documents
 
 import (
 	"cmp"
+	"encoding/xml"
 	"fmt"
-	stdhtml "html"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,51 +13,76 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+type testSuite struct {
+	Name      string     `xml:"name,attr"`
+	Tests     int        `xml:"tests,attr"`
+	Failures  int        `xml:"failures,attr"`
+	Errors    int        `xml:"errors,attr"`
+	Skipped   int        `xml:"skipped,attr"`
+	Time      string     `xml:"time,attr"`
+	Timestamp string     `xml:"timestamp,attr"`
+	Cases     []testCase `xml:"testcase"`
+}
+
+type testCase struct {
+	Class   string       `xml:"classname,attr"`
+	Name    string       `xml:"name,attr"`
+	File    string       `xml:"file,attr,omitempty"`
+	Line    int          `xml:"line,attr,omitempty"`
+	Time    string       `xml:"time,attr"`
+	Failure *testMessage `xml:"failure"`
+	Skipped *testMessage `xml:"skipped"`
+	Out     string       `xml:"system-out,omitempty"`
+}
+
+type testMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
 // junit is the result as JUnit's XML: a case for each object, those outside the bundle
-// that were waited for too, and one for what went wrong elsewhere. It is written out here, as encoding/xml would only escape texts.
+// that were waited for too, and one for what went wrong elsewhere.
 func junit(r *report.Result, now time.Time) string {
-	var b strings.Builder
-	x := func(s string) string { return stdhtml.EscapeString(wording.Clean(s)) }
-	cases, failures, skipped := 0, 0, 0
-	one := func(class, name, at string, seconds float64, outcome string) {
-		cases++
-		fmt.Fprintf(&b, `  <testcase classname="%s" name="%s"%s time="%.3f">%s</testcase>`+"\n", x(class), x(name), at, seconds, outcome)
-	}
-	failed := func(message, text string) string {
-		failures++
-		return `<failure message="` + x(wording.Line(message)) + `">` + x(text) + "</failure>"
+	milliseconds := func(s float64) string { return fmt.Sprintf("%.3f", s) }
+	title, _ := wording.TitleOf(r)
+	suite := testSuite{Name: title, Time: milliseconds(r.Summary.Seconds), Timestamp: now.UTC().Format("2006-01-02T15:04:05")}
+	failed := func(message, text string) *testMessage {
+		suite.Failures++
+		return &testMessage{wording.Line(message), wording.Clean(text)}
 	}
 	var attached []*report.ObjectResult
 	for _, o := range slices.Concat(r.Objects, r.Outside) {
-		at := ""
-		if o.Source.File != "" {
-			at = ` file="` + x(o.Source.File) + `" line="` + strconv.Itoa(o.Source.Line) + `"`
-		}
-		why := cmp.Or(o.Error, o.Reason)
-		var result string
-		switch {
+		c := testCase{Class: wording.FullKind(o), Name: wording.InNamespace(o), File: o.Source.File, Line: o.Source.Line, Time: milliseconds(max(o.ReadyAt, o.ActedAt, o.StartedAt) - o.StartedAt)}
+		switch why := cmp.Or(o.Error, o.Reason); {
 		case o.Action == plan.Awaited && !wording.UnreadyOutside(r, o):
-			result = "<system-out>" + x("not in the bundle: "+wording.OutsideState(o)) + "</system-out>"
+			c.Out = "not in the bundle: " + wording.OutsideState(o)
 		case o.Action == plan.Failed, o.Ready == report.StateFailed, o.Ready == report.StateNotReady:
 			attached = append(attached, o)
-			result = failed(cmp.Or(why, "no reason is known"), strings.Join(append([]string{why}, o.Why...), "\n"))
+			c.Failure = failed(cmp.Or(why, "no reason is known"), strings.Join(append([]string{why}, o.Why...), "\n"))
 		case o.Action == plan.Skipped:
-			skipped++
-			result = `<skipped message="` + x(wording.Line(why)) + `"/>`
+			suite.Skipped++
+			c.Skipped = &testMessage{Message: wording.Line(why)}
 		default:
-			result = "<system-out>" + x(strings.TrimSpace(string(o.Action)+" "+why)) + "</system-out>"
+			c.Out = strings.TrimSpace(string(o.Action) + " " + why)
 		}
-		one(wording.FullKind(o), wording.InNamespace(o), at, max(o.ReadyAt, o.ActedAt, o.StartedAt)-o.StartedAt, result)
+		suite.Cases = append(suite.Cases, c)
 	}
+	whole := testCase{Class: "brine", Name: cmp.Or(r.Command, "apply"), Time: milliseconds(0)}
 	for _, e := range wording.ErrorsOfNoObject(r.Errors, attached) {
-		one("brine", cmp.Or(r.Command, "apply"), "", 0, failed(e, e))
+		whole.Failure = failed(e, e)
+		suite.Cases = append(suite.Cases, whole)
 	}
-	if cases == 0 {
-		one("brine", cmp.Or(r.Command, "apply"), "", r.Summary.Seconds, "")
+	if len(suite.Cases) == 0 {
+		whole.Time = suite.Time
+		suite.Cases = append(suite.Cases, whole)
 	}
-	title, _ := wording.TitleOf(r)
-	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
-<testsuites><testsuite name="%s" tests="%d" failures="%d" errors="0" skipped="%d" time="%.3f" timestamp="%s">
-%s</testsuite></testsuites>
-`, x(title), cases, failures, skipped, r.Summary.Seconds, now.UTC().Format("2006-01-02T15:04:05"), b.String())
+	suite.Tests = len(suite.Cases)
+	text, err := xml.MarshalIndent(struct {
+		XMLName xml.Name  `xml:"testsuites"`
+		Suite   testSuite `xml:"testsuite"`
+	}{Suite: suite}, "", " ")
+	if err != nil { // these types can always be written
+		return err.Error()
+	}
+	return xml.Header + string(text) + "\n"
 }
