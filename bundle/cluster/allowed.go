@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -61,11 +60,10 @@ func (a *allowed) learn(info *request.RequestInfo, status int) {
 // judge says whether a refusal contradicts what was allowed, and may be an API server's
 // that starts. Where it has stayed for too long, it says so.
 func (a *allowed) judge(err error) (retry bool, _ error) {
-	var final *permanent
 	right, known := MissingRight(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !known || !a.rights[right] || errors.As(err, &final) {
+	if !known || !a.rights[right] || isPermanent(err) {
 		return false, err
 	}
 	since, ok := a.refused[right]

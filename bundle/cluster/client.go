@@ -60,28 +60,25 @@ type Options struct {
 type Client struct {
 	Requests *Counter
 
-	config      *rest.Config
-	http        *http.Client
-	gate        *gate
-	allowed     *allowed
-	onRetry     atomic.Pointer[func(ctx context.Context, err error, attempt int)]
-	onSecret    atomic.Pointer[func(*unstructured.Unstructured)]
-	options     Options
-	dynamic     dynamic.Interface
-	metadata    rest.Interface
-	disco       *discovery.DiscoveryClient
-	raw         rest.Interface
-	kinds       kinds
-	sizes       sizes
-	concurrency *concurrency
-	polls       flowcontrol.RateLimiter
-	answered    *atomic.Bool // by the server, at least once
-	started     chan error   // the answer to StartDiscovery
+	config   *rest.Config
+	http     *http.Client
+	wire     *Wire
+	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
+	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
+	options  Options
+	dynamic  dynamic.Interface
+	metadata rest.Interface
+	disco    *discovery.DiscoveryClient
+	raw      rest.Interface
+	kinds    kinds
+	sizes    sizes
+	polls    flowcontrol.RateLimiter
+	started  chan error // the answer to StartDiscovery
 }
 
 // New makes a client for config; it sends nothing yet.
 func New(config *rest.Config, o Options) (*Client, error) {
-	return newClient(config, o, &Counter{byVerb: map[string]int{}})
+	return newClient(config, o, NewCounter())
 }
 
 func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error) {
@@ -105,25 +102,22 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 	}
 	config.Timeout = 0 // it would also end watches that go on well
 	config.WarningHandlerWithContext = warnings{}
-	limiter := &defaultLimit{}
+	wire := NewWire(counter, o.Parallel, o.RequestTimeout)
 	if config.QPS == 0 && config.RateLimiter == nil {
-		config.RateLimiter = limiter
+		config.RateLimiter = wire.Limiter()
 	}
 	c := &Client{
-		Requests: counter, config: given, options: o, gate: &gate{}, concurrency: newConcurrency(o.Parallel), answered: &atomic.Bool{},
-		allowed: &allowed{rights: map[string]bool{}, refused: map[string]time.Time{}},
-		polls:   flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst),
+		Requests: counter, config: given, options: o, wire: wire,
+		polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst),
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, counter: counter, limiter: limiter, concurrency: c.concurrency, gate: c.gate, allowed: c.allowed, answered: c.answered, limit: o.RequestTimeout}
-	})
+	config.Wrap(wire.Wrap)
 	// One http.Client for all, so that they share connections.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
 	if config.ExecProvider != nil || config.AuthProvider != nil {
-		shared.Transport = abandoning{shared.Transport}
+		shared.Transport = newAbandoning(shared.Transport)
 	}
 	c.http = shared
 	if err := c.restClients(config); err != nil {
@@ -143,11 +137,8 @@ func (c *Client) restClients(config *rest.Config) error {
 	disco := rest.CopyConfig(config)
 	disco.Burst = max(disco.Burst, defaultBurst)
 	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
-	older := *c.http
-	older.Transport = betaDiscovery{c.http.Transport}
-	asked := cached(c.options.CacheDir, &older)
-	asked.Transport = &pairedDiscovery{next: asked.Transport}
-	var made [4]once
+	asked := forDiscovery(c.http, c.options.CacheDir)
+	var made [4]rest.Interface
 	for i, of := range []struct {
 		config *rest.Config
 		http   *http.Client
@@ -157,7 +148,7 @@ func (c *Client) restClients(config *rest.Config) error {
 		if err != nil {
 			return err
 		}
-		made[i] = once{client}
+		made[i] = newOnce(client)
 	}
 	c.dynamic, c.metadata, c.raw, c.disco = dynamic.New(made[0]), made[1], made[2], discovery.NewDiscoveryClient(made[3])
 	return nil
@@ -216,3 +207,10 @@ func (c *Client) Forces() bool { return c.options.ForceConflicts }
 func (c *Client) Lenient() bool {
 	return c.options.FieldValidation != metav1.FieldValidationStrict
 }
+
+// Concurrency is how many writes are worth having under way at the moment.
+func (c *Client) Concurrency() int { return c.wire.Concurrency() }
+
+// Gate sets what every write waits for before it is sent (again); nil lets all
+// through. Its error is the write's, which is not retried.
+func (c *Client) Gate(wait func(context.Context) error) { c.wire.Gate(wait) }

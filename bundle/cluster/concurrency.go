@@ -56,13 +56,6 @@ func newConcurrency(width int) *concurrency {
 	return &concurrency{width: firstWidth}
 }
 
-// Concurrency is how many writes are worth having under way at the moment.
-func (c *Client) Concurrency() int {
-	c.concurrency.mu.Lock()
-	defer c.concurrency.mu.Unlock()
-	return c.concurrency.width
-}
-
 // enter waits for a place.
 func (c *concurrency) enter(ctx context.Context) error {
 	c.mu.Lock()

@@ -84,7 +84,7 @@ func (c *Client) discover(ctx context.Context) error {
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a request ahead whose answer nobody asked for
-	ctx = context.WithValue(ctx, discovering{}, ctx)
+	ctx = withDiscovery(ctx)
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
 		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {

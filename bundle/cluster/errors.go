@@ -95,13 +95,21 @@ type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }
 
+// asPermanent is an error that is not retried.
+func asPermanent(err error) error { return &permanent{err} }
+
+// isPermanent says whether no retry mends an error.
+func isPermanent(err error) bool {
+	var final *permanent
+	return errors.As(err, &final)
+}
+
 // Transient says whether an answer may be another one soon: too many requests,
 // a server error (a webhook that is not up yet is one), a lost connection, a
 // race with another writer, a namespace that is still being deleted.
 func Transient(err error) bool {
-	var final *permanent
 	switch {
-	case errors.As(err, &final), NotServed(err), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
+	case isPermanent(err), NotServed(err), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
@@ -205,8 +213,7 @@ func causes(err error) []metav1.StatusCause {
 // was refused because the object is another one by now: the caller has to read
 // it again.
 func Overtaken(err error) bool {
-	var final *permanent
-	return errors.As(err, &final) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
+	return isPermanent(err) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
 }
 
 // preconditionFailed: a UID or resourceVersion that we insisted on is not the
@@ -299,29 +306,6 @@ func rightText(verb, resource, group, namespace string) string {
 	return right
 }
 
-// mayNotCreate completes the answer to an apply that may not create what is not
-// there: older servers leave out which right is missing, newer ones say it as
-// everywhere (apiserver's endpoints/handlers/update.go, withAuthorization).
-func mayNotCreate(err error, r Resource, id bundle.ID) error {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
-		return err
-	}
-	answer := status.Status()
-	before, reason, _ := strings.Cut(answer.Message, " is forbidden: ")
-	if reason = strings.TrimSpace(reason); reason != "" && !strings.HasPrefix(reason, "RBAC: ") {
-		return err
-	}
-	answer.Message = fmt.Sprintf("%s is forbidden: the user cannot create resource %q in API group %q", before, r.GVR.Resource, r.GVR.Group)
-	if id.Namespace != "" {
-		answer.Message += fmt.Sprintf(" in the namespace %q", id.Namespace)
-	}
-	if reason != "" {
-		answer.Message += ": " + reason
-	}
-	return &apierrors.StatusError{ErrStatus: answer}
-}
-
 // NoDryRun says whether a webhook with side effects keeps the server from
 // dry-running a request (apiserver's admission/plugin/webhook/errors,
 // NewDryRunUnsupportedErr).
@@ -367,4 +351,24 @@ func NamespaceRefuses(err error) bool {
 	}
 	return NamespaceTerminating(err) || strings.HasPrefix(err.Error(), `namespaces "`) ||
 		says(err, "exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account")
+}
+
+// cutOff is the last answer of the server, after which it was asked again and the run
+// ended: what that request did is unknown, unless it was a read.
+type cutOff struct{ error }
+
+func (c *cutOff) Unwrap() error { return c.error }
+
+// LastAnswer is err, or, where that is only that the run ended, the answer that the server
+// gave before.
+func LastAnswer(answer, err error) error {
+	if answer != nil && Cancelled(err) {
+		return &cutOff{answer}
+	}
+	return err
+}
+
+// Cancelled says whether an error is only that the run ended.
+func Cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -124,6 +124,9 @@ func (b *boundedBody) Close() error {
 // client-go calls a credential plugin without a context, and it may wait for a person.
 type abandoning struct{ next http.RoundTripper }
 
+// newAbandoning wraps what may hang.
+func newAbandoning(next http.RoundTripper) http.RoundTripper { return abandoning{next} }
+
 func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
 	var response *http.Response
 	var err error
@@ -147,6 +150,9 @@ func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // once is a REST client whose requests client-go does not retry: retry.go does.
 type once struct{ rest.Interface }
+
+// newOnce is a client that asks once.
+func newOnce(client rest.Interface) rest.Interface { return once{client} }
 
 func (o once) Get() *rest.Request    { return o.Interface.Get().MaxRetries(0) }
 func (o once) Post() *rest.Request   { return o.Interface.Post().MaxRetries(0) }

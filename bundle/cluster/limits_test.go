@@ -293,10 +293,10 @@ func TestFirstContactIsShort(t *testing.T) {
 func TestAPluginThatNeverReturnsDoesNotHoldUpTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		a := abandoning{roundTripper(func(r *http.Request) (*http.Response, error) {
+		a := newAbandoning(roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-answer
 			return answerOf(r, 200, nil, strings.NewReader("")), nil
-		})}
+		}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // nothing else ends it
 		defer cancel()
 		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "https://sim", http.NoBody)

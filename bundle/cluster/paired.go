@@ -48,6 +48,21 @@ func (p *pairedDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
 // request with its answer.
 type discovering struct{}
 
+// withDiscovery is a context for the whole discovery.
+func withDiscovery(ctx context.Context) context.Context {
+	return context.WithValue(ctx, discovering{}, ctx)
+}
+
+// forDiscovery is a client that asks for both lists of groups at once, reads older servers'
+// answers, and keeps answers in dir.
+func forDiscovery(client *http.Client, dir string) *http.Client {
+	older := *client
+	older.Transport = betaDiscovery{client.Transport}
+	asked := *cached(dir, &older)
+	asked.Transport = &pairedDiscovery{next: asked.Transport}
+	return &asked
+}
+
 // start asks for /apis as r asks for /api.
 func (p *pairedDiscovery) start(r *http.Request) *answer {
 	whole, ok := r.Context().Value(discovering{}).(context.Context) //nolint:contextcheck // the whole discovery's, from the request's own context

@@ -8,12 +8,16 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Counter counts the requests that were sent, by the verb the server's audit
@@ -22,6 +26,9 @@ type Counter struct {
 	mu     sync.Mutex
 	byVerb map[string]int
 }
+
+// NewCounter has counted nothing yet.
+func NewCounter() *Counter { return &Counter{byVerb: map[string]int{}} }
 
 // Counts is a copy of the numbers so far.
 func (c *Counter) Counts() map[string]int {
@@ -39,18 +46,63 @@ func (c *Counter) add(verb string) {
 // verbs is the server's own reading of a request's path.
 var verbs = request.RequestInfoFactory{APIPrefixes: setOf("api", "apis"), GrouplessAPIPrefixes: setOf("api")}
 
-type transport struct {
-	next        http.RoundTripper
+// Wire is what all requests of a client pass: the gate of writes, the limits of how many
+// and how long, and the count of what was sent.
+type Wire struct {
 	counter     *Counter
-	limiter     *defaultLimit
+	limiter     defaultLimit
 	concurrency *concurrency
-	gate        *gate
-	allowed     *allowed
-	answered    *atomic.Bool
+	gate        gate
+	allowed     allowed
+	answered    atomic.Bool
 	limit       time.Duration // --request-timeout
 	once        sync.Once
 }
 
+// NewWire counts in counter, has so many writes under way at once (0: as many as the
+// server is quick with), and ends a request after limit (0: by its verb).
+func NewWire(counter *Counter, parallel int, limit time.Duration) *Wire {
+	return &Wire{counter: counter, concurrency: newConcurrency(parallel), limit: limit, allowed: allowed{rights: map[string]bool{}, refused: map[string]time.Time{}}}
+}
+
+// Wrap sends requests over next.
+func (w *Wire) Wrap(next http.RoundTripper) http.RoundTripper { return &transport{w, next} }
+
+// Limiter limits the rate of requests where the server does not.
+func (w *Wire) Limiter() flowcontrol.RateLimiter { return &w.limiter }
+
+// Answered says whether the server has answered at least once.
+func (w *Wire) Answered() bool { return w.answered.Load() }
+
+// JudgeRefusal says whether a refusal contradicts what was allowed, and may be an API
+// server's that starts. Where it has stayed for too long, it says so.
+func (w *Wire) JudgeRefusal(err error) (retry bool, _ error) { return w.allowed.judge(err) }
+
+// Concurrency is how many writes are worth having under way at the moment.
+func (w *Wire) Concurrency() int {
+	w.concurrency.mu.Lock()
+	defer w.concurrency.mu.Unlock()
+	return w.concurrency.width
+}
+
+// Gate sets what every write waits for before it is sent (again); nil lets all
+// through. Its error is the write's, which is not retried.
+func (w *Wire) Gate(wait func(context.Context) error) {
+	if wait == nil {
+		w.gate.wait.Store(nil)
+		return
+	}
+	w.gate.wait.Store(&wait)
+}
+
+// transport is the way of requests over a Wire.
+type transport struct {
+	*Wire
+
+	next http.RoundTripper
+}
+
+// RoundTrip sends a request.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := strings.ToLower(r.Method)
 	info, err := verbs.NewRequestInfo(r)
@@ -98,7 +150,7 @@ func (t *transport) sendNow(r *http.Request, verb string) (response *http.Respon
 	if Writes(verb) {
 		if err := t.gate.pass(r.Context()); err != nil {
 			closeBody(r)
-			return nil, time.Now(), &permanent{err}
+			return nil, time.Now(), asPermanent(err)
 		}
 		r, body = t.gate.hold(r)
 	}
@@ -120,16 +172,6 @@ func closeBody(r *http.Request) {
 // gate holds writes back.
 type gate struct {
 	wait atomic.Pointer[func(context.Context) error]
-}
-
-// Gate sets what every write waits for before it is sent (again); nil lets all
-// through. Its error is the write's, which is not retried.
-func (c *Client) Gate(wait func(context.Context) error) {
-	if wait == nil {
-		c.gate.wait.Store(nil)
-		return
-	}
-	c.gate.wait.Store(&wait)
 }
 
 func (g *gate) pass(ctx context.Context) error {
@@ -177,7 +219,7 @@ func (a *gateAnswer) ask() error {
 	case errors.Is(err, context.Canceled):
 		err = errHeldBack
 	case err != nil:
-		err = &permanent{err}
+		err = asPermanent(err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -232,3 +274,37 @@ func collectWarnings(ctx context.Context) (context.Context, *[]string) {
 	list := &[]string{}
 	return context.WithValue(ctx, warningsKey{}, list), list
 }
+
+// retryAfter is how many seconds the header of the last answer asks to wait; the API
+// server says it in the Status, too, a proxy does not.
+type retryAfter struct{ seconds atomic.Int64 }
+
+type retryAfterKey struct{}
+
+// withRetryAfter is a context in which the answers' Retry-After is noted.
+func withRetryAfter(ctx context.Context) (context.Context, *retryAfter) {
+	after := &retryAfter{}
+	return context.WithValue(ctx, retryAfterKey{}, after), after
+}
+
+// longestWait is longer than any run.
+const longestWait = 365 * 24 * time.Hour
+
+func noteRetryAfter(ctx context.Context, header http.Header) {
+	if after, ok := ctx.Value(retryAfterKey{}).(*retryAfter); ok {
+		if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
+			after.seconds.Store(int64(seconds))
+		}
+	}
+}
+
+// reset forgets the last answer.
+func (r *retryAfter) reset() { r.seconds.Store(0) }
+
+func (r *retryAfter) of(err error) time.Duration {
+	said, _ := apierrors.SuggestsClientDelay(err)
+	seconds := max(r.seconds.Load(), int64(said), 0)
+	return time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second
+}
+
+func setOf(s ...string) sets.String { return sets.NewString(s...) } //nolint:staticcheck // RequestInfoFactory's own type

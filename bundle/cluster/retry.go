@@ -2,15 +2,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
-	"sync/atomic"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
@@ -30,13 +23,12 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 }
 
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
-	after := &retryAfter{}
-	ctx = context.WithValue(ctx, retryAfterKey{}, after)
+	ctx, after := withRetryAfter(ctx)
 	var answer error // the last one of the server
 	var failed time.Time
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
-		after.seconds.Store(0)
+		after.reset()
 		err := judged(try(ctx))
 		switch {
 		case err == nil:
@@ -45,7 +37,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			return LastAnswer(answer, err)
 		}
 		if again := Transient(err); !again {
-			if again, err = c.allowed.judge(err); !again {
+			if again, err = c.wire.JudgeRefusal(err); !again {
 				return err
 			}
 		}
@@ -56,7 +48,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			failed = time.Now()
 		}
 		left := time.Until(failed.Add(bound))
-		if !c.answered.Load() {
+		if !c.wire.Answered() {
 			left = min(left, time.Until(began.Add(c.options.FirstContact)))
 		}
 		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
@@ -75,49 +67,6 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		}
 		pause = min(pause*2, lastPause)
 	}
-}
-
-// cutOff is the last answer of the server, after which it was asked again and the run
-// ended: what that request did is unknown, unless it was a read.
-type cutOff struct{ error }
-
-func (c *cutOff) Unwrap() error { return c.error }
-
-// LastAnswer is err, or, where that is only that the run ended, the answer that the server
-// gave before.
-func LastAnswer(answer, err error) error {
-	if answer != nil && Cancelled(err) {
-		return &cutOff{answer}
-	}
-	return err
-}
-
-// Cancelled says whether an error is only that the run ended.
-func Cancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// retryAfter is how many seconds the header of the last answer asks to wait; the API
-// server says it in the Status, too, a proxy does not.
-type retryAfter struct{ seconds atomic.Int64 }
-
-type retryAfterKey struct{}
-
-// longestWait is longer than any run.
-const longestWait = 365 * 24 * time.Hour
-
-func noteRetryAfter(ctx context.Context, header http.Header) {
-	if after, ok := ctx.Value(retryAfterKey{}).(*retryAfter); ok {
-		if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
-			after.seconds.Store(int64(seconds))
-		}
-	}
-}
-
-func (r *retryAfter) of(err error) time.Duration {
-	said, _ := apierrors.SuggestsClientDelay(err)
-	seconds := max(r.seconds.Load(), int64(said), 0)
-	return time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second
 }
 
 // asksToWait names a wait that is long enough to be noticed.
@@ -176,5 +125,3 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 		return true
 	}
 }
-
-func setOf(s ...string) sets.String { return sets.NewString(s...) } //nolint:staticcheck // RequestInfoFactory's own type

@@ -12,12 +12,11 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"golang.org/x/sync/errgroup"
 
 	"brine/bundle"
 )
@@ -165,7 +164,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 		err := c.retry(ctx, func(ctx context.Context) error {
 			_, err := c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 			if apierrors.IsConflict(err) {
-				return &permanent{err}
+				return asPermanent(err)
 			}
 			return err
 		})
@@ -253,7 +252,7 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 		err = c.retry(ctx, func(ctx context.Context) (err error) {
 			crd, err = c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status")
 			if apierrors.IsConflict(err) {
-				return &permanent{err}
+				return asPermanent(err)
 			}
 			return err
 		})

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +69,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		if !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
-			return &permanent{err}
+			return asPermanent(err)
 		}
 		return err
 	})
@@ -102,7 +104,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
 			metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
 		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
-			return &permanent{err} // it holds for one version only
+			return asPermanent(err) // it holds for one version only
 		}
 		return err
 	})
@@ -125,7 +127,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		sent = true
 		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
-			return &permanent{fmt.Errorf("it may have been created nevertheless: %w", err)} // with a retry there might be two
+			return asPermanent(fmt.Errorf("it may have been created nevertheless: %w", err)) // with a retry there might be two
 		}
 		return err
 	})
@@ -150,7 +152,7 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 			stored = live
 			return nil
 		}
-		return &permanent{err}
+		return asPermanent(err)
 	})
 	c.secret(stored)
 	return stored, sized(err, func() int { return sizeOf(u) })
@@ -169,7 +171,7 @@ func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unst
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsConflict(err) {
-			return &permanent{err}
+			return asPermanent(err)
 		}
 		return err
 	})
@@ -227,7 +229,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		result := request.Do(ctx)
 		answer, _ = result.Raw() // its error lacks what the server said
 		if err := result.Error(); apierrors.IsConflict(err) {
-			return &permanent{err} // the version that the caller decided about is no more
+			return asPermanent(err) // the version that the caller decided about is no more
 		} else if err != nil {
 			return err
 		}
@@ -244,4 +246,27 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		return false, nil //nolint:nilerr // an aggregated server's own kind of answer: the object is read again later
 	}
 	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
+}
+
+// mayNotCreate completes the answer to an apply that may not create what is not
+// there: older servers leave out which right is missing, newer ones say it as
+// everywhere (apiserver's endpoints/handlers/update.go, withAuthorization).
+func mayNotCreate(err error, r Resource, id bundle.ID) error {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return err
+	}
+	answer := status.Status()
+	before, reason, _ := strings.Cut(answer.Message, " is forbidden: ")
+	if reason = strings.TrimSpace(reason); reason != "" && !strings.HasPrefix(reason, "RBAC: ") {
+		return err
+	}
+	answer.Message = fmt.Sprintf("%s is forbidden: the user cannot create resource %q in API group %q", before, r.GVR.Resource, r.GVR.Group)
+	if id.Namespace != "" {
+		answer.Message += fmt.Sprintf(" in the namespace %q", id.Namespace)
+	}
+	if reason != "" {
+		answer.Message += ": " + reason
+	}
+	return &apierrors.StatusError{ErrStatus: answer}
 }
