@@ -7,6 +7,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
@@ -21,8 +22,8 @@ func (e *scheduler) receive(m any) {
 		e.acted(m)
 	case retried:
 		m.node.Result.Reason = ""
-		m.node.reason = "is sent again after " + cluster.Message(m.err)
-		m.node.Uncertain = m.node.Uncertain || !cluster.Refused(m.err)
+		m.node.reason = "is sent again after " + answers.Message(m.err)
+		m.node.Uncertain = m.node.Uncertain || !answers.Refused(m.err)
 		e.Record.Emit(report.Retrying{Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
 	case waits:
 		m.node.reason = m.what
@@ -69,14 +70,14 @@ func (e *scheduler) acted(w written) {
 		e.Record.Warn(bundle.Name(n.ID) + ": " + warning)
 	}
 	n.Result.Claims = w.Claims
-	if w.Err != nil && e.ended != nil && cluster.Cancelled(w.Err) {
+	if w.Err != nil && e.ended != nil && answers.Cancelled(w.Err) {
 		w.Err = fmt.Errorf("%w: the server had not answered: whether it was stored is unknown", e.ended)
 		n.Uncertain = true
 	}
 	if w.Err != nil {
 		n.Result.Error = w.Err.Error()
 		var notOwned *write.NotOwned
-		n.Refused = cluster.Refused(w.Err) || errors.As(w.Err, &notOwned)
+		n.Refused = answers.Refused(w.Err) || errors.As(w.Err, &notOwned)
 		e.Record.Fail(n.Result.About(w.Err.Error()))
 		e.lose(n, w.Action, w.Err.Error())
 		return

@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 )
 
 // Only the API server's own Status about this very object proves that it is not there.
@@ -94,7 +95,7 @@ func TestProofOfAbsence(t *testing.T) {
 				t.Errorf("there is %v", live)
 			case test.absent && err != nil:
 				t.Errorf("it is not proven: %v", err)
-			case !test.absent && (!errors.Is(err, cluster.ErrNotServed) || apierrors.IsNotFound(err)):
+			case !test.absent && (!errors.Is(err, answers.ErrNotServed) || apierrors.IsNotFound(err)):
 				t.Errorf("it is taken for absent: %v", err)
 			}
 			deleted, err := c.Delete(t.Context(), test.resource, &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: "1", ResourceVersion: "1"}, cluster.Deletion{})
@@ -127,7 +128,7 @@ func TestStorageReadError(t *testing.T) {
 		live, one := c.Get(t.Context(), secrets, bundle.ID{GroupKind: secrets.GVK.GroupKind(), Namespace: "shop", Name: "key"})
 		_, all := c.List(t.Context(), secrets, "shop", "", "")
 		for _, err := range []error{one, all} {
-			if live != nil || err == nil || !strings.HasPrefix(err.Error(), "StorageReadError: the API server cannot decrypt or decode what it stores") || !strings.Contains(err.Error(), "/registry/secrets/shop/key") || !cluster.Transient(err) {
+			if live != nil || err == nil || !strings.HasPrefix(err.Error(), "StorageReadError: the API server cannot decrypt or decode what it stores") || !strings.Contains(err.Error(), "/registry/secrets/shop/key") || !answers.Transient(err) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/validate"
 )
 
@@ -34,7 +35,7 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 	}
 	for i := range services {
 		if group, _, _ := unstructured.NestedString(services[i].Object, "spec", "group"); group == gk.Group && behind(&services[i]) {
-			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", ErrNotServed, gk, services[i].GetName())
+			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", answers.ErrNotServed, gk, services[i].GetName())
 		}
 	}
 	names, err := c.ListMetadata(ctx, CRDs, "", "")
@@ -60,7 +61,7 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 			c.Learn(r)
 		}
 		if len(resources) == 0 {
-			return false, fmt.Errorf("%w: %s, whose CRD %s serves no version", ErrNotServed, gk, crd.GetName())
+			return false, fmt.Errorf("%w: %s, whose CRD %s serves no version", answers.ErrNotServed, gk, crd.GetName())
 		}
 		return true, nil
 	}
@@ -84,7 +85,7 @@ func (c *Client) removed(ctx context.Context, gk schema.GroupKind) error {
 		return unproven(gk.String(), "the server's version", err)
 	}
 	if gone, err := validate.Removed(gk, info.GitVersion); err != nil || !gone {
-		return fmt.Errorf("%w: %s, though Kubernetes %s has it", ErrNotServed, gk, info.GitVersion)
+		return fmt.Errorf("%w: %s, though Kubernetes %s has it", answers.ErrNotServed, gk, info.GitVersion)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (c *Client) absent(ctx context.Context, r Resource) error {
 	case err != nil:
 		return unproven(name, "CRD "+name, err)
 	case crd != nil:
-		return fmt.Errorf("%w: CRD %s is there", ErrNotServed, name)
+		return fmt.Errorf("%w: CRD %s is there", answers.ErrNotServed, name)
 	}
 	if err := c.absentAPIService(ctx, r.GVR.GroupVersion()); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) e
 	case err != nil:
 		return unproven(gv.String(), "APIService "+name, err)
 	case service != nil && behind(service):
-		return fmt.Errorf("%w: APIService %s is there", ErrNotServed, name)
+		return fmt.Errorf("%w: APIService %s is there", answers.ErrNotServed, name)
 	}
 	return nil
 }
@@ -141,23 +142,23 @@ func behind(service *unstructured.Unstructured) bool {
 
 func unproven(kind, what string, err error) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w: %s, and there is no right to read %s", ErrNotServed, kind, what)
+		return fmt.Errorf("%w: %s, and there is no right to read %s", answers.ErrNotServed, kind, what)
 	}
-	return fmt.Errorf("%w: %s; read %s: %w", ErrNotServed, kind, what, err)
+	return fmt.Errorf("%w: %s; read %s: %w", answers.ErrNotServed, kind, what, err)
 }
 
 // missing interprets the answer to a request for one object: true if the object
 // is proven not to be there.
 func (c *Client) missing(ctx context.Context, r Resource, name string, err error) (bool, error) {
 	switch {
-	case proves(err, name):
+	case answers.ProvesAbsence(err, name):
 		return true, nil
 	case apierrors.IsNotFound(err):
-		return false, fmt.Errorf("%w: the answer to the request for %s %s is not one of the API server about it: %w", ErrNotServed, r.GVR.GroupResource(), name, &notServed{err})
-	case !NotServed(err):
+		return false, fmt.Errorf("%w: the answer to the request for %s %s is not one of the API server about it: %w", answers.ErrNotServed, r.GVR.GroupResource(), name, answers.UnservedError(err))
+	case !answers.NotServed(err):
 		return false, err
 	case r.GVR == CRDs.GVR || r.GVR == APIServices.GVR: // every API server serves them
-		return false, fmt.Errorf("%w: %s: %w", ErrNotServed, r.GVR.GroupResource(), err)
+		return false, fmt.Errorf("%w: %s: %w", answers.ErrNotServed, r.GVR.GroupResource(), err)
 	}
 	if err := c.absent(ctx, r); err != nil {
 		return false, err

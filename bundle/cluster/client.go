@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"brine/bundle/cluster/transport"
 )
 
 // Options are what a run may change about how it speaks to the server.
@@ -58,11 +60,11 @@ type Options struct {
 
 // Client speaks to one API server. It is safe for use by many goroutines.
 type Client struct {
-	Requests *Counter
+	Requests *transport.Counter
 
 	config   *rest.Config
 	http     *http.Client
-	wire     *Wire
+	wire     *transport.Wire
 	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
 	options  Options
@@ -78,10 +80,10 @@ type Client struct {
 
 // New makes a client for config; it sends nothing yet.
 func New(config *rest.Config, o Options) (*Client, error) {
-	return newClient(config, o, NewCounter())
+	return newClient(config, o, transport.NewCounter())
 }
 
-func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error) {
+func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Client, error) {
 	given := config
 	if o.RetryFor == 0 {
 		o.RetryFor = time.Minute
@@ -101,8 +103,8 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 		o.RequestTimeout = config.Timeout
 	}
 	config.Timeout = 0 // it would also end watches that go on well
-	config.WarningHandlerWithContext = warnings{}
-	wire := NewWire(counter, o.Parallel, o.RequestTimeout)
+	config.WarningHandlerWithContext = transport.Warnings{}
+	wire := transport.NewWire(counter, o.Parallel, o.RequestTimeout)
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.RateLimiter = wire.Limiter()
 	}
@@ -117,7 +119,7 @@ func newClient(config *rest.Config, o Options, counter *Counter) (*Client, error
 		return nil, fmt.Errorf("set up the connection to %s: %w", config.Host, err)
 	}
 	if config.ExecProvider != nil || config.AuthProvider != nil {
-		shared.Transport = newAbandoning(shared.Transport)
+		shared.Transport = transport.Abandoning(shared.Transport)
 	}
 	c.http = shared
 	if err := c.restClients(config); err != nil {
@@ -135,9 +137,9 @@ func (c *Client) restClients(config *rest.Config) error {
 	plain.GroupVersion = &metav1.SchemeGroupVersion // any does
 	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	disco := rest.CopyConfig(config)
-	disco.Burst = max(disco.Burst, defaultBurst)
+	disco.Burst = max(disco.Burst, transport.DefaultBurst)
 	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
-	asked := forDiscovery(c.http, c.options.CacheDir)
+	asked := transport.DiscoveryClient(c.http, c.options.CacheDir)
 	var made [4]rest.Interface
 	for i, of := range []struct {
 		config *rest.Config
@@ -148,7 +150,7 @@ func (c *Client) restClients(config *rest.Config) error {
 		if err != nil {
 			return err
 		}
-		made[i] = newOnce(client)
+		made[i] = transport.WithoutRetries(client)
 	}
 	c.dynamic, c.metadata, c.raw, c.disco = dynamic.New(made[0]), made[1], made[2], discovery.NewDiscoveryClient(made[3])
 	return nil

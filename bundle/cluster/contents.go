@@ -8,15 +8,15 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"golang.org/x/sync/errgroup"
-
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 )
 
 // RoleLabel is on the roles and bindings that brine rbac writes for a bundle's
@@ -152,7 +152,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		if !r.Namespaced || !r.Can("delete") || s.disposes(r.GVK.GroupKind()) {
 			continue
 		}
-		if len(names) > fewNamespaces && s.client.sizes.of(r) < perList*len(names) {
+		if len(names) > fewNamespaces && s.client.sizes.Asked(r) < perList*len(names) {
 			group.Go(func() error { return s.listEverywhere(ctx, r, names) })
 			continue
 		}
@@ -187,7 +187,7 @@ func (s *search) listEverywhere(ctx context.Context, r Resource, names []string)
 
 func (s *search) listIn(ctx context.Context, r Resource, namespace string) error {
 	items, err := s.client.ListMetadata(ctx, r, namespace, "")
-	if NotServed(err) {
+	if answers.NotServed(err) {
 		items, err = s.listNow(ctx, r, namespace)
 	}
 	if err != nil {
@@ -299,7 +299,7 @@ func (s *sizes) set(r Resource, n int) {
 	s.by[r.GVR] = n
 }
 
-func (s *sizes) of(r Resource) int {
+func (s *sizes) Asked(r Resource) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.by[r.GVR]

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 )
 
 // Kubernetes 1.29 refuses an apply that would create an object with no word of
@@ -23,7 +24,7 @@ func TestRightToCreateOfOlderServers(t *testing.T) {
 	} {
 		refused := apierrors.NewForbidden(r.GVR.GroupResource(), id.Name, errors.New(reason))
 		err := mayNotCreate(refused, r, id)
-		if right, _ := MissingRight(err); right != want || !apierrors.IsForbidden(err) {
+		if right, _ := answers.MissingRight(err); right != want || !apierrors.IsForbidden(err) {
 			t.Errorf("%q: the right %q is missing, want %q: %v", reason, right, want, err)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 )
 
 // Resource is how the server serves a kind.
@@ -84,21 +87,21 @@ func (c *Client) discover(ctx context.Context) error {
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a request ahead whose answer nobody asked for
-	ctx = withDiscovery(ctx)
+	ctx = transport.WithDiscovery(ctx)
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
 		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 			failed, err = partly.Groups, nil
 		}
 		if apierrors.IsForbidden(err) { // its message says nothing else
-			if err = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the user may not get /api and /apis")); time.Since(begin) < startingFor {
+			if err = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the user may not get /api and /apis")); time.Since(begin) < transport.StartingFor {
 				return apierrors.NewServiceUnavailable(err.Error())
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return explainReach(c.config.Host, err)
+		return answers.ExplainReach(c.config.Host, err)
 	}
 	k := kinds{
 		byKind:    map[schema.GroupVersionKind]Resource{},
@@ -320,7 +323,7 @@ func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (b
 func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	switch {
-	case gone(err):
+	case answers.GroupIsGone(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find out what %s serves: %w", gv, err)

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 )
 
 var someMap = bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "shop", Name: "a"}
@@ -73,7 +75,7 @@ var calls = map[string]func(context.Context, *Client) error{
 }
 
 func isWrite(call string) bool {
-	return Writes(call) || call == "apply"
+	return transport.Writes(call) || call == "apply"
 }
 
 func fakeClient(t *testing.T, o Options, transport roundTripper) *Client {
@@ -152,9 +154,9 @@ func TestRetryAfterIsBoundedByTheTimeForRetries(t *testing.T) {
 // A server that never answers, also one whose connection is alive.
 func TestEachRequestHasALimit(t *testing.T) {
 	for name, call := range calls {
-		for given, want := range map[time.Duration]time.Duration{0: readLimit, 7 * time.Second: 7 * time.Second} {
+		for given, want := range map[time.Duration]time.Duration{0: transport.ReadLimit, 7 * time.Second: 7 * time.Second} {
 			if given == 0 && isWrite(name) {
-				want = writeLimit
+				want = transport.WriteLimit
 			}
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
@@ -163,7 +165,7 @@ func TestEachRequestHasALimit(t *testing.T) {
 					return nil, r.Context().Err()
 				})
 				err := call(t.Context(), c)
-				if took := time.Since(begin); took != want || !Unreachable(err) || Refused(err) {
+				if took := time.Since(begin); took != want || !answers.Unreachable(err) || answers.Refused(err) {
 					t.Errorf("%s: %s, want %s; error %v", name, took, want, err)
 				}
 				if isWrite(name) && !strings.Contains(err.Error(), "unknown") {
@@ -197,7 +199,7 @@ func TestADripIsASilence(t *testing.T) {
 			})
 			begin := time.Now()
 			_, err := c.Get(t.Context(), ConfigMaps, someMap)
-			if ok && err != nil || !ok && (!Unreachable(err) || time.Since(begin) != readLimit) {
+			if ok && err != nil || !ok && (!answers.Unreachable(err) || time.Since(begin) != transport.ReadLimit) {
 				t.Errorf("a byte every %s: after %s error %v", pause, time.Since(begin), err)
 			}
 		})
@@ -293,7 +295,7 @@ func TestFirstContactIsShort(t *testing.T) {
 func TestAPluginThatNeverReturnsDoesNotHoldUpTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		a := newAbandoning(roundTripper(func(r *http.Request) (*http.Response, error) {
+		a := transport.Abandoning(roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-answer
 			return answerOf(r, 200, nil, strings.NewReader("")), nil
 		}))
@@ -398,7 +400,7 @@ func TestTheLastAnswerIsKept(t *testing.T) {
 			return answerOf(r, 500, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"no backend for webhook x"}`)), nil
 		})
 		err := calls["apply"](ctx, c)
-		if err == nil || !strings.Contains(err.Error(), "no backend for webhook x") || Refused(err) {
+		if err == nil || !strings.Contains(err.Error(), "no backend for webhook x") || answers.Refused(err) {
 			t.Error(err)
 		}
 	})

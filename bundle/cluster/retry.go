@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 )
 
 const (
@@ -23,25 +26,25 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 }
 
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
-	ctx, after := withRetryAfter(ctx)
+	ctx, after := transport.WithRetryAfter(ctx)
 	var answer error // the last one of the server
 	var failed time.Time
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
-		after.reset()
-		err := judged(try(ctx))
+		after.Reset()
+		err := answers.Judge(try(ctx))
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return LastAnswer(answer, err)
+			return answers.LastAnswer(answer, err)
 		}
-		if again := Transient(err); !again {
+		if again := answers.Transient(err); !again {
 			if again, err = c.wire.JudgeRefusal(err); !again {
 				return err
 			}
 		}
-		if attempt == fewTries && WebhookFailed(err) && ctx.Value(briefly{}) != nil {
+		if attempt == fewTries && answers.WebhookFailed(err) && ctx.Value(briefly{}) != nil {
 			return err
 		}
 		if attempt == 1 {
@@ -52,7 +55,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			left = min(left, time.Until(began.Add(c.options.FirstContact)))
 		}
 		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
-		if asked := after.of(err); asked > 0 {
+		if asked := after.Asked(err); asked > 0 {
 			err = asksToWait(err, asked)
 			wait = min(asked, max(left, firstPause)) // a proxy may ask for a day: it is asked again before the time is over
 		}

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"golang.org/x/sync/errgroup"
-
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 )
 
 // Snapshot is the live state as it was read before the plan.
@@ -103,12 +103,12 @@ func (v *Snapshot) list(c *Client, wanted map[bundle.ID]bool, selector string) f
 			return v.fill(c, wanted)(ctx, r, ids)
 		}
 		items, err := c.listEverywhere(ctx, r, ids, selector)
-		if conversionFailed(err) {
+		if answers.ConversionFailed(err) {
 			v.ask(ids)
 			v.addUnknown(err, ids...)
 			return nil
 		}
-		if err != nil && !NotServed(err) {
+		if err != nil && !answers.NotServed(err) {
 			return err
 		}
 		for i := range items {
@@ -173,11 +173,11 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 		v.ask(ids)
 		if len(ids) > fewGets && r.Can("list") {
 			found, err := c.existing(ctx, r, ids)
-			if conversionFailed(err) {
+			if answers.ConversionFailed(err) {
 				v.addUnknown(err, ids...)
 				return nil
 			}
-			if err != nil && !apierrors.IsForbidden(err) && !NotServed(err) {
+			if err != nil && !apierrors.IsForbidden(err) && !answers.NotServed(err) {
 				return err
 			}
 			if err == nil {
@@ -192,7 +192,7 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 				}
 				return nil
 			}
-			if !apierrors.IsForbidden(err) && !NotServed(err) {
+			if !apierrors.IsForbidden(err) && !answers.NotServed(err) {
 				return err
 			}
 		}
@@ -201,7 +201,7 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 		for _, id := range ids {
 			group.Go(func() error {
 				live, err := c.Get(ctx, r, id)
-				if errors.Is(err, ErrNotServed) || conversionFailed(err) {
+				if errors.Is(err, answers.ErrNotServed) || answers.ConversionFailed(err) {
 					v.addUnknown(err, id)
 					return nil
 				}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 )
 
 const (
@@ -103,7 +105,7 @@ func (c *Client) Rewrite(ctx context.Context, r Resource, from []string) (int, e
 	var mu sync.Mutex
 	var failed []error
 	var group errgroup.Group
-	group.SetLimit(MaxConcurrency)
+	group.SetLimit(transport.MaxConcurrency)
 	for i := range items {
 		group.Go(func() error {
 			if err := c.rewrite(ctx, r, &items[i], from); err != nil {
@@ -164,7 +166,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 		err := c.retry(ctx, func(ctx context.Context) error {
 			_, err := c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 			if apierrors.IsConflict(err) {
-				return asPermanent(err)
+				return answers.Permanent(err)
 			}
 			return err
 		})
@@ -252,7 +254,7 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 		err = c.retry(ctx, func(ctx context.Context) (err error) {
 			crd, err = c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status")
 			if apierrors.IsConflict(err) {
-				return asPermanent(err)
+				return answers.Permanent(err)
 			}
 			return err
 		})

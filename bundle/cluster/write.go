@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 )
 
 // Write says how one write is done.
@@ -44,7 +46,7 @@ func (w Write) dryRun() []string {
 // the object as the server stored it and its warnings. Transient
 // answers are retried.
 func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byte, w Write) (*unstructured.Unstructured, []string, error) {
-	ctx, warned := collectWarnings(ctx)
+	ctx, warned := transport.CollectWarnings(ctx)
 	body = readable(body)
 	force := c.options.ForceConflicts || w.Force
 	o := metav1.PatchOptions{
@@ -69,13 +71,13 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
 		if !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
-			return asPermanent(err)
+			return answers.Permanent(err)
 		}
 		return err
 	})
 	err = mayNotCreate(err, r, id)
 	c.secret(stored)
-	return stored, *warned, sized(err, func() int { return len(body) })
+	return stored, *warned, answers.ExplainSize(err, func() int { return len(body) })
 }
 
 // readable is JSON that the server can read as the YAML it takes it for: control
@@ -104,7 +106,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
 			metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
 		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
-			return asPermanent(err) // it holds for one version only
+			return answers.Permanent(err) // it holds for one version only
 		}
 		return err
 	})
@@ -127,12 +129,12 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		}
 		sent = true
 		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
-			return asPermanent(fmt.Errorf("it may have been created nevertheless: %w", err)) // with a retry there might be two
+			return answers.Permanent(fmt.Errorf("it may have been created nevertheless: %w", err)) // with a retry there might be two
 		}
 		return err
 	})
 	c.secret(stored)
-	return stored, sized(err, func() int { return sizeOf(u) })
+	return stored, answers.ExplainSize(err, func() int { return sizeOf(u) })
 }
 
 // Update puts an object; its resourceVersion makes it fail with a conflict
@@ -145,17 +147,17 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 			return err
 		}
 		live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
-		if proves(getErr, u.GetName()) {
+		if answers.ProvesAbsence(getErr, u.GetName()) {
 			return getErr // Kubernetes 1.29 calls it a conflict where the uid of a deleted object is sent
 		}
 		if getErr == nil && sameContent(live, u) {
 			stored = live
 			return nil
 		}
-		return asPermanent(err)
+		return answers.Permanent(err)
 	})
 	c.secret(stored)
-	return stored, sized(err, func() int { return sizeOf(u) })
+	return stored, answers.ExplainSize(err, func() int { return sizeOf(u) })
 }
 
 func sizeOf(u *unstructured.Unstructured) int {
@@ -165,13 +167,13 @@ func sizeOf(u *unstructured.Unstructured) int {
 
 // DryUpdate is a dry run of Update.
 func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
-	ctx, warned := collectWarnings(ctx)
+	ctx, warned := transport.CollectWarnings(ctx)
 	var stored *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		*warned = (*warned)[:0]
 		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsConflict(err) {
-			return asPermanent(err)
+			return answers.Permanent(err)
 		}
 		return err
 	})
@@ -229,7 +231,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		result := request.Do(ctx)
 		answer, _ = result.Raw() // its error lacks what the server said
 		if err := result.Error(); apierrors.IsConflict(err) {
-			return asPermanent(err) // the version that the caller decided about is no more
+			return answers.Permanent(err) // the version that the caller decided about is no more
 		} else if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/surrogate"
 	"brine/bundle/takeover"
@@ -103,7 +104,7 @@ func (p *previewer) askElsewhere(ctx context.Context, s *plan.Step, resource clu
 		if o.Err == nil {
 			return p.accepted(s, body, o)
 		}
-		if cluster.NamespaceRefuses(o.Err) {
+		if answers.NamespaceRefuses(o.Err) {
 			why = fmt.Sprintf("namespace %s, the surrogate for %s, does not admit it: %s", namespace, s.ID.Namespace, o.Err.Error())
 			continue
 		}
@@ -160,7 +161,7 @@ func (p *previewer) accepted(s *plan.Step, body write.Body, o write.Outcome) Res
 
 // refused is the result of a step that the server answered with an error.
 func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Result {
-	if right, ok := cluster.MissingRight(o.Err); ok {
+	if right, ok := answers.MissingRight(o.Err); ok {
 		p.denied.Store(true)
 		r := p.guess(s, body.JSON, "no right to "+right)
 		if o.Recreates {
@@ -168,10 +169,10 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 		}
 		return r
 	}
-	if p.Drift && cluster.Immutable(o.Err) {
+	if p.Drift && answers.Immutable(o.Err) {
 		return p.immutable(s, body.JSON, o.Err)
 	}
-	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !cluster.Immutable(o.Err) {
+	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !answers.Immutable(o.Err) {
 		return p.guess(s, body.JSON, why)
 	}
 	return Result{Action: plan.Failed, Verified: byServer, Warnings: o.Warnings, Err: p.writer.Explain(s, o.Err)}
@@ -186,7 +187,7 @@ func (p *previewer) showRecreated(ctx context.Context, s *plan.Step, resource cl
 	switch err := shown.Err; {
 	case err == nil:
 		return r
-	case cluster.Allocated(err) || cluster.NamespaceRefuses(err):
+	case answers.Allocated(err) || answers.NamespaceRefuses(err):
 		r = p.guess(s, body.JSON, "a second copy cannot be dry-run: "+place.Message(err.Error(), s.ID))
 		r.Action, r.Reason, r.Warnings, r.Claims = plan.Recreated, o.Reason, o.Warnings, o.Claims
 		return r
@@ -216,14 +217,14 @@ func (p *previewer) changingSource(s *plan.Step) string {
 // removed is the result of a deletion or a detachment.
 func (p *previewer) removed(s *plan.Step, o write.Outcome) Result {
 	r := Result{Action: s.Action, Reason: s.Reason, Stored: o.Stored, Verified: byServer}
-	right, denied := cluster.MissingRight(o.Err)
+	right, denied := answers.MissingRight(o.Err)
 	switch {
 	case denied:
 		p.denied.Store(true)
 		r.Verified = Unverified + "no right to " + right
 	case o.Err != nil && o.Action == plan.Skipped:
 		return Result{Action: plan.Skipped, Reason: o.Err.Error()}
-	case cluster.NoDryRun(o.Err):
+	case answers.NoDryRun(o.Err):
 		r.Verified = Unverified + o.Err.Error()
 	case o.Err != nil:
 		return Result{Action: plan.Failed, Verified: byServer, Err: o.Err}

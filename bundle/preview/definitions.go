@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/takeover"
@@ -85,11 +86,11 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 	changed := !diff.Equal(s.Live, r.Stored)
 	if resource, err := p.Client.Resource(s.GVK); err == nil {
 		o := p.writer.Apply(ctx, s, resource, body, own(s))
-		switch right, denied := cluster.MissingRight(o.Err); {
+		switch right, denied := answers.MissingRight(o.Err); {
 		case denied:
 			p.denied.Store(true)
 			r.Verified = Unverified + "no right to " + right
-		case len(cluster.FieldConflicts(o.Err)) > 0:
+		case len(answers.FieldConflicts(o.Err)) > 0:
 			return Result{Action: plan.Failed, Verified: byServer, Err: p.writer.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
 			changed = changed || s.Changed(s.Live, o.Stored)

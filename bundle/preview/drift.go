@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/inventory"
@@ -80,7 +80,7 @@ func (p *previewer) immutable(s *plan.Step, body []byte, err error) Result {
 	}
 	r := p.guess(s, body, "")
 	if r.Err == nil {
-		r.Action, r.Reason, r.Verified = plan.Recreated, cluster.Message(err), byServer
+		r.Action, r.Reason, r.Verified = plan.Recreated, answers.Message(err), byServer
 	}
 	return r
 }

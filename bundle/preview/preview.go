@@ -19,6 +19,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/transport"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
@@ -83,7 +84,7 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 	results = make([]Result, len(in.Plan.Steps))
 	for _, definitions := range []bool{true, false} {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(cluster.MaxConcurrency)
+		group.SetLimit(transport.MaxConcurrency)
 		for i, s := range in.Plan.Steps {
 			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions {
 				continue

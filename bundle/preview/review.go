@@ -15,6 +15,8 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/review"
@@ -35,7 +37,7 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(cluster.MaxConcurrency)
+	group.SetLimit(transport.MaxConcurrency)
 	if len(asked.Budgets) > 0 {
 		group.Go(func() error {
 			answer.Budgets, answer.BudgetsUnknown = budgets(ctx, c, asked.Budgets)
@@ -162,7 +164,7 @@ func find(ctx context.Context, c *cluster.Client, asked review.Questions) (found
 		}
 	}
 	var group errgroup.Group
-	group.SetLimit(cluster.MaxConcurrency)
+	group.SetLimit(transport.MaxConcurrency)
 	for _, of := range reads {
 		r, err := c.Any(of[0].GroupKind)
 		group.Go(func() error {
@@ -228,7 +230,7 @@ func everything(ctx context.Context, c *cluster.Client, r cluster.Resource, name
 
 // reason is why something is unknown; "" where it is known.
 func reason(err error) string {
-	if right, ok := cluster.MissingRight(err); ok {
+	if right, ok := answers.MissingRight(err); ok {
 		return "no right to " + right
 	}
 	if err != nil {

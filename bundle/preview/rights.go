@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/transport"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/rights"
@@ -33,9 +34,9 @@ func MissingRights(ctx context.Context, c *cluster.Client, p *plan.Plan, namespa
 		lacks[m] = true
 		rec.Result.MissingRights = append(rec.Result.MissingRights, m.String())
 	}
-	readOnly = !slices.ContainsFunc(wanted, func(r rights.Right) bool { return cluster.Writes(r.Verb) && !lacks[r] })
+	readOnly = !slices.ContainsFunc(wanted, func(r rights.Right) bool { return transport.Writes(r.Verb) && !lacks[r] })
 	for _, r := range rights.Of(used, namespace, true) {
-		if lacks[r] && !cluster.Writes(r.Verb) {
+		if lacks[r] && !transport.Writes(r.Verb) {
 			readOnly = false
 		}
 	}
@@ -66,7 +67,7 @@ func optional(r rights.Right) bool {
 	case "storageclasses", "nodes":
 		return r.Verb == "list"
 	}
-	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && cluster.Writes(r.Verb)
+	return r.Verb == "watch" || r.Resource.Resource == "namespaces" && r.Namespace == "" && transport.Writes(r.Verb)
 }
 
 // uses are what the plan does, as package rights takes it.

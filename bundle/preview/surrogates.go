@@ -12,6 +12,8 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/cluster/transport"
 	"brine/bundle/plan"
 	"brine/bundle/write"
 )
@@ -105,7 +107,7 @@ func (p *previewer) chooseSurrogates(ctx context.Context) error {
 func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error {
 	found := make([][]bundle.ID, len(kinds)*len(p.surrogates))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cluster.MaxConcurrency)
+	group.SetLimit(transport.MaxConcurrency)
 	for i, gk := range kinds {
 		resource, err := p.Client.Any(gk)
 		if err != nil || !resource.Can("list") || p.CRDs.Has(gk) {
@@ -114,7 +116,7 @@ func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error
 		for j, namespace := range p.surrogates {
 			group.Go(func() error {
 				items, err := p.Client.ListMetadata(ctx, resource, namespace, "")
-				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !cluster.NotServed(err) {
+				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !answers.NotServed(err) {
 					return fmt.Errorf("list %s in namespace %s, to stay clear of them: %w", resource.GVR.GroupResource(), namespace, err)
 				}
 				for _, item := range items {

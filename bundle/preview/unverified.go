@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
@@ -20,16 +20,16 @@ import (
 // gets to this object.
 func (p *previewer) excused(s *plan.Step, err error) (string, bool) {
 	text := err.Error()
-	if cluster.NoDryRun(err) {
+	if answers.NoDryRun(err) {
 		return text, true
 	}
-	if cluster.WebhookFailed(err) {
+	if answers.WebhookFailed(err) {
 		return "a webhook cannot be asked now: " + text, true
 	}
 	if first, ok := p.writer.PrunedFirst(err); ok {
 		return fmt.Sprintf("%s, which is pruned first, denies it now", bundle.Name(first)), true
 	}
-	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !cluster.NotServed(err) {
+	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !answers.NotServed(err) {
 		return "", false
 	}
 	for _, need := range s.Needs {

@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/report"
 	"brine/inventory/store"
 )
@@ -23,7 +23,7 @@ func ExitCode(err error) int {
 		return report.ExitBadBundle
 	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict):
 		return report.ExitLocked
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), cluster.Unreachable(err), cluster.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), answers.Unreachable(err), answers.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
 		return report.ExitUnreachable
 	}
 	return report.ExitFailed

@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -35,7 +36,7 @@ func (r *run) makeNamespace(ctx context.Context) error {
 	}
 	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{})
 	switch {
-	case cluster.Overtaken(err): // it is there now, and its owner is read with the rest
+	case answers.Overtaken(err): // it is there now, and its owner is read with the rest
 	case err != nil:
 		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
@@ -79,7 +80,7 @@ func (o *PatchOptions) patch(ctx context.Context, c *cluster.Client, r *report.R
 			return err
 		}
 		err = o.write(ctx, c, r, resource, id, object, live, result)
-		if !cluster.Overtaken(err) || try == patchTries {
+		if !answers.Overtaken(err) || try == patchTries {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/validate"
@@ -38,7 +39,7 @@ func (r *run) storedOf(ctx context.Context, o *bundle.Object, crd *unstructured.
 	}
 	items, err := r.client.List(cluster.Briefly(ctx), resource, "", "", "")
 	if err != nil {
-		return plan.Stored{Err: err, Later: cluster.WebhookFailed(err)}
+		return plan.Stored{Err: err, Later: answers.WebhookFailed(err)}
 	}
 	found.Count = len(items)
 	if !m.Relabels && resource.GVK.Version != m.To {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 )
 
@@ -22,7 +22,7 @@ import (
 // (pkg/registry/core/service/ipallocator/controller/repair.go). The run waits as long as
 // it has time.
 func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait bool, refusal error) {
-	if s.ID.GroupKind != bundle.ServiceKind || !cluster.Allocated(err) {
+	if s.ID.GroupKind != bundle.ServiceKind || !answers.Allocated(err) {
 		return false, err
 	}
 	resource, unknown := w.Client.Resource(s.GVK)

@@ -14,6 +14,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/surrogate"
@@ -51,7 +52,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	default:
 		put, err = w.put(ctx, t, live)
 	}
-	if cluster.Immutable(err) && put.live != nil && !recreated {
+	if answers.Immutable(err) && put.live != nil && !recreated {
 		if s.Recreate == plan.NoRecreation {
 			err = needsRecreate(s, err)
 		} else {
@@ -156,7 +157,7 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte, live *unstruc
 		return err
 	}
 	err = w.caughtUp(ctx, t.step, request)
-	if options.Strict && cluster.UnknownField(err) {
+	if options.Strict && answers.UnknownField(err) {
 		options.Strict = false
 		err = w.caughtUp(ctx, t.step, request)
 	}
@@ -209,7 +210,7 @@ func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource
 		if err == nil || !errors.As(err, &unknown) || !w.definedHere(s) || time.Now().After(deadline) || ctx.Err() != nil {
 			return resource, err
 		}
-		if err := w.Client.LearnServed(ctx, s.GVK); err != nil && !cluster.Transient(err) {
+		if err := w.Client.LearnServed(ctx, s.GVK); err != nil && !answers.Transient(err) {
 			return resource, err
 		}
 		if resource, err := w.Client.Resource(s.GVK); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 )
 
@@ -123,24 +124,24 @@ func admissionTopics(o *bundle.Object) []string {
 // answer.
 func topicsOfRefusal(id bundle.ID, err error) []string {
 	kind := id.GroupKind.String()
-	switch cluster.CauseOf(err) {
-	case cluster.NoCause:
-	case cluster.KindCause:
+	switch answers.CauseOf(err) {
+	case answers.NoCause:
+	case answers.KindCause:
 		return []string{"kind " + kind, "group " + id.GroupKind.Group}
-	case cluster.SchemaCause:
+	case answers.SchemaCause:
 		return []string{"schema " + kind}
-	case cluster.AdmissionCause:
-		policy, webhook := cluster.DeniedBy(err)
+	case answers.AdmissionCause:
+		policy, webhook := answers.DeniedBy(err)
 		return []string{admission + policy + webhook} // of none: a server that starts
-	case cluster.RBACCause:
+	case answers.RBACCause:
 		return []string{"rbac"}
-	case cluster.NamespaceCause:
+	case answers.NamespaceCause:
 		return []string{"namespace " + id.Namespace}
-	case cluster.LimitsCause:
+	case answers.LimitsCause:
 		return []string{"limits in " + id.Namespace}
-	case cluster.AccountCause:
+	case answers.AccountCause:
 		return []string{"accounts in " + id.Namespace}
-	case cluster.ClassCause:
+	case answers.ClassCause:
 		return []string{"classes"}
 	}
 	return nil
@@ -156,12 +157,12 @@ func (w *Writer) caughtUp(ctx context.Context, s *plan.Step, send func() error) 
 	longest := time.Second
 	var answer error
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
-		err := cluster.LastAnswer(answer, send())
+		err := answers.LastAnswer(answer, send())
 		if err == nil || cluster.Ended(ctx) {
 			return err
 		}
 		answer = err
-		late := cluster.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay || w.changes.explain(s.ID, err)
+		late := answers.NotServed(err) && w.definedHere(s) && time.Since(begin) < kindDelay || w.changes.explain(s.ID, err)
 		if !late {
 			if late, err = w.allocated(ctx, s, err); !late {
 				return err

@@ -13,6 +13,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 )
 
@@ -181,7 +182,7 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 			}
 			return done
 		}
-		if restore && cluster.Refused(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if restore && answers.Refused(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			restore = false // it is released at least
 			done.Reason = fmt.Sprintf("%s; its fields are not set back: %v", s.Reason, err)
 			continue

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/fields"
 	"brine/bundle/redact"
 	"brine/bundle/remedy"
@@ -30,7 +30,7 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 	force := false
 	for range conflictRounds {
 		err := apply(body, force)
-		reported := cluster.FieldConflicts(err)
+		reported := answers.FieldConflicts(err)
 		if len(reported) == 0 || live == nil {
 			return s, err
 		}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 )
 
 // applied is live as it would be after an apply of sent, with the code that the
@@ -81,11 +81,11 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 
 // conflictOf is the conflict as the server reports it.
 func conflictOf(conflicts merge.Conflicts) error {
-	var fields []cluster.Conflict
+	var fields []answers.Conflict
 	for _, c := range conflicts {
-		fields = append(fields, cluster.Conflict{Manager: c.Manager, Field: c.Path.String()})
+		fields = append(fields, answers.Conflict{Manager: c.Manager, Field: c.Path.String()})
 	}
-	return cluster.ConflictError(fields, conflicts.Error())
+	return answers.ConflictError(fields, conflicts.Error())
 }
 
 // oneVersion leaves objects in the version in which they are: fields of others,

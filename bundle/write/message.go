@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
@@ -17,14 +17,14 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 	if conflict, ok := errors.AsType[*answer](err); ok {
 		return conflict
 	}
-	if reported := cluster.FieldConflicts(err); len(reported) > 0 { // where there was no object before
+	if reported := answers.FieldConflicts(err); len(reported) > 0 { // where there was no object before
 		var conflicts []fields.Conflict
 		for _, c := range reported {
 			conflicts = append(conflicts, fields.Conflict{Field: c.Field, Manager: c.Name()})
 		}
 		return conflictError(err, conflicts, false)
 	}
-	text := cluster.Message(err)
+	text := answers.Message(err)
 	if hint := lineOf(s.Object, text); hint != "" {
 		text += " (" + hint + ")"
 	}
@@ -36,7 +36,7 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 
 // denier is the step that prunes what denied a request, nil if none does.
 func (w *Writer) denier(err error) *plan.Step {
-	policy, webhook := cluster.DeniedBy(err)
+	policy, webhook := answers.DeniedBy(err)
 	return w.Plan.Denier(policy + webhook)
 }
 
@@ -61,7 +61,7 @@ func (a *answer) Unwrap() error { return a.err }
 
 // lineOf finds the line of a field that the server names.
 func lineOf(o *bundle.Object, text string) string {
-	for _, path := range cluster.FieldPaths(text) {
+	for _, path := range answers.FieldPaths(text) {
 		if line := o.Line(path); line > o.Source.Line {
 			return fmt.Sprintf("%s is at %s:%d", path, o.Source.File, line)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/takeover"
 )
@@ -44,7 +45,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 	deadline := time.Now().Add(contended)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		result, err := w.putOnce(ctx, t, live)
-		if !cluster.Overtaken(err) || time.Now().After(deadline) || !cluster.Sleep(ctx, pause) {
+		if !answers.Overtaken(err) || time.Now().After(deadline) || !cluster.Sleep(ctx, pause) {
 			return result, err
 		}
 		if live, err = w.again(ctx, t); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 )
@@ -176,7 +177,7 @@ func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstr
 			return nil, fmt.Errorf("encode its managed fields: %w", err)
 		}
 		// Without it the next apply reports a conflict, and nothing is lost.
-		if _, err = w.Client.Patch(ctx, t.resource, t.step.ID, types.JSONPatchType, patch, cluster.Write{}); !cluster.Overtaken(err) {
+		if _, err = w.Client.Patch(ctx, t.resource, t.step.ID, types.JSONPatchType, patch, cluster.Write{}); !answers.Overtaken(err) {
 			return stored, nil
 		}
 		again, err := w.Client.Get(ctx, t.resource, t.step.ID)
@@ -217,7 +218,7 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return "", nil
-	case cluster.QuotaExceeded(err), cluster.Allocated(err), cluster.NoDryRun(err): // the old object may hold what the new one asks for
+	case answers.QuotaExceeded(err), answers.Allocated(err), answers.NoDryRun(err): // the old object may hold what the new one asks for
 		return err.Error(), nil
 	}
 	return "", err
@@ -227,7 +228,7 @@ func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string
 // for the new one: they never shrink again. remove deals with another version of it.
 func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructured.Unstructured) error {
 	_, err := w.Client.Delete(ctx, t.resource, live, cluster.Deletion{DryRun: true})
-	if err == nil || apierrors.IsConflict(err) || cluster.NoDryRun(err) {
+	if err == nil || apierrors.IsConflict(err) || answers.NoDryRun(err) {
 		return nil
 	}
 	return fmt.Errorf("delete it, to create it again: %w", err)
@@ -266,7 +267,7 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 			return old, nil
 		case err == nil:
 			return old, w.awaitGone(ctx, t, old, w.Deadline)
-		case !cluster.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
+		case !answers.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
 			return nil, fmt.Errorf("delete it, to create it again: %w", err)
 		}
 		if live, err = w.again(ctx, t); err != nil {

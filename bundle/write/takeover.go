@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/takeover"
 )
 
@@ -58,7 +59,7 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 		})
 	}
 	switch {
-	case len(cluster.FieldConflicts(err)) > 0:
+	case len(answers.FieldConflicts(err)) > 0:
 		return result, err
 	case err != nil:
 		result.unverified = err.Error()
@@ -66,7 +67,7 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 	}
 	result.stored, result.warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
 	result.warnings = append(result.warnings, conflicts.warnings...)
-	if right, ok := cluster.MissingRight(err); ok {
+	if right, ok := answers.MissingRight(err); ok {
 		result.stored, result.unverified = would, "no right to "+right
 		return result, nil
 	}

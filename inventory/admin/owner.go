@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/inventory"
 )
 
@@ -43,7 +44,7 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		case m.owns(live):
 			return nil
-		case !cluster.Refused(err):
+		case !answers.Refused(err):
 			return &unknownOwner{err}
 		default:
 			return fmt.Errorf("change its owner: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 )
 
 // Object is an object that a command found.
@@ -87,7 +88,7 @@ func (s *search) list(ctx context.Context, r cluster.Resource, namespace string)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if cluster.NotServed(err) { // its CRD went since discovery
+	if answers.NotServed(err) { // its CRD went since discovery
 		if served, unproven := s.client.ServedOrAbsent(ctx, r.GVK.GroupKind()); unproven == nil && !served {
 			err = nil
 		}

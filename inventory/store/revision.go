@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/remedy"
 	"brine/inventory"
 )
@@ -115,7 +116,7 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 		switch {
 		case err == nil:
 			return nil
-		case !cluster.Overtaken(err) || try == removeTries:
+		case !answers.Overtaken(err) || try == removeTries:
 			return fmt.Errorf("%s: %w", bundle.Name(id), err)
 		}
 		if live, err = inv.client.Get(ctx, cluster.Secrets, id); err != nil {
@@ -185,7 +186,7 @@ func (inv *Inventory) sweep(ctx context.Context, staying func(all []metav1.Parti
 				return nil
 			})
 		}
-		if err = deleting.Wait(); !cluster.Overtaken(err) || try == removeTries {
+		if err = deleting.Wait(); !answers.Overtaken(err) || try == removeTries {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/inventory"
 )
 
@@ -298,7 +299,7 @@ const removeTries = 5
 func (inv *Inventory) removeOne(ctx context.Context, u *unstructured.Unstructured) error {
 	for try := 1; ; try++ {
 		_, err := inv.client.Delete(ctx, cluster.ConfigMaps, u, cluster.Deletion{})
-		if !cluster.Overtaken(err) || try == removeTries {
+		if !answers.Overtaken(err) || try == removeTries {
 			return err
 		}
 		live, getErr := inv.client.Get(ctx, cluster.ConfigMaps, configMapID(u.GetNamespace(), u.GetName()))

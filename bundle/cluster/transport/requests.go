@@ -1,4 +1,6 @@
-package cluster
+// Package transport is what every request passes: the gate of writes, limits of how many and
+// how long, counting, discovery's cache. It knows no objects.
+package transport
 
 import (
 	"cmp"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"brine/bundle/cluster/answers"
 )
 
 // Counter counts the requests that were sent, by the verb the server's audit
@@ -150,7 +154,7 @@ func (t *transport) sendNow(r *http.Request, verb string) (response *http.Respon
 	if Writes(verb) {
 		if err := t.gate.pass(r.Context()); err != nil {
 			closeBody(r)
-			return nil, time.Now(), asPermanent(err)
+			return nil, time.Now(), answers.Permanent(err)
 		}
 		r, body = t.gate.hold(r)
 	}
@@ -219,7 +223,7 @@ func (a *gateAnswer) ask() error {
 	case errors.Is(err, context.Canceled):
 		err = errHeldBack
 	case err != nil:
-		err = asPermanent(err)
+		err = answers.Permanent(err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -258,32 +262,32 @@ func Writes(verb string) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, verb)
 }
 
-type warnings struct{}
+type Warnings struct{}
 
 type warningsKey struct{}
 
 // HandleWarningHeaderWithContext collects the server's Warning headers for the
 // call that they answer.
-func (warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
+func (Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
 	if list, ok := ctx.Value(warningsKey{}).(*[]string); ok && code == 299 && text != "" {
 		*list = append(*list, text)
 	}
 }
 
-func collectWarnings(ctx context.Context) (context.Context, *[]string) {
+func CollectWarnings(ctx context.Context) (context.Context, *[]string) {
 	list := &[]string{}
 	return context.WithValue(ctx, warningsKey{}, list), list
 }
 
-// retryAfter is how many seconds the header of the last answer asks to wait; the API
+// RetryAfter is how many seconds the header of the last answer asks to wait; the API
 // server says it in the Status, too, a proxy does not.
-type retryAfter struct{ seconds atomic.Int64 }
+type RetryAfter struct{ seconds atomic.Int64 }
 
 type retryAfterKey struct{}
 
-// withRetryAfter is a context in which the answers' Retry-After is noted.
-func withRetryAfter(ctx context.Context) (context.Context, *retryAfter) {
-	after := &retryAfter{}
+// WithRetryAfter is a context in which the answers' Retry-After is noted.
+func WithRetryAfter(ctx context.Context) (context.Context, *RetryAfter) {
+	after := &RetryAfter{}
 	return context.WithValue(ctx, retryAfterKey{}, after), after
 }
 
@@ -291,17 +295,18 @@ func withRetryAfter(ctx context.Context) (context.Context, *retryAfter) {
 const longestWait = 365 * 24 * time.Hour
 
 func noteRetryAfter(ctx context.Context, header http.Header) {
-	if after, ok := ctx.Value(retryAfterKey{}).(*retryAfter); ok {
+	if after, ok := ctx.Value(retryAfterKey{}).(*RetryAfter); ok {
 		if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
 			after.seconds.Store(int64(seconds))
 		}
 	}
 }
 
-// reset forgets the last answer.
-func (r *retryAfter) reset() { r.seconds.Store(0) }
+// Reset forgets the last answer.
+func (r *RetryAfter) Reset() { r.seconds.Store(0) }
 
-func (r *retryAfter) of(err error) time.Duration {
+// Asked is the wait that an answer asks for; 0 is none.
+func (r *RetryAfter) Asked(err error) time.Duration {
 	said, _ := apierrors.SuggestsClientDelay(err)
 	seconds := max(r.seconds.Load(), int64(said), 0)
 	return time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second

@@ -1,4 +1,4 @@
-package cluster
+package answers
 
 import (
 	"errors"
@@ -14,11 +14,11 @@ func TestExplainReach(t *testing.T) {
 		"reach the cluster at h: the name no.example does not resolve: check the server's address in the kubeconfig, and DNS": unknown,
 		"discover what h serves: another": errors.New("another"),
 	} {
-		if got := explainReach("h", err); got.Error() != want || !errors.Is(got, err) {
+		if got := ExplainReach("h", err); got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("%v is %q, want %q", err, got, want)
 		}
 	}
-	if !Unreachable(fmt.Errorf("x: %w", explainReach("h", unknown))) {
+	if !Unreachable(fmt.Errorf("x: %w", ExplainReach("h", unknown))) {
 		t.Error("exit code 6")
 	}
 }

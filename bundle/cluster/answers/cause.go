@@ -1,4 +1,4 @@
-package cluster
+package answers
 
 import (
 	"regexp"
@@ -53,15 +53,15 @@ func CauseOf(err error) Cause {
 		return NoCause
 	case NotServed(err):
 		return KindCause
-	case says(err, "ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", `admission webhook "`, "not yet ready to handle request"):
+	case Says(err, "ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '", `admission webhook "`, "not yet ready to handle request"):
 		return AdmissionCause
 	case UnknownField(err):
 		return SchemaCause
 	case apierrors.IsInvalid(err) && !Immutable(err):
 		return SchemaCause // the bundle's own CRD has nothing against it
-	case apierrors.IsNotFound(err) && says(err, `roles.rbac.authorization.k8s.io "`): // also clusterroles
+	case apierrors.IsNotFound(err) && Says(err, `roles.rbac.authorization.k8s.io "`): // also clusterroles
 		return RBACCause
-	case apierrors.IsNotFound(err) && says(err, `namespaces "`):
+	case apierrors.IsNotFound(err) && Says(err, `namespaces "`):
 		return NamespaceCause
 	case !apierrors.IsForbidden(err):
 		return NoCause
@@ -70,15 +70,15 @@ func CauseOf(err error) Cause {
 		return RBACCause
 	}
 	switch {
-	case says(err, "attempting to grant RBAC permissions not currently held"):
+	case Says(err, "attempting to grant RBAC permissions not currently held"):
 		return RBACCause
-	case says(err, "quota", "usage per ", "to requested ratio"):
+	case Says(err, "quota", "usage per ", "to requested ratio"):
 		return LimitsCause
-	case says(err, "service account", "serviceaccount"):
+	case Says(err, "service account", "serviceaccount"):
 		return AccountCause
-	case says(err, "violates PodSecurity"):
+	case Says(err, "violates PodSecurity"):
 		return NamespaceCause
-	case says(err, "PriorityClass", "RuntimeClass", "StorageClass"):
+	case Says(err, "PriorityClass", "RuntimeClass", "StorageClass"):
 		return ClassCause
 	}
 	return NoCause

@@ -1,4 +1,4 @@
-package cluster
+package transport
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // How long a request may take. A server that answers HTTP/2 pings only, or sends a
 // byte a minute, would otherwise hold up a run for ever.
 const (
-	readLimit  = 30 * time.Second  // without a byte
-	writeLimit = 75 * time.Second  // in all: webhooks answer one after the other, and the server's own limit is 60 s
+	ReadLimit  = 30 * time.Second  // without a byte
+	WriteLimit = 75 * time.Second  // in all: webhooks answer one after the other, and the server's own limit is 60 s
 	watchLimit = 150 * time.Second // without an event or a bookmark, which comes every minute
 )
 
@@ -46,11 +46,11 @@ func limitOf(verb string, override time.Duration) time.Duration {
 	case override != 0:
 		return max(override, 0)
 	case Writes(verb):
-		return writeLimit
+		return WriteLimit
 	case verb == "watch":
 		return watchLimit
 	}
-	return readLimit
+	return ReadLimit
 }
 
 // bounded sends a request, and ends it when its limit is over.
@@ -124,8 +124,8 @@ func (b *boundedBody) Close() error {
 // client-go calls a credential plugin without a context, and it may wait for a person.
 type abandoning struct{ next http.RoundTripper }
 
-// newAbandoning wraps what may hang.
-func newAbandoning(next http.RoundTripper) http.RoundTripper { return abandoning{next} }
+// Abandoning wraps what may hang.
+func Abandoning(next http.RoundTripper) http.RoundTripper { return abandoning{next} }
 
 func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
 	var response *http.Response
@@ -151,8 +151,8 @@ func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
 // once is a REST client whose requests client-go does not retry: retry.go does.
 type once struct{ rest.Interface }
 
-// newOnce is a client that asks once.
-func newOnce(client rest.Interface) rest.Interface { return once{client} }
+// WithoutRetries is a client that asks once.
+func WithoutRetries(client rest.Interface) rest.Interface { return once{client} }
 
 func (o once) Get() *rest.Request    { return o.Interface.Get().MaxRetries(0) }
 func (o once) Post() *rest.Request   { return o.Interface.Post().MaxRetries(0) }

@@ -1,4 +1,4 @@
-package cluster
+package transport
 
 import (
 	"context"
@@ -16,14 +16,14 @@ type defaultLimit struct {
 
 const (
 	defaultQPS   = 50 // as kubectl does
-	defaultBurst = 300
+	DefaultBurst = 300
 )
 
 // learn is called with the first good answer's headers (a load balancer's own
 // say nothing of the server), before there is traffic worth limiting.
 func (l *defaultLimit) learn(header http.Header) {
 	if header.Get("X-Kubernetes-PF-FlowSchema-UID") == "" {
-		limiter := flowcontrol.NewTokenBucketRateLimiter(defaultQPS, defaultBurst)
+		limiter := flowcontrol.NewTokenBucketRateLimiter(defaultQPS, DefaultBurst)
 		l.limited.Store(&limiter)
 	}
 }

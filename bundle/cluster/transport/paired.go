@@ -1,4 +1,4 @@
-package cluster
+package transport
 
 import (
 	"bytes"
@@ -48,14 +48,14 @@ func (p *pairedDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
 // request with its answer.
 type discovering struct{}
 
-// withDiscovery is a context for the whole discovery.
-func withDiscovery(ctx context.Context) context.Context {
+// WithDiscovery is a context for the whole discovery.
+func WithDiscovery(ctx context.Context) context.Context {
 	return context.WithValue(ctx, discovering{}, ctx)
 }
 
-// forDiscovery is a client that asks for both lists of groups at once, reads older servers'
+// DiscoveryClient is a client that asks for both lists of groups at once, reads older servers'
 // answers, and keeps answers in dir.
-func forDiscovery(client *http.Client, dir string) *http.Client {
+func DiscoveryClient(client *http.Client, dir string) *http.Client {
 	older := *client
 	older.Transport = betaDiscovery{client.Transport}
 	asked := *cached(dir, &older)

@@ -1,4 +1,4 @@
-package cluster
+package transport
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"brine/bundle/cluster/answers"
 )
 
 // An API server that starts refuses everything but what system:masters ask, until it
@@ -14,10 +16,10 @@ import (
 // requests to it nevertheless. A refusal of what was allowed before in this run is
 // therefore retried for a while.
 
-// startingFor is for how long the refusal to say what is served is retried: everybody who
+// StartingFor is for how long the refusal to say what is served is retried: everybody who
 // is authenticated may ask that (the ClusterRole system:discovery), and nothing was
 // allowed before it. A server that answers it has read the RBAC objects.
-const startingFor = 5 * time.Second
+const StartingFor = 5 * time.Second
 
 // revokedAfter is for how long such refusals are retried: after that, the right was taken
 // away. An API server reads its RBAC objects in a few seconds.
@@ -47,7 +49,7 @@ func (a *allowed) learn(info *request.RequestInfo, status int) {
 	if info.Subresource != "" {
 		resource += "/" + info.Subresource
 	}
-	right := rightText(info.Verb, resource, info.APIGroup, info.Namespace)
+	right := answers.RightText(info.Verb, resource, info.APIGroup, info.Namespace)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.rights[right] = true
@@ -60,10 +62,10 @@ func (a *allowed) learn(info *request.RequestInfo, status int) {
 // judge says whether a refusal contradicts what was allowed, and may be an API server's
 // that starts. Where it has stayed for too long, it says so.
 func (a *allowed) judge(err error) (retry bool, _ error) {
-	right, known := MissingRight(err)
+	right, known := answers.MissingRight(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !known || !a.rights[right] || isPermanent(err) {
+	if !known || !a.rights[right] || answers.IsPermanent(err) {
 		return false, err
 	}
 	since, ok := a.refused[right]

@@ -1,4 +1,4 @@
-package cluster
+package answers
 
 import "strings"
 
@@ -9,7 +9,7 @@ const longestValue = 120
 // quotes in it: a Job whose template changed comes back as two kilobytes of Go.
 func Message(err error) string {
 	text := err.Error()
-	for _, c := range causes(err) {
+	for _, c := range CausesOf(err) {
 		if short := withoutValue(c.Message); short != c.Message {
 			text = strings.ReplaceAll(text, c.Message, short)
 		}

@@ -1,4 +1,4 @@
-package cluster
+package answers
 
 import (
 	"crypto/x509"
@@ -21,9 +21,9 @@ type unreached struct {
 func (u *unreached) Error() string { return fmt.Sprintf("reach the cluster at %s: %s", u.host, u.why) }
 func (u *unreached) Unwrap() error { return u.err }
 
-// explainReach says in one sentence what is wrong with the way to the server, where that
+// ExplainReach says in one sentence what is wrong with the way to the server, where that
 // is known.
-func explainReach(host string, err error) error {
+func ExplainReach(host string, err error) error {
 	var why string
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
@@ -41,9 +41,9 @@ func explainReach(host string, err error) error {
 		why = "its certificate is not valid now, renew it, or set the clock of this machine: " + invalid.Error()
 	case errors.As(err, &name):
 		why = "its certificate is of another server, give tls-server-name in the kubeconfig if that is right: " + name.Error()
-	case apierrors.IsUnauthorized(err), says(err, "remote error: tls: "): // crypto/tls, alert.go
+	case apierrors.IsUnauthorized(err), Says(err, "remote error: tls: "): // crypto/tls, alert.go
 		why = "it does not accept the credentials of the kubeconfig: the token or the client certificate has expired, or is of another cluster"
-	case errors.As(err, &syntax), says(err, "invalid character '<'", "unexpected end of JSON input"): // encoding/json
+	case errors.As(err, &syntax), Says(err, "invalid character '<'", "unexpected end of JSON input"): // encoding/json
 		why = "what answers there is no Kubernetes API server, its answer is no JSON: is it a proxy, or a login page?"
 	default:
 		return fmt.Errorf("discover what %s serves: %w", host, err)

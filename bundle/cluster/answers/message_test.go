@@ -1,4 +1,4 @@
-package cluster_test
+package answers_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 )
 
 func TestLongValuesAreLeftOutOfAnswers(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLongValuesAreLeftOutOfAnswers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "migrate", test.errs)
-			got := cluster.Message(fmt.Errorf("%w; and what to do", err))
+			got := answers.Message(fmt.Errorf("%w; and what to do", err))
 			if want := `Job.batch "migrate" is invalid: ` + test.want + "; and what to do"; got != want {
 				t.Errorf("%s\nwant\n%s", got, want)
 			}

@@ -1,4 +1,6 @@
-package cluster
+// Package answers is the one place that knows what an API server's answers mean: what may be
+// asked again, what was refused and why, in the server's own words.
+package answers
 
 import (
 	"context"
@@ -22,10 +24,10 @@ import (
 )
 
 // The server gives many refusals no reason that a program could go by: only its
-// English tells them apart. This file is the one place that knows it. Each
+// English tells them apart. Each
 // function names the upstream source of the words.
 
-func says(err error, words ...string) bool {
+func Says(err error, words ...string) bool {
 	if err == nil {
 		return false
 	}
@@ -41,7 +43,7 @@ var ErrNotServed = errors.New("its kind is not served by the cluster at the mome
 func NotServed(err error) bool {
 	var judged *notServed
 	return errors.As(err, &judged) || apierrors.IsNotFound(err) && (apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) ||
-		says(err, "the server could not find the requested resource"))
+		Says(err, "the server could not find the requested resource"))
 }
 
 // notServed is a 404 that says nothing of an object: of a server that does not serve the
@@ -49,17 +51,20 @@ func NotServed(err error) bool {
 // apierrors.IsNotFound is false of it: no caller can take it for an absence.
 type notServed struct{ answer error }
 
+// UnservedError is a 404 that says nothing of an object.
+func UnservedError(answer error) error { return &notServed{answer} }
+
 func (e *notServed) Error() string { return e.answer.Error() }
 
-// judged tells a 404 of a resource or a proxy from one of an object, and names what the
+// Judge tells a 404 of a resource or a proxy from one of an object, and names what the
 // server cannot read of its own storage.
-func judged(err error) error {
+func Judge(err error) error {
 	switch {
 	case NotServed(err):
-		return &notServed{err}
-	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
+		return UnservedError(err)
+	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && Says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
 		var keys []string
-		for _, cause := range causes(err) {
+		for _, cause := range CausesOf(err) {
 			if cause.Field != "" {
 				keys = append(keys, cause.Field)
 			}
@@ -73,9 +78,9 @@ func judged(err error) error {
 	return err
 }
 
-// proves says whether an answer is a Status of the API server itself that an object of
+// ProvesAbsence says whether an answer is a Status of the API server itself that an object of
 // this name is not there.
-func proves(err error, name string) bool {
+func ProvesAbsence(err error, name string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || NotServed(err) || status.Status().Reason != metav1.StatusReasonNotFound {
 		return false
@@ -84,8 +89,8 @@ func proves(err error, name string) bool {
 	return details != nil && details.Name == name
 }
 
-// gone says that a group or a version is not there.
-func gone(err error) bool {
+// GroupIsGone says that a group or a version is not there.
+func GroupIsGone(err error) bool {
 	return NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsGone(err)
 }
 
@@ -95,11 +100,11 @@ type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }
 
-// asPermanent is an error that is not retried.
-func asPermanent(err error) error { return &permanent{err} }
+// Permanent is an error that is not retried.
+func Permanent(err error) error { return &permanent{err} }
 
-// isPermanent says whether no retry mends an error.
-func isPermanent(err error) bool {
+// IsPermanent says whether no retry mends an error.
+func IsPermanent(err error) bool {
 	var final *permanent
 	return errors.As(err, &final)
 }
@@ -109,7 +114,7 @@ func isPermanent(err error) bool {
 // race with another writer, a namespace that is still being deleted.
 func Transient(err error) bool {
 	switch {
-	case isPermanent(err), NotServed(err), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
+	case IsPermanent(err), NotServed(err), apierrors.IsUnauthorized(err), undecodable(err), tooLarge(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
@@ -150,7 +155,7 @@ func Unreachable(err error) bool {
 	}
 	// client-go's rest/request.go, where the connection was lost while an answer was
 	// read: the cause has no type then.
-	return says(err, "unexpected error when reading response body")
+	return Says(err, "unexpected error when reading response body")
 }
 
 // Misdirected says whether the server cannot be spoken to for a reason that
@@ -159,7 +164,7 @@ func Unreachable(err error) bool {
 func Misdirected(err error) bool {
 	var dns *net.DNSError
 	var verification *tls.CertificateVerificationError
-	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verification) || says(err, "x509: ")
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verification) || Says(err, "x509: ")
 }
 
 // Conflict is a field that another manager owns.
@@ -184,7 +189,7 @@ const conflictWith = "conflict with " // structured-merge-diff's merge/conflict.
 // FieldConflicts are the fields for which a server-side apply was refused.
 func FieldConflicts(err error) []Conflict {
 	var conflicts []Conflict
-	for _, cause := range causes(err) {
+	for _, cause := range CausesOf(err) {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
 			conflicts = append(conflicts, Conflict{Manager: strings.TrimPrefix(cause.Message, conflictWith), Field: cause.Field})
 		}
@@ -201,7 +206,7 @@ func ConflictError(conflicts []Conflict, message string) error {
 	return apierrors.NewApplyConflict(causes, message)
 }
 
-func causes(err error) []metav1.StatusCause {
+func CausesOf(err error) []metav1.StatusCause {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.Status().Details == nil {
 		return nil
@@ -213,7 +218,7 @@ func causes(err error) []metav1.StatusCause {
 // was refused because the object is another one by now: the caller has to read
 // it again.
 func Overtaken(err error) bool {
-	return isPermanent(err) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
+	return IsPermanent(err) && apierrors.IsConflict(err) && len(FieldConflicts(err)) == 0
 }
 
 // preconditionFailed: a UID or resourceVersion that we insisted on is not the
@@ -221,7 +226,7 @@ func Overtaken(err error) bool {
 // storage/interfaces.go, and of an apply (endpoints/handlers/patch.go). The
 // answer stays the same.
 func preconditionFailed(err error) bool {
-	return says(err, "in the precondition (", "Precondition failed", "uid mismatch")
+	return Says(err, "in the precondition (", "Precondition failed", "uid mismatch")
 }
 
 // undecodable: the server calls it its own error (500) when it cannot read what
@@ -229,7 +234,7 @@ func preconditionFailed(err error) bool {
 // (apiserver's endpoints/handlers/patch.go, apimachinery's util/managedfields and
 // runtime/scheme.go). It never will.
 func undecodable(err error) bool {
-	return says(err, "unable to convert unstructured object", "failed to create typed patch object", "failed to create typed live object",
+	return Says(err, "unable to convert unstructured object", "failed to create typed patch object", "failed to create typed live object",
 		"illegal base64 data", "field not declared in schema", "strict decoding error")
 }
 
@@ -237,18 +242,18 @@ func undecodable(err error) bool {
 // (structured-merge-diff's typed/validate.go; apiserver's
 // endpoints/handlers/patch.go with field validation Strict).
 func UnknownField(err error) bool {
-	return says(err, "field not declared in schema", "unknown field", "strict decoding error")
+	return Says(err, "field not declared in schema", "unknown field", "strict decoding error")
 }
 
 // tooLarge: the API server reads no larger request (413), or etcd stores no
 // larger object, which the server calls its own error (500); in the words of
 // etcd's server and of its client (apiserver's endpoints/handlers/rest.go).
 func tooLarge(err error) bool {
-	return apierrors.IsRequestEntityTooLargeError(err) || says(err, "etcdserver: request is too large", "trying to send message larger than max")
+	return apierrors.IsRequestEntityTooLargeError(err) || Says(err, "etcdserver: request is too large", "trying to send message larger than max")
 }
 
-// sized says how large an object is that is too large.
-func sized(err error, size func() int) error {
+// ExplainSize says how large an object is that is too large.
+func ExplainSize(err error, size func() int) error {
 	if !tooLarge(err) {
 		return err
 	}
@@ -263,7 +268,7 @@ func Immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
-	if all := causes(err); len(all) > 0 {
+	if all := CausesOf(err); len(all) > 0 {
 		// Every cause: an object that is wrong besides could not be recreated.
 		return !slices.ContainsFunc(all, func(c metav1.StatusCause) bool { return !immutable(errors.New(c.Message)) })
 	}
@@ -271,7 +276,7 @@ func Immutable(err error) bool {
 }
 
 func immutable(err error) bool {
-	return says(err, "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
+	return Says(err, "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
 		"updates to statefulset spec for fields other than", "updates to parameters are forbidden",
 		"pod updates may not change fields other than")
 }
@@ -292,10 +297,10 @@ func MissingRight(err error) (right string, ok bool) {
 	if m == nil {
 		return "", false
 	}
-	return rightText(m[1], m[2], m[3], m[4]), true
+	return RightText(m[1], m[2], m[3], m[4]), true
 }
 
-func rightText(verb, resource, group, namespace string) string {
+func RightText(verb, resource, group, namespace string) string {
 	right := verb + " " + resource
 	if group != "" {
 		right += "." + group
@@ -310,19 +315,19 @@ func rightText(verb, resource, group, namespace string) string {
 // dry-running a request (apiserver's admission/plugin/webhook/errors,
 // NewDryRunUnsupportedErr).
 func NoDryRun(err error) bool {
-	return apierrors.IsBadRequest(err) && says(err, "does not support dry run")
+	return apierrors.IsBadRequest(err) && Says(err, "does not support dry run")
 }
 
 // WebhookFailed says whether a webhook could not be asked (apiserver's
 // util/webhook/error.go, ErrCallingWebhook).
 func WebhookFailed(err error) bool {
-	return says(err, "failed calling webhook") || conversionFailed(err)
+	return Says(err, "failed calling webhook") || ConversionFailed(err)
 }
 
-// conversionFailed says whether the conversion webhook of a CRD could not be asked:
+// ConversionFailed says whether the conversion webhook of a CRD could not be asked:
 // none of its resources that is stored in another version can be read
 // (apiextensions-apiserver's apiserver/conversion/webhook_converter.go).
-func conversionFailed(err error) bool { return says(err, "conversion webhook for ") }
+func ConversionFailed(err error) bool { return Says(err, "conversion webhook for ") }
 
 // NamespaceTerminating says whether a namespace takes no new objects because it
 // is being deleted (apiserver's admission/plugin/namespace/lifecycle).
@@ -332,12 +337,12 @@ func NamespaceTerminating(err error) bool {
 
 // QuotaExceeded says whether a ResourceQuota leaves no room (apiserver's
 // admission/plugin/resourcequota/controller.go).
-func QuotaExceeded(err error) bool { return says(err, "exceeded quota") }
+func QuotaExceeded(err error) bool { return Says(err, "exceeded quota") }
 
 // Allocated says whether another object has the IP address or port that this
 // one asks for (Kubernetes' pkg/registry/core/service/ipallocator and
 // portallocator, ErrAllocated).
-func Allocated(err error) bool { return says(err, "already allocated") }
+func Allocated(err error) bool { return Says(err, "already allocated") }
 
 // NamespaceRefuses says whether the namespace rather than the object is the
 // cause of a refusal: its quota and limits, its pod security, a missing account,
@@ -350,7 +355,7 @@ func NamespaceRefuses(err error) bool {
 		return true
 	}
 	return NamespaceTerminating(err) || strings.HasPrefix(err.Error(), `namespaces "`) ||
-		says(err, "exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account")
+		Says(err, "exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account")
 }
 
 // cutOff is the last answer of the server, after which it was asked again and the run
