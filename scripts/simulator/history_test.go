@@ -20,6 +20,7 @@ import (
 	"brine/bundle/run"
 	"brine/inventory"
 	"brine/inventory/store"
+	"brine/scripts/simulator/apiserver"
 )
 
 // canary is in every Secret, and may be nowhere else.
@@ -142,7 +143,7 @@ const timeout = 10 * time.Minute
 
 // begin starts a step as a process.
 func (w *World) begin(s step, actor string) *done {
-	d := &done{step: s, actor: actor, from: len(w.server.log), began: time.Now()}
+	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
 	w.note("%s: %s of inventory %s (policy %s)", actor, s.command, s.inventory, s.policy)
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
 	d.process = w.start(ctx, actor, func(ctx context.Context, c *cluster.Client) {
@@ -212,8 +213,8 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 // leaveProof leaves of a killed process what its kernel would leave: the file of its run,
 // which nobody has locked any more.
 func (w *World) leaveProof(d *done) {
-	lease := w.server.objects[place{"coordination.k8s.io", "leases", "default", "brine-" + d.inventory}]
-	if lease == nil || w.server.holders["default/"+d.inventory] != d.actor {
+	lease := w.server.Objects[apiserver.Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "default", Name: "brine-" + d.inventory}]
+	if lease == nil || w.server.Holders["default/"+d.inventory] != d.actor {
 		return
 	}
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")

@@ -14,6 +14,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/scripts/simulator/apiserver"
 )
 
 // The oracle judges by the server's log and the result alone. Each function is one
@@ -21,15 +22,15 @@ import (
 
 // oracle is all that an invariant looks at.
 type oracle struct {
-	server *apiServer
+	server *apiserver.Server
 	d      *done
 	alone  bool // nobody else acted, and nothing failed, since the step began
 }
 
 // own are the writes of the step's process.
-func (o *oracle) own() []*Write {
-	var own []*Write
-	for _, w := range o.server.log[o.d.from:o.d.to] {
+func (o *oracle) own() []*apiserver.Write {
+	var own []*apiserver.Write
+	for _, w := range o.server.Log[o.d.from:o.d.to] {
 		if w.Actor == o.d.actor {
 			own = append(own, w)
 		}
@@ -37,16 +38,22 @@ func (o *oracle) own() []*Write {
 	return own
 }
 
+// goesBack says whether the step is a rollback, or ended with one: what was taken from
+// another inventory is given back then.
+func (o *oracle) goesBack() bool {
+	return o.d.command == "rollback" || o.d.result != nil && o.d.result.Rollback != nil
+}
+
 func (o *oracle) id() string { return inventory.DefaultID("default", o.d.inventory) }
 
 // bookkeeping says whether a write is of an inventory itself: of its own, or of the one that
 // a rollback gives back to.
-func (o *oracle) bookkeeping(w *Write) bool {
-	return w.Namespace == "default" && (of(w, o.d.inventory) || o.d.command == "rollback" && (of(w, "shop") || of(w, "other")))
+func (o *oracle) bookkeeping(w *apiserver.Write) bool {
+	return w.Namespace == "default" && (of(w, o.d.inventory) || o.goesBack() && (of(w, "shop") || of(w, "other")))
 }
 
 // of says whether what is written is of the inventory of a name.
-func of(w *Write, inventory string) bool {
+func of(w *apiserver.Write, inventory string) bool {
 	return w.Name == inventory || strings.HasPrefix(w.Name, inventory+"-") || w.Name == "brine-"+inventory
 }
 
@@ -82,7 +89,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 			continue
 		}
 		by := owner(w.Before)
-		if by == o.id() && o.d.command == "rollback" && owner(w.After) != "" {
+		if by == o.id() && o.goesBack() && owner(w.After) != "" {
 			given[w.Before.GetUID()] = owner(w.After)
 		}
 		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
@@ -106,7 +113,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 		return nil
 	}
 	created := map[types.UID]bool{}
-	for _, w := range o.server.log[:o.d.to] {
+	for _, w := range o.server.Log[:o.d.to] {
 		if w.Before == nil && owner(w.After) == o.id() && w.Actor != person {
 			created[w.After.GetUID()] = true
 		}
@@ -142,7 +149,7 @@ func members(at map[string]*unstructured.Unstructured, name string) map[bundle.I
 func (o *oracle) superset() (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}
 	marked := map[bundle.ID]bool{}
-	for i, w := range o.server.log[:o.d.to] {
+	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == "default"
 		if listing {
@@ -182,8 +189,16 @@ func covers(live, wanted any) bool {
 			}
 		}
 		return true
+	case []any: // what is in them gets defaults, too
+		there, _ := live.([]any)
+		for i := range wanted {
+			if len(there) != len(wanted) || !covers(there[i], wanted[i]) {
+				return false
+			}
+		}
+		return len(there) == len(wanted)
 	default:
-		return same(live, wanted)
+		return apiserver.Same(live, wanted)
 	}
 }
 
@@ -194,9 +209,9 @@ func (o *oracle) exitZero() (wrong []string) {
 		return nil
 	}
 	if o.d.command == "destroy" {
-		for p, u := range o.server.objects {
+		for p, u := range o.server.Objects {
 			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil {
-				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.resource, p.namespace, p.name))
+				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
 		}
 		return wrong
@@ -207,7 +222,7 @@ func (o *oracle) exitZero() (wrong []string) {
 			continue
 		}
 		wanted[object.ID] = true
-		live := o.server.get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
+		live := o.server.Get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
 		content := map[string]any{}
 		for key, value := range object.Content.Object {
 			if key == "spec" || key == "data" {
@@ -225,7 +240,7 @@ func (o *oracle) exitZero() (wrong []string) {
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
 		}
 	}
-	listed := members(map[string]*unstructured.Unstructured{o.d.inventory: o.server.get(bundle.ConfigMapKind, "default", o.d.inventory)}, o.d.inventory)
+	listed := members(map[string]*unstructured.Unstructured{o.d.inventory: o.server.Get(bundle.ConfigMapKind, "default", o.d.inventory)}, o.d.inventory)
 	for id := range wanted {
 		if !listed[id] {
 			wrong = append(wrong, "is no member: "+bundle.Name(id))
@@ -295,7 +310,7 @@ func (o *oracle) dryRun() (wrong []string) {
 // deletes nothing.
 func (o *oracle) order() (wrong []string) {
 	state := map[bundle.ID]*unstructured.Unstructured{}
-	for i, w := range o.server.log[:o.d.to] {
+	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
 		if need, ok := needOf(w.After); ok && own && owner(w.After) == o.id() && state[need] == nil && o.alone {
@@ -338,7 +353,7 @@ func (o *oracle) pruneLast() (wrong []string) {
 		wanted[object.ID] = true
 	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
-	for i, w := range o.server.log[:o.d.to] {
+	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
 		for id := range wanted {
@@ -356,11 +371,11 @@ func (o *oracle) oneWriter() (wrong []string) {
 	for _, w := range o.own() {
 		lock := o.d.inventory
 		for _, name := range []string{"shop", "other"} {
-			if w.Namespace == "default" && of(w, name) || o.d.command == "rollback" && w.Namespace != "default" && owner(w.After) == inventory.DefaultID("default", name) {
+			if w.Namespace == "default" && of(w, name) || o.goesBack() && w.Namespace != "default" && owner(w.After) == inventory.DefaultID("default", name) {
 				lock = name
 			}
 		}
-		holder := w.holders["default/"+lock]
+		holder := w.Holders["default/"+lock]
 		if holder != o.d.actor && w.Kind.Kind != "Lease" {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}

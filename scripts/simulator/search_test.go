@@ -56,7 +56,7 @@ func play(seed uint64) *Finding {
 		f.converge(w)
 	}
 	f.Script = w.script
-	for _, entry := range w.server.log {
+	for _, entry := range w.server.Log {
 		f.Log = append(f.Log, entry.String())
 	}
 	return f
@@ -70,7 +70,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	}
 	ended := w.run(processes...)
 	for _, d := range running {
-		d.to = len(w.server.log)
+		d.to = len(w.server.Log)
 		f.Steps++
 		f.oneTarget(w, d)
 		if d.process.dead && w.rand.IntN(2) == 0 {
@@ -102,7 +102,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		}
 	}
 	for range 5 {
-		w.server.step()
+		w.server.Step()
 	}
 }
 

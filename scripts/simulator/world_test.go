@@ -26,12 +26,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"brine/bundle/cluster"
+	"brine/scripts/simulator/apiserver"
 )
 
 // World is one simulated world. All of it lives in one bubble of testing/synctest.
 type World struct {
 	targets map[string]int // of the rollbacks since the last apply, by inventory
-	server  *apiServer
+	server  *apiserver.Server
 	rand    *rand.Rand
 	faults  []fault // that may befall a request
 	rate    float64 // of requests that one befalls
@@ -67,7 +68,7 @@ type Process struct {
 }
 
 func newWorld(seed uint64) *World {
-	return &World{server: newAPIServer(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
+	return &World{server: apiserver.New(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
 }
 
 var errKilled = errors.New("the process was killed")
@@ -156,7 +157,7 @@ func (w *World) killNow(p *Process) {
 }
 
 func (w *World) note(format string, args ...any) {
-	w.script = append(w.script, fmt.Sprintf("%s after %d writes: ", time.Now().Format("15:04:05.000"), len(w.server.log))+fmt.Sprintf(format, args...))
+	w.script = append(w.script, fmt.Sprintf("%s after %d writes: ", time.Now().Format("15:04:05.000"), len(w.server.Log))+fmt.Sprintf(format, args...))
 }
 
 // limit is how long, in simulated time, processes may take.
@@ -178,7 +179,7 @@ func (w *World) run(processes ...*Process) bool {
 			select {
 			case <-w.news:
 			case <-time.After(500 * time.Millisecond):
-				w.server.step()
+				w.server.Step()
 			}
 			continue
 		}
@@ -191,7 +192,7 @@ func (w *World) run(processes ...*Process) bool {
 			w.somebodyIsFaster(one.request)
 		}
 		if w.rand.IntN(4) == 0 {
-			w.server.step()
+			w.server.Step()
 		}
 		time.Sleep(time.Duration(1+w.rand.IntN(4)) * time.Millisecond)
 		w.serveOne(one)
@@ -228,9 +229,9 @@ func (w *World) serveOne(one *pending) {
 	}()
 	r, actor := one.request, one.process.name
 	one.process.requests++
-	serve := func() *http.Response { return w.server.serve(r, actor) }
+	serve := func() *http.Response { return w.server.Serve(r, actor) }
 	refuse := func(code int, body string) *http.Response {
-		return answer(r, code, "text/html", io.NopCloser(strings.NewReader(body)))
+		return apiserver.Answer(r, code, "text/html", io.NopCloser(strings.NewReader(body)))
 	}
 	reply := func(response *http.Response, err error) {
 		one.answer, one.err = response, err
@@ -287,7 +288,7 @@ func (w *World) serveOne(one *pending) {
 		response.Header.Set("Location", "https://simulated/login")
 		reply(response, nil)
 	case forbidden:
-		reply(answerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
+		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
 	case broken:
 		reply(refuse(http.StatusInternalServerError, ""), nil)
 	case away:

@@ -1,4 +1,4 @@
-package simulator
+package apiserver
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -78,49 +79,57 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// target is what a path names.
-type target struct {
-	gv                              schema.GroupVersion
-	resource, namespace, name, more string
+// Target is what a path names.
+type Target struct {
+	GV                              schema.GroupVersion
+	Resource, Namespace, Name, More string
 }
 
-func parse(path string) (t target, ok bool) {
+// Parse reads a path; false: it names no resource.
+func Parse(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
-		t.gv, parts = schema.GroupVersion{Version: parts[1]}, parts[2:]
+		t.GV, parts = schema.GroupVersion{Version: parts[1]}, parts[2:]
 	case len(parts) >= 4 && parts[0] == "apis":
-		t.gv, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
+		t.GV, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
 	default:
 		return t, false
 	}
 	if parts[0] == "namespaces" && len(parts) >= 3 {
-		t.namespace, parts = parts[1], parts[2:]
+		t.Namespace, parts = parts[1], parts[2:]
 	}
-	t.resource = parts[0]
+	t.Resource = parts[0]
 	if len(parts) > 1 {
-		t.name = parts[1]
+		t.Name = parts[1]
 	}
 	if len(parts) > 2 {
-		t.more = parts[2]
+		t.More = parts[2]
 	}
 	return t, true
 }
 
-// notServed is how a server answers for what it does not serve.
-func notServed(r *http.Request) *http.Response {
-	return answer(r, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n")))
+// notServed is how a server answers for what it does not serve: in words of its own where it
+// is of a group that it has by itself.
+func notServed(r *http.Request, group string) *http.Response {
+	if !slices.ContainsFunc(builtIn, func(k Kind) bool { return k.Group == group }) {
+		return Answer(r, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n")))
+	}
+	return answerJSON(r, http.StatusNotFound, metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotFound,
+		Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	})
 }
 
-// serve answers one request, and stores what it writes.
-func (s *apiServer) serve(r *http.Request, actor string) *http.Response {
-	t, ok := parse(r.URL.Path)
+// Serve answers one request, and stores what it writes.
+func (s *Server) Serve(r *http.Request, actor string) *http.Response {
+	t, ok := Parse(r.URL.Path)
 	if !ok {
 		return s.discover(r)
 	}
-	k, ok := s.find(func(k kind) bool { return k.GroupVersion() == t.gv && k.plural == t.resource })
-	if !ok || t.more != "" && t.more != "status" {
-		return notServed(r)
+	k, ok := s.Find(func(k Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
+	if !ok || t.More != "" && t.More != "status" {
+		return notServed(r, t.GV.Group)
 	}
 	q := r.URL.Query()
 	dry := q.Get("dryRun") == "All"
@@ -135,18 +144,25 @@ func (s *apiServer) serve(r *http.Request, actor string) *http.Response {
 	case http.MethodDelete:
 		o := metav1.DeleteOptions{}
 		_ = json.Unmarshal(body, &o)
-		u, err := s.delete(actor, k, at(k, t.namespace, t.name), o, dry || len(o.DryRun) > 0)
+		p := At(k, t.Namespace, t.Name)
+		live := s.Objects[p]
+		u, err := s.Delete(actor, k, p, o, dry || len(o.DryRun) > 0)
 		switch {
 		case err != nil:
-			return answerError(r, err)
+			return AnswerError(r, err)
+		case u == nil && slices.Contains([]string{"ServiceAccount", "PersistentVolumeClaim", "Pod"}, k.Kind):
+			return answerJSON(r, http.StatusOK, live.Object)
 		case u != nil:
 			return answerJSON(r, http.StatusOK, u.Object)
 		}
-		return answerJSON(r, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"})
+		return answerJSON(r, http.StatusOK, metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success",
+			Details: &metav1.StatusDetails{Name: t.Name, Group: k.Group, Kind: k.Plural, UID: live.GetUID()},
+		})
 	}
 	u, created, err := s.write(r, actor, k, t, body, dry)
 	if err != nil {
-		return answerError(r, err)
+		return AnswerError(r, err)
 	}
 	code := http.StatusOK
 	if created {
@@ -155,59 +171,63 @@ func (s *apiServer) serve(r *http.Request, actor string) *http.Response {
 	return answerJSON(r, code, u.Object)
 }
 
-func (s *apiServer) write(r *http.Request, actor string, k kind, t target, body []byte, dry bool) (*unstructured.Unstructured, bool, error) {
+func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []byte, dry bool) (*unstructured.Unstructured, bool, error) {
 	sent, contentType := &unstructured.Unstructured{}, r.Header.Get("Content-Type")
 	if contentType == "application/json-patch+json" {
 		sent.Object = map[string]any{}
 	} else if err := utiljson.Unmarshal(body, &sent.Object); err != nil { // whole numbers stay whole
 		return nil, false, badRequest(err.Error())
 	}
-	manager := r.URL.Query().Get("fieldManager")
-	if manager == "" {
-		manager = actor
-	}
-	if k.namespaced && sent.GetNamespace() == "" && r.Method != http.MethodPatch {
-		sent.SetNamespace(t.namespace)
-	}
-	live := s.objects[at(k, t.namespace, t.name)]
-	switch {
-	case r.Method == http.MethodPost || r.Method == http.MethodPut && live == nil && k.Kind == "Lease":
-		if sent.GetUID() != "" && r.Method == http.MethodPut { // a Lease may be created by PUT, but not one that was another
-			return nil, false, apierrors.NewConflict(k.resource(), t.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", sent.GetUID()))
-		}
-		if crd := s.defining(k); crd != nil && crd.GetDeletionTimestamp() != nil {
-			err := apierrors.NewMethodNotSupported(k.resource(), "create")
-			err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+	manager := cmp.Or(r.URL.Query().Get("fieldManager"), actor)
+	live := s.Objects[At(k, t.Namespace, t.Name)]
+	if r.Method != http.MethodPatch {
+		if err := k.fit(t, sent); err != nil {
 			return nil, false, err
 		}
-		base := object(k.GroupVersionKind, sent.GetNamespace(), sent.GetName())
-		tracked, err := s.manager(k.GroupVersionKind).Update(base, sent, manager)
+	}
+	switch {
+	case r.Method == http.MethodPut && sent.GetUID() != "" && (live != nil || k.Kind == "Lease") && (live == nil || sent.GetUID() != live.GetUID()):
+		is := types.UID("") // a Lease may be created by PUT, but not one that was another
+		if live != nil {
+			is = live.GetUID()
+		}
+		return nil, false, apierrors.NewConflict(k.resource(), t.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /%s/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", k.Plural, t.Namespace, t.Name, sent.GetUID(), is))
+	case r.Method == http.MethodPost || r.Method == http.MethodPut && live == nil && k.Kind == "Lease":
+		if err := s.terminating(k); err != nil {
+			return nil, false, err
+		}
+		if r.Method == http.MethodPost && sent.GetResourceVersion() != "" {
+			return nil, false, badRequest("resourceVersion should not be set on objects to be created")
+		}
+		internalize(k, sent)
+		tracked, err := s.manager(k.GroupVersionKind).Update(k.blank(), sent, manager)
 		if err != nil {
 			return nil, false, err
 		}
-		u, err := s.create(actor, k, tracked.(*unstructured.Unstructured), dry)
+		u, _ := tracked.(*unstructured.Unstructured)
+		u, err = s.Create(actor, k, u, dry)
 		return u, true, err
 	case contentType == "application/apply-patch+yaml":
-		if k.namespaced && sent.GetNamespace() == "" {
-			sent.SetNamespace(t.namespace)
-		}
-		return s.apply(actor, manager, k, sent, r.URL.Query().Get("force") == "true", dry)
+		return s.apply(actor, manager, k, t, sent, r.URL.Query().Get("force") == "true", dry)
 	case live == nil:
-		return nil, false, notFound(k, t.name)
+		return nil, false, notFound(k, t.Name)
 	case r.Method == http.MethodPut:
-		u, err := s.put(actor, cmp.Or(t.more, "update"), manager, k, live, sent, dry)
+		u, err := s.Put(actor, cmp.Or(t.More, "update"), manager, k, live, sent, dry)
 		return u, false, err
-	case contentType == "application/merge-patch+json":
-		u := live.DeepCopy()
+	}
+	u := live.DeepCopy()
+	if contentType == "application/merge-patch+json" {
 		u.Object, _ = merge(u.Object, sent.Object).(map[string]any)
-		u, err := s.put(actor, cmp.Or(t.more, "patch"), manager, k, live, u, dry)
-		return u, false, err
+	} else {
+		var err error
+		if u, err = patched(live, body); err != nil {
+			return nil, false, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
 	}
-	u, err := patched(live, body)
-	if err != nil {
-		return nil, false, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Method, k.resource(), t.name, err.Error(), 0, false)
+	if err := k.fit(t, u); err != nil {
+		return nil, false, err
 	}
-	u, err = s.put(actor, cmp.Or(t.more, "patch"), manager, k, live, u, dry)
+	u, err := s.Put(actor, cmp.Or(t.More, "patch"), manager, k, live, u, dry)
 	return u, false, err
 }
 
@@ -250,28 +270,28 @@ func merge(into, patch any) any {
 	return merged
 }
 
-func (s *apiServer) read(r *http.Request, k kind, t target) *http.Response {
+func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 	q := r.URL.Query()
-	if t.name != "" {
-		u := s.objects[at(k, t.namespace, t.name)]
+	if t.Name != "" {
+		u := s.Objects[At(k, t.Namespace, t.Name)]
 		if u == nil {
-			return answerError(r, notFound(k, t.name))
+			return AnswerError(r, notFound(k, t.Name))
 		}
 		return answerJSON(r, http.StatusOK, u.Object)
 	}
 	if since, ok := s.fresh[k.resource()]; ok && time.Since(since) < 30*time.Millisecond {
-		response := answerError(r, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
+		response := AnswerError(r, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
 		response.Header.Set("Retry-After", "1")
 		return response
 	}
 	selector, err := labels.Parse(q.Get("labelSelector"))
 	if err != nil {
-		return answerError(r, badRequest(err.Error()))
+		return AnswerError(r, badRequest(err.Error()))
 	}
-	w := &watch{kind: k, namespace: t.namespace, selector: selector, fields: q.Get("fieldSelector")}
-	var found []any
-	for _, p := range s.places() {
-		if u := s.objects[p]; p.group == k.Group && p.resource == k.plural && w.matches(p, u) {
+	w := &watch{kind: k, namespace: t.Namespace, selector: selector, fields: q.Get("fieldSelector")}
+	var found []map[string]any
+	for _, p := range s.Places() {
+		if u := s.Objects[p]; p.Group == k.Group && p.Resource == k.Plural && w.matches(p, u) {
 			found = append(found, u.Object)
 		}
 	}
@@ -279,25 +299,42 @@ func (s *apiServer) read(r *http.Request, k kind, t target) *http.Response {
 		return s.watch(r, w, found)
 	}
 	version := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
+	first, _ := strconv.Atoi(q.Get("continue"))
+	found = found[min(first, len(found)):]
+	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && limit < len(found) {
+		version["continue"] = strconv.Itoa(first + limit)
+		if selector.Empty() && w.fields == "" {
+			version["remainingItemCount"] = len(found) - limit
+		}
+		found = found[:limit]
+	}
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 		items := make([]any, 0, len(found))
 		for _, o := range found {
-			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o.(map[string]any)["metadata"]})
+			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o["metadata"]})
 		}
 		return answerJSON(r, http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": version, "items": items})
 	}
 	if found == nil {
-		found = []any{}
+		found = []map[string]any{}
+	}
+	for i := range found {
+		if !k.isCustom() { // of them the list says it
+			item := maps.Clone(found[i])
+			delete(item, "apiVersion")
+			delete(item, "kind")
+			found[i] = item
+		}
 	}
 	return answerJSON(r, http.StatusOK, map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind + "List", "metadata": version, "items": found})
 }
 
-func (s *apiServer) watch(r *http.Request, w *watch, found []any) *http.Response {
+func (s *Server) watch(r *http.Request, w *watch, found []map[string]any) *http.Response {
 	q := r.URL.Query()
 	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
 	if q.Get("sendInitialEvents") == "true" {
 		for _, o := range found {
-			w.send("ADDED", &unstructured.Unstructured{Object: o.(map[string]any)})
+			w.send("ADDED", &unstructured.Unstructured{Object: o})
 		}
 		end := object(w.kind.GroupVersionKind, "", "")
 		unstructured.RemoveNestedField(end.Object, "metadata", "name")
@@ -308,23 +345,23 @@ func (s *apiServer) watch(r *http.Request, w *watch, found []any) *http.Response
 		s.catchUp(w, since)
 	}
 	s.watches = append(s.watches, w)
-	return answer(r, http.StatusOK, "application/json", w.body)
+	return Answer(r, http.StatusOK, "application/json", w.body)
 }
 
 // catchUp sends what was written since a version.
-func (s *apiServer) catchUp(w *watch, since int) {
-	for i, entry := range s.log {
+func (s *Server) catchUp(w *watch, since int) {
+	for i, entry := range s.Log {
 		if version := i + 1; version > since { // each write is one version
-			k, ok := s.find(func(k kind) bool { return k.GroupKind() == entry.Kind })
+			k, ok := s.Find(func(k Kind) bool { return k.GroupKind() == entry.Kind })
 			if ok {
-				w.tell(k, at(k, entry.Namespace, entry.Name), entry.Before, entry.After, version)
+				w.tell(k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, version)
 			}
 		}
 	}
 }
 
 // discover answers for what is served.
-func (s *apiServer) discover(r *http.Request) *http.Response {
+func (s *Server) discover(r *http.Request) *http.Response {
 	path := strings.Trim(r.URL.Path, "/")
 	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
 	switch {
@@ -335,14 +372,14 @@ func (s *apiServer) discover(r *http.Request) *http.Response {
 		for _, k := range s.kinds {
 			if (k.Group == "") == (path == "api") {
 				scope := "Cluster"
-				if k.namespaced {
+				if k.Namespaced {
 					scope = "Namespaced"
 				}
 				if groups[k.Group] == nil {
 					groups[k.Group] = map[string][]any{}
 				}
 				groups[k.Group][k.Version] = append(groups[k.Group][k.Version], map[string]any{
-					"resource": k.plural, "responseKind": map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}, "scope": scope,
+					"resource": k.Plural, "responseKind": map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}, "scope": scope,
 					"singularResource": strings.ToLower(k.Kind), "verbs": verbs,
 				})
 			}
@@ -364,7 +401,7 @@ func (s *apiServer) discover(r *http.Request) *http.Response {
 
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-func (s *apiServer) groupVersion(r *http.Request, path string) *http.Response {
+func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	gv, ok := strings.CutPrefix(path, "apis/")
 	if !ok {
 		gv, _ = strings.CutPrefix(path, "api/")
@@ -372,11 +409,11 @@ func (s *apiServer) groupVersion(r *http.Request, path string) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds {
 		if k.GroupVersion().String() == gv {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.plural, Kind: k.Kind, Namespaced: k.namespaced, Verbs: verbs})
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: verbs})
 		}
 	}
 	if len(list.APIResources) == 0 {
-		return notServed(r)
+		return notServed(r, "")
 	}
 	return answerJSON(r, http.StatusOK, list)
 }
@@ -386,3 +423,6 @@ func (s *stream) isClosed() bool {
 	defer s.mu.Unlock()
 	return s.closed
 }
+
+// Served lets CRDs be served at once that are not yet.
+func (s *Server) Served() { clear(s.fresh) }
