@@ -280,6 +280,24 @@ class Arguments(Case):
         with self.assertRaisesRegex(Exception, "sub_states has no effect"):
             self.brine.apply("platform", bundle="x", sub_states=True)
 
+    def test_mistakes_in_arguments_are_named_before_anything_is_rendered(self):
+        self.say_version({"version": "v0.3.0", "features": ["apply", "output=salt-events"], "flags": FLAGS})
+        for given, says in (
+            ({"tiemout": 5}, "tiemout is not an argument of this function, and brine apply has no such flag: did you mean timeout?"),
+            ({"pruen": True}, "did you mean prune?"), ({"sourc": "x"}, "did you mean source?"), ({"max_pruned": 3}, "did you mean max_prune?"), ({"xyzzy": 1}, "has no such flag"),
+            ({"timeout": "soon"}, "timeout is 'soon': it has to be a number of seconds, or like 20m"), ({"timeout": [1]}, "timeout is a list"), ({"timeout": True}, "timeout is True"),
+            ({"prune": "maybe"}, "prune is 'maybe': it has to be True or False"), ({"wait": 5}, "wait is 5"), ({"max_prune": "a lot"}, "max_prune is 'a lot'"),
+            ({"defaults": ["a"]}, "defaults is a list: it has to be a mapping"), ({"namespace": {"a": 1}}, "namespace is a mapping"), ({"source": 5}, "source is 5"),
+        ):
+            ret = self.brine.applied("platform", **dict({"source": "salt://a.yaml"}, **given))
+            self.assertEqual((ret["result"], ret["changes"]), (False, {}), given)
+            self.assertIn(says, ret["comment"])
+        self.assertEqual(self.asked, [])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+        for given in ({"timeout": "1h30m"}, {"timeout": 1.5}, {"max_prune": "80%"}, {"prune": "no"}, {"take_over_from": ["a"]}):
+            self.assertIs(self.brine.applied("platform", bundle="x", **given)["result"], True, given)
+        self.assertIn("did you mean kubeconfig?", self.brine.absent("platform", kubeconfg="/k")["comment"])
+
     def test_prune_from_pillar(self):
         for value, flag in ((False, "true"), (True, "false")):
             self.brine.__pillar__ = {"brine": {"prune": value}}
@@ -1430,6 +1448,28 @@ class States(Case):
         ret = self.brine.applied("platform", bundle="x", test=True)
         self.assertEqual(ret["warnings"][-1], "Not ready now: Deployment.apps/shop/web: 0 of 1 available")
         self.assertEqual(self.brine.applied("platform", bundle="x")["warnings"], RETURN["warnings"])
+
+    def test_watch_and_listen_run_it_again(self):
+        self.states.__low__ = {"__id__": "listener_platform", "fun": "mod_watch"}
+        given = []
+        self.states.__salt__ = {"brine." + name: lambda *args, **kwargs: given.append((args, kwargs["__id__"])) or RETURNED for name in ("applied", "absent")}
+        self.assertEqual(self.states.mod_watch("platform", sfun="applied", source="salt://a.yaml"), RETURNED)
+        self.assertEqual(self.states.mod_watch("other", sfun="absent"), RETURNED)
+        self.assertEqual(given, [(("platform",), "platform"), (("other",), "platform")])
+
+    def test_a_rollback_on_failure_undoes_only_what_this_run_did(self):
+        refused, changed = {"changes": {}, "result": False}, {"changes": {"a": {}}, "result": False}
+        for low, running, undone in (
+            ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": refused}, False),
+            ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": changed}, True),
+            ({"onfail_any": [{"test": "Smoke"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, result=True), "test_|-Smoke_|-a_|-nop": changed}, False),
+            ({"onfail": [{"salt": "Deploy"}]}, {}, True), ({}, {"brine_|-Deploy_|-p_|-applied": refused}, True),
+        ):
+            self.states.__low__, self.states.__running__ = low, running
+            ret = self.states.rolled_back("platform")
+            self.assertEqual((ret["result"], bool(ret["changes"])), (True, undone), (low, running))
+        self.states.__low__, self.states.__running__ = {"onfail": []}, {"brine_|-Deploy_|-p_|-applied": refused}
+        self.assertEqual(self.states.rolled_back("platform", revision=3), RETURNED)  # which was named
 
     def test_job_id_of_the_run(self):
         for low, jid in (({"__pub_jid": "1"}, "1"), ({"__pub_jid": "1", "__orchestration_jid__": "2"}, "2")):

@@ -55,18 +55,22 @@ class Report(unittest.TestCase):
             self.loads[jid] = {"fun": fun, "arg": ["platform"], "Minions": minions}
 
     def text(self, *args, **kwargs):
-        return self.runner.report(*args, **kwargs)["data"]
+        data = self.runner.report(*args, **kwargs)["data"]
+        if not isinstance(data, dict):
+            return data
+        self.assertEqual((sorted(data), data["retcode"], data["report"].splitlines()[-2:]), (["report", "retcode"], 1, ["", "exit code:"]))
+        return data["report"][:-len("\n\nexit code:")]
 
     def test_a_job_of_states(self):
         self.job("20261122090001000000", {"east": state(CHANGED), "west": state(NOT_READY, False)}, ["east", "north", "west"])
         self.assertEqual(self.text("20261122090001000000").splitlines(), [
             "minion  run        result     exit  objects                    not ready  seconds",
             "east    Deploy it  changed       0  1 created, 2 configured                   1.2",
-            "north              no return",
+            "north              no answer",
             "west    Deploy it  failed        4  2 configured, 3 unchanged          1      1.3",
             "", "north:", "  the minion has not returned",
             "", "west, Deploy it:", "  Deployment.apps shop/web: configured, not-ready: time ran out (salt://web.yaml (rendered):13)",
-            "", "3 runs on 3 minions: 1 changed, 1 failed, 1 no return",
+            "", "3 runs on 3 minions: 1 changed, 1 failed, 1 no answer",
         ])
 
     def test_a_preview_says_what_is_not_ready_now(self):
@@ -91,6 +95,24 @@ class Report(unittest.TestCase):
         self.assertEqual(self.runner.report(out="data"), rows)  # the last
         once = self.runner.report(since="20261122090000000000", out="data")
         self.assertEqual(sorted(row["minion"] for row in once if row["result"]), ["a", "b", "d"])
+
+    def test_each_minion_that_was_asked_is_in_it(self):
+        """By the job that an orchestrate names: who was silent, who changed nothing, who failed before brine ran. The exit code tells."""
+        nothing = state("Nothing to change: inventory a/b has 5 unchanged in 0.1 s", changes={})
+        self.job("20261122090000000000", orchestrate("20261122090000000000", {
+            "comment": "States ran successfully. Updating b.", "__jid__": "20261122090002000000", "changes": {"out": "highstate", "ret": {"b": state(CHANGED)}}}))
+        self.job("20261122090002000000", {"a": nothing, "b": state(CHANGED), "bad": ["Rendering SLS 'base:platform' failed: x"], "other": {"test_|-a_|-a_|-nop": {"result": True}}},
+                 ["a", "b", "bad", "other", "silent"])
+        rows = self.runner.report("20261122090000000000", out="data")
+        self.assertEqual([(row["minion"], row["result"]) for row in rows], [("a", "unchanged"), ("b", "changed"), ("bad", "failed"), ("other", "unchanged"), ("silent", None)])
+        shown = self.runner.report("20261122090000000000")["data"]
+        self.assertEqual(shown["retcode"], 1)
+        self.assertIn("bad:\n  Rendering SLS 'base:platform' failed: x\n", shown["report"])
+        self.assertIn("5 runs on 5 minions: 1 changed, 2 unchanged, 1 failed, 1 no answer", shown["report"])
+        self.assertEqual(self.runner.report(since="20261122090000000000")["data"]["retcode"], 1)
+        del self.jobs["20261122090002000000"]["bad"]
+        self.loads["20261122090002000000"]["Minions"] = ["a", "b", "other"]
+        self.assertNotIn("exit code", self.runner.report("20261122090000000000")["data"])
 
     def test_a_rollback_that_had_nothing_to_do_is_no_run(self):
         back = dict(state("Changed inventory a/b: 2 configured in 0.5 s", fun="rolled_back", number=1), **state(NOT_READY, False))

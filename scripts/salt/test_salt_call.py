@@ -21,6 +21,10 @@ Deploy it:
 """
 
 
+def run_changed(run):
+    return any(one["changes"] for key, one in run.items() if key.endswith("_|-applied"))
+
+
 class SaltCall(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -235,6 +239,21 @@ class SaltCall(unittest.TestCase):
         self.assertIs(run["Upgrade"]["result"], False)
         self.assertIs(run["Back"]["result"], True, run["Back"]["comment"])
         self.assertEqual(run["Back"]["changes"]["v1/ConfigMap %s/settings" % self.name]["new"], {"data.mode": "two"})
+
+    def test_watch_and_listen(self):
+        """Salt runs it again where what it watches changed: at once with watch, at the end with listen."""
+        self.bundle("one")
+        path = os.path.join(self.root, "watched")
+        state = ("applied", {"inventory": "default/" + self.name, "source": "salt://bundle.yaml"})
+        for requisite in "watch", "listen":
+            self.write("states/run.sls", json.dumps({
+                "Watched": {"file.managed": [{"name": path}, {"contents": requisite}]},
+                "Deploy": {"brine.applied": [{key: value} for key, value in dict(state[1], kubeconfig=self.kubeconfig).items()] + [{requisite: [{"file": "Watched"}]}]}}))
+            for again in (True, False):
+                run = self.call("state.apply", "run")
+                self.assertIsInstance(run, dict, run)
+                self.assertEqual({one["result"] for one in run.values()}, {True}, run)
+                self.assertEqual([key for key in run if key.endswith("_|-mod_watch")] != [], again and not (requisite == "watch" and run_changed(run)), run)
 
     def test_two_states_with_the_same_object_in_one_run(self):
         def applied(mode):

@@ -36,6 +36,21 @@ CONNECTION = (
 # What only the minion's configuration says where it has `pin: True`.
 _PINNED = CONNECTION + ("pin", "template", "report", "plan-out", "profile-dir")
 
+# What is given to some arguments: Python's types, a pattern for what is no list, and words.
+_NAME, _SWITCH, _TIME = ((str,), None, "a name"), ((bool, str, int), r"(?i)^(true|false|yes|no|on|off|0|1)$", "True or False"), (
+    (int, float, str), r"^([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(ms|h|m|s))+)$", "a number of seconds, or like 20m")
+_FILES = ((str, list, tuple), None, "one or a list")
+_TYPES = {
+    "source": _FILES, "sls": _FILES, "bundle": ((str, bytes, dict, list, tuple), None, "text, an object or a list of objects"),
+    "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME,
+    "wait": ((bool, str), r"(?i)^(ready|applied|true|false)$", "ready or applied (or True, False)"), "prune": _SWITCH, "events": _SWITCH, "sub_states": _SWITCH,
+    "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
+    "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9.]+$", "a number"),
+    "pillar": ((dict,), None, "a mapping"), "defaults": ((dict,), None, "a mapping"), "allow_empty_sls": ((bool, list, tuple, str), None, "True or a list of SLS"),
+    "ignore_fields": ((list, tuple, str), None, "a list of rules, or the path of a file"),
+    "readiness": ((dict, str), None, "a mapping, or the path of a file"), "deny": ((dict, str), None, "a mapping, or the path of a file"),
+}
+
 
 class Run(object):
     """
@@ -52,6 +67,7 @@ class Run(object):
         self.began = _began(self.jid)
         flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
         refuse_pinned(flags)
+        _check_types(dict(flags, **dict(zip(("source", "bundle", "sls"), given or ()))))
         defaults = read_defaults()
         self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
         if "template" in kwargs and kwargs["template"] is None:
@@ -71,6 +87,7 @@ class Run(object):
             self.inventory = name_inventory(name, flags.pop("inventory", None), place)
         elif command == "rbac" and "/" in str(place):  # the roles are named after it
             flags.setdefault("inventory", place)
+        _check_names(command, set(flags) - {"plan_digest"}, given, self.binary)
         if command in ("apply", "destroy", "rollback", "patch"):
             flags.setdefault("dry_run", "server" if (brine.opts.get("test", False) if test is None else test) else "none")
         self.dry = flags.get("dry_run", "none") != "none"
@@ -150,6 +167,33 @@ def _check_defaults(defaults, binary):
             why = "it is not a setting" + (": did you mean {}?".format(close[0].replace("-", "_")) if close else "")
         if why:
             raise SaltInvocationError("brine: {}: in pillar, grains or configuration: {}".format(key, why))
+
+
+def _check_names(command, flags, given, binary):
+    """Every argument is a flag of the command: said before anything is rendered, with the nearest that there is."""
+    known = set((read_features(binary).get("flags") or {}).get(command) or ())
+    if "no-prune" in known:
+        known.add("prune")
+    for key in flags if known else ():  # else a build that does not list them: brine says it
+        flag = str(key).replace("_", "-")
+        if flag not in known and flag not in _REFUSED and re.match(r"^[a-z][a-z0-9-]*$", flag):
+            others = set(_SETTINGS) | {"inventory", "test"} | (set(RENDERING) | {"source", "bundle", "sls", "plan_digest"} if given else set())
+            close = difflib.get_close_matches(key.replace("-", "_"), sorted({one.replace("-", "_") for one in known} | others), 1)
+            raise SaltInvocationError("{} is not an argument of this function, and brine {} has no such flag{}".format(
+                key, command, ": did you mean {}?".format(close[0]) if close else ""))
+
+
+def _check_types(arguments):
+    """Said before anything runs: what a mistyped argument should be."""
+    for key in sorted(arguments):
+        value = arguments[key]
+        if key not in _TYPES or value is None or value is False and key == "template":
+            continue
+        types, pattern, what = _TYPES[key]
+        # True and False are numbers for Python.
+        if not isinstance(value, types) or isinstance(value, bool) and bool not in types or pattern and not isinstance(value, (bool, list, tuple)) and not re.match(pattern, str(value)):
+            shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
+            raise SaltInvocationError("{} is {}: it has to be {}".format(key, shown, what))
 
 
 def _flags(flags):

@@ -211,8 +211,9 @@ def rollback(name, revision=None, **kwargs):
 
     revision
         A number of brine.history. Without it, or with ``previous``, the last apply
-        is undone: the last good revision before it with another content is applied.
-        Repeated, it is the same revision.
+        is undone: the last good revision before that apply with another content is
+        applied. A failed, partial or automatically rolled-back apply counts as the last
+        one. Repeated, it is the same revision.
 
     CLI Example:
 

@@ -36,7 +36,9 @@ def report(jid=None, out="text", file=None, since=None):
     """
     A table of the runs of brine in jobs or orchestrates: the minion, the exit code,
     the objects by action, those that are not ready, and the seconds. Below it are the
-    causes of failures.
+    causes of failures. Each minion that was asked is in it: changed, unchanged, failed,
+    or ``no answer``. The exit code of salt-run is 1 if a run failed or a minion has not
+    answered; with ``out=data``, which returns the rows alone, it is 0.
 
     jid
         A job id, or several (a list, or with commas). Without any, it is the last job or orchestrate that ran
@@ -68,7 +70,7 @@ def report(jid=None, out="text", file=None, since=None):
         jids = cache.between(_first(since), None)
     elif not jids:
         jids = _last(cache)
-    rows = [row for one in jids for row in _rows(cache, one, asked=not since)]
+    rows = [row for one in jids for row in _rows(cache, one, asked=True)]
     if since:
         rows = _once(rows)
     rows.sort(key=lambda row: (row["minion"], row["jid"]))
@@ -76,16 +78,18 @@ def report(jid=None, out="text", file=None, since=None):
     if out == "data":
         return rows
     if not rows:
-        return _printed("No run of brine in {}.".format("the jobs " + ", ".join(jids) if jids else "the job cache"))
+        return _printed("No run of brine in {}.".format("the jobs " + ", ".join(jids) if jids else "the job cache"), 0)
+    code = int(any(row["result"] in (None, "failed") for row in rows))
     text = _page(jids, rows) if out == "html" else _text(rows)
     if not file:
-        return _printed(text)
+        return _printed(text, code)
     _write(str(file), text)
-    return _printed("{} of brine, written to {}".format("1 run" if len(rows) == 1 else "{} runs".format(len(rows)), file))
+    return _printed("{} of brine, written to {}".format("1 run" if len(rows) == 1 else "{} runs".format(len(rows)), file), code)
 
 
-def _printed(text):
-    return {"outputter": "newline_values_only", "data": text}
+def _printed(text, code):
+    """salt-run ends with the retcode in data, and prints values of data: of all keys beside it and the outputter, too."""
+    return {"outputter": "newline_values_only", "data": {"report": text + "\n\nexit code:", "retcode": code} if code else text}
 
 
 # The job cache
@@ -160,8 +164,8 @@ def _last(cache):
 
 
 def _rows(cache, jid, asked=False):
-    """The runs of a job; with asked, also the minions that returned nothing."""
-    rows, open_minions = [], []
+    """The runs of a job; with asked, also the minions that returned nothing, or no run."""
+    rows, open_minions, jobs = [], [], []
     returns = cache.returns(jid)
     for minion, value in sorted(returns.items()):
         if not _orchestrated(value):
@@ -171,23 +175,47 @@ def _rows(cache, jid, asked=False):
             rows += _runs(minion, states)
             for state in _states(states).values():
                 found, others = _of_minions(state)
+                if state.get("__jid__") and _asks_brine(cache, str(state["__jid__"])):
+                    jobs.append(str(state["__jid__"]))
+                    found = []  # its job has them, and who was asked
                 rows += found
                 open_minions += others
     for row in rows:
         row["jid"] = jid
-    # Their jobs have what an orchestrate leaves out.
-    begun = cache.between(jid, _end(jid, returns) or None) if open_minions else []
-    for minion in open_minions:
-        job = next((one for one in reversed(begun) if _runs(minion, cache.returns(one).get(minion))), None)
-        if job and not any(row["jid"] == job and row["minion"] == minion for row in rows):
-            rows += [row for row in _rows(cache, job, asked) if row["minion"] not in {one["minion"] for one in rows if one["jid"] != job}]
+    for job in jobs:
+        rows += _rows(cache, job, asked)
+    # A batch has several jobs, and an orchestrate knows the first: theirs have what it leaves out.
+    begun = cache.between(jid, _end(jid, returns) or None) if open_minions or jobs else []
+    for job in begun:
+        if job not in jobs and any(_runs(minion, cache.returns(job).get(minion)) for minion in open_minions):
+            rows += [row for row in _rows(cache, job, asked) if row["minion"] not in {one["minion"] for one in rows}]
     if asked:
-        minions, fun, arguments = cache.expected(jid)
-        of_brine = rows or fun.startswith("brine.") or any("brine" in str(one) for one in arguments)
-        for minion in minions if of_brine else ():
-            if minion not in returns:
-                rows.append(dict(_row(minion, "", None, "the minion has not returned"), jid=jid))
+        minions = cache.expected(jid)[0] if rows or _asks_brine(cache, jid) else ()
+        have = {row["minion"] for row in rows}
+        rows += [dict(_without_run(minion, returns), jid=jid) for minion in minions if minion not in have]
     return rows
+
+
+def _asks_brine(cache, jid):
+    """Whether a job has to do with brine: by its function, its arguments, or what a minion returned."""
+    _, fun, arguments = cache.expected(jid)
+    if fun.startswith(("brine.", "brine_object.")) or any("brine" in str(one) for one in arguments):
+        return True
+    return any(_runs(minion, value) for minion, value in cache.returns(jid).items())
+
+
+def _without_run(minion, returns):
+    """A minion that was asked, and returned no run of brine."""
+    if minion not in returns:
+        return _row(minion, "", None, "the minion has not returned")
+    value = returns[minion]
+    states = _states(value)
+    failed = ["{}: {}".format(key.split("_|-")[1], one.get("comment")) for key, one in states.items() if one.get("result") is False]
+    if not states:  # an error of rendering, or the text of an exception
+        failed = [str(one) for one in (value if isinstance(value, list) else [value])]
+    row = _row(minion, "", "failed" if failed else "unchanged", "\n".join(failed) or "no state of brine ran")
+    row["causes"] = failed
+    return row
 
 
 def _of_minions(state):
@@ -345,7 +373,7 @@ def _word(result, changes):
 def _cells(row):
     objects = ", ".join("{} {}".format(number, action) for action, number in row["objects"].items())
     return [
-        row["minion"], row["run"], row["result"] or "no return", "" if row["exit"] is None else str(row["exit"]), objects,
+        row["minion"], row["run"], row["result"] or "no answer", "" if row["exit"] is None else str(row["exit"]), objects,
         str(row["notReadyCount"]) if row["notReadyCount"] else "", "" if row["seconds"] is None else "{:.1f}".format(row["seconds"]),
     ]
 
@@ -353,12 +381,12 @@ def _cells(row):
 def _total(rows):
     words = {}
     for row in rows:
-        word = row["result"] or "no return"
+        word = row["result"] or "no answer"
         words[word] = words.get(word, 0) + 1
     return "{} on {}: {}".format(
         "1 run" if len(rows) == 1 else "{} runs".format(len(rows)),
         "1 minion" if len({row["minion"] for row in rows}) == 1 else "{} minions".format(len({row["minion"] for row in rows})),
-        ", ".join("{} {}".format(words[word], word) for word in ("changed", "would change", "unchanged", "failed", "no return") if word in words),
+        ", ".join("{} {}".format(words[word], word) for word in ("changed", "would change", "unchanged", "failed", "no answer") if word in words),
     )
 
 

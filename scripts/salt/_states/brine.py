@@ -54,8 +54,10 @@ def absent(name, **kwargs):
 
 def rolled_back(name, revision=None, **kwargs):
     """
-    Apply the last good revision of an inventory again. Nothing changes if that is
-    the present one, so that this state can follow every failure:
+    Undo the last apply of an inventory: the last good revision before that apply with
+    another content is applied. With ``onfail`` it undoes what this state run did: where
+    no state brine.applied of the run changed anything, as after an upgrade that was
+    refused, there is nothing to undo, and nothing changes:
 
     .. code-block:: yaml
 
@@ -69,7 +71,33 @@ def rolled_back(name, revision=None, **kwargs):
         A number of brine.history. Without it, or with ``previous``, the last apply
         is undone.
     """
+    if revision in (None, "previous") and _nothing_to_undo():
+        return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: no state brine.applied of this run changed anything"}
     return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
+
+
+def _nothing_to_undo():
+    """The last apply is an earlier one, which was good, when the upgrade that failed wrote nothing."""
+    low = globals().get("__low__") or {}
+    if not any(key in low for key in ("onfail", "onfail_any", "onfail_all")):
+        return False
+    applied_here = [one for tag, one in (globals().get("__running__") or {}).items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
+    return bool(applied_here) and not any(one.get("changes") for one in applied_here)
+
+
+def mod_watch(name, sfun=None, **kwargs):
+    """
+    With ``watch`` and ``listen``: the state runs again, when a state that it watches changed.
+
+    .. code-block:: yaml
+
+        platform:
+          brine.applied:
+            - source: salt://platform/
+            - listen:
+              - file: /etc/kubernetes/admin.conf
+    """
+    return globals()[sfun or "applied"](name, **kwargs)
 
 
 # The names that states of brine_object had here before version 0.3.
@@ -92,6 +120,8 @@ def _more(kwargs):
     kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
     low = globals().get("__low__") or {}
     kwargs["__id__"] = low.get("__id__", "")
+    if low.get("fun") == "mod_watch" and kwargs["__id__"].startswith("listener_"):  # as Salt calls it for listen
+        kwargs["__id__"] = kwargs["__id__"][len("listener_"):]
     for key in ("__orchestration_jid__", "__pub_jid"):
         jid = low.get(key)
         if jid:

@@ -114,6 +114,13 @@ def labels_exist(name, labels, **kwargs):
     return __salt__["brine_object.labels_exist"](name, labels, test=__opts__["test"], **_more(kwargs))
 
 
+def mod_watch(name, sfun=None, **kwargs):
+    """
+    With ``watch`` and ``listen``: the state runs again, when a state that it watches changed.
+    """
+    return globals()[sfun or "present"](name, **kwargs)
+
+
 # By the names that MetalK8s' states have.
 object_present = present
 object_absent = absent_object
@@ -125,6 +132,8 @@ def _more(kwargs):
     kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
     low = globals().get("__low__") or {}
     kwargs["__id__"] = low.get("__id__", "")
+    if low.get("fun") == "mod_watch" and kwargs["__id__"].startswith("listener_"):  # as Salt calls it for listen
+        kwargs["__id__"] = kwargs["__id__"][len("listener_"):]
     for key in ("__orchestration_jid__", "__pub_jid"):
         jid = low.get(key)
         if jid:
