@@ -36,6 +36,7 @@ require (
 
 require (
 	github.com/pandatix/go-abnf v0.5.3 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 )
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -35,11 +36,10 @@ type Options struct {
 // not served, unknown fields, wrong types, missing fields, values that are none
 // of an enumeration, items of a list that may be there only once, labels that
 // are none. Custom resources of the bundle's CRDs are checked as Check does.
-// Warnings are deprecated versions, and unknown kinds.
+// Warnings are deprecated versions and fields, and unknown kinds of groups that are not built in.
 //
-// What only a server can find (admission, names that must differ,
-// rules between fields of built-in kinds) is not found. The error is about
-// Options. No value of a Secret is in any message.
+// What only a server can find (admission, references) and what is rare in the server's own
+// validation is not found: TestMistakes counts it. The error is about Options. No value of a Secret is in any message.
 func Offline(objs []*bundle.Object, o Options) (problems, warnings []bundle.Problem, err error) {
 	minor, err := minorOf(o.KubernetesVersion)
 	if err != nil {
@@ -71,7 +71,11 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 		return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
 	}
 	if typed == nil && model == "" {
-		return nil, []bundle.Problem{obj.Problem("apiVersion", unknownKind(doc, obj.GVK, minor))}
+		reason, builtIn := unknownKind(doc, obj.GVK, minor)
+		if builtIn {
+			return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
+		}
+		return nil, []bundle.Problem{obj.Problem("apiVersion", "not checked: "+reason)}
 	}
 	if reason := versionWarning(doc, typed, obj.GVK, minor); reason != "" {
 		warnings = append(warnings, obj.Problem("apiVersion", reason))
@@ -84,28 +88,49 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 	if model != "" {
 		w.value(nil, content.Object, &published.Type{Ref: model})
 	}
-	if len(w.problems) == 0 && typed != nil {
-		w.decode(content.Object, typed)
+	if typed == nil {
+		return w.problems, warnings
 	}
-	return w.problems, warnings
+	structure := w.problems
+	if !w.decode(content.Object, typed) {
+		if len(structure) > 0 { // which says it better
+			w.problems = structure
+		}
+		return w.problems, warnings
+	}
+	warnings = append(warnings, deprecatedIn(obj, typed, minor)...)
+	var wrong []bundle.Problem
+	for _, err := range (&values{minor: minor}).of(typed) {
+		wrong = append(wrong, fieldProblem(obj, err))
+	}
+	wrong = slices.DeleteFunc(uncovered(wrong, w.problems), func(v bundle.Problem) bool {
+		_, name := split(v.Path)
+		return slices.ContainsFunc(w.problems, func(p bundle.Problem) bool {
+			return inside(v.Path, p.Path) || strings.HasSuffix(p.Message, fmt.Sprintf("did you mean %q?", name))
+		})
+	})
+	return append(w.problems, wrong...), warnings
 }
 
 // decode reads the object into its Go type, as the server does: quantities,
-// durations and the like have their own forms.
-func (w *walker) decode(content map[string]any, into any) {
+// durations and the like have their own forms. It returns whether it could be read.
+func (w *walker) decode(content map[string]any, into any) bool {
 	data, err := json.Marshal(content)
 	if err != nil {
 		w.report("", "write it as JSON: %v", err)
-		return
+		return false
 	}
 	unknown, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		if isSecret(w.obj) { // whose values an error may quote
 			w.report("", "cannot be read as a Secret: a value is of the wrong type")
-			return
+			return false
 		}
 		w.report("", "cannot be read as a %s: %v", w.obj.GVK.Kind, err)
-		return
+		return false
+	}
+	if len(w.problems) > 0 {
+		return true // the walker has found them
 	}
 	for _, err := range unknown {
 		message := err.Error()
@@ -117,6 +142,7 @@ func (w *walker) decode(content map[string]any, into any) {
 		}
 		w.report(path, "%s", message)
 	}
+	return true
 }
 
 // Metadata is what every version of Kubernetes refuses of an object, whatever its kind is:
@@ -141,31 +167,42 @@ func Metadata(o *bundle.Object) (problems []bundle.Problem) {
 }
 
 // dnsNames are the groups whose kinds have names that are DNS subdomains;
-// others may have colons and more in them (RBAC, bundles of trust).
-var dnsNames = map[string]bool{"": true, "apps": true, "autoscaling": true, "batch": true, "networking.k8s.io": true, "policy": true}
+// others may have colons and more in them (RBAC, bundles of trust, PodDisruptionBudgets).
+var dnsNames = map[string]bool{
+	"": true, "admissionregistration.k8s.io": true, "apps": true, "autoscaling": true, "batch": true,
+	"coordination.k8s.io": true, "discovery.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "networking.k8s.io": true,
+	"node.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
+}
 
-// unknownKind is the warning for a kind that is neither built in nor in the bundle.
-func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) string {
+// unknownKind is what to say of a kind that is neither built in nor in the bundle, and whether
+// its group is built in: then no server has it.
+func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) (reason string, builtIn bool) {
 	gv := gvk.GroupVersion().String()
 	other := "" // the best that is not served by default
 	var kinds []string
 	for key := range doc.Kinds {
 		version, kind, _ := strings.Cut(key, " ")
+		in, err := schema.ParseGroupVersion(version)
+		if err != nil || in.Group != gvk.Group {
+			continue
+		}
+		builtIn = true
 		if version == gv {
 			kinds = append(kinds, kind)
 		}
-		if in, err := schema.ParseGroupVersion(version); err == nil && kind == gvk.Kind && in.Group == gvk.Group {
+		if kind == gvk.Kind {
 			other = max(other, version)
 		}
 	}
+	reason = fmt.Sprintf("Kubernetes has no kind %s in %s", gvk.Kind, gv)
 	if best := cmp.Or(servedVersion(gvk.GroupKind(), minor), other); best != "" {
-		return fmt.Sprintf("not checked: Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best)
+		return fmt.Sprintf("Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best), builtIn
 	}
-	if len(kinds) == 0 {
-		return fmt.Sprintf("not checked: %s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind)
+	if !builtIn {
+		return fmt.Sprintf("%s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind), false
 	}
 	if best := bundle.Nearest(gvk.Kind, kinds); best != "" {
-		return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s; did you mean %s?", gvk.Kind, gv, best)
+		return reason + "; did you mean " + best + "?", true
 	}
-	return fmt.Sprintf("not checked: Kubernetes has no kind %s in %s", gvk.Kind, gv)
+	return reason, true
 }

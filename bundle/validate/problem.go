@@ -74,9 +74,12 @@ func typedProblems(o *bundle.Object, err error) []bundle.Problem {
 // field, or of one in it.
 func uncovered(coarse, fine []bundle.Problem) []bundle.Problem {
 	return slices.DeleteFunc(coarse, func(c bundle.Problem) bool {
-		return slices.ContainsFunc(fine, func(f bundle.Problem) bool {
-			rest, ok := strings.CutPrefix(f.Path, c.Path)
-			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-		})
+		return slices.ContainsFunc(fine, func(f bundle.Problem) bool { return inside(f.Path, c.Path) })
 	})
+}
+
+// inside says whether a field is another one, or in it.
+func inside(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
