@@ -7,6 +7,7 @@ package bundle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -129,6 +130,12 @@ func (b *Bundle) Names(id ID) bool {
 	return slices.ContainsFunc(b.Objects, func(o *Object) bool { return o.ID == id }) ||
 		slices.ContainsFunc(b.Absent, func(a *Absent) bool { return a.ID == id })
 }
+
+// CompareIDs is the one order of IDs: by namespace, name, group and kind.
+func CompareIDs(a, b ID) int { return strings.Compare(a.String(), b.String()) }
+
+// SortedIDs are the keys of a map in that order.
+func SortedIDs[V any](m map[ID]V) []ID { return slices.SortedFunc(maps.Keys(m), CompareIDs) }
 
 // Name is how messages name an object: "Deployment.apps ns/name",
 // "Namespace name". It is unique, short, and what kubectl understands. What has

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -87,7 +85,7 @@ func (r record) id() bundle.ID {
 // EncodeMembers packs members for an overflow ConfigMap.
 func EncodeMembers(members map[bundle.ID]Status) (string, error) {
 	var records []record
-	for _, id := range sorted(members) {
+	for _, id := range bundle.SortedIDs(members) {
 		records = append(records, recordOf(id, members[id]))
 	}
 	return pack(records)
@@ -107,10 +105,6 @@ func DecodeMembers(packed string) (map[bundle.ID]Status, error) {
 		members[r.id()] = r.Status
 	}
 	return members, nil
-}
-
-func sorted[V any](m map[bundle.ID]V) []bundle.ID {
-	return slices.SortedFunc(maps.Keys(m), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func recordOf(id bundle.ID, s Status) record {

@@ -1,8 +1,6 @@
 package inventory
 
-import (
-	"brine/bundle"
-)
+import "brine/bundle"
 
 const (
 	chunkMembers = 4000 // in one ConfigMap
@@ -44,7 +42,7 @@ func EncodeFingerprints(fingerprints map[bundle.ID]Fingerprint) ([]string, error
 // known of one.
 func packChunks[V any](values map[bundle.ID]V, bytes int, recordOfOne func(record, V) any) ([]string, error) {
 	var chunks []string
-	for ids := sorted(values); len(ids) > 0; {
+	for ids := bundle.SortedIDs(values); len(ids) > 0; {
 		n := chunkLength(ids, bytes)
 		records := make([]any, n)
 		for i, id := range ids[:n] {

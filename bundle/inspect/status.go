@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +76,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	if !inv.Exists() {
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)}}
 	}
-	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	ids := bundle.SortedIDs(inv.Members)
 	view, err := c.Snapshot(ctx, ids, nil, nil, inv.Selector())
 	if err != nil {
 		return nil, err

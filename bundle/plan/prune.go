@@ -43,7 +43,7 @@ func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent [
 			wanted[a.ID] = true // once, however often it is named
 		}
 	}
-	slices.SortFunc(ids, func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(ids, bundle.CompareIDs)
 	return ids
 }
 

@@ -134,7 +134,7 @@ func (s *SavedStep) id() bundle.ID {
 
 // SaveInventory is the inventory as a saved plan holds it.
 func SaveInventory(inv *inventory.Inventory) SavedInventory {
-	ids := slices.SortedFunc(maps.Keys(inv.Members), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	ids := bundle.SortedIDs(inv.Members)
 	h := sha256.New()
 	for _, id := range ids {
 		fmt.Fprintln(h, id.String())

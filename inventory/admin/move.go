@@ -188,7 +188,7 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 				b.ids = append(b.ids, id)
 			}
 		}
-		slices.SortFunc(b.ids, byID)
+		slices.SortFunc(b.ids, bundle.CompareIDs)
 		if m.Rename {
 			if err := m.to.Rename(source); err != nil {
 				return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
@@ -231,7 +231,7 @@ func (m *mover) read(ctx context.Context, b *batch) error {
 		return err
 	}
 	if len(view.Unknown) > 0 {
-		id := slices.SortedFunc(maps.Keys(view.Unknown), byID)[0]
+		id := bundle.SortedIDs(view.Unknown)[0]
 		return fmt.Errorf("%s cannot be read, nothing was moved: %w", bundle.Name(id), view.Unknown[id])
 	}
 	b.live = view.Live

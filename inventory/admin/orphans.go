@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +71,7 @@ func FindOrphans(ctx context.Context, c *cluster.Client, namespace, version stri
 			known.listed[item.UID] = true
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(s.found), byID) {
+	for _, id := range bundle.SortedIDs(s.found) {
 		if item := s.found[id]; !known.listed[item.UID] {
 			if err := o.judge(ctx, c, id, known); err != nil {
 				return nil, err

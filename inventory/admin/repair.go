@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,7 +110,7 @@ func (f *finder) find(ctx context.Context, allKinds bool) error {
 	if err := s.run(ctx, f.resources(ctx, s, allKinds), ""); err != nil {
 		return err
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(s.found), byID) {
+	for _, id := range bundle.SortedIDs(s.found) {
 		f.judge(id, s.found[id])
 	}
 	f.repair.NotSearched = append(f.repair.NotSearched, s.notSearched...)

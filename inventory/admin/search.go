@@ -105,6 +105,3 @@ func (s *search) list(ctx context.Context, r cluster.Resource, namespace string)
 	}
 	return nil
 }
-
-// byID is how lists of objects are sorted.
-func byID(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) }

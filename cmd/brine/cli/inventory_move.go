@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -216,7 +214,7 @@ func (o *moveOptions) adopt(ctx context.Context, names []string) error {
 	if err != nil {
 		return failedOr(err)
 	}
-	a.Objects = slices.SortedFunc(maps.Keys(ids), func(a, b bundle.ID) int { return strings.Compare(a.String(), b.String()) })
+	a.Objects = bundle.SortedIDs(ids)
 	if len(names) > 0 {
 		if a.Objects, err = named.Named(ctx, client); err != nil {
 			return failedOr(err)
