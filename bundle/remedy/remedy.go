@@ -36,6 +36,8 @@ const (
 	Role                = "--role"
 	RollbackOnFailure   = "--rollback-on-failure"
 	TakeOverFrom        = "--take-over-from"
+	TakeOverManagers    = "--take-over-managers"
+	FromInventory       = "--from-inventory"
 	Timeout             = "--timeout"
 	WithNeeds           = "--with-needs"
 )

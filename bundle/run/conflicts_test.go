@@ -142,7 +142,7 @@ func TestConflictIsExplained(t *testing.T) {
 		got := run(text).Want(t, 1)
 		for object, want := range map[string]string{
 			// The server keeps no time of a scale.
-			"Deployment": `^conflict: kubectl \(subresource scale\) owns \.spec\.replicas \(2 on the cluster, 1 in the bundle\)\. Take the fields with --force-conflicts, decide by manager with --conflicts, move them with --take-over-from, leave them to others with --ignore-fields, or remove them from the bundle$`,
+			"Deployment": `^conflict: kubectl \(subresource scale\) owns \.spec\.replicas \(2 on the cluster, 1 in the bundle\)\. Take the fields with --force-conflicts, decide by manager with --conflicts, move them with --take-over-managers, leave them to others with --ignore-fields, or remove them from the bundle$`,
 			"Secret":     `^conflict: other owns \.data\.password, ` + at + `\.`,
 			"ConfigMap":  `applier owns \.data\.a \("3" on the cluster, "short" in the bundle\); other owns \.data\.a \("3" on the cluster, "short" in the bundle\), \.data\.b \("4" on the cluster, "x+… in the bundle\), ` + at,
 		} {

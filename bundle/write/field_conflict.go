@@ -68,5 +68,5 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 func conflictError(err error, conflicts []fields.Conflict, values bool) error {
 	return &answer{err: err, text: fmt.Sprintf(
 		"conflict: %s. Take the fields with %s, decide by manager with %s, move them with %s, leave them to others with %s, or remove them from the bundle",
-		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverFrom, remedy.IgnoreFields)}
+		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverManagers, remedy.IgnoreFields)}
 }

@@ -41,7 +41,7 @@ func TestTakeOverLeavesNoFieldToTheOtherManager(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Without it a field is in conflict, and what is not set stays.
-			s.Apply(clitest.ConfigMap("a")).Want(t, 1).Prints(t, "conflict", manager, "--take-over-from")
+			s.Apply(clitest.ConfigMap("a")).Want(t, 1).Prints(t, "conflict", manager, "--take-over-managers")
 			// What a preview shows is what then happens.
 			s.Preview(clitest.ConfigMap("a"), "--take-over-from=other,"+manager).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
 			s.Apply(clitest.ConfigMap("a"), "--take-over-from=other,"+manager).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)

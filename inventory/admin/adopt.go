@@ -88,7 +88,7 @@ func (o AdoptOptions) gone(ctx context.Context, m *mover) error {
 	}
 	for _, inv := range all {
 		if slices.Contains(o.Owners, inv.ID) && inv.ID != m.to.ID {
-			return refused("the inventory with id %q exists: use %s=%s", inv.ID, remedy.TakeOverFrom, nameOf(inv))
+			return refused("the inventory with id %q exists: use %s=%s", inv.ID, remedy.FromInventory, nameOf(inv))
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (o AdoptOptions) take(m *mover, all []*batch, id bundle.ID, live *unstructu
 			return nil
 		}
 	}
-	return fmt.Errorf("it belongs to inventory %q: %s, with that id or with NAMESPACE/NAME of the inventory, adopts it", owner, remedy.TakeOverFrom)
+	return fmt.Errorf("it belongs to inventory %q: %s, with that id or with NAMESPACE/NAME of the inventory, adopts it", owner, remedy.FromInventory)
 }
 
 func (b *batch) holds(id bundle.ID) bool {

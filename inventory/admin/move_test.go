@@ -218,7 +218,7 @@ func TestAdopt(t *testing.T) {
 	}
 	name := func(n string) string { return "ConfigMap/" + s.NS + "/" + n }
 	adopt(name("helms"), name("theirs"), name("none"), name("lost"), "-o", "text").Want(t, 3).Prints(t,
-		"helms: it belongs to Helm release web in namespace shop", `theirs: it belongs to inventory "b-`, "none: it does not exist", `lost: it belongs to inventory "gone"`, "--take-over-from")
+		"helms: it belongs to Helm release web in namespace shop", `theirs: it belongs to inventory "b-`, "none: it does not exist", `lost: it belongs to inventory "gone"`, "--from-inventory")
 	adopt("ConfigMap/"+s.NS+"/*").Want(t, 3).Prints(t, "without *")
 	adopt("Nothing/x").Want(t, 3).Prints(t, "serves no cluster-scoped kind")
 	if s.Live("v1/configmaps", s.NS, "inv") != nil {

@@ -1085,7 +1085,7 @@ class Readme(Case):
                     found += 1
                     self.assertTrue(hasattr(states[module], function), fun)
                     for key in (key for value in values for key in value):
-                        known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "ready_when", "label_selector", "take_over_from", "recreate", "force_conflicts", "require", "onfail", "name"}
+                        known = arguments | {"manifest", "patch", "kind", "apiVersion", "condition", "ready_when", "label_selector", "take_over_from", "take_over_managers", "recreate", "force_conflicts", "require", "onfail", "name"}
                         self.assertIn(key, known, "an argument of {} that README.md does not list".format(fun))
         self.assertGreater(found, 3)
 

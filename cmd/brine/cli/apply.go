@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,7 +29,7 @@ type changeOptions struct {
 	planOut, plan            string
 	ignoreFields, readiness  string
 	deny                     []string
-	conflicts                []string
+	conflicts, managers      []string
 }
 
 func (c *changeOptions) flags(cmd *cobra.Command) {
@@ -46,7 +48,8 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.cluster.ForceConflicts, "force-conflicts", false, "overwrite fields that other field managers own, and own them: --conflicts='*=take'")
 	f.StringSliceVar(&c.conflicts, "conflicts", nil, "what to do about fields that other field managers own with other values, by manager; the first match counts: kubectl*=take, kube-controller-manager=leave, *=fail")
-	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over, where fields that the bundle does not set are removed; or tools that let go: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
+	f.StringSliceVar(&c.managers, "take-over-managers", nil, "field managers (kubectl-client-side-apply, OpenAPI-Generator) whose fields brine takes over; fields that the bundle does not set are removed")
+	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "tools that let go of their objects: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	readinessFlag(f, &c.readiness)
 	denyFlag(f, &c.deny)
@@ -66,11 +69,17 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 
 // settle finds the inventory, named by default after the bundle's file, and
 // reads --plan.
-func (c *changeOptions) settle(file string) (run.Options, error) {
+func (c *changeOptions) settle(s Streams, file string) (run.Options, error) {
 	o := c.runOptions.settle()
 	o.SkipInvalid = c.validation == "skip-invalid"
 	o.WaitApplied = c.wait == "applied"
 	o.Planning.VerifyFull = c.verify == "full"
+	for _, from := range o.Planning.TakeOverFrom {
+		if !strings.Contains(from, ":") {
+			s.warn(fmt.Sprintf("--take-over-from=%s: a field manager is given with --take-over-managers now; the old way goes with the next minor version", from))
+		}
+	}
+	o.Planning.TakeOverFrom = slices.Concat(o.Planning.TakeOverFrom, c.managers)
 	var err error
 	o.Derived = file != "" && !c.given()
 	if o.Inventory, err = c.where(file); err != nil {
@@ -206,7 +215,7 @@ func (a *applyOptions) task(s Streams) task {
 	if len(a.input.files) == 0 {
 		return task{options: a.runOptions.settle(), err: errNoBundle}
 	}
-	o, err := a.settle(a.input.files[0])
+	o, err := a.settle(s, a.input.files[0])
 	o.Sources = a.input.sources()
 	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
 	a.input.empty = o.Planning.AllowEmpty

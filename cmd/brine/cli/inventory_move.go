@@ -26,7 +26,7 @@ type moveOptions struct {
 	dryRun       report.DryRun
 	lockTimeout  time.Duration
 	to           string
-	only         []string
+	members      []string
 	takeOverFrom []string
 	input        input
 }
@@ -49,9 +49,9 @@ func (o *moveOptions) toFlag(cmd *cobra.Command, name, usage string) {
 
 func newSplit(s Streams) *cobra.Command {
 	o, cmd := newMove(s, &cobra.Command{
-		Use: "split INVENTORY --to INVENTORY (--only OBJECTS | -f BUNDLE)", Short: "Move members of an inventory to another one", Args: cobra.ExactArgs(1),
+		Use: "split INVENTORY --to INVENTORY (--members OBJECTS | -f BUNDLE)", Short: "Move members of an inventory to another one", Args: cobra.ExactArgs(1),
 		Long: `Moves members of an inventory to another one, which is made if it does not exist. An
-inventory is NAMESPACE/NAME, or NAME in the namespace of the kubeconfig. --only chooses
+inventory is NAMESPACE/NAME, or NAME in the namespace of the kubeconfig. --members chooses
 members, -f those that a bundle contains.
 
 Only the annotation and the label of the owner change on the cluster. No object is
@@ -60,11 +60,12 @@ deletes the members. Afterwards, a bundle that contains none of them does not pr
 them.`,
 	})
 	o.toFlag(cmd, "to", "inventory that the members move to")
-	cmd.Flags().StringSliceVar(&o.only, "only", nil, "members: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; * stands for any text")
+	cmd.Flags().StringSliceVar(&o.members, "members", nil, "members that move: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; * stands for any text")
+	oldSpelling(cmd, "only", "members")
 	o.input.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if (len(o.only) == 0) == (len(o.input.files) == 0) {
-			return errors.New("choose the members by --only or by -f; to move all, use brine inventory merge")
+		if (len(o.members) == 0) == (len(o.input.files) == 0) {
+			return errors.New("choose the members by --members or by -f; to move all, use brine inventory merge")
 		}
 		return o.move(cmd.Context(), args, false, false)
 	}
@@ -105,13 +106,14 @@ func newAdopt(s Streams) *cobra.Command {
 annotation and the label of the owner. An object is KIND/NAMESPACE/NAME, or KIND/NAME
 without a namespace. -f adopts those objects of a bundle that exist.
 
-Objects that belong to another inventory are refused, unless --take-over-from names
+Objects that belong to another inventory are refused, unless --from-inventory names
 it: NAMESPACE/NAME, or the id of an inventory that does not exist any more. Objects that
 belong to Helm, Argo CD, Flux, kapp or Salt are refused. A bundle that contains none of
 the adopted objects does not prune them.`,
 	})
 	o.toFlag(cmd, "into", "inventory that the objects become members of")
-	cmd.Flags().StringSliceVar(&o.takeOverFrom, "take-over-from", nil, "inventories whose objects are taken: NAMESPACE/NAME, or the id of one that does not exist any more")
+	cmd.Flags().StringSliceVar(&o.takeOverFrom, "from-inventory", nil, "inventories whose objects are taken: NAMESPACE/NAME, or the id of one that does not exist any more")
+	oldSpelling(cmd, "take-over-from", "from-inventory")
 	o.input.flags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -167,9 +169,9 @@ func (o *moveOptions) move(ctx context.Context, from []string, remove, rename bo
 		return err
 	}
 	m.Remove, m.Rename = remove, rename
-	only, err := admin.ParseSelector(o.only)
+	only, err := admin.ParseSelector(o.members)
 	if err != nil {
-		return fmt.Errorf("--only: %w", err)
+		return fmt.Errorf("--members: %w", err)
 	}
 	client, err := o.client(o.s, cluster.Options{})
 	if err != nil {

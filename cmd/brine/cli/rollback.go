@@ -44,7 +44,7 @@ brine history.`,
 				return err
 			}
 		}
-		o, err := r.settle("")
+		o, err := r.settle(s, "")
 		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
 	}
 	return cmd

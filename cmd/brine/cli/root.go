@@ -90,6 +90,7 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
 				return problems
 			}
+			warnOfOldSpellings(s, cmd.Flags())
 			return p.start()
 		},
 	}

@@ -49,6 +49,25 @@ func invalid(name string, err *pflag.InvalidValueError) error {
 // environment is the annotation of a flag that was set by a variable: its name.
 const environment = "brine/environment"
 
+// formerly is the annotation of a flag that is an old spelling: what it is called now.
+const formerly = "brine/formerly"
+
+// oldSpelling keeps an old name of a flag for one minor version, hidden from the help.
+func oldSpelling(cmd *cobra.Command, old, name string) {
+	f := *cmd.Flags().Lookup(name)
+	f.Name, f.Hidden, f.Annotations = old, true, map[string][]string{formerly: {name}}
+	cmd.Flags().AddFlag(&f)
+}
+
+// warnOfOldSpellings names the new spelling of each flag, or variable, that was given by an old one.
+func warnOfOldSpellings(s Streams, flags *pflag.FlagSet) {
+	flags.Visit(func(f *pflag.Flag) {
+		if now := f.Annotations[formerly]; len(now) > 0 {
+			s.warn(fmt.Sprintf("%s: this is called --%s now; the old name goes with the next minor version", given(f), now[0]))
+		}
+	})
+}
+
 // given is a flag as it was given: --timeout=-5s, BRINE_TIMEOUT=-5s.
 func given(f *pflag.Flag) string {
 	name := "--" + f.Name
