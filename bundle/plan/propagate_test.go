@@ -25,7 +25,7 @@ func TestPropagate(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		steps []*Step
-		came  map[int]Action // what came of a step, where it is not its action
+		came  map[int]Action // the outcome of a step, where it is not its action
 		want  map[int]string
 	}{
 		"nothing failed": {

@@ -61,7 +61,7 @@ func TestMoved(t *testing.T) {
 		{"something more to do", created, created + ", {version: v1, kind: ConfigMap, name: more, action: pruned, uid: u}", "ConfigMap more: is not in the plan, and would be pruned now"},
 		{"it came", "name: \"new\", action: created", "name: \"new\", action: configured, uid: u", "ConfigMap ns/new: did not exist, and exists now"},
 		{"it went", "configured, uid: u, resourceVersion: \"1\", generation: 1", "created", "Deployment.apps ns/d: existed, and does not exist any more"},
-		{"it was made anew", "configured, uid: u, resourceVersion: \"1\", generation: 1", "configured, uid: v", "Deployment.apps ns/d: was deleted and recreated since the plan was made"},
+		{"it was created again", "configured, uid: u, resourceVersion: \"1\", generation: 1", "configured, uid: v", "Deployment.apps ns/d: was deleted and recreated since the plan was made"},
 		{"something else is done, for what", "name: d, action: configured", "name: d, action: recreated", "Deployment.apps ns/d: the plan says configured, and now it would be recreated: spec.replicas"},
 		{"something else is done", created, strings.Replace(created, "created", "skipped", 1), "ConfigMap ns/new: the plan says created, and now it would be skipped"},
 		{"a new version with the same changes", `resourceVersion: "1", generation: 1`, `resourceVersion: "2", generation: 2`, ""},

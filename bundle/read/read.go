@@ -128,7 +128,7 @@ type reading struct {
 	expanding []*yaml.Node // aliases that the object being read came through
 }
 
-// add adds what came of another document, or of a part of this one.
+// add adds what another document, or a part of this one, gave.
 func (r *reading) add(other reading) {
 	r.objects = append(r.objects, other.objects...)
 	r.absent = append(r.absent, other.absent...)

@@ -20,7 +20,7 @@ type chunk struct {
 	order       float64
 	nameOrder   int
 	of          *Rendering
-	docs        []int // the documents of its rendering that came of it
+	docs        []int // the documents that its rendering gave
 }
 
 // requisite is one entry of a requisite list: target's state (or "sls", or

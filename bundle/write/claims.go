@@ -167,7 +167,7 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		switch seen, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration"); {
 		case set.GetUID() != live.GetUID() || set.GetDeletionTimestamp() != nil || plan.ClaimsDie(set):
-			return live, nil // this version is no more: the deletion is refused, and decided anew
+			return live, nil // this version is no more: the deletion is refused, and decided again
 		case seen >= generation:
 			return set, w.disown(ctx, set)
 		case !w.Deadline.IsZero() && time.Now().After(w.Deadline) || !cluster.Sleep(ctx, pause):

@@ -36,16 +36,16 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	if err != nil {
 		return result, fmt.Errorf("it is kept as it is: %w", err)
 	}
-	anew := *t
-	anew.body = result.body
-	old, err := w.remove(ctx, &anew, was.live)
+	replaced := *t
+	replaced.body = result.body
+	old, err := w.remove(ctx, &replaced, was.live)
 	if old == nil || w.Mode == DryRun {
 		return result, err
 	}
 	w.changes.touch("limits in " + t.step.ID.Namespace) // a quota counts the old one for a while
 	created := written{}
 	if err == nil { // it is gone
-		created, err = w.put(ctx, &anew, nil)
+		created, err = w.put(ctx, &replaced, nil)
 	}
 	found := created.live
 	created.live, created.claims, created.warnings = old, result.claims, append(result.warnings, created.warnings...)
@@ -67,7 +67,7 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if _, lost := w.restore(cluster.WithEnd(ctx, ctx), &anew, old); lost != nil {
+	if _, lost := w.restore(cluster.WithEnd(ctx, ctx), &replaced, old); lost != nil {
 		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
 	return created, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
@@ -91,9 +91,9 @@ func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, 
 			return "", err
 		}
 	}
-	anew := *t
-	anew.body = result.body
-	if unproven, err = w.provesCreation(ctx, &anew); err != nil {
+	replaced := *t
+	replaced.body = result.body
+	if unproven, err = w.provesCreation(ctx, &replaced); err != nil {
 		return "", fmt.Errorf("a new one would be refused: %w", err)
 	}
 	result.claims, err = w.grow(ctx, t, was.live, desired)

@@ -123,7 +123,7 @@ func TestRecreateFindsTheNameTaken(t *testing.T) {
 			before(s.Proxied(), http.MethodDelete, "/configmaps/web", func() { act(s, second) })
 			s.Apply(immutable("{good: b}")).Want(t, 1).Did(t, "ConfigMap", "web", plan.Failed)
 			if live := s.Live("v1/configmaps", s.NS, "web"); live == nil || live.GetUID() != uid {
-				t.Error("it was deleted all the same")
+				t.Error("it was deleted nevertheless")
 			}
 		})
 	}

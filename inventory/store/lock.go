@@ -62,7 +62,7 @@ type Lock struct {
 	lease   *unstructured.Unstructured // as it was seen, then as we hold it; nil: not there
 	sent    []string                   // renewTimes of renewals whose fate is unknown
 	until   time.Time                  // writes may be sent
-	changed chan struct{}              // closed, and made anew, with until
+	changed chan struct{}              // closed, and made again, with until
 	ended   bool                       // renewed no more
 	lost    error
 	paused  time.Duration // no writes were sent, in all

@@ -65,7 +65,7 @@ type Action struct {
 	Status     int
 	Message    string
 	RetryAfter int  // seconds, with Status
-	Acted      bool // with Status: the server has dealt with the request all the same
+	Acted      bool // with Status: the server has dealt with the request nevertheless
 	// CutBefore and CutAfter reset the connection: the server never sees the
 	// request, or has dealt with it (of a watch: has begun to answer). Every other
 	// request on the connection is lost, too, as it is in life.

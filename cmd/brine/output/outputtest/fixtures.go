@@ -67,7 +67,7 @@ func LargePreview() *report.Result {
 	return r
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // The Secret in the run and its value before and after; leak looks for them.
 const (
@@ -294,7 +294,7 @@ func CompareGolden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is shown (go test -update writes it anew):\n%s", file, udiff.Unified("want", "got", string(want), got))
+		t.Errorf("%s is not what is shown (go test -update writes it again):\n%s", file, udiff.Unified("want", "got", string(want), got))
 	}
 }
 

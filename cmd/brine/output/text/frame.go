@@ -42,7 +42,7 @@ const rateOver = 5 * time.Second
 
 func (s *liveState) update(e report.Event) {
 	_, begins := e.Payload.(report.Started)
-	if begins { // a rollback begins anew
+	if begins { // a rollback begins again
 		s.total, s.done, s.rates = 0, 0, nil
 	}
 	if s.inFlight == nil || begins {

@@ -163,7 +163,7 @@ func TestLiveSurvivesResize(t *testing.T) {
 	}
 	for _, cols := range []int{100, 30, 7, 1, 80} {
 		s.cols = cols
-		for i := range s.lines { // what a terminal that does not wrap anew does
+		for i := range s.lines { // what a terminal that does not wrap again does
 			s.lines[i] = s.lines[i][:min(len(s.lines[i]), cols)]
 		}
 		l.draw()
