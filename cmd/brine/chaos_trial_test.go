@@ -69,6 +69,7 @@ func (tr *trial) args(kubeconfig string, flags ...string) []string {
 	if args[0] != "destroy" {
 		args = append(args, slices.Concat(tr.how.flags, flags)...)
 	}
+	args = append(args, tr.how.bound...)
 	return append(args, "--inventory", tr.Inventory, "--namespace", tr.NS, "--timeout=3m", "--kubeconfig", kubeconfig, "-o", "json")
 }
 

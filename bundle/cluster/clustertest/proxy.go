@@ -66,6 +66,14 @@ type Action struct {
 	Message    string
 	RetryAfter int  // seconds, with Status
 	Acted      bool // with Status: the server has dealt with the request nevertheless
+	// Page, unless nil, answers with Status in the server's place, but with this text: as a
+	// proxy, a gateway or a login page does. Location is where it redirects to.
+	Page     *string
+	Location string
+	// Half gives the server's answer up to its middle, and resets the connection then.
+	Half bool
+	// Silent answers nothing as long as the client waits; the connection stays alive.
+	Silent bool
 	// CutBefore and CutAfter reset the connection: the server never sees the
 	// request, or has dealt with it (of a watch: has begun to answer). Every other
 	// request on the connection is lost, too, as it is in life.
@@ -212,6 +220,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case action.CutBefore:
 		cut(r)
+	case action.Silent:
+		<-r.Context().Done()
+	case action.Page != nil:
+		page(w, action)
+	case action.Half:
+		p.half(w, r)
 	case action.Status != 0:
 		if action.Acted {
 			p.upstream.ServeHTTP(httptest.NewRecorder(), r)
@@ -229,6 +243,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.upstream.ServeHTTP(w, r)
 	}
+}
+
+// half sends the first half of the server's answer.
+func (p *Proxy) half(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	p.upstream.ServeHTTP(answer, r)
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
+	_ = http.NewResponseController(w).Flush()
+	cut(r)
+}
+
+// page answers what no API server does.
+func page(w http.ResponseWriter, a Action) {
+	w.Header().Set("Content-Type", "text/html")
+	if a.Location != "" {
+		w.Header().Set("Location", a.Location)
+	}
+	w.WriteHeader(a.Status)
+	_, _ = io.WriteString(w, *a.Page)
 }
 
 // answered calls a function between the server's answer and the client's sight
