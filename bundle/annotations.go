@@ -47,6 +47,9 @@ const (
 	// StatusTimeout is how long to wait, after a write, for the first status of an object
 	// that has none; "0" does not wait for it.
 	StatusTimeout = Prefix + "status-timeout"
+	// FailAfter is how long an object that is not ready may stay as it is; "0" is as long
+	// as it is waited for.
+	FailAfter = Prefix + "fail-after"
 	// Wait with the value WaitSkip: nobody waits until the object is ready.
 	Wait     = Prefix + "wait"
 	WaitSkip = "skip"

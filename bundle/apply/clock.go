@@ -21,6 +21,7 @@ const (
 func (e *scheduler) clock() {
 	now := time.Now()
 	asked := 0
+	stuck := stuck{e: e, now: now}
 	for _, n := range e.nodes {
 		if n.state != waiting && n.state != failing {
 			continue
@@ -36,8 +37,11 @@ func (e *scheduler) clock() {
 		}
 		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
 			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
+		} else if limit := stuck.after(n); limit > 0 {
+			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready, and unchanged for %s: %s", limit, n.reason))
 		}
 	}
+	stuck.ask()
 	if e.Heartbeat > 0 && now.Sub(e.reported) > e.Heartbeat {
 		e.reported = now
 		if pending := e.pending(); len(pending) > 0 {

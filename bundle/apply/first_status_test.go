@@ -13,12 +13,17 @@ import (
 	"brine/cmd/brine/clitest"
 )
 
+// pumpWithStatus is the CRD of Pumps, with the subresource status.
+func pumpWithStatus() string {
+	crd := strings.Replace(clitest.PumpCRD, "    storage: true\n", "    storage: true\n    subresources: {status: {}}\n", 1)
+	return strings.Replace(crd, "          spec:\n", "          status: {type: object, x-kubernetes-preserve-unknown-fields: true}\n          spec:\n", 1)
+}
+
 // A controller that starts late: the object that it has not seen yet holds its dependents
 // and the pruning. One that never comes holds them for a bounded time only.
 func TestFirstStatusIsWaitedFor(t *testing.T) {
 	s := clitest.New(t)
-	crd := strings.Replace(clitest.PumpCRD, "    storage: true\n", "    storage: true\n    subresources: {status: {}}\n", 1)
-	crd = strings.Replace(crd, "          spec:\n", "          status: {type: object, x-kubernetes-preserve-unknown-fields: true}\n          spec:\n", 1)
+	crd := pumpWithStatus()
 	after := clitest.ConfigMap("after", clitest.DependsOn("{ns}.example.com/namespaces/{ns}/Pump/one"))
 	s.Apply(clitest.Documents(crd, clitest.ConfigMap("old"))).Want(t, 0)
 
@@ -71,4 +76,37 @@ func TestFirstStatusIsWaitedFor(t *testing.T) {
 	if o := result.Object(t, "Pump", "two"); o.Ready != "ready" || !strings.Contains(o.Reason, "no status after") {
 		t.Errorf("it is %q: %s", o.Ready, o.Reason)
 	}
+}
+
+// A controller that has given up, and only says from time to time that it still lives, ends
+// the waiting where --fail-after says so: what needs the object is skipped, nothing is pruned.
+func TestFailAfter(t *testing.T) {
+	s := clitest.New(t)
+	crd, after := pumpWithStatus(), clitest.ConfigMap("after", clitest.DependsOn("{ns}.example.com/namespaces/{ns}/Pump/one"))
+	s.Apply(clitest.Documents(crd, clitest.ConfigMap("old"))).Want(t, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pumps := s.Resources(s.NS + ".example.com/v1/pumps").Namespace(s.NS)
+		for at := time.Now(); ctx.Err() == nil; at = at.Add(time.Second) {
+			status := `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"ConfigError","lastProbeTime":"` + at.Format(time.RFC3339) + `"}]}}`
+			_, _ = pumps.Patch(ctx, "one", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status") // until it is there
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	text := clitest.Documents(crd, clitest.Pump("one", "  rate: 1\n"), after)
+	result := s.Apply(text, "--fail-after=2s", "--timeout=5m").Want(t, 4)
+	if o := result.Object(t, "Pump", "one"); o.Ready != "not-ready" || o.Reason != "not ready, and unchanged for 2s: Ready=False ConfigError" {
+		t.Errorf("it is %q: %s", o.Ready, o.Reason)
+	}
+	result.Did(t, "ConfigMap", "after", plan.Skipped)
+	s.Live("v1/configmaps", s.NS, "old")
+	// Its own limit goes over the flag.
+	own := strings.Replace(text, "  name: one\n", "  name: one\n  annotations: {brine.dev/fail-after: \"0\"}\n", 1)
+	s.Apply(own, "--fail-after=1s", "--timeout=8s").Want(t, 4).Prints(t, "time ran out after 8s: Ready=False ConfigError")
+	own = strings.Replace(own, `"0"`, "1s", 1)
+	s.Apply(own, "--timeout=5m").Want(t, 4).Prints(t, "not ready, and unchanged for 1s: Ready=False ConfigError")
+	stop()
+	<-done
 }

@@ -46,6 +46,8 @@ type node struct {
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
 	checked  time.Time // when it was last seen, or asked for
+	seen     time.Time // when it was last seen while it is waited for
+	changed  time.Time // when more than its times changed since
 }
 
 // dependent is an edge, seen from the node that is needed.

@@ -39,7 +39,10 @@ type Input struct {
 	WaitApplied bool
 	// PruneAnyway: prune although something is not ready.
 	PruneAnyway bool
-	Heartbeat   time.Duration // progress interval; 0 is none
+	// FailAfter ends the waiting for what is not ready and has not changed for so long,
+	// unless its rules say otherwise; 0 does not.
+	FailAfter time.Duration
+	Heartbeat time.Duration // progress interval; 0 is none
 }
 
 // Outcome is how a step ended.

@@ -37,7 +37,7 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 // wait begins to wait for an object, through a watch of its kind.
 func (e *scheduler) wait(n *node, status ready.Status) {
 	e.set(n, waiting)
-	n.since, n.checked = time.Now(), time.Now()
+	n.since, n.checked, n.changed = time.Now(), time.Now(), time.Now()
 	if e.ended != nil { // its request was under way when the run ended
 		n.because(status.Reason)
 		e.settleNotReady(n, report.StateNotReady, e.ended.Error()+": "+status.Reason)
@@ -111,6 +111,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		return
 	}
 	if !gone {
+		n.noteChange(live)
 		n.Latest = live
 	}
 	if gone {

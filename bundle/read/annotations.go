@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 }
 
 // known are brine's own annotations that users write.
-var known = []string{bundle.DigestOf, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.OnStoredVersion, bundle.ReadyWhen, bundle.Run, bundle.StatusTimeout, bundle.Timeout, bundle.Wait}
+var known = []string{bundle.DigestOf, bundle.FailAfter, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.OnStoredVersion, bundle.ReadyWhen, bundle.Run, bundle.StatusTimeout, bundle.Timeout, bundle.Wait}
 
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations

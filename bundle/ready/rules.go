@@ -19,6 +19,9 @@ type Rules struct {
 	// StatusTimeout is how long to wait for a first status; nil where the object does
 	// not say.
 	StatusTimeout *time.Duration
+	// FailAfter is how long it may stay as it is while it is not ready; nil where the
+	// object does not say, 0 for as long as it is waited for.
+	FailAfter *time.Duration
 
 	// Skip: a run does not wait until the object is ready.
 	Skip bool
@@ -71,6 +74,10 @@ func compileOwn(o *bundle.Object) (*Rules, []bundle.Problem) {
 	})
 	read(bundle.StatusTimeout, func(text string) (err error) {
 		rules.StatusTimeout, err = duration(text)
+		return err
+	})
+	read(bundle.FailAfter, func(text string) (err error) {
+		rules.FailAfter, err = duration(text)
 		return err
 	})
 	if !found {

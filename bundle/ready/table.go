@@ -22,7 +22,7 @@ import (
 type Table map[schema.GroupKind]*Rules
 
 // ruleNames are the annotations that a file may set for a kind, without their prefix.
-var ruleNames = []string{"failed-when", "ready-when", "status-timeout", "timeout", "wait"}
+var ruleNames = []string{"fail-after", "failed-when", "ready-when", "status-timeout", "timeout", "wait"}
 
 // ReadTable reads a file of rules: KIND.GROUP with a CEL expression, which stands for
 // ready-when, or with a map of annotations without their prefix. Its error is all
@@ -168,7 +168,7 @@ func (r *Rules) or(kind *Rules) *Rules {
 		return cmp.Or(r, kind)
 	}
 	return &Rules{
-		Timeout: cmp.Or(r.Timeout, kind.Timeout), StatusTimeout: cmp.Or(r.StatusTimeout, kind.StatusTimeout),
+		Timeout: cmp.Or(r.Timeout, kind.Timeout), StatusTimeout: cmp.Or(r.StatusTimeout, kind.StatusTimeout), FailAfter: cmp.Or(r.FailAfter, kind.FailAfter),
 		readyWhen: cmp.Or(r.readyWhen, kind.readyWhen), failedWhen: cmp.Or(r.failedWhen, kind.failedWhen),
 		Skip: r.Skip || kind.Skip,
 	}

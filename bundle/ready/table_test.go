@@ -14,7 +14,7 @@ func TestReadTableRefuses(t *testing.T) {
 	for text, message := range map[string]string{
 		"A.example.com: self.x =":                           "r.yaml:1: A.example.com: ready-when: CEL, column 8",
 		"A.example.com: true":                               "r.yaml:1: A.example.com: a CEL expression is expected, as text",
-		"B: 'true'\n\nA.example.com: {readywhen: 'true'}":   `r.yaml:3: A.example.com: unknown key "readywhen": a kind can have failed-when, `,
+		"B: 'true'\n\nA.example.com: {readywhen: 'true'}":   `r.yaml:3: A.example.com: unknown key "readywhen": a kind can have fail-after, `,
 		"A.example.com: 'true'\nA.example.com: 'false'":     "r.yaml:2: A.example.com is there twice",
 		"A.example.com: {wait: never}":                      `r.yaml:1: A.example.com: wait: invalid value "never": use skip, or leave it out`,
 		"A.example.com: {timeout: 5}":                       "r.yaml:1: A.example.com: timeout: not a duration",

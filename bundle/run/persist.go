@@ -37,7 +37,7 @@ func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.
 	}
 	outcomes, outside, ended := apply.Run(ctx, apply.Input{
 		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
-		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, Heartbeat: r.Heartbeat, Writer: writer,
+		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, FailAfter: r.FailAfter, Heartbeat: r.Heartbeat, Writer: writer,
 	})
 	r.client.OnRetry(r.record.Retrying)          // the scheduler's function keeps all objects in memory
 	r.putBack(r.after.records, writer, outcomes) //nolint:contextcheck // also after time ran out

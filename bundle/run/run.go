@@ -42,6 +42,7 @@ type Options struct {
 	WaitApplied bool          // readiness counts only where an object needs another
 	PruneAnyway bool          // prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
+	FailAfter   time.Duration // how long what is not ready may stay as it is; 0: as long as the run
 	Readiness   ready.Table   // rules of kinds
 	Deny        report.Deny   // rules that stop the run before its first write
 	LockTimeout time.Duration // how long to wait for a live holder of the lock

@@ -52,6 +52,7 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.options.Planning.TakeOverFrom, "take-over-from", nil, "tools that let go of their objects: helm:[NAMESPACE/]RELEASE, argocd:APPLICATION, flux:[NAMESPACE/]KUSTOMIZATION, kapp:APP")
 	f.StringVar(&c.ignoreFields, "ignore-fields", "", "file of rules (YAML) about fields that are sent when an object is created, and left to others afterwards")
 	readinessFlag(f, &c.readiness)
+	f.DurationVar(&c.options.FailAfter, "fail-after", 0, "wait no longer for an object that is not ready where nothing in it has changed for so long, and nothing that it needs is in progress (exit code 4); 0 waits until --timeout")
 	denyFlag(f, &c.deny)
 	f.BoolVar(&c.options.Planning.NoPrune, "no-prune", false, "delete nothing; objects that are not in the bundle stay in the inventory")
 	f.BoolVar(&c.options.PruneAnyway, "prune-anyway", false, "prune although an object is not ready; never if an object could not be applied, nor after --timeout")

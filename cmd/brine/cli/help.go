@@ -36,7 +36,7 @@ var flagGroups = []group{
 	{"Pruning", []string{"max-prune", "no-prune", "prune-anyway", "prune-first", "allow-empty", "cascade", "force-namespaces"}},
 	{"Whose object, and who owns a field", []string{"inventory-policy", "inventory-id", "conflicts", "force-conflicts", "take-over-from", "take-over-managers", "ignore-fields"}},
 	{"How objects are applied", []string{"deny", "validation", "field-validation", "verify", "recreate", "migrate-stored-versions", "allow-generate-name", "kubernetes-version"}},
-	{"Waiting and time", []string{"wait", "timeout", "lock-timeout", "readiness", "retry-timeout", "heartbeat", "parallel"}},
+	{"Waiting and time", []string{"wait", "timeout", "fail-after", "lock-timeout", "readiness", "retry-timeout", "heartbeat", "parallel"}},
 	{"Rollback", []string{"rollback-on-failure", "history-limit"}},
 	{"Output", []string{"output", "report", "detailed-exitcode"}},
 	{"Salt", []string{"input-format", "ignore-foreign-states", "jid"}},
