@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -42,6 +44,25 @@ func DefinitionOf(u *unstructured.Unstructured) (Definition, bool) {
 		d.Versions = []DefinedVersion{{Name: version, Served: true, Storage: true}}
 	}
 	return d, true
+}
+
+// ReadyColumn says whether kubectl prints a condition Ready of the defined kind.
+func ReadyColumn(crd *unstructured.Unstructured) bool {
+	spec, _ := crd.Object["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		columns, _ := version["additionalPrinterColumns"].([]any)
+		for _, c := range columns {
+			column, _ := c.(map[string]any)
+			path, _ := column["jsonPath"].(string)
+			path = strings.NewReplacer("'", "", `"`, "", " ", "").Replace(path)
+			if strings.HasPrefix(path, ".status.conditions[?(@.type==Ready)]") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Resource is the defined kind as the API server's paths and rights name it.

@@ -59,3 +59,15 @@ spec: {group: 1, names: [], versions: [1, {name: {}}]}`,
 		}
 	}
 }
+
+func TestReadyColumn(t *testing.T) {
+	for path, want := range map[string]bool{
+		`.status.conditions[?(@.type=="Ready")].status`: true, `.status.conditions[?(@.type == 'Ready')].reason`: true,
+		`.status.conditions[?(@.type=="Readying")].status`: false, `.status.phase`: false,
+	} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": []any{map[string]any{}, map[string]any{"additionalPrinterColumns": []any{map[string]any{"jsonPath": path}}}}}}}
+		if got := ReadyColumn(crd); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

@@ -5,28 +5,61 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 )
 
-// A custom resource that was just written has no status until its controller comes to it.
-// That says nothing yet, and for many kinds never will: it is waited for, for a bounded time.
+// A custom resource that was just written has no status until its controller comes to it, or
+// one without the condition Ready that others of its kind have. That says nothing yet, and for
+// many kinds never will: it is waited for, for a bounded time.
 const (
 	firstStatus      = 5 * time.Second  // where nobody knows whether there will be one
 	firstStatusKnown = 30 * time.Second // where another object of the kind has one
 )
 
-// statuses are the kinds of which an object has a status, by what is live.
-func statuses(p *plan.Plan) map[schema.GroupKind]bool {
-	have := map[schema.GroupKind]bool{}
+// said is what objects of a custom kind say of themselves.
+type said struct {
+	status, ready bool // one of them has a status, or a condition Ready
+	readyColumn   bool // kubectl prints a condition Ready
+	silent        bool // one that was waited for said nothing in time
+}
+
+type saidBy map[schema.GroupKind]*said
+
+// whatIsSaid is what is known before a plan is carried out.
+func whatIsSaid(p *plan.Plan) saidBy {
+	all := saidBy{}
 	for _, s := range p.Steps {
-		if s.Live != nil && custom(s.ID.GroupKind.Group) && !ready.Of(s.Live, nil, ready.Hints{}).Unseen {
-			have[s.ID.GroupKind] = true
+		if s.Live != nil {
+			all.hear(s.ID.GroupKind, s.Live)
+		}
+		if s.Object != nil {
+			if d, ok := bundle.DefinitionOf(s.Object.Content); ok && bundle.ReadyColumn(s.Object.Content) {
+				all.of(d.Kind).readyColumn = true
+			}
 		}
 	}
-	return have
+	return all
+}
+
+func (all saidBy) of(kind schema.GroupKind) *said {
+	if all[kind] == nil {
+		all[kind] = &said{}
+	}
+	return all[kind]
+}
+
+// hear notes what one object of a kind says.
+func (all saidBy) hear(kind schema.GroupKind, live *unstructured.Unstructured) {
+	if custom(kind.Group) {
+		k := all.of(kind)
+		k.status = k.status || !ready.Of(live, nil, ready.Hints{}).Unseen
+		k.ready = k.ready || ready.SaysReady(live)
+	}
 }
 
 // custom guesses whether a group is of CRDs: those of Kubernetes have no dot, or one name
@@ -36,16 +69,30 @@ func custom(group string) bool {
 	return strings.Contains(group, ".") && (!own || strings.Contains(name, "."))
 }
 
-// firstStatusTime is how long to wait for the first status of an object that was written.
-func (e *scheduler) firstStatusTime(n *node) time.Duration {
+// unsaid is what an object that counts as ready has not said yet; "" where nothing is missing.
+// One that had a status without a condition Ready before is not to have one now.
+func (e *scheduler) unsaid(n *node, status ready.Status) string {
+	kind := e.said.of(n.ID.GroupKind)
+	switch {
+	case status.Unseen:
+		return "status"
+	case status.Unsaid && (kind.ready || kind.readyColumn) && (n.Live == nil || ready.SaysReady(n.Live) || ready.Of(n.Live, nil, e.Hints).Unseen):
+		return "condition Ready"
+	}
+	return ""
+}
+
+// firstStatusTime is how long to wait for what an object that was written has not said.
+func (e *scheduler) firstStatusTime(n *node, status ready.Status) time.Duration {
+	kind := e.said.of(n.ID.GroupKind)
 	switch {
 	case n.Action == plan.Unchanged || n.Action == plan.Awaited:
 		return 0
 	case n.rules != nil && n.rules.StatusTimeout != nil:
 		return *n.rules.StatusTimeout
-	case !n.resource.Status || !custom(n.ID.GroupKind.Group) || e.silent[n.ID.GroupKind]:
+	case !n.resource.Status || !custom(n.ID.GroupKind.Group) || kind.silent:
 		return 0
-	case e.statuses[n.ID.GroupKind]:
+	case status.Unseen && kind.status, kind.ready:
 		return firstStatusKnown
 	}
 	return firstStatus
@@ -54,35 +101,39 @@ func (e *scheduler) firstStatusTime(n *node) time.Duration {
 // awaitsStatus says whether an object that is ready for want of a status is to be waited
 // for still, and waits for it.
 func (e *scheduler) awaitsStatus(n *node, status ready.Status) bool {
-	if !status.Unseen {
-		e.statuses[n.ID.GroupKind] = e.statuses[n.ID.GroupKind] || n.stored != nil && custom(n.ID.GroupKind.Group)
+	missing := e.unsaid(n, status)
+	limit := e.firstStatusTime(n, status)
+	if missing == "" || limit == 0 {
 		return false
 	}
-	limit := e.firstStatusTime(n)
-	if limit == 0 {
-		return false
-	}
-	why := ready.Status{State: ready.NotReady, Reason: fmt.Sprintf("has no status yet (counts as ready after %s without one)", limit)}
+	why := ready.Status{State: ready.NotReady, Reason: fmt.Sprintf("has no %s yet (counts as ready after %s without one)", missing, limit)}
 	if n.state == waiting {
 		e.progress(n, why)
-		return true
+	} else {
+		e.wait(n, why)
 	}
-	n.statusBy = time.Now().Add(limit)
-	e.wait(n, why)
+	if n.statusBy.IsZero() || n.missing != missing {
+		n.statusBy, n.missing = time.Now().Add(limit), missing
+	}
 	return true
 }
 
-// statusOverdue ends the wait for a first status: who has not written one by now is not
-// going to, for this object or another one of the kind.
+// statusOverdue ends the wait for what an object says of itself: who has not done so by now
+// is not going to, for this object or another one of the kind.
 func (e *scheduler) statusOverdue(n *node, now time.Time) bool {
-	if n.statusBy.IsZero() || now.Before(n.statusBy) || n.Latest == nil || !ready.Of(n.Latest, n.rules, e.Hints).Unseen {
+	if n.statusBy.IsZero() || now.Before(n.statusBy) || n.Latest == nil {
 		return false
 	}
-	if !e.statuses[n.ID.GroupKind] && (n.rules == nil || n.rules.StatusTimeout == nil) {
-		e.silent[n.ID.GroupKind] = true
+	status := ready.Of(n.Latest, n.rules, e.Hints)
+	missing := e.unsaid(n, status)
+	if status.State != ready.Ready || missing == "" {
+		return false
+	}
+	if kind := e.said.of(n.ID.GroupKind); !(status.Unseen && kind.status || kind.ready) && (n.rules == nil || n.rules.StatusTimeout == nil) {
+		kind.silent = true
 	}
 	if n.Reason == "" {
-		n.Reason = fmt.Sprintf("no status after %s, so it counts as ready", time.Since(n.since).Round(time.Second))
+		n.Reason = fmt.Sprintf("no %s after %s, so it counts as ready", missing, now.Sub(n.since).Round(time.Second))
 	}
 	e.becameReady(n, n.Latest)
 	return true

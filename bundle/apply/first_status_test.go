@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
@@ -109,4 +110,47 @@ func TestFailAfter(t *testing.T) {
 	s.Apply(own, "--timeout=5m").Want(t, 4).Prints(t, "not ready, and unchanged for 1s: Ready=False ConfigError")
 	stop()
 	<-done
+}
+
+// A controller that writes its condition Ready last: where another object of the kind has one,
+// an object without is not ready yet.
+func TestConditionReadyIsWaitedFor(t *testing.T) {
+	s := clitest.New(t)
+	crd, after := pumpWithStatus(), clitest.ConfigMap("after", clitest.DependsOn("{ns}.example.com/namespaces/{ns}/Pump/two"))
+	pumps := func() dynamic.ResourceInterface { return s.Resources(s.NS + ".example.com/v1/pumps").Namespace(s.NS) }
+	set := func(name, status string) error {
+		_, err := pumps().Patch(context.Background(), name, types.MergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
+		return err
+	}
+	annotated := func(name string) string {
+		return strings.Replace(clitest.Pump(name, "  rate: 1\n"), "  name: "+name+"\n", "  name: "+name+"\n  annotations: {brine.dev/status-timeout: 4m}\n", 1)
+	}
+	one := strings.Replace(annotated("one"), "4m", `"0"`, 1)
+	s.Apply(clitest.Documents(crd, one), "--timeout=5m").Want(t, 0)
+	if err := set("one", `{"conditions":[{"type":"Ready","status":"True"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	wrong := make(chan string, 1)
+	go func() { // the controller
+		defer close(wrong)
+		for set("two", `{"address":"192.0.2.1"}`) != nil {
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Get(context.Background(), "after", metav1.GetOptions{}); err == nil {
+			wrong <- "after was applied before the Pump had a condition Ready"
+		}
+		if err := set("two", `{"conditions":[{"type":"Ready","status":"True"}]}`); err != nil {
+			wrong <- err.Error()
+		}
+	}()
+	s.Apply(clitest.Documents(crd, one, annotated("two"), after), "--timeout=5m").Want(t, 0).Did(t, "ConfigMap", "after", plan.Created)
+	for text := range wrong {
+		t.Error(text)
+	}
+	// One that had a status without is not to have one after an update.
+	if err := set("two", `{"conditions":null}`); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(clitest.Documents(crd, one, strings.Replace(annotated("two"), "rate: 1", "rate: 2", 1), after), "--timeout=5m").Want(t, 0).Did(t, "Pump", "two", plan.Configured)
 }

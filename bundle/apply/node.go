@@ -38,7 +38,8 @@ type node struct {
 	applied  bool // needs that want it applied are met
 	stored   *unstructured.Unstructured
 	since    time.Time // when waiting began
-	statusBy time.Time // until when its first status is waited for
+	statusBy time.Time // until when what it has not said yet is waited for
+	missing  string    // what that is: its first status, or its condition Ready
 	reason   string    // the last one reported
 	reasonAt time.Time // since when
 	watched  bool      // a watch has seen it since

@@ -90,8 +90,7 @@ type scheduler struct {
 	lastSeen   map[schema.GroupKind]time.Time       // when a watch of the kind last saw anything
 	unwatched  map[string]bool                      // kind and namespace of watches that cannot be had
 	polling    map[schema.GroupVersionResource]bool // kinds of which some are polled
-	statuses   map[schema.GroupKind]bool            // custom kinds of which an object has a status
-	silent     map[schema.GroupKind]bool            // those that got none in time
+	said       saidBy                               // what custom kinds say of themselves
 }
 
 // written is what an applier sends when it is through.
@@ -139,7 +138,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)+len(in.Plan.Outside)),
 		messages: make(chan any, 1024), requests: requests, reported: time.Now(),
 		lastSeen: map[schema.GroupKind]time.Time{}, unwatched: map[string]bool{}, polling: map[schema.GroupVersionResource]bool{},
-		statuses: statuses(in.Plan), silent: map[schema.GroupKind]bool{},
+		said: whatIsSaid(in.Plan),
 	}
 	e.work = make(chan *node, cap(e.dependents))
 	e.watches = in.Client.Watches(in.Selector, e.send)

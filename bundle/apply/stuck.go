@@ -92,7 +92,7 @@ func (s *stuck) ask() {
 // awaits says whether something is in progress that n waits for: its first status, or
 // what it needs. What has failed is not.
 func (s *stuck) awaits(n *node) bool {
-	if !n.statusBy.IsZero() && n.Latest != nil && ready.Of(n.Latest, n.rules, s.e.Hints).Unseen {
+	if n.Latest != nil && !n.statusBy.IsZero() && ready.Of(n.Latest, n.rules, s.e.Hints).State == ready.Ready {
 		return true
 	}
 	open, known := s.open[n]

@@ -112,6 +112,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	}
 	if !gone {
 		n.noteChange(live)
+		e.said.hear(n.ID.GroupKind, live)
 		n.Latest = live
 	}
 	if gone {
@@ -128,7 +129,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	}
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
-		if n.statusBy.IsZero() || !e.awaitsStatus(n, status) {
+		if !e.awaitsStatus(n, status) {
 			e.becameReady(n, live)
 		}
 	case ready.Failed:

@@ -99,16 +99,8 @@ func (c *chain) conditions(o object, name string) {
 	}
 }
 
-// abnormal guesses a condition's polarity: most say True when all is well; those
-// named after what is wrong say False.
-func (c condition) abnormal() bool {
-	for _, word := range split(c.kind) {
-		if illWords[word] || word == "fail" || word == "reconciling" || word == "pressure" || word == "remaining" {
-			return c.status == "True"
-		}
-	}
-	return c.status != "True"
-}
+// abnormal goes by a condition's polarity.
+func (c condition) abnormal() bool { return (c.status == "True") == c.inverse() }
 
 func (c *chain) podsOf(ctx context.Context, o object) []object {
 	namespace := o.text("metadata", "namespace")

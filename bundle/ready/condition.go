@@ -158,6 +158,12 @@ func (o object) condition(kind string) (condition, bool) {
 	return condition{}, false
 }
 
+// SaysReady says whether an object has a condition Ready, whatever it says.
+func SaysReady(live *unstructured.Unstructured) bool {
+	_, ok := object{live.Object}.condition("Ready")
+	return ok
+}
+
 // telling is "; " and the first of the named conditions ("Available=False")
 // that holds, or nothing.
 func (o object) telling(which ...string) string {

@@ -53,8 +53,32 @@ func isHeld(reason string) bool {
 	return strings.HasSuffix(reason, "Paused") || strings.HasSuffix(reason, "Suspended")
 }
 
-// unseen says whether o has no status yet, or one that says nothing.
-func unseen(o object) bool { return saysNothing(o.field("status")) }
+// unseen says whether o has no status yet, or one that says nothing: nothing but empty
+// values, or where conditions are meant to be, in it or in its parts, none yet and no word.
+func unseen(o object) bool {
+	state, _ := o.field("status").(map[string]any)
+	return saysNothing(o.field("status")) || promises(state) && !slices.ContainsFunc(slices.Collect(maps.Keys(state)), func(name string) bool {
+		parts := split(name)
+		return len(parts) > 0 && stateEnds[parts[len(parts)-1]] && !saysNothing(state[name])
+	})
+}
+
+// promises: it has a list of conditions, which is empty, or a part that has.
+func promises(state map[string]any) bool {
+	conditions, ok := state["conditions"]
+	if !ok {
+		for _, v := range state {
+			parts, _ := v.([]any)
+			if slices.ContainsFunc(parts, func(part any) bool {
+				m, ok := part.(map[string]any)
+				return ok && m["conditions"] != nil && promises(m)
+			}) {
+				return true
+			}
+		}
+	}
+	return ok && saysNothing(conditions)
+}
 
 func saysNothing(v any) bool {
 	switch v := v.(type) {
@@ -80,7 +104,7 @@ func (c condition) doubtful(o object, isReady bool) bool {
 	if len(parts) == 0 {
 		return false
 	}
-	last, ill := parts[len(parts)-1], slices.ContainsFunc(parts, func(w string) bool { return illWords[w] })
+	last, ill := parts[len(parts)-1], isIll(parts)
 	wanted, _ := o.number("metadata", "generation")
 	switch {
 	case isReady && last == "synced":
@@ -90,17 +114,37 @@ func (c condition) doubtful(o object, isReady bool) bool {
 	case isReady:
 		return false
 	case c.kind == "Progressing":
-		return c.status == "Unknown" || c.status == "False" && c.reason == "ProgressDeadlineExceeded"
+		// Of a rollout it stays True, and the reason says when it is through.
+		reason := split(c.reason)
+		return c.status == "Unknown" || c.status == "False" && isIll(reason) || c.status == "True" && !(len(reason) > 0 && wellEnds[reason[len(reason)-1]])
 	case c.kind == "Running": // operators made with Ansible
 		return c.status == "True" && c.reason == "Running"
-	case underWay[last]:
+	case isUnderWay(last):
 		return c.status == "True"
 	case last == "available" && o.count(1, "spec", "replicas") == 0:
 		return false
 	case wellEnds[last]:
-		return c.status == "False" || c.status == "Unknown" || c.generation > 0 && c.generation < wanted
+		reason := split(c.reason)
+		return c.status == "False" || c.status == "Unknown" || c.generation > 0 && c.generation < wanted ||
+			len(reason) > 0 && reason[len(reason)-1] == "failed" // it is complete, and failed
 	}
 	return false
+}
+
+func isIll(parts []string) bool {
+	return slices.ContainsFunc(parts, func(w string) bool { return illWords[w] })
+}
+
+// isUnderWay: Creating, ScalingUp, Progress.
+func isUnderWay(word string) bool {
+	return underWay[word] || len(word) > 4 && strings.HasSuffix(word, "ing") && !lasting[word]
+}
+
+// inverse guesses a condition's polarity: most say True when all is well; those named after
+// what is wrong, or under way, say False.
+func (c condition) inverse() bool {
+	parts := split(c.kind)
+	return isIll(parts) || len(parts) > 0 && isUnderWay(parts[len(parts)-1]) && c.kind != "Progressing"
 }
 
 // about is the condition as a reason; of one that says that all is well, its generation is.
@@ -155,14 +199,14 @@ func unfinished(o object, value string) bool {
 	parts := split(value)
 	for _, w := range parts[:min(len(parts), 8)] { // of a sentence, its beginning
 		switch {
-		case illWords[w], underWay[w]:
+		case illWords[w], isUnderWay(w):
 			return true
 		case w == "running":
 			kind := split(o.text("kind"))
 			if len(kind) > 0 && toItsEnd[kind[len(kind)-1]] {
 				return true
 			}
-		case w == "pending", len(w) > 4 && strings.HasSuffix(w, "ing") && !lasting[w]:
+		case w == "pending":
 			return true
 		}
 	}
@@ -177,6 +221,9 @@ func doubtParts(o object, state map[string]any) (reason, field string) {
 			continue
 		}
 		parts := o.objects("status", name)
+		if part, ok := state[name].(map[string]any); ok {
+			parts = []object{{part}}
+		}
 		for _, part := range parts {
 			conditions := object{map[string]any{"status": part.content}}.conditions()
 			if len(parts) > 1 && slices.ContainsFunc(conditions, func(c condition) bool { return c.reason == "NoMatchingParent" }) {

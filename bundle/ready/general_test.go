@@ -42,6 +42,13 @@ func TestOfDoubts(t *testing.T) {
 		{"a boolean", widget(`status: {readyToUse: false}`), NotReady, "readyToUse is false"},
 		{"Synced beside Ready", widget(`status: {conditions: [{type: Ready, status: "True"}, {type: Synced, status: "False", reason: ReconcileError}]}`), NotReady, "Synced=False ReconcileError"},
 		{"a step beside Ready", widget(`status: {conditions: [{type: Ready, status: "True"}, {type: CronJobAvailable, status: "False"}]}`), Ready, ""},
+		{"a rollout that was aborted", widget(`status: {conditions: [{type: Progressing, status: "False", reason: RolloutAborted}]}`), NotReady, "Progressing=False RolloutAborted"},
+		{"a rollout that goes on", widget(`status: {conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated}]}`), NotReady, "Progressing=True ReplicaSetUpdated"},
+		{"a rollout that is through", widget(`status: {conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`), Ready, ""},
+		{"a condition that is under way", widget(`status: {conditions: [{type: RolloutProgressing, status: "True"}]}`), NotReady, "RolloutProgressing=True"},
+		{"one that lasts", widget(`status: {conditions: [{type: ContinuousArchiving, status: "True"}]}`), Ready, ""},
+		{"complete, and failed", widget(`status: {conditions: [{type: Complete, status: "True", reason: JobFailed}]}`), NotReady, "Complete=True JobFailed"},
+		{"a condition of a part", widget(`status: {podStatus: {conditions: [{type: KruisePodReady, status: "False"}]}}`), NotReady, "podStatus: KruisePodReady=False"},
 		{"paused", widget(`spec: {paused: true}, status: {phase: Updating}`), Ready, ""},
 		{"a parent", widget(`status: {parents: [{conditions: [{type: Accepted, status: "False", reason: R}]}]}`), NotReady, "parents: Accepted=False R"},
 		{"a pod that may succeed at the next attempt", `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {restartPolicy: OnFailure}, status: {phase: Running, containerStatuses: [{name: c, state: {waiting: {reason: CrashLoopBackOff}}}]}}`,
@@ -72,7 +79,9 @@ func TestOfDoubts(t *testing.T) {
 
 func TestUnseen(t *testing.T) {
 	for status, want := range map[string]bool{
-		`{}`: true, `{conditions: []}`: true, `{adminId: 0, conditions: [], name: ""}`: true, `{phase: Ready}`: false, `{conditions: [{type: Ready, status: "True"}]}`: false,
+		`{}`: true, `{conditions: []}`: true, `{adminId: 0, conditions: [], name: ""}`: true, `{phase: Ready}`: false,
+		`{conditions: [], observedGeneration: 1}`: true, `{conditions: [], phase: Ready}`: false, `{observedGeneration: 1}`: false,
+		`{ancestors: [{conditions: [], controllerName: x}]}`: true, `{conditions: [{type: Ready, status: "True"}]}`: false,
 	} {
 		got := Of(live(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, generation: 1}, status: `+status+`}`), nil, Hints{})
 		if got.State != Ready || got.Unseen != want {

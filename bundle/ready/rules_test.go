@@ -127,7 +127,7 @@ func TestOfWithRules(t *testing.T) {
 				annotations[bundle.FailedWhen] = test.failed
 			}
 			got := Of(live(t, test.object), compiled(t, "Widget", annotations), Hints{})
-			got.Unseen, got.Rule = false, "" // see TestUnseen and TestRule
+			got.Unseen, got.Unsaid, got.Rule = false, false, "" // see TestUnseen and TestRule
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}

@@ -37,6 +37,8 @@ type Status struct {
 	// Unseen: it is Ready only because it has no status that says otherwise. Just
 	// after a write its controller may not have come to it yet.
 	Unseen bool
+	// Unsaid: the general rule calls it Ready, and it has no condition Ready that says so.
+	Unsaid bool
 }
 
 // Hints are facts about the cluster that an object does not hold itself.
@@ -146,7 +148,7 @@ func generic(o object) Status {
 			s.Rule = "general: " + field
 			return s
 		}
-		s := Status{State: Ready, Unseen: unseen(o), Rule: "general: nothing in its status speaks against it"}
+		s := Status{State: Ready, Unseen: unseen(o), Unsaid: !ok, Rule: "general: nothing in its status speaks against it"}
 		switch {
 		case s.Unseen:
 			s.Rule = "general: it has no status"

@@ -34,27 +34,31 @@ var wellEnds = words(
 // illWords are words of a condition's type that is true when something is wrong, and
 // words that a phase, state or health is made of then.
 var illWords = words(
-	"aborted",     // Rollout
-	"degraded",    // Rollout, CephCluster
-	"err",         // CephCluster HEALTH_ERR
-	"error",       // Iamrole, HumioAlert ConfigError, CronWorkflow SubmissionError
-	"errors",      // Keycloak HasErrors
-	"failed",      // AppVault, Jaeger, Product
-	"failing",     // ScaledObject
-	"failure",     // CephObjectStore, Kiali
-	"fallback",    // ScaledObject
-	"invalid",     // Elasticsearch, Rollout InvalidSpec
-	"not",         // Kafka NotReady, HumioAlert NotFound, FlinkDeployment DEPLOYED_NOT_READY
-	"orphan",      // Product (capabilities.3scale.net)
-	"partially",   // ClusterExternalSecret PartiallyReady
-	"red",         // Elasticsearch, Logstash
-	"rejected",    // VirtualService (gateway.solo.io)
-	"stalled",     // of kstatus
-	"unavailable", // MachineDeployment
-	"unhealthy",   // of the built-in probes
-	"unknown",     // Tenant (minio.min.io)
-	"warn",        // CephCluster HEALTH_WARN
-	"warning",     // VirtualService (gateway.solo.io)
+	"aborted",      // Rollout
+	"degraded",     // Rollout, CephCluster
+	"err",          // CephCluster HEALTH_ERR
+	"error",        // Iamrole, HumioAlert ConfigError, CronWorkflow SubmissionError
+	"errors",       // Keycloak HasErrors
+	"exceeded",     // Rollout ProgressDeadlineExceeded
+	"failed",       // AppVault, Jaeger, Product
+	"failing",      // ScaledObject
+	"failure",      // CephObjectStore, Kiali
+	"fallback",     // ScaledObject
+	"inconclusive", // AnalysisRun, Experiment
+	"invalid",      // Elasticsearch, Rollout InvalidSpec
+	"not",          // Kafka NotReady, HumioAlert NotFound, FlinkDeployment DEPLOYED_NOT_READY
+	"orphan",       // Product (capabilities.3scale.net)
+	"partially",    // ClusterExternalSecret PartiallyReady
+	"pressure",     // Node MemoryPressure
+	"red",          // Elasticsearch, Logstash
+	"rejected",     // VirtualService (gateway.solo.io)
+	"remaining",    // Namespace NamespaceContentRemaining
+	"stalled",      // of kstatus
+	"unavailable",  // MachineDeployment
+	"unhealthy",    // of the built-in probes
+	"unknown",      // Tenant (minio.min.io)
+	"warn",         // CephCluster HEALTH_WARN
+	"warning",      // VirtualService (gateway.solo.io)
 )
 
 // underWay are words of a phase, state or health that is still on its way. So is every
@@ -65,7 +69,7 @@ var underWay = words(
 )
 
 // lasting are words in "-ing" that say that all is well.
-var lasting = words("existing", "listening", "missing", "monitoring", "nothing", "protecting", "running", "serving", "watching")
+var lasting = words("archiving", "existing", "listening", "missing", "monitoring", "nothing", "protecting", "running", "serving", "watching")
 
 // toItsEnd end the names of kinds that run to an end: there Running is under way.
 var toItsEnd = words(

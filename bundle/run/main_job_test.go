@@ -78,6 +78,42 @@ func memberWrites(p *clustertest.Proxy) []string {
 	return writes
 }
 
+// statusWaits are the objects that were waited for because they had not said yet how they are.
+// None of them needs another one, at whatever distance: together they cost one such wait.
+func statusWaits(t *testing.T, r *report.Result) []string {
+	t.Helper()
+	type id struct{ group, kind, namespace, name string }
+	needs, waited := map[id][]id{}, map[id]bool{}
+	var names []string
+	for _, o := range r.Objects {
+		at := id{o.Group, o.Kind, o.Namespace, o.Name}
+		for _, n := range o.Needs {
+			needs[at] = append(needs[at], id{n.Group, n.Kind, n.Namespace, n.Name})
+		}
+		if slices.ContainsFunc(o.Waits, func(w report.Wait) bool { return strings.Contains(w.Reason, "counts as ready after") }) {
+			waited[at] = true
+			names = append(names, o.Kind+" "+o.Name)
+		}
+	}
+	var count func(at id) int
+	count = func(at id) int {
+		most := 0
+		for _, n := range needs[at] {
+			most = max(most, count(n))
+		}
+		if waited[at] {
+			most++
+		}
+		return most
+	}
+	for at := range waited {
+		if n := count(at); n > 1 {
+			t.Errorf("%v is the last of %d that were waited for one after the other", at, n)
+		}
+	}
+	return names
+}
+
 // TestRealReleasesUpgradeAndDowngradeInOneRun is the main job: two releases of a real platform, to
 // and fro, each in one run, whatever the order of the documents.
 func TestRealReleasesUpgradeAndDowngradeInOneRun(t *testing.T) {
@@ -90,6 +126,11 @@ func TestRealReleasesUpgradeAndDowngradeInOneRun(t *testing.T) {
 		got := clitest.Run(t, p.Kubeconfig, "apply", "-f", bundle, "--name", "platform", "--timeout=5m").Want(t, 0)
 		if got.Result.Summary.NotReady != 0 || len(got.Result.Errors) != 0 {
 			t.Fatalf("not all is ready: %s %v", counts(got.Result), got.Result.Errors)
+		}
+		waited := statusWaits(t, got.Result)
+		t.Logf("%d objects said nothing yet, and were waited for at the same time: %v", len(waited), waited)
+		if got.Result.Summary.Unchanged == len(got.Result.Objects) && len(waited) > 0 {
+			t.Errorf("an unchanged run waited for the first status of %v", waited)
 		}
 		return got.Result
 	}
