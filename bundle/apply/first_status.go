@@ -57,8 +57,8 @@ func (all saidBy) of(kind schema.GroupKind) *said {
 func (all saidBy) hear(kind schema.GroupKind, live *unstructured.Unstructured) {
 	if custom(kind.Group) {
 		k := all.of(kind)
-		k.status = k.status || !ready.Of(live, nil, ready.Hints{}).Unseen
 		k.ready = k.ready || ready.SaysReady(live)
+		k.status = k.status || k.ready || !ready.Of(live, nil, ready.Hints{}).Unseen
 	}
 }
 
