@@ -107,7 +107,7 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Of(live(t, test.object), nil, lateClass)
-			got.Rule = ""      // see TestRule
+			got.Rule = ""                         // see TestRule
 			got.Unseen, got.Unsaid = false, false // see TestUnseen
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
