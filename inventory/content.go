@@ -29,6 +29,9 @@ type Content struct {
 	// Sources are the files and folders that the bundle was read from, each with the name
 	// of the folder that it is in: "shop/bundle.yaml". Older versions kept none.
 	Sources []string
+	// Before are the objects that the run made members and did not create, as they were: a
+	// rollback past it sets their fields back. Those that hold a Secret are left out.
+	Before []*unstructured.Unstructured
 
 	madeByRollback bool
 }
@@ -42,6 +45,7 @@ type content struct {
 	Objects   []savedObject     `json:"objects"`
 	Absent    []savedAbsent     `json:"absent,omitempty"`
 	Invalid   []savedProblem    `json:"invalid,omitempty"`
+	Before    []map[string]any  `json:"before,omitempty"`
 }
 
 type savedObject struct {
@@ -83,6 +87,9 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 	}
 	for _, p := range c.Bundle.Invalid {
 		out.Invalid = append(out.Invalid, savedProblem{record: recordOf(p.ID, Status{}), Source: p.Source, Path: p.Path, Message: p.Message})
+	}
+	for _, u := range c.Before {
+		out.Before = append(out.Before, u.Object)
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -134,6 +141,9 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	}
 	for _, p := range in.Invalid {
 		c.Bundle.Invalid = append(c.Bundle.Invalid, bundle.Problem{ID: p.id(), Source: inRevision(p.Source, name), Path: p.Path, Message: p.Message})
+	}
+	for _, was := range in.Before {
+		c.Before = append(c.Before, &unstructured.Unstructured{Object: was})
 	}
 	return c, nil
 }

@@ -44,7 +44,7 @@ type Verdict struct {
 	// GiveBack: the member is given back to the inventory that it came from.
 	GiveBack bool
 	// Restore is what a detached object is set back to.
-	Restore *unstructured.Unstructured
+	Restore *Was
 }
 
 // newGuard is the guard of a plan whose applies are planned.
@@ -151,10 +151,16 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 func (g *Guard) undo(id bundle.ID, live *unstructured.Unstructured, origin inventory.Origin) Verdict {
 	switch origin.How {
 	case inventory.Adopted, inventory.TakenOver:
-		if before := g.Options.Before[id]; before != nil && before.GetUID() == live.GetUID() {
-			return Verdict{Action: Detached, Restore: before, Reason: origin.String() + ": it is released, and its fields are set back"}
+		was, fields := g.Options.Before[id], ", its fields stay as they are: what they were is not kept"
+		switch {
+		case was == nil || was.GetUID() != live.GetUID():
+			was = nil
+		case was.Kept:
+			fields = ", and the fields that brine applied are set back"
+		default:
+			fields = ", and its fields are set back"
 		}
-		return Verdict{Action: Detached, Reason: origin.String() + ": it is released, its fields stay as they are"}
+		return Verdict{Action: Detached, Restore: was, Reason: origin.String() + ": it is released" + fields}
 	case inventory.Moved:
 		return Verdict{Action: Skipped, GiveBack: true, Reason: origin.String() + ", and is given back to it if it is still there"}
 	}

@@ -49,6 +49,26 @@ func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unst
 	return o.Of(live.GetUID())
 }
 
+// Was is an object as it was before it became a member.
+type Was struct {
+	*unstructured.Unstructured
+
+	// Kept: a revision kept it. Others may have changed fields since; else nobody had the time.
+	Kept bool
+}
+
+// Adopts are the objects that the plan makes members, or keeps as ones that became members
+// just now, as they are: what their origins say was there before.
+func (p *Plan) Adopts() map[bundle.ID]*unstructured.Unstructured {
+	adopted := map[bundle.ID]*unstructured.Unstructured{}
+	for _, s := range p.Steps {
+		if o := p.Origins[s.ID]; o.How == inventory.Adopted || o.How == inventory.TakenOver {
+			adopted[s.ID] = s.Live
+		}
+	}
+	return adopted
+}
+
 // otherTools warns of objects that the run would adopt from other tools, which
 // know nothing of it: one warning a tool.
 func otherTools(steps []*Step, from []string) []string {

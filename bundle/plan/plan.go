@@ -46,9 +46,9 @@ type Options struct {
 	PruneFirst []string
 	// Undo: the run undoes earlier ones. It deletes only what these created.
 	Undo bool `json:"-"`
-	// Before are objects as they were before the run that is undone adopted them, where
+	// Before are objects as they were before the runs that are undone adopted them, where
 	// that is known.
-	Before map[bundle.ID]*unstructured.Unstructured `json:"-"`
+	Before map[bundle.ID]*Was `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }
@@ -131,7 +131,7 @@ type Step struct {
 	// GiveBack: the member is given back to the inventory that it came from, after the run.
 	GiveBack bool
 	// Restore is what a detached object is set back to; nil where it stays as it is.
-	Restore *unstructured.Unstructured
+	Restore *Was
 	// Kept: a skipped deletion that leaves the run incomplete.
 	Kept bool
 	// First: a deletion that comes before every write; it is undone where pruning does not

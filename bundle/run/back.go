@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/preview"
+	"brine/bundle/redact"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/review"
@@ -29,8 +29,8 @@ type wayBack struct {
 	locked  context.Context //nolint:containedctx // the same, with the lock
 	until   time.Time       // the end of the apply; zero is none
 	content *inventory.Content
-	before  map[bundle.ID]*unstructured.Unstructured // what the run adopts, as it is
-	number  int                                      // of the revision; 0 if there is nothing to go back to
+	before  map[bundle.ID]*plan.Was // what the run adopts, as it is
+	number  int                     // of the revision; 0 if there is nothing to go back to
 }
 
 // keepTime is the context of the apply: it ends early enough for a rollback.
@@ -94,11 +94,9 @@ func (r *run) planWayBack(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	if r.back != nil {
-		r.back.number, r.back.content, r.back.before = good.Number, content, map[bundle.ID]*unstructured.Unstructured{}
-		for _, s := range p.Steps {
-			if _, adopts := p.Origins[s.ID]; adopts {
-				r.back.before[s.ID] = s.Live.DeepCopy()
-			}
+		r.back.number, r.back.content, r.back.before = good.Number, content, map[bundle.ID]*plan.Was{}
+		for id, live := range p.Adopts() {
+			r.back.before[id] = &plan.Was{Unstructured: live.DeepCopy()}
 		}
 	}
 	return nil
@@ -133,6 +131,14 @@ func (r *run) lookBack(ctx context.Context, p *plan.Plan, results []preview.Resu
 		_, err := r.client.Resource(gvk)
 		return err == nil || failed[gvk.GroupVersion()] != nil
 	}}
+	if r.HistoryLimit > 0 { // the run's revision would keep what it adopts
+		b.Options.Before = map[bundle.ID]*plan.Was{}
+		for id, live := range p.Adopts() {
+			if !redact.Holds(live) {
+				b.Options.Before[id] = &plan.Was{Unstructured: live, Kept: true}
+			}
+		}
+	}
 	for _, one := range results {
 		b.Stored, b.Actions = append(b.Stored, one.Stored), append(b.Actions, one.Action)
 	}

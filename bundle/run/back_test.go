@@ -212,7 +212,7 @@ func TestPreviewNamesTheWayBack(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"ConfigMap fixed: it is deleted and created again, and once more on the way back",
-		"ConfigMap theirs: it was there before brine adopted it: it is released, its fields stay as they are",
+		"ConfigMap theirs: it was there before brine adopted it: it is released, and the fields that brine applied are set back",
 		"Namespace " + s.NS + "-more: it is new: going back deletes it, but keeps it if it contains objects outside the inventory by then",
 		"PersistentVolumeClaim data: it is new: going back deletes it, with the data that it has by then",
 		"PersistentVolumeClaim goes: it would be pruned, and a rollback does not bring back what it contains",

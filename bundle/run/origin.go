@@ -87,6 +87,7 @@ func (r *run) adopt(ctx context.Context, id bundle.ID, live *unstructured.Unstru
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	r.keepBefore(map[bundle.ID]*unstructured.Unstructured{id: live})
 	origins := maps.Clone(r.inv.Origins)
 	origins[id] = r.numbered(plan.FoundOrigin(&r.inv.Inventory, id, live, r.Planning.TakeOverFrom))
 	return r.inv.SaveOrigins(ctx, origins)

@@ -63,6 +63,38 @@ func TestRollbackPastAnAdoption(t *testing.T) {
 	}
 }
 
+// A rollback past an adoption sets back what brine applied since, in whichever run, and
+// leaves what others have set meanwhile; it says what is not as it was.
+func TestRollbackSetsBackWhatBrineApplied(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+	s.Create("v1/configmaps", clitest.ConfigMapOf("theirs", "{key: theirs, later: theirs, taken: theirs, more: x}", "labels: {whose: theirs}"))
+	s.Create("v1/secrets", "apiVersion: v1\nkind: Secret\nmetadata: {name: password, namespace: '{ns}'}\nstringData: {key: hunter22}\n")
+	bundle := func(a, theirs string) string {
+		return clitest.Documents(clitest.ConfigMapOf("a", "{key: "+a+"}"), clitest.ConfigMapOf("theirs", theirs, "labels: {whose: ours, new: x}"),
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: password, namespace: '{ns}'}\nstringData: {key: ours12345}\n")
+	}
+	s.Apply(bundle("two", "{key: ours, taken: ours, other: y}"), "--force-conflicts").Want(t, 0)
+	s.Apply(bundle("three", "{key: ours, taken: ours, other: y, later: ours}"), "--force-conflicts").Want(t, 0)
+	s.PatchConfigMap("theirs", `{"data":{"taken":"another's","more":null,"since":"z"}}`)
+
+	seen := s.Rollback("1", "--dry-run=server").Want(t, 0)
+	did := s.Rollback("1").Want(t, 0)
+	clitest.SameActions(t, seen, did)
+	for _, out := range []clitest.Outcome{seen, did} {
+		why := out.Object(t, "ConfigMap", "theirs").Reason
+		if !strings.Contains(why, "it was there before brine adopted it in run 2: it is released, and the fields that brine applied are set back; not set back: data.more, data.since, data.taken") {
+			t.Errorf("it says %q", why)
+		}
+	}
+	theirs := s.Live("v1/configmaps", s.NS, "theirs")
+	if got := fmt.Sprint(theirs.Object["data"], theirs.GetLabels()); got != "map[key:theirs later:theirs since:z taken:another's] map[whose:theirs]" {
+		t.Errorf("it is set back to %s", got)
+	}
+	// What a Secret held is not kept.
+	did.Prints(t, "its fields stay as they are: what they were is not kept").Did(t, "Secret", "password", plan.Detached)
+}
+
 // Without a record of the origin, nothing is deleted by a rollback. It stays a member,
 // and the next bundle without it prunes it.
 func TestRollbackOfUnknownOrigin(t *testing.T) {

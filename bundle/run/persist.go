@@ -273,7 +273,7 @@ func (r *run) revision(content *inventory.Content) inventory.Revision {
 // content is what the revision keeps. That of a partial run is the last revision
 // with the chosen objects in place of its own, so that it is a whole bundle.
 func (r *run) content(ctx context.Context) (*inventory.Content, error) {
-	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding(), Sources: r.Sources}
+	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding(), Sources: r.Sources, Before: r.keptBefore()}
 	if r.chosen == nil || r.HistoryLimit <= 0 {
 		return content, nil
 	}

@@ -114,6 +114,9 @@ func (r *run) plan(ctx context.Context, t target, live *cluster.Snapshot) (targe
 		}
 		return r.plan(ctx, t, live)
 	}
+	if err := r.recallBefore(ctx); err != nil {
+		return t, nil, err
+	}
 	in := plan.Input{
 		Graph: t.graph, Chosen: t.chosen, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory,
 		Live: live.Live, Unknown: live.Unknown, Options: r.Planning, Invalid: map[bundle.ID]bool{}, Outside: outside,

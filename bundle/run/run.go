@@ -90,16 +90,17 @@ type run struct {
 	releases []helm.Release // of Helm, to be taken over
 	outside  map[bundle.ID]seen
 
-	number    int                            // of the run; see nextNumber
-	origins   chan struct{}                  // who holds it may write the inventory's origins
-	needsKey  bool                           // the bundle holds Secrets
-	began     bool                           // the plan is being carried out: nothing is repeated
-	namespace *unstructured.Unstructured     // the inventory's, if this run made it
-	reported  int                            // of the bundle's invalid objects
-	chosen    map[*bundle.Object]bool        // of a partial run
-	returns   map[string]sets.Set[bundle.ID] // what is given back to other inventories after the run
-	back      *wayBack                       // where a run that fails is rolled back
-	crds      *validate.CRDs                 // of the bundle, once they are compiled
+	number    int                                      // of the run; see nextNumber
+	origins   chan struct{}                            // who holds it may write the inventory's origins
+	needsKey  bool                                     // the bundle holds Secrets
+	began     bool                                     // the plan is being carried out: nothing is repeated
+	namespace *unstructured.Unstructured               // the inventory's, if this run made it
+	reported  int                                      // of the bundle's invalid objects
+	chosen    map[*bundle.Object]bool                  // of a partial run
+	before    map[bundle.ID]*unstructured.Unstructured // what the run adopts or takes over, as it was
+	returns   map[string]sets.Set[bundle.ID]           // what is given back to other inventories after the run
+	back      *wayBack                                 // where a run that fails is rolled back
+	crds      *validate.CRDs                           // of the bundle, once they are compiled
 }
 
 // target is what the cluster is to match.
@@ -288,7 +289,8 @@ func (r *run) pipeline(ctx context.Context) error {
 	}
 	r.learnKinds()
 	r.reportFormat()
-	r.number, r.returns = r.nextNumber(), returnsOf(&r.inv.Inventory, p)
+	r.number, r.returns, r.before = r.nextNumber(), returnsOf(&r.inv.Inventory, p), nil
+	r.keepBefore(p.Adopts())
 	if r.DryRun == report.Server {
 		return r.preview(ctx, t, p)
 	}

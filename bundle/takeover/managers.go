@@ -62,6 +62,36 @@ func (t TakeOver) Patch(live *unstructured.Unstructured) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
+// Ours says of the path of a field whether brine owns it and nobody else does.
+func Ours(live *unstructured.Unstructured) func(path []string) bool {
+	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
+	for owner, set := range ownedSets(live) {
+		if strings.HasPrefix(owner, bundle.FieldManager+"\x00") {
+			ours = ours.Union(set)
+		} else {
+			others = others.Union(set)
+		}
+	}
+	return func(path []string) bool { return reach(ours, path) > reach(others, path) }
+}
+
+// reach says how a set has a field: 2 itself or something below it; 1 what it is in,
+// which is one value, or was made by an owner who lost all that is in it; 0 not at all.
+func reach(set *fieldpath.Set, path []string) int {
+	for i, name := range path {
+		field := fieldpath.PathElement{FieldName: &name}
+		below := set.WithPrefix(field)
+		switch {
+		case i == len(path)-1 && (set.Members.Has(field) || !below.Empty()):
+			return 2
+		case set.Members.Has(field) && below.Empty():
+			return 1
+		}
+		set = below
+	}
+	return 0
+}
+
 // shownFields is how many fields are named of each manager.
 const shownFields = 10
 

@@ -164,10 +164,7 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 	done := Outcome{Action: plan.Detached, Gone: true}
 	restore := s.Restore != nil && s.Restore.GetUID() == live.GetUID() && s.Restore.GetAPIVersion() == live.GetAPIVersion()
 	for range guardTries {
-		patch, err := w.releasing(s, live, restore)
-		if err != nil {
-			return failed(fmt.Errorf("detach: %w", err))
-		}
+		patch := w.releasing(s, live, restore)
 		if patch == nil {
 			return done
 		}

@@ -1,45 +1,34 @@
 package write
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/takeover"
 	"brine/inventory"
 )
 
 // releasing is the merge patch that takes the ownership metadata off an object and, where
-// the object from before it was adopted is known, sets its fields back. It is nil where
-// there is no ownership metadata.
-func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restore bool) (map[string]any, error) {
+// it is known what the object was before, sets its fields back. It is nil where there is no
+// ownership metadata.
+func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restore bool) map[string]any {
 	metadata := w.Inventory.ClearOwner(live)
 	if metadata == nil {
-		return nil, nil
+		return nil
 	}
 	patch := map[string]any{}
 	if restore {
-		now, err := json.Marshal(given(live))
-		if err != nil {
-			return nil, fmt.Errorf("encode it: %w", err)
+		may := func([]string) bool { return true }
+		if s.Restore.Kept {
+			may = takeover.Ours(live) // what others have set or removed since stays theirs
 		}
-		before, err := json.Marshal(given(s.Restore))
-		if err != nil {
-			return nil, fmt.Errorf("encode what it was: %w", err)
-		}
-		back, err := jsonpatch.CreateMergePatch(now, before)
-		if err != nil {
-			return nil, fmt.Errorf("compare it with what it was: %w", err)
-		}
-		if err := json.Unmarshal(back, &patch); err != nil {
-			return nil, fmt.Errorf("compare it with what it was: %w", err)
-		}
+		patch = setBack(given(live), given(s.Restore.Unstructured), nil, may)
 	}
 	if others, ok := patch["metadata"].(map[string]any); ok {
 		for _, key := range []string{"labels", "annotations"} {
@@ -50,7 +39,30 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 	}
 	metadata["resourceVersion"] = live.GetResourceVersion()
 	patch["metadata"] = metadata
-	return patch, nil
+	return patch
+}
+
+// setBack is the merge patch that makes fields what they were, but those below path that
+// may not be changed.
+func setBack(is, was map[string]any, path []string, may func(path []string) bool) map[string]any {
+	patch := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(mergedMaps(is, was))) {
+		now, there := is[key]
+		before, existed := was[key]
+		at := append(slices.Clone(path), key)
+		inside, isMap := now.(map[string]any)
+		earlier, wasMap := before.(map[string]any)
+		switch {
+		case there && existed && reflect.DeepEqual(now, before):
+		case isMap && (wasMap || !existed && !may(at)):
+			if changes := setBack(inside, earlier, at, may); len(changes) > 0 {
+				patch[key] = changes
+			}
+		case may(at):
+			patch[key] = before // null removes it
+		}
+	}
+	return patch
 }
 
 func mergedMaps(a, b map[string]any) map[string]any {
@@ -81,7 +93,7 @@ func given(u *unstructured.Unstructured) map[string]any {
 // notSetBack says which fields of a released object are not what they were; "" if all are.
 func notSetBack(s *plan.Step, stored *unstructured.Unstructured) string {
 	var paths []string
-	was, is := &unstructured.Unstructured{Object: given(s.Restore)}, &unstructured.Unstructured{Object: given(stored)}
+	was, is := &unstructured.Unstructured{Object: given(s.Restore.Unstructured)}, &unstructured.Unstructured{Object: given(stored)}
 	for _, c := range diff.Objects(was, is, func(text string) string { return text }).Changes {
 		paths = append(paths, c.Path)
 	}

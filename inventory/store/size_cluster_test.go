@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
@@ -89,6 +90,79 @@ func TestTenThousandNamespaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// The origins of 50,000 members: what they take on the cluster, and which requests. What is
+// there already is not written again, and of one that changes, one part is.
+func TestOriginsOfFiftyThousandMembers(t *testing.T) {
+	c := clustertest.Shared(t)
+	ns := c.Namespace(t)
+	cl := client(t, c.Config(t))
+	all := ids("member", 50_000)
+	inv := load(t, cl, ns)
+	if err := inv.Add(t.Context(), all, 1); err != nil {
+		t.Fatal(err)
+	}
+	origins := map[bundle.ID]inventory.Origin{}
+	for i, id := range all {
+		origins[id] = inventory.Origin{How: inventory.Created, Run: 1 + i%7}.Of(types.UID(fmt.Sprintf("uid-%d", i)))
+		if i%10 == 0 {
+			origins[id] = inventory.Origin{How: inventory.Moved, Run: 3, From: "shop/other", Was: inventory.Adopted}.Of(types.UID(fmt.Sprintf("uid-%d", i)))
+		}
+	}
+	requests := func(do func()) map[string]int {
+		before := cl.Requests.Counts()
+		do()
+		after := cl.Requests.Counts()
+		for verb, n := range before {
+			if after[verb] -= n; after[verb] == 0 {
+				delete(after, verb)
+			}
+		}
+		return after
+	}
+	save := func(which map[bundle.ID]inventory.Origin) map[string]int {
+		return requests(func() {
+			if err := inv.SaveOrigins(t.Context(), which); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	first := save(origins)
+	list, err := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns).List(t.Context(), metav1.ListOptions{LabelSelector: inventory.OriginsLabel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for i := range list.Items {
+		text, err := list.Items[i].MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+	}
+	t.Logf("%d ConfigMaps with %d KiB, written by %v", len(list.Items), size>>10, first)
+	if len(list.Items) < 2 || first["create"] != len(list.Items) || len(first) != 1 {
+		t.Errorf("%d parts were written by %v", len(list.Items), first)
+	}
+	loaded := requests(func() { inv = load(t, cl, ns) })
+	if !maps.Equal(inv.Origins, origins) {
+		t.Fatalf("it holds %d origins, want %d", len(inv.Origins), len(origins))
+	}
+	if empty := requests(func() { load(t, cl, c.Namespace(t)) }); !maps.Equal(loaded, empty) {
+		t.Errorf("they are read by %v, an inventory without any by %v", loaded, empty)
+	}
+	if again := save(maps.Clone(origins)); len(again) > 0 {
+		t.Errorf("saved again by %v", again)
+	}
+	changed := maps.Clone(origins)
+	changed[all[40_000]] = inventory.Origin{How: inventory.Adopted, Run: 8}.Of("another")
+	if one := save(changed); len(one) != 1 || one["update"]+one["patch"] != 1 {
+		t.Errorf("one of them is saved by %v", one)
+	}
+	if inv = load(t, cl, ns); !maps.Equal(inv.Origins, changed) {
+		t.Error("they are not what was saved")
 	}
 }
 
