@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle/cluster/clustertest"
+	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
 	"brine/inventory"
 )
@@ -131,4 +132,41 @@ func TestStressThousandNamespaces(t *testing.T) {
 	if got := s.Live("apiextensions.k8s.io/v1/customresourcedefinitions", "", "widgets."+s.NS+".example.com"); got != nil {
 		t.Error("the CRD is there")
 	}
+}
+
+// 50,000 members have an origin each. Who comes later is adopted, an unchanged run asks for no
+// more than it does of few members, and a rollback deletes nothing of them.
+func TestStressOriginsOfFiftyThousandMembers(t *testing.T) {
+	s := stress(t)
+	texts := make([]string, 50_000)
+	for i := range texts {
+		texts[i] = clitest.ConfigMap(fmt.Sprintf("c-%d", i))
+	}
+	few := clitest.New(t)
+	few.Apply(texts[0]).Want(t, 0)
+	least := few.Apply(texts[0]).Want(t, 0).Result.Summary.Requests
+
+	text := clitest.Documents(texts...)
+	s.Apply(text, "--timeout=0").Want(t, 0)
+	// Kinds of which there are many are listed in pages of 500.
+	again := s.Apply(text).Want(t, 0).Result.Summary
+	if again.Unchanged != len(texts) || again.Requests["list"] > least["list"]+len(texts)/500 || again.Requests["get"] > least["get"] || again.Requests["patch"] > 0 {
+		t.Errorf("%d are unchanged, after %v; of one object it is %v", again.Unchanged, again.Requests, least)
+	}
+	s.Create("v1/configmaps", clitest.ConfigMapOf("theirs", "{key: theirs}"))
+	first := s.Apply(clitest.Documents(text, clitest.ConfigMapOf("theirs", "{key: ours}"), clitest.ConfigMap("new")), "--force-conflicts").Want(t, 0).Result.Summary
+	if first.Requests["patch"] > 5 { // two objects, the origins' part, the fingerprints', the revision
+		t.Errorf("two of them are applied by %v", first.Requests)
+	}
+	back := s.Rollback().Want(t, 0)
+	back.Did(t, "ConfigMap", "theirs", plan.Detached)
+	back.Did(t, "ConfigMap", "new", plan.Pruned)
+	if n := back.Result.Summary.Unchanged; n != len(texts) {
+		t.Errorf("%d are unchanged", n)
+	}
+	if live := s.Live("v1/configmaps", s.NS, "theirs"); live == nil || fmt.Sprint(live.Object["data"]) != "map[key:theirs]" {
+		t.Errorf("it is %v", live)
+	}
+	s.Destroy("--timeout=0").Want(t, 0)
+	s.Missing("v1/configmaps", "inv")
 }
