@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/order"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -127,8 +128,12 @@ func (s *Step) loss() string {
 		return s.Reason
 	case s.ID.GroupKind == bundle.PersistentVolumeClaimKind:
 		return "it is new: going back deletes it, with the data that it has by then"
+	case s.ID.GroupKind == bundle.CRDKind:
+		return "it is new: going back deletes it with the resources that are in the inventory, and keeps it if there are others by then"
 	case bundle.HoldsObjects(s.ID.GroupKind):
-		return "it is new: going back deletes it, but keeps it if it contains objects outside the inventory by then"
+		return "it is new: going back deletes it, and keeps it if objects outside the inventory are in it by then"
+	case s.ID.GroupKind.Kind == "ValidatingAdmissionPolicy" && s.ID.GroupKind.Group == "admissionregistration.k8s.io":
+		return fmt.Sprintf("it is new: if it denies the earlier objects, going back needs %s=%s/%s", remedy.PruneFirst, s.ID.GroupKind.Kind, s.ID.Name)
 	case ClaimsDie(s.Live):
 		return "it is new: going back deletes it, and its claims with their data (persistentVolumeClaimRetentionPolicy)"
 	}

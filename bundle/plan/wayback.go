@@ -9,6 +9,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/diff"
+	"brine/bundle/remedy"
 )
 
 // WayBack says what in the plan could not be undone by applying an earlier bundle:
@@ -58,6 +59,9 @@ func (s *Step) oneWay(was *unstructured.Unstructured, o Options) string {
 	now := s.Object.Content
 	switch s.ID.GroupKind {
 	case bundle.CRDKind:
+		if o.Migrates(was, now) {
+			return "" // they are rewritten on the way back
+		}
 		return storedForever(s.Live, now, was)
 	case bundle.PersistentVolumeClaimKind:
 		old, before := request(was.Object)
@@ -89,7 +93,8 @@ func storedForever(live, now, was *unstructured.Unstructured) string {
 	earlier, _ := bundle.DefinitionOf(was)
 	for _, name := range stored {
 		if !slices.ContainsFunc(earlier.Versions, func(v bundle.DefinedVersion) bool { return v.Name == name }) {
-			return fmt.Sprintf("its resources would be stored as %s, which the earlier CRD does not have: the server would refuse that CRD", name)
+			return fmt.Sprintf("its resources would be stored as %s, which the earlier CRD does not have: that one can be applied only as long as there are none, or with %s, which rewrites them (annotation %s: %s)",
+				name, remedy.MigrateStored, bundle.OnStoredVersion, bundle.StoredMigrate)
 		}
 	}
 	return ""

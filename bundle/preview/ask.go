@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,7 +217,7 @@ func (p *previewer) changingSource(s *plan.Step) string {
 
 // removed is the result of a deletion or a detachment.
 func (p *previewer) removed(s *plan.Step, o write.Outcome) Result {
-	r := Result{Action: s.Action, Reason: s.Reason, Stored: o.Stored, Verified: byServer}
+	r := Result{Action: s.Action, Reason: cmp.Or(o.Reason, s.Reason), Stored: o.Stored, Verified: byServer}
 	right, denied := answers.MissingRight(o.Err)
 	switch {
 	case denied:

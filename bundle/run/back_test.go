@@ -213,7 +213,7 @@ func TestPreviewNamesTheWayBack(t *testing.T) {
 	want := []string{
 		"ConfigMap fixed: it is deleted and created again, and once more on the way back",
 		"ConfigMap theirs: it was there before brine adopted it: it is released, and the fields that brine applied are set back",
-		"Namespace " + s.NS + "-more: it is new: going back deletes it, but keeps it if it contains objects outside the inventory by then",
+		"Namespace " + s.NS + "-more: it is new: going back deletes it, and keeps it if objects outside the inventory are in it by then",
 		"PersistentVolumeClaim data: it is new: going back deletes it, with the data that it has by then",
 		"PersistentVolumeClaim goes: it would be pruned, and a rollback does not bring back what it contains",
 	}
@@ -221,6 +221,6 @@ func TestPreviewNamesTheWayBack(t *testing.T) {
 		t.Errorf("going back to revision %d:\n%s", did.Result.Review.Back.Revision, strings.Join(got, "\n"))
 	}
 	for _, format := range []string{"text", "html", "salt"} {
-		s.Preview(two, "-o", format).Want(t, 0).Prints(t, "Going back to revision 1 would lose or meet", "it is new: going back deletes it, with the data", "what controllers and databases do until then")
+		s.Preview(two, "-o", format).Want(t, 0).Prints(t, "Going back to revision 1 after this change:", "it is new: going back deletes it, with the data", "what controllers and databases do until then")
 	}
 }

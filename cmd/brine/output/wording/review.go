@@ -125,11 +125,11 @@ func BackTitle(b *review.WayBack) string {
 	case b == nil:
 		return ""
 	case b.Revision == 0:
-		return "Going back would lose or meet:"
+		return "Going back after this change:"
 	case len(b.Losses) == 0 && b.Unknown == "":
-		return fmt.Sprintf("Going back to revision %d: nothing that would be lost was found", b.Revision)
+		return fmt.Sprintf("Going back to revision %d after this change: nothing that would be lost was found", b.Revision)
 	}
-	return fmt.Sprintf("Going back to revision %d would lose or meet:", b.Revision)
+	return fmt.Sprintf("Going back to revision %d after this change:", b.Revision)
 }
 
 // BackLines are what going back would lose or meet, and what is not known of it.
@@ -137,7 +137,15 @@ func BackLines(b *review.WayBack) []string {
 	if b == nil {
 		return nil
 	}
-	lines := MapText(b.Losses, func(l review.Loss) string { return Line(ObjectName(l.Object) + ": " + l.Text) })
+	var same []string
+	names := map[string][]string{} // by what is said of them
+	for _, l := range b.Losses {
+		if names[l.Text] == nil {
+			same = append(same, l.Text)
+		}
+		names[l.Text] = append(names[l.Text], ObjectName(l.Object))
+	}
+	lines := MapText(same, func(text string) string { return Line(bundle.Some(names[text], 10) + ": " + text) })
 	if b.Unknown != "" {
 		lines = append(lines, Line("it is not known: "+b.Unknown))
 	}
