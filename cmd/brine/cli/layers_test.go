@@ -21,7 +21,7 @@ func TestPackagesImportDownwards(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(table, -1) {
 		order = append(order, "brine/"+row[1])
 	}
-	tools := []string{"brine/bundle/validate/published", "brine/bundle/validate/schemagen", "brine/scripts/salt", "brine/scripts/simulator"}
+	tools := []string{"brine/bundle/validate/published", "brine/bundle/validate/schemagen", "brine/scripts/salt", "brine/scripts/simulator", "brine/scripts/simulator/apiserver"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "brine/...").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestPackagesImportDownwards(t *testing.T) {
 			t.Errorf("%s is not in the table of packages", words[0])
 		}
 		for _, path := range words[1:] {
-			if strings.HasSuffix(path, "test") && !strings.HasSuffix(words[0], "test") {
+			if strings.HasSuffix(path, "test") && !strings.HasSuffix(words[0], "test") && at >= 0 {
 				t.Errorf("%s imports %s, which only tests may import", words[0], path)
 			}
 			if below := slices.Index(order, path); at >= 0 && below >= 0 && below < at {
