@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"brine/bundle/report"
 )
@@ -17,35 +18,38 @@ type Finding struct {
 	Log      []string
 	Covered  map[string]int // command, fault or disturbance, exit code
 	Steps    int
+
+	played, disturbed []string
 }
 
-// play plays the history of a seed, in a bubble of testing/synctest.
-func play(seed uint64) *Finding {
-	w := newWorld(seed)
-	f := &Finding{Seed: seed, Covered: map[string]int{}}
-	plan := steps(w.rand)
-	for i, s := range plan {
-		w.faults, w.rate, w.people = nil, 0, 0
-		mood := "undisturbed"
-		switch w.rand.IntN(5) {
-		case 0:
-			mood, w.faults, w.rate = "killed", []fault{killBefore, killAfter}, 0.03
-		case 1, 2:
-			one := allFaults[2+w.rand.IntN(len(allFaults)-2)]
-			mood, w.faults, w.rate = string(one), []fault{one}, 0.1
-		case 3:
-			mood, w.people = "somebody acts", 0.05
+// play plays a history, in a bubble of testing/synctest.
+func play(of trial) *Finding {
+	w := newWorld(of)
+	f := &Finding{Seed: of.Seed, Covered: map[string]int{}}
+	for i, s := range steps(w.rand) {
+		w.rand = rand.New(rand.NewPCG(of.Seed, uint64(i)+1000)) // each has its own chance: shrinking leaves others out
+		w.at, w.events = fmt.Sprint(i), 0
+		if slices.Contains(of.Without, w.at) {
+			continue
 		}
+		f.played = append(f.played, w.at)
+		mood := w.mood()
 		if s.found {
 			w.somebodyCreates()
 		}
 		running := []*done{w.begin(s, fmt.Sprintf("brine-%d", i))}
-		if w.rand.IntN(6) == 0 {
+		if contested := w.pace > 0; contested || w.rand.IntN(6) == 0 {
 			mood += ", two at once"
 			second := s
 			second.text = manifests(w.rand, s.inventory)
 			second.command = "apply"
+			if contested {
+				second.patience = 5 * time.Minute
+			}
 			running = append(running, w.begin(second, fmt.Sprintf("brine-%d-too", i)))
+		}
+		if w.outage != nil {
+			w.outage.process = running[0].process
 		}
 		f.settle(w, running, mood)
 		if len(f.Violated) > 0 {
@@ -53,13 +57,48 @@ func play(seed uint64) *Finding {
 		}
 	}
 	if len(f.Violated) == 0 {
+		w.at, w.events = "end", 0
 		f.converge(w)
 	}
-	f.Script = w.script
+	f.Script, f.disturbed = w.script, w.all
 	for _, entry := range w.server.Log {
 		f.Log = append(f.Log, entry.String())
 	}
 	return f
+}
+
+// mood picks what disturbs a step.
+func (w *World) mood() string {
+	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served = nil, 0, 0, 0, nil, 0, 0
+	switch w.rand.IntN(7) {
+	case 0:
+		w.faults, w.rate = []fault{killBefore, killAfter}, 0.03
+		return "killed"
+	case 1, 2:
+		one := allFaults[2+w.rand.IntN(len(allFaults)-2)]
+		w.faults, w.rate = []fault{one}, 0.1
+		return string(one)
+	case 3:
+		w.people = 0.05
+		return "somebody acts"
+	case 4:
+		from := w.rand.IntN(60)
+		o := &outage{from: from, to: from + 1 + w.rand.IntN(40)}
+		switch w.outage = o; w.rand.IntN(6) {
+		case 0:
+			o.mood, w.cuts, o.from = watchCut, 0.1, 1<<30
+		case 1:
+			o.mood, w.cuts, o.from = watchGone, 0.1, 1<<30
+		case 2:
+			o.mood = noRights
+		case 3:
+			o.mood, o.resource = unserved, []string{"widgets", "deployments", "configmaps"}[w.rand.IntN(3)]
+		default: // while another run waits for the lock
+			o.mood, o.lasts, w.pace = cutOff, time.Duration(40+w.rand.IntN(90))*time.Second, time.Second
+		}
+		return o.mood
+	}
+	return "undisturbed"
 }
 
 // settle serves the processes until they have ended, and judges what they did.
@@ -91,7 +130,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.note("%s: %v", d.actor, d.err)
 		}
 		f.Covered[d.command+" × "+mood+" × "+code]++
-		o := &oracle{server: w.server, d: d, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0}
+		o := &oracle{server: w.server, d: d, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
 		for _, invariant := range invariants {
 			if d.result == nil || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue
@@ -126,7 +165,8 @@ func (f *Finding) violate(invariant, how string) {
 // and the second one writes nothing. An apply that meets objects that are not its own may
 // refuse, the same way twice.
 func (f *Finding) converge(w *World) {
-	w.faults, w.rate, w.people = nil, 0, 0
+	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace = nil, 0, 0, 0, nil, 0
+	w.server.Away = ""
 	text := strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	var exits []int
 	for i := range 2 {

@@ -38,10 +38,72 @@ type World struct {
 	rate    float64 // of requests that one befalls
 	people  float64 // of requests before which somebody else acts
 	script  []string
+	cuts    float64       // of requests before which all watches end
+	outage  *outage       // nil: none
+	pace    time.Duration // a request takes at most, beyond some milliseconds
+	served  int           // requests of the step
+	trial   trial
+	at      string   // the step
+	events  int      // disturbances of the step, so far
+	all     []string // disturbances of the history: step:number
 
 	mu      sync.Mutex
 	waiting []*pending
 	news    chan struct{}
+}
+
+// trial is a history: that of a seed, without some of its steps and disturbances.
+type trial struct {
+	Seed    uint64
+	Without []string `json:",omitempty"` // steps, and disturbances as step:number
+}
+
+// happens says whether the next disturbance happens; shrinking leaves some out.
+func (w *World) happens() bool {
+	w.events++
+	key := fmt.Sprintf("%s:%d", w.at, w.events)
+	if slices.Contains(w.trial.Without, key) {
+		return false
+	}
+	w.all = append(w.all, key)
+	return true
+}
+
+// outage is a while in which some requests get an answer of their own.
+type outage struct {
+	mood     string
+	from, to int           // of the step's requests
+	resource string        // is not served
+	process  *Process      // of which nothing arrives
+	lasts    time.Duration // that is, since its first request in the while
+	began    time.Time
+	told     bool
+}
+
+// The outages.
+const (
+	unserved  = "a kind is not served"
+	noRights  = "rights taken away"
+	cutOff    = "nothing arrives"
+	watchCut  = "watches cut"
+	watchGone = "watches too old"
+)
+
+// befalls says whether a request is one that the outage answers.
+func (o *outage) befalls(w *World, one *pending) bool {
+	if o == nil || w.served < o.from || o.mood != cutOff && w.served >= o.to {
+		return false
+	}
+	switch o.mood {
+	case noRights:
+		return one.request.Method != http.MethodGet
+	case cutOff:
+		if o.began.IsZero() {
+			o.began = time.Now()
+		}
+		return one.process == o.process && time.Since(o.began) < o.lasts
+	}
+	return true
 }
 
 // pending is a request that waits to be served.
@@ -67,8 +129,8 @@ type Process struct {
 	faulty   int
 }
 
-func newWorld(seed uint64) *World {
-	return &World{server: apiserver.New(), rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
+func newWorld(of trial) *World {
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.Seed, of.Seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
 }
 
 var errKilled = errors.New("the process was killed")
@@ -185,16 +247,23 @@ func (w *World) run(processes ...*Process) bool {
 		}
 		slices.SortStableFunc(waiting, func(a, b *pending) int { return cmp.Compare(a.key, b.key) })
 		one := waiting[w.rand.IntN(len(waiting))]
-		if w.rand.Float64() < w.people {
+		if w.rand.Float64() < w.people && w.happens() {
 			w.somebodyActs()
 		}
-		if w.people > 0 && w.rand.IntN(5) == 0 {
+		if w.people > 0 && w.rand.IntN(5) == 0 && w.happens() {
 			w.somebodyIsFaster(one.request)
+		}
+		if w.rand.Float64() < w.cuts && w.happens() {
+			w.note("all watches are cut")
+			w.server.CutWatches(w.outage != nil && w.outage.mood == watchGone)
 		}
 		if w.rand.IntN(4) == 0 {
 			w.server.Step()
 		}
 		time.Sleep(time.Duration(1+w.rand.IntN(4)) * time.Millisecond)
+		if w.pace > 0 {
+			time.Sleep(time.Duration(w.rand.Int64N(int64(w.pace))))
+		}
 		w.serveOne(one)
 	}
 	return false
@@ -237,6 +306,31 @@ func (w *World) serveOne(one *pending) {
 		one.answer, one.err = response, err
 		close(one.done)
 	}
+	w.served++
+	if w.server.Away = ""; w.outage.befalls(w, one) {
+		if !w.outage.told {
+			w.outage.told = true
+			if !w.happens() {
+				w.outage = nil
+			}
+		}
+	}
+	if w.outage.befalls(w, one) {
+		one.process.faulty++
+		if w.outage.told {
+			w.note("%s: %s %s: %s", actor, r.Method, r.URL.Path, w.outage.mood)
+		}
+		switch w.outage.mood {
+		case unserved:
+			w.server.Away = w.outage.resource
+		case noRights:
+			reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
+			return
+		case cutOff:
+			w.silence(one, reply)
+			return
+		}
+	}
 	f := w.pick(r)
 	if f == "" {
 		reply(serve(), nil)
@@ -257,17 +351,7 @@ func (w *World) serveOne(one *pending) {
 		}
 		reply(nil, syscall.ECONNRESET)
 	case silent, stalled:
-		if r.URL.Query().Get("watch") == "" {
-			go func() { // a limit of whatever is between
-				select {
-				case <-r.Context().Done():
-				case <-time.After(2 * time.Minute):
-				}
-				reply(nil, syscall.ECONNRESET)
-			}()
-			return
-		}
-		reply(nil, syscall.ECONNRESET)
+		w.silence(one, reply)
 	case tooMany:
 		response := refuse(http.StatusTooManyRequests, "")
 		response.Header.Set("Retry-After", "1")
@@ -305,6 +389,21 @@ func (w *World) serveOne(one *pending) {
 	}
 }
 
+// silence never answers, until whatever is between ends the connection.
+func (w *World) silence(one *pending, reply func(*http.Response, error)) {
+	if one.request.URL.Query().Get("watch") != "" {
+		reply(nil, syscall.ECONNRESET)
+		return
+	}
+	go func() {
+		select {
+		case <-one.request.Context().Done():
+		case <-time.After(2 * time.Minute):
+		}
+		reply(nil, syscall.ECONNRESET)
+	}()
+}
+
 // pick chooses the fault of a request; "" is none. Writes get more of them: what is
 // around them is where guards stand.
 func (w *World) pick(r *http.Request) fault {
@@ -313,6 +412,9 @@ func (w *World) pick(r *http.Request) fault {
 		rate *= 3
 	}
 	if r.Header.Get("Content-Type") == string(types.JSONPatchType) { // there are few
+		rate *= 2
+	}
+	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/") { // the inventory, its lock, its revisions
 		rate *= 2
 	}
 	if slices.Contains(w.faults, stalled) {
@@ -324,7 +426,11 @@ func (w *World) pick(r *http.Request) fault {
 	if len(w.faults) == 0 || w.rand.Float64() >= rate {
 		return ""
 	}
-	return w.faults[w.rand.IntN(len(w.faults))]
+	f := w.faults[w.rand.IntN(len(w.faults))]
+	if !w.happens() {
+		return ""
+	}
+	return f
 }
 
 // cutReader is where a connection was cut.

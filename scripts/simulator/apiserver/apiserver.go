@@ -88,6 +88,7 @@ type Server struct {
 	Log      []*Write
 	watches  []*watch
 	Holders  map[string]string // of locks: the actor that wrote the Lease last
+	Away     string            // the resource that is not served for a while
 	unready  map[string]bool   // Deployments that stay unready, by their image
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 	fresh    map[schema.GroupResource]time.Time // since when a CRD is served

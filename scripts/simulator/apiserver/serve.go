@@ -128,7 +128,7 @@ func (s *Server) Serve(r *http.Request, actor string) *http.Response {
 		return s.discover(r)
 	}
 	k, ok := s.Find(func(k Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
-	if !ok || t.More != "" && t.More != "status" {
+	if !ok || k.Plural == s.Away || t.More != "" && t.More != "status" {
 		return notServed(r, t.GV.Group)
 	}
 	q := r.URL.Query()
@@ -370,7 +370,7 @@ func (s *Server) discover(r *http.Request) *http.Response {
 	case (path == "api" || path == "apis") && aggregated:
 		groups := map[string]map[string][]any{} // by group and version
 		for _, k := range s.kinds {
-			if (k.Group == "") == (path == "api") {
+			if (k.Group == "") == (path == "api") && k.Plural != s.Away {
 				scope := "Cluster"
 				if k.Namespaced {
 					scope = "Namespaced"
@@ -408,7 +408,7 @@ func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds {
-		if k.GroupVersion().String() == gv {
+		if k.GroupVersion().String() == gv && k.Plural != s.Away {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: verbs})
 		}
 	}
@@ -422,6 +422,20 @@ func (s *stream) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
+}
+
+// CutWatches ends all watches, with an error that they are too old, or without one.
+func (s *Server) CutWatches(tooOld bool) {
+	for _, w := range s.watches {
+		if tooOld {
+			status := apierrors.NewResourceExpired("too old resource version").ErrStatus
+			status.APIVersion, status.Kind = "v1", "Status"
+			text, _ := json.Marshal(map[string]any{"type": "ERROR", "object": status})
+			w.body.write(append(text, '\n'))
+		}
+		w.body.cut()
+	}
+	s.watches = nil
 }
 
 // Served lets CRDs be served at once that are not yet.
