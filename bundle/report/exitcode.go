@@ -44,6 +44,9 @@ func (s *Stop) Unwrap() []error { return s.Errors }
 
 // BadBundle ends a run because of problems of its bundle.
 func BadBundle(problems ...bundle.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
 	s := &Stop{Code: ExitBadBundle}
 	for _, p := range problems {
 		s.Errors = append(s.Errors, p)

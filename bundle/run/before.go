@@ -16,14 +16,12 @@ import (
 	"brine/inventory/store"
 )
 
-// keepBefore notes what the run adopts or takes over, as it is, for its revision. Nothing
+// keepBefore is what the run adopts or takes over, as it is, for its revision. Nothing
 // goes back past the first one.
-func (r *run) keepBefore(found map[bundle.ID]*unstructured.Unstructured) {
-	if r.inv.Last().Number == 0 || r.HistoryLimit <= 0 {
-		return
-	}
-	if r.before == nil {
-		r.before = map[bundle.ID]*unstructured.Unstructured{}
+func keepBefore(o *Options, inv *store.Inventory, found map[bundle.ID]*unstructured.Unstructured) map[bundle.ID]*unstructured.Unstructured {
+	before := map[bundle.ID]*unstructured.Unstructured{}
+	if inv.Last().Number == 0 || o.HistoryLimit <= 0 {
+		return before
 	}
 	for id, live := range found {
 		if live == nil || redact.Holds(live) {
@@ -37,33 +35,34 @@ func (r *run) keepBefore(found map[bundle.ID]*unstructured.Unstructured) {
 		was.SetLabels(live.GetLabels())
 		was.SetAnnotations(live.GetAnnotations())
 		delete(was.Object, "status")
-		r.before[id] = was
+		before[id] = was
 	}
+	return before
 }
 
 // recallBefore reads what the members were before brine, that a rollback is to release.
-func (r *run) recallBefore(ctx context.Context) error {
-	if !r.Planning.Undo {
-		return nil
+func recallBefore(ctx context.Context, o *Options, now situation) (map[bundle.ID]*plan.Was, error) {
+	if o.Mode != Rollback {
+		return o.Planning.Before, nil
 	}
 	inBundle := map[bundle.ID]bool{}
-	for _, o := range r.bundle.Objects {
-		inBundle[o.ID] = true
+	for _, object := range now.bundle.Objects {
+		inBundle[object.ID] = true
 	}
 	wanted := map[int][]bundle.ID{}
-	for id, o := range r.inv.Origins {
-		if (o.How == inventory.Adopted || o.How == inventory.TakenOver) && o.Run > 0 && !inBundle[id] && r.Planning.Before[id] == nil {
-			wanted[o.Run] = append(wanted[o.Run], id)
+	for id, was := range now.inventory.Origins {
+		if (was.How == inventory.Adopted || was.How == inventory.TakenOver) && was.Run > 0 && !inBundle[id] && o.Planning.Before[id] == nil {
+			wanted[was.Run] = append(wanted[was.Run], id)
 		}
 	}
-	before := maps.Clone(r.Planning.Before)
+	before := maps.Clone(o.Planning.Before)
 	for number, ids := range wanted {
-		content, err := r.inv.LoadRevision(ctx, number)
+		content, err := now.inventory.LoadRevision(ctx, number)
 		switch {
 		case errors.Is(err, store.ErrNoRevision), errors.Is(err, store.ErrDamagedRevision):
 			continue // what they were is not kept
 		case err != nil:
-			return err
+			return nil, err
 		}
 		if before == nil {
 			before = map[bundle.ID]*plan.Was{}
@@ -75,13 +74,15 @@ func (r *run) recallBefore(ctx context.Context) error {
 			}
 		}
 	}
-	r.Planning.Before = before
-	return nil
+	return before, nil
 }
 
-// keptBefore is what the revision keeps of it.
-func (r *run) keptBefore() []*unstructured.Unstructured {
-	return slices.SortedFunc(maps.Values(r.before), func(a, b *unstructured.Unstructured) int {
+// keptBefore is what the revision keeps of it. What was found last counts.
+func keptBefore(planned, found map[bundle.ID]*unstructured.Unstructured) []*unstructured.Unstructured {
+	all := map[bundle.ID]*unstructured.Unstructured{}
+	maps.Copy(all, planned)
+	maps.Copy(all, found)
+	return slices.SortedFunc(maps.Values(all), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetAPIVersion(), b.GetAPIVersion()))
 	})
 }

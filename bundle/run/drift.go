@@ -46,7 +46,7 @@ func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, numb
 			b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("revision %d, the last one, is %s: the cluster is compared with revision %d, the last one that was applied", last.Number, last.Result, found.Number)})
 		}
 	}
-	o.DryRun, o.Detailed = report.Server, true
+	o.Mode, o.DryRun, o.Detailed = Drift, report.Server, true
 	p := &o.Planning
 	p.Policy, p.AllowEmpty, p.ForceNamespaces = plan.AdoptAll, true, true // a difference is reported, whatever an apply may do about it
 	p.NoPrune = content.Options["no-prune"] == "true"

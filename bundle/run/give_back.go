@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
@@ -21,19 +22,19 @@ import (
 // giveBack gives the members that came from other inventories back to them, after what
 // brought them was undone, and applies to them what these inventories applied last. What
 // cannot be given back stays a member.
-func (r *run) giveBack(ctx context.Context) {
-	for _, to := range slices.Sorted(maps.Keys(r.returns)) {
-		ids := r.returns[to]
-		done, err := r.giveBackTo(ctx, to, ids)
+func giveBack(ctx context.Context, s *session, o *Options, returns map[string]sets.Set[bundle.ID]) {
+	for _, to := range slices.Sorted(maps.Keys(returns)) {
+		ids := returns[to]
+		done, err := giveBackTo(ctx, s, o, to, ids)
 		text := namesOf(ids.UnsortedList()) + ": "
 		switch {
 		case errors.Is(err, errNotThere):
-			r.record.Warn(fmt.Sprintf("%snot given back to inventory %s, which is not there any more: they stay members", text, to))
+			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, which is not there any more: they stay members", text, to))
 		case err != nil:
-			r.record.Fail(fmt.Sprintf("%snot given back to inventory %s: %v. Repeat the command: what was not given back is still a member", text, to, err))
-			r.record.Result.ExitCode = report.ExitFailed
+			s.record.Fail(fmt.Sprintf("%snot given back to inventory %s: %v. Repeat the command: what was not given back is still a member", text, to, err))
+			s.record.Result.ExitCode = report.ExitFailed
 		default:
-			r.record.Warn(text + "given back to inventory " + done)
+			s.record.Warn(text + "given back to inventory " + done)
 		}
 	}
 }
@@ -51,14 +52,14 @@ func namesOf(ids []bundle.ID) string {
 var errNotThere = errors.New("there is no such inventory")
 
 // giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them".
-func (r *run) giveBackTo(ctx context.Context, to string, ids sets.Set[bundle.ID]) (done string, err error) {
-	theirs, err := r.owner(ctx, to)
+func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets.Set[bundle.ID]) (done string, err error) {
+	theirs, err := findInventory(ctx, s.client, o, to)
 	if err != nil {
 		return "", err
 	}
-	moved, err := admin.MoveMembers(ctx, r.client, admin.MoveOptions{
-		From: []report.Inventory{r.Inventory}, To: theirs, Select: ids.Has, Version: r.Version, LockTimeout: r.LockTimeout,
-		Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
+	moved, err := admin.MoveMembers(ctx, s.client, admin.MoveOptions{
+		From: []report.Inventory{o.Inventory}, To: theirs, Select: ids.Has, Version: o.Version, LockTimeout: o.LockTimeout,
+		Report: func(message string) { s.record.Emit(report.Warning{Message: message}) },
 	})
 	if err != nil {
 		return "", err
@@ -66,7 +67,7 @@ func (r *run) giveBackTo(ctx context.Context, to string, ids sets.Set[bundle.ID]
 	if len(moved.NotMoved) > 0 {
 		return "", errors.New(moved.NotMoved[0].Reason)
 	}
-	inv, err := store.Load(ctx, r.client, theirs.Namespace, theirs.Name, theirs.ID, r.Version)
+	inv, err := store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version)
 	if err != nil {
 		return "", err
 	}
@@ -78,29 +79,29 @@ func (r *run) giveBackTo(ctx context.Context, to string, ids sets.Set[bundle.ID]
 	if err != nil {
 		return "", err
 	}
-	o := Options{
-		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: r.Planning.Conflicts},
-		Timeout: r.Timeout, LockTimeout: r.LockTimeout, Version: r.Version, Namespace: content.Namespace, Who: r.Who, JobID: r.JobID,
+	again := Options{
+		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts},
+		Timeout: o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
 	}
 	for _, b := range content.Bundle.Objects {
 		if ids.Has(b.ID) {
-			o.Only = append(o.Only, strings.Trim(strings.Join([]string{b.ID.GroupKind.String(), b.ID.Namespace, b.ID.Name}, "/"), "/"))
+			again.Only = append(again.Only, strings.Trim(strings.Join([]string{b.ID.GroupKind.String(), b.ID.Namespace, b.ID.Name}, "/"), "/"))
 		}
 	}
-	if len(o.Only) == 0 {
+	if len(again.Only) == 0 {
 		return done + ", whose last revision does not contain them: their fields stay as they are", nil
 	}
-	result := Run(ctx, r.client, content.Bundle, o, func(report.Event) {})
+	result := Run(ctx, s.client, content.Bundle, again, func(report.Event) {})
 	if result.ExitCode != report.ExitOK {
 		return "", fmt.Errorf("they are its members, but its revision %d could not be applied: %s", last, failures(result))
 	}
 	return fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
 }
 
-// owner is an inventory that is named NAMESPACE/NAME, or by its ID.
-func (r *run) owner(ctx context.Context, to string) (report.Inventory, error) {
+// findInventory finds an inventory that is named NAMESPACE/NAME, or by its ID.
+func findInventory(ctx context.Context, c *cluster.Client, o *Options, to string) (report.Inventory, error) {
 	if namespace, name, ok := strings.Cut(to, "/"); ok {
-		inv, err := store.Load(ctx, r.client, namespace, name, "", r.Version)
+		inv, err := store.Load(ctx, c, namespace, name, "", o.Version)
 		if err == nil && !inv.Exists() {
 			err = errNotThere
 		}
@@ -109,8 +110,8 @@ func (r *run) owner(ctx context.Context, to string) (report.Inventory, error) {
 		}
 		return report.Inventory{Namespace: namespace, Name: name, ID: inv.ID}, nil
 	}
-	for _, namespace := range []string{r.Inventory.Namespace, ""} { // the second may need more rights
-		all, err := store.OpenAll(ctx, r.client, namespace, r.Version)
+	for _, namespace := range []string{o.Inventory.Namespace, ""} { // the second may need more rights
+		all, err := store.OpenAll(ctx, c, namespace, o.Version)
 		if err != nil {
 			return report.Inventory{}, err
 		}

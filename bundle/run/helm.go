@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/plan"
@@ -16,33 +14,32 @@ import (
 )
 
 // readReleases finds the Helm releases to take over from, or stops the run.
-func (r *run) readReleases(ctx context.Context, live map[bundle.ID]*unstructured.Unstructured) error {
-	releases, wrong, err := helm.Read(ctx, r.client, r.Planning.TakeOverFrom, r.bundle, live)
+func readReleases(ctx context.Context, s *session, o *Options, now situation) ([]helm.Release, error) {
+	releases, wrong, err := helm.Read(ctx, s.client, o.Planning.TakeOverFrom, now.bundle, now.live.Live)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.releases = releases
 	for i := range releases {
-		r.record.Warn(fmt.Sprintf("%s is taken over: when all of its objects are applied, Helm forgets it (label %s of what it stores)", releases[i], takeover.HelmOwner))
+		s.record.Warn(fmt.Sprintf("%s is taken over: when all of its objects are applied, Helm forgets it (label %s of what it stores)", releases[i], takeover.HelmOwner))
 	}
 	if len(releases) > 0 {
-		wrong = append(wrong, releases[0].CheckOptions(len(r.Only) > 0, r.RollbackOnFailure)...)
+		wrong = append(wrong, releases[0].CheckOptions(len(o.Only) > 0, o.RollbackOnFailure)...)
 	}
 	if len(wrong) > 0 {
-		return &report.Stop{Code: report.ExitBadBundle, Errors: wrong}
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: wrong}
 	}
-	return nil
+	return releases, nil
 }
 
 // forgetReleases makes Helm forget the releases, once all of their objects are applied.
-func (r *run) forgetReleases(ctx context.Context, outcomes []apply.Outcome) {
-	for i := range r.releases {
-		err := allApplied(outcomes)
+func forgetReleases(ctx context.Context, s *session, o *Options, releases []helm.Release, steps []apply.Outcome) {
+	for i := range releases {
+		err := allApplied(steps)
 		if err == nil {
-			err = r.releases[i].Forget(ctx, r.client, r.Inventory.Namespace+"/"+r.Inventory.Name)
+			err = releases[i].Forget(ctx, s.client, o.Inventory.Namespace+"/"+o.Inventory.Name)
 		}
 		if err != nil {
-			r.record.Warn(fmt.Sprintf("%s is not forgotten by Helm, and \"helm uninstall\" would still delete its objects: %v. The next run with %s tries again", r.releases[i], err, remedy.TakeOverFrom))
+			s.record.Warn(fmt.Sprintf("%s is not forgotten by Helm, and \"helm uninstall\" would still delete its objects: %v. The next run with %s tries again", releases[i], err, remedy.TakeOverFrom))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,66 +11,54 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/write"
 	"brine/inventory"
+	"brine/inventory/store"
 )
 
-// makeNamespace makes the inventory's namespace.
-func (r *run) makeNamespace(ctx context.Context) error {
-	id := r.ownNamespace()
-	namespace := bundle.V1(id, map[string]any{})
-	namespace.SetAnnotations(map[string]string{inventory.MadeAnnotation: r.Inventory.Name}) // so that it goes with the inventory
-	for _, o := range r.bundle.Objects {
-		if o.ID == id {
-			namespace = o.Content.DeepCopy()
-			// There is no inventory where there is no namespace.
-			inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID).SetOwner(namespace)
-		}
+// errNothingToDestroy: there is neither an inventory nor a part of one.
+var errNothingToDestroy = errors.New("nothing to destroy")
+
+// hasAnything is errNothingToDestroy unless there is an inventory, or a part of one, as a
+// run that was killed or another tool leaves it.
+func hasAnything(ctx context.Context, inv *store.Inventory) error {
+	if inv.Exists() || len(inv.Members) > 0 {
+		return nil
 	}
-	body, err := namespace.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("encode namespace %s: %w", r.Inventory.Namespace, err)
+	if remains, err := inv.Remains(ctx); remains || err != nil {
+		return err
 	}
-	made, _, err := r.client.Apply(ctx, cluster.Namespaces, id, body, cluster.Write{})
-	switch {
-	case answers.Overtaken(err): // it is there now, and its owner is read with the rest
-	case err != nil:
-		return fmt.Errorf("create the inventory's namespace %s: %w", r.Inventory.Namespace, err)
-	default:
-		r.namespace = made
-	}
-	return nil
+	return fmt.Errorf("there is no inventory %s/%s: %w", inv.Namespace, inv.Name, errNothingToDestroy)
 }
 
 // removeNamespace deletes the namespace that a run made for the inventory, once the
 // inventory is destroyed, if nothing is left in it but what Kubernetes makes there. A
 // preview says whether it would. deleted are the members that go before.
-func (r *run) removeNamespace(ctx context.Context, deleted *cluster.Deleted) {
-	id := r.ownNamespace()
-	live, err := r.client.Get(ctx, cluster.Namespaces, id)
+func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inventory, deleted *cluster.Deleted) {
+	id := inventoryNamespace(o)
+	live, err := s.client.Get(ctx, cluster.Namespaces, id)
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || live.GetAnnotations()[inventory.MadeAnnotation] == "" {
 		return // none that is known to be brine's
 	}
-	err = r.emptied(ctx, live, deleted)
+	err = checkEmpty(ctx, s.client, o, inv, live, deleted)
 	if err == nil {
-		if r.lock != nil {
-			r.lock.Stop() // it goes with the namespace
+		if s.held {
+			s.lock.Stop() // it goes with the namespace
 		}
-		_, err = r.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: r.DryRun == report.Server})
+		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server})
 	}
 	if err != nil {
-		r.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, remedy.DeleteObject("namespace", "", id.Name)))
+		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, remedy.DeleteObject("namespace", "", id.Name)))
 		return
 	}
-	o := &report.ObjectResult{Version: "v1", Kind: id.GroupKind.Kind, Name: id.Name, Action: plan.Pruned, Reason: "brine made it for the inventory, and nothing else is in it", Needs: []report.Need{}}
-	r.record.Result.Objects = append(r.record.Result.Objects, o)
-	r.record.Emit(report.Acted{Object: o})
-	for begin := time.Now(); r.DryRun == report.None && time.Since(begin) < namespaceTime; {
-		if live, err := r.client.Get(ctx, cluster.Namespaces, id); err != nil || live == nil || !cluster.Sleep(ctx, 200*time.Millisecond) {
+	result := &report.ObjectResult{Version: "v1", Kind: id.GroupKind.Kind, Name: id.Name, Action: plan.Pruned, Reason: "brine made it for the inventory, and nothing else is in it", Needs: []report.Need{}}
+	s.record.Result.Objects = append(s.record.Result.Objects, result)
+	s.record.Emit(report.Acted{Object: result})
+	for begin := time.Now(); o.DryRun == report.None && time.Since(begin) < namespaceTime; {
+		if live, err := s.client.Get(ctx, cluster.Namespaces, id); err != nil || live == nil || !cluster.Sleep(ctx, 200*time.Millisecond) {
 			return
 		}
 	}
@@ -79,21 +68,21 @@ func (r *run) removeNamespace(ctx context.Context, deleted *cluster.Deleted) {
 // use it.
 const namespaceTime = 30 * time.Second
 
-// emptied is nil where complete LISTs show that a namespace holds nothing that would be lost.
-func (r *run) emptied(ctx context.Context, live *unstructured.Unstructured, deleted *cluster.Deleted) error {
-	if r.DryRun == report.None { // kinds may have come since the run began
-		if err := r.client.Discover(ctx); err != nil {
+// checkEmpty is nil where complete LISTs show that a namespace holds nothing that would be lost.
+func checkEmpty(ctx context.Context, c *cluster.Client, o *Options, inv *store.Inventory, live *unstructured.Unstructured, deleted *cluster.Deleted) error {
+	if o.DryRun == report.None { // kinds may have come since the run began
+		if err := c.Discover(ctx); err != nil {
 			return err
 		}
 	}
-	q := write.Search(&r.inv.Inventory, r.Cascade, []*unstructured.Unstructured{live}, deleted)
+	q := write.Search(&inv.Inventory, o.Cascade, []*unstructured.Unstructured{live}, deleted)
 	q.Strict = true
-	found, err := r.client.Contents(ctx, q)
+	found, err := c.Contents(ctx, q)
 	if err != nil {
 		return err
 	}
-	lock := bundle.Name(bundle.ID{GroupKind: bundle.LeaseKind, Namespace: live.GetName(), Name: inventory.LockName(r.Inventory.Name)})
-	holds := found[r.ownNamespace()]
+	lock := bundle.Name(bundle.ID{GroupKind: bundle.LeaseKind, Namespace: live.GetName(), Name: inventory.LockName(o.Inventory.Name)})
+	holds := found[inventoryNamespace(o)]
 	holds.Unmanaged = slices.DeleteFunc(holds.Unmanaged, func(name string) bool { return name == lock })
 	switch {
 	case len(holds.Unmanaged) > 0:

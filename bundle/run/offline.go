@@ -18,7 +18,6 @@ import (
 	"brine/bundle/sls"
 	"brine/bundle/validate"
 	"brine/inventory"
-	"brine/inventory/store"
 )
 
 // Checked is what can be known of a bundle without a server.
@@ -73,48 +72,47 @@ func Check(b *bundle.Bundle, namespace, kubernetesVersion string, kinds ready.Ta
 // Offline is Run without a server: what apply would do on a cluster that has
 // nothing yet, as far as it can be known without asking one.
 func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, bundle: b, record: report.New(o.Header, emit)}
-	err := r.offline(ctx, kubernetesVersion)
-	return r.record.Finish(ctx, ExitCode(err), err, map[string]int{})
+	record := report.New(o.Header, emit)
+	err := offline(ctx, record, b, &o, kubernetesVersion)
+	return record.Finish(ctx, ExitCode(err), err, map[string]int{})
 }
 
-func (r *run) offline(ctx context.Context, kubernetesVersion string) error {
-	if r.Planning.Destroy {
+func offline(ctx context.Context, record *report.Recorder, b *bundle.Bundle, o *Options, kubernetesVersion string) error {
+	if o.Mode == Destroy {
 		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New(remedy.DryRun + "=client cannot preview a destroy, because only the cluster knows the members of the inventory: use " + remedy.DryRun + "=server")}}
 	}
-	c, err := r.checkOffline(kubernetesVersion)
-	r.record.Secrets.Bundle(r.bundle.Objects)
+	reportInvalid(record, b.Invalid)
+	c, err := checkOffline(record, b, o, kubernetesVersion)
+	record.Secrets.Bundle(b.Objects)
 	if err != nil {
 		return err
 	}
-	for _, w := range r.bundle.Warnings {
-		r.record.Warn(w.Error())
+	for _, w := range b.Warnings {
+		record.Warn(w.Error())
 	}
 	for _, notice := range c.Graph.Notices {
-		r.record.Warn(notice.Error())
+		record.Warn(notice.Error())
 	}
 	if len(c.Problems) > 0 {
 		return report.BadBundle(c.Problems...)
 	}
-	r.reportInvalid()
-	r.inv = &store.Inventory{Inventory: *inventory.Empty(r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID)}
-	r.record.Result.Inventory.ID = r.inv.ID
-	r.Planning.Policy = plan.AdoptIfNoInventory
-	if r.holdsSecrets() {
-		r.key = inventory.NewKey(r.inv.Namespace, r.inv.Name)
+	inv := inventory.Empty(o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID)
+	record.Result.Inventory.ID = inv.ID
+	if holdsSecrets(o, b) {
+		inv.Key = inventory.NewKey(inv.Namespace, inv.Name)
 	}
-	if err := r.keyDigests(ctx, nil); err != nil {
-		return err
-	}
-	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: r.bundle.Absent, Inventory: &r.inv.Inventory, Options: r.Planning})
+	keyDigests(record, o, b, inv.Key, nil)
+	options := o.planning(b)
+	options.Policy = plan.AdoptIfNoInventory
+	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: b.Absent, Inventory: inv, Options: options})
 	if len(problems) > 0 {
 		return report.BadBundle(problems...)
 	}
-	objects := c.preview(ctx, r.record, p, kubernetesVersion)
-	if err := r.Deny.Stop(r.record.Result, p, objects); err != nil {
+	objects := c.preview(ctx, record, p, kubernetesVersion)
+	if err := o.Deny.Stop(record.Result, p, objects); err != nil {
 		return err
 	}
-	if len(c.Faults) > 0 && !r.SkipInvalid {
+	if len(c.Faults) > 0 && !o.SkipInvalid {
 		return &report.Stop{Code: report.ExitBadBundle}
 	}
 	return nil
@@ -163,22 +161,22 @@ func (c *Checked) Denied(ctx context.Context, b *bundle.Bundle, deny report.Deny
 
 // checkOffline is Check, again without the invalid objects until there are none
 // where SkipInvalid says so: who depends on them is next.
-func (r *run) checkOffline(kubernetesVersion string) (*Checked, error) {
+func checkOffline(record *report.Recorder, b *bundle.Bundle, o *Options, kubernetesVersion string) (*Checked, error) {
 	for {
-		c, err := Check(r.bundle, r.Namespace, kubernetesVersion, r.Readiness)
+		c, err := Check(b, o.Namespace, kubernetesVersion, o.Readiness)
 		if err != nil {
 			return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 		}
-		c.Problems = append(c.Problems, inventory.Reserved(r.Inventory.Namespace, r.Inventory.Name, r.bundle)...)
+		c.Problems = append(c.Problems, inventory.Reserved(o.Inventory.Namespace, o.Inventory.Name, b)...)
 		invalid := c.Problems
 		if len(invalid) == 0 { // as apply does before it writes; other faults are for the server to find
 			invalid = slices.DeleteFunc(slices.Clone(c.Faults), func(p bundle.Problem) bool { return !c.CRDs.Sound(p.ID.GroupKind) })
 		}
-		if !r.SkipInvalid || len(invalid) == 0 {
+		if !o.SkipInvalid || len(invalid) == 0 {
 			return c, nil
 		}
-		if rest := r.skipInvalid(invalid); len(rest) > 0 {
-			return nil, report.BadBundle(rest...)
+		if err := skipInvalid(record, o, b, invalid); err != nil {
+			return nil, err
 		}
 	}
 }

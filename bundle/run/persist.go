@@ -4,97 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/apply"
 	"brine/bundle/plan"
-	"brine/bundle/ready"
-	"brine/bundle/redact"
 	"brine/bundle/report"
-	"brine/bundle/write"
 	"brine/inventory"
 	"brine/inventory/store"
 )
-
-// carryOut carries out the plan and records in the inventory its outcome.
-// Without the lock the plan sends no write, and the inventory most likely needs none.
-func (r *run) carryOut(ctx context.Context, t target, p *plan.Plan, hints ready.Hints) error {
-	deadline, _ := ctx.Deadline()
-	writer := &write.Writer{
-		Options: r.writing(), Client: r.client, Plan: p, Inventory: &r.inv.Inventory, Deadline: deadline, Namespace: r.namespace,
-		Quotes: r.record.Secrets.Quotes, Adopting: r.adopt,
-		BeforeDelete: func(id bundle.ID) {
-			if id == r.ownNamespace() {
-				r.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
-			}
-		},
-	}
-	outcomes, outside, ended := apply.Run(ctx, apply.Input{
-		Client: r.client, Plan: p, Record: r.record, Rules: t.rules, Hints: hints, Selector: r.inv.Selector(),
-		WaitApplied: r.WaitApplied, PruneAnyway: r.PruneAnyway, FailAfter: r.FailAfter, Heartbeat: r.Heartbeat, Writer: writer,
-	})
-	r.client.OnRetry(r.record.Retrying)          // the scheduler's function keeps all objects in memory
-	r.putBack(r.after.records, writer, outcomes) //nolint:contextcheck // also after time ran out
-	cause := context.Cause(ctx)
-	if errors.Is(cause, store.ErrLockLost) {
-		return cause // the run that took the lock writes the inventory now
-	}
-	if errors.Is(ended, report.ErrTimeout) {
-		r.record.TimedOut()
-	}
-	r.diagnose(r.after.diagnosis, slices.Concat(outcomes, outside)) //nolint:contextcheck // also after time ran out
-	if cause = context.Cause(ctx); errors.Is(cause, store.ErrLockLost) {
-		return cause
-	}
-	// An interrupted run records what it did, too, but without taking long.
-	if err := r.persist(r.after.records, p, outcomes); err != nil { //nolint:contextcheck // as above
-		return err
-	}
-	r.forgetReleases(ctx, outcomes)
-	if r.Planning.Destroy && !r.inv.Exists() {
-		r.removeNamespace(r.after.records, writer.Deleted()) //nolint:contextcheck // as above
-	}
-	return nil
-}
-
-func (r *run) ownNamespace() bundle.ID {
-	return bundle.ID{GroupKind: bundle.NamespaceKind, Name: r.Inventory.Namespace}
-}
 
 // recordsTime bounds the writing of the revision and the fingerprints of a run
 // that was not interrupted: long enough for a server that is slow.
 const recordsTime = 2 * time.Minute
 
-// persist writes the inventory, the fingerprints and the revision.
-func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcome) error {
-	gone, statuses, fingerprints := r.findings(p, outcomes)
-	origins := r.originsAfter(p, outcomes, gone)
-	last := r.inv.Last().Number
-	content, err := r.content(ctx)
-	if err != nil {
-		r.record.Warn(err.Error())
+// enterBeginning extends the inventory before the first object. Any error stops the run.
+func enterBeginning(ctx context.Context, inv *store.Inventory, e entry) error {
+	for _, parts := range e.order {
+		if err := errors.Join(writeTogether(parts, func(p part) error {
+			if p == members {
+				return inv.Add(ctx, e.enters, e.number)
+			}
+			return e.write(ctx, inv, p)
+		})...); err != nil {
+			return err
+		}
 	}
-	revision := r.revision(content)
-	formatOnly := false
-	if r.held == nil {
-		formatOnly = len(gone) == 0 && (revision.Digest == "" || revision.Number > 0) && r.inv.Holds(statuses, origins, fingerprints)
-		if formatOnly {
-			r.record.Result.Revision = revision.Number
-			if !r.inv.Outdated() {
+	return nil
+}
+
+// enter writes how the run ended, also of one that was interrupted, but then without
+// taking long. A run that wrote nothing takes the lock for it, where the inventory does
+// not say all of it already.
+func enter(ctx context.Context, s *session, o *Options, in intent, e entry) error {
+	inv, formatOnly := in.inventory, false
+	late, cancel := s.after.records.of(ctx)
+	defer cancel()
+	if !s.held {
+		if formatOnly = e.isIn(inv); formatOnly {
+			s.record.Result.Revision = e.revision.Number
+			if !inv.Outdated() {
 				return nil
 			}
 		}
-		switch err := r.take(ctx); {
+		switch _, err := s.take(late, o, in.bundle); {
 		case errors.Is(err, store.ErrTaken):
 			return nil // another run wrote the inventory after this one had read it
 		case formatOnly && apierrors.IsForbidden(err):
-			r.staysInOldFormat(err)
+			reportOldFormat(s.record, inv, err)
 			return nil
 		case err != nil:
 			return err
@@ -102,229 +62,122 @@ func (r *run) persist(ctx context.Context, p *plan.Plan, outcomes []apply.Outcom
 	}
 	// The history is for people, and fingerprints are a cache: an error in writing
 	// them is a warning, and must not keep the inventory from being written.
-	records, cancel := context.WithTimeout(ctx, recordsTime)
+	records, cancel := context.WithTimeout(late, recordsTime)
+	defer cancel()
 	// An ended run leaves the rest of its time to the inventory.
-	stop := context.AfterFunc(r.held, func() { time.AfterFunc(report.Grace/10, cancel) }) //nolint:contextcheck // when the run itself ends
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(report.Grace/10, cancel) })
 	defer stop()
-	caches, known := make(chan error, 1), make(chan error, 1)
-	if r.Planning.Destroy {
-		caches <- nil // there may be nothing left to hold them
-		known <- nil
-	} else {
-		go func() { caches <- r.inv.SaveFingerprints(records, fingerprints) }()
-		go func() { known <- r.inv.SaveOrigins(records, origins) }()
-	}
-	number, err := r.saveRevision(records, revision, content)
-	unknown := <-known
-	for _, err := range []error{err, <-caches, unknown} {
-		if err != nil {
-			r.record.Warn(err.Error())
+	last, saved := inv.Last(), inventory.Revision{}
+	write := func(p part) (err error) {
+		switch {
+		case p == members:
+			return enterMembers(late, o.Mode, inv, e)
+		case p == revision:
+			saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit)
+			s.record.Result.Revision = saved.Number
+			return err
+		case p == trim && saved.Number > max(last.Number, o.HistoryLimit):
+			return inv.Trim(late, o.HistoryLimit, o.Revision)
 		}
+		return e.write(records, inv, p)
 	}
-	cancel()
-	if unknown != nil { // the next run records them
-		for id, status := range statuses {
-			statuses[id] = stillCreating(status, r.inv.Members[id])
+	for _, parts := range e.order {
+		for i, err := range writeTogether(parts, write) {
+			switch {
+			case err == nil:
+			case parts[i] != members:
+				s.record.Warn(err.Error())
+				if parts[i] == origins {
+					e.withoutOrigins(inv.Members)
+				}
+			case formatOnly && apierrors.IsForbidden(err):
+				reportOldFormat(s.record, inv, err)
+				return nil
+			default:
+				return err
+			}
 		}
-	}
-	err = r.finish(ctx, gone, statuses)
-	for attempt := 1; errors.Is(err, store.ErrConflict) && attempt < 3; attempt++ {
-		// Another client annotated it, for example. The statuses still hold.
-		if err = r.inv.Reload(ctx); err == nil {
-			err = r.finish(ctx, gone, statuses)
-		}
-	}
-	if formatOnly && apierrors.IsForbidden(err) {
-		r.staysInOldFormat(err)
-		return nil
-	}
-	if err != nil || !r.inv.Exists() {
-		return err
-	}
-	if r.Planning.Destroy {
-		if err := errors.Join(r.inv.SaveFingerprints(ctx, fingerprints), r.inv.SaveOrigins(ctx, origins)); err != nil {
-			r.record.Warn(err.Error())
-		}
-	}
-	if number > last && number > r.HistoryLimit {
-		if err := r.inv.Trim(ctx, r.HistoryLimit, r.Revision); err != nil {
-			r.record.Warn(err.Error())
+		if parts[0] == members && !inv.Exists() {
+			return nil // it was destroyed whole
 		}
 	}
 	return nil
 }
 
-// findings are what the inventory is to hold of the outcome of the plan: the members
-// that leave it, the statuses and the fingerprints of the others.
-func (r *run) findings(p *plan.Plan, outcomes []apply.Outcome) (gone []bundle.ID, statuses map[bundle.ID]inventory.Status, fingerprints map[bundle.ID]inventory.Fingerprint) {
-	gone = append(gone, p.Forget...)
-	statuses, fingerprints = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}
-	if r.chosen != nil { // those of the other members still hold
-		maps.Copy(fingerprints, r.inv.Fingerprints)
+// writeTogether writes parts at the same time, and returns the error of each.
+func writeTogether(parts []part, write func(part) error) []error {
+	errs := make([]error, len(parts))
+	var together sync.WaitGroup
+	for i, p := range parts {
+		together.Go(func() { errs[i] = write(p) })
 	}
-	for i := range outcomes {
-		o := &outcomes[i]
-		switch {
-		case o.Deletes() && o.Done:
-			gone = append(gone, o.ID)
-		case o.Deletes():
-			if o.Result.Action != plan.Skipped {
-				statuses[o.ID] = inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}
-			}
-		case o.Blocked != "", o.ID.Name == "":
-		case r.neverOwned(o):
-			gone = append(gone, o.ID)
-		default:
-			statuses[o.ID] = statusOf(o.Result)
-			if o.UID == "" && o.Action != plan.Unchanged {
-				statuses[o.ID] = stillCreating(statuses[o.ID], r.inv.Members[o.ID])
-			}
-			f, known := o.Fingerprint, o.HasFingerprint
-			if o.Action == plan.Unchanged {
-				f, known = r.inv.Fingerprints[o.ID]
-			}
-			if o.SeenComplete {
-				f, known = o.Complete(f), true
-			}
-			if delete(fingerprints, o.ID); known {
-				fingerprints[o.ID] = f
-			}
-		}
-	}
-	return gone, statuses, fingerprints
+	together.Wait()
+	return errs
 }
 
-// neverOwned says whether an object was added to the inventory before it was
-// applied, and then was not: refused for good, or never sent. As in cli-utils it
-// stays only if it was a member before.
-func (r *run) neverOwned(o *apply.Outcome) bool {
-	if o.Member || r.namespace != nil && o.ID == r.ownNamespace() {
-		return false
+// write writes one part that is the same before the first object and after the last one.
+func (e *entry) write(ctx context.Context, inv *store.Inventory, p part) error {
+	switch p {
+	case origins:
+		return inv.SaveOrigins(ctx, e.origins)
+	case fingerprints:
+		return inv.SaveFingerprints(ctx, e.fingerprints)
+	case key:
+		return inv.SaveKey(ctx)
 	}
-	for _, live := range []*unstructured.Unstructured{o.Live, o.Terminating} {
-		if live != nil && live.GetAnnotations()[inventory.OwningInventory] == r.inv.ID {
-			return false // its inventory was lost
-		}
-	}
-	return o.Result.Action == plan.Skipped || o.Result.Action == plan.Failed && o.Refused && !o.Uncertain
+	return nil
 }
 
-// finish writes the inventory; one that was destroyed whole, and holds nothing
-// else, goes itself.
-func (r *run) finish(ctx context.Context, gone []bundle.ID, statuses map[bundle.ID]inventory.Status) error {
-	left := len(r.inv.Members)
-	for _, id := range gone {
-		if _, ok := r.inv.Members[id]; ok {
-			left--
+// enterMembers writes the inventory; one that was destroyed whole, and holds nothing
+// else, goes itself. Another client may have annotated it since it was read, for example:
+// the statuses still hold.
+func enterMembers(ctx context.Context, mode Mode, inv *store.Inventory, e entry) error {
+	for attempt := 1; ; attempt++ {
+		var err error
+		if mode == Destroy && e.leavesNone(inv.Members) {
+			err = inv.Delete(ctx)
+		} else {
+			err = inv.Finish(ctx, e.gone, e.statuses)
+		}
+		if !errors.Is(err, store.ErrConflict) || attempt == 3 {
+			return err
+		}
+		if err := inv.Reload(ctx); err != nil {
+			return err
 		}
 	}
-	if r.Planning.Destroy && left == 0 {
-		return r.inv.Delete(ctx)
-	}
-	return r.inv.Finish(ctx, gone, statuses)
 }
 
-// revision is what the history is to say of the run; its Digest is "" where it is to
-// say nothing, its Number 0 unless the last revision says the same.
-func (r *run) revision(content *inventory.Content) inventory.Revision {
-	if content == nil || r.Planning.Destroy || r.HistoryLimit <= 0 || len(r.bundle.Objects)+len(r.bundle.Absent) == 0 {
-		return inventory.Revision{}
-	}
-	revision := inventory.Revision{
-		Digest: r.digest(), Time: time.Now().UTC().Truncate(time.Second), Who: r.Who, JobID: r.JobID,
-		Result: "applied", Objects: len(r.bundle.Objects), Version: r.Version,
-		Command: r.Command, RollbackTo: r.Revision,
-	}
-	last := r.inv.Last()
-	if last.Digest == r.bundle.Digest {
-		revision.Digest = last.Digest // an older version saved the same bundle, with a plain digest
-	}
-	for _, o := range r.record.Result.Objects {
-		switch {
-		case o.Action == plan.Failed || o.Action == plan.Skipped && o.Source.File != "":
-			revision.Result = "failed"
-		case o.Ready != report.StateReady && o.Ready != "" && revision.Result == "applied":
-			revision.Result = inventory.NotReady
-		}
-	}
-	if r.chosen != nil {
-		revision.Objects = len(content.Bundle.Objects)
-		switch {
-		case r.key != nil && !r.key.Fresh():
-			revision.Digest = r.key.Digest(content.Bundle.Digest)
-		case slices.ContainsFunc(content.Bundle.Objects, func(o *bundle.Object) bool { return redact.Holds(o.Content) }):
-			revision.Digest = content.Bundle.DigestWithoutSecrets(redact.Holds)
-		default:
-			revision.Digest = content.Bundle.Digest
-		}
-		if revision.Result == "applied" {
-			revision.Result = inventory.Partial
-			if last.Good() && last.Digest == revision.Digest {
-				revision.Result = last.Result // it asked for nothing else than that
-			}
-		}
-	}
-	if last.Digest == revision.Digest && last.Result == revision.Result {
-		revision.Number = last.Number
-	}
-	return revision
-}
-
-// content is what the revision keeps. That of a partial run is the last revision
-// with the chosen objects in place of its own, so that it is a whole bundle.
-func (r *run) content(ctx context.Context) (*inventory.Content, error) {
-	content := &inventory.Content{Bundle: r.bundle, Namespace: r.Namespace, Options: r.deciding(), Sources: r.Sources, Before: r.keptBefore()}
-	if r.chosen == nil || r.HistoryLimit <= 0 {
-		return content, nil
+// contentOf is what the revision keeps, nil where that cannot be known. That of a partial
+// run is the last revision with the chosen objects in place of its own, so that it is a
+// whole bundle.
+func contentOf(ctx context.Context, s *session, o *Options, in intent, found map[bundle.ID]*unstructured.Unstructured) *inventory.Content {
+	content := &inventory.Content{Bundle: in.bundle, Namespace: o.Namespace, Options: decidingOptions(o, s.client), Sources: o.Sources, Before: keptBefore(in.before, found)}
+	if in.chosen == nil || o.HistoryLimit <= 0 {
+		return content
 	}
 	earlier := &inventory.Content{Bundle: &bundle.Bundle{}}
-	if last := r.inv.Last().Number; last > 0 {
+	if last := in.inventory.Last().Number; last > 0 {
+		late, cancel := s.after.records.of(ctx)
+		defer cancel()
 		var err error
-		if earlier, err = r.inv.LoadRevision(ctx, last); err != nil {
-			return nil, fmt.Errorf("no revision is kept of this partial run: %w", err)
+		if earlier, err = in.inventory.LoadRevision(late, last); err != nil {
+			s.record.Warn(fmt.Sprintf("no revision is kept of this partial run: %v", err))
+			return nil
 		}
 		content.Options, content.Sources = earlier.Options, earlier.Sources
 	}
 	var chosen []*bundle.Object
-	for _, o := range r.bundle.Objects {
-		if r.chosen[o] && o.ID.Name != "" {
-			chosen = append(chosen, o)
+	for _, object := range in.bundle.Objects {
+		if in.chosen[object] && object.ID.Name != "" {
+			chosen = append(chosen, object)
 		}
 	}
 	content.Bundle = plan.Merged(earlier.Bundle, chosen)
-	return content, nil
+	return content
 }
 
-// saveRevision saves the bundle in the history, with the result of the run.
-func (r *run) saveRevision(ctx context.Context, revision inventory.Revision, content *inventory.Content) (int, error) {
-	if revision.Digest == "" {
-		return 0, nil
-	}
-	saved, err := r.inv.SaveRevision(ctx, revision, content, r.HistoryLimit)
-	r.record.Result.Revision = saved.Number
-	return saved.Number, err
-}
-
-// statusOf is cli-utils' status for the outcome of a step.
-func statusOf(o *report.ObjectResult) inventory.Status {
-	s := inventory.Status{Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
-	switch o.Action {
-	case plan.Failed:
-		s.Actuation, s.Reconcile = "Failed", "Skipped"
-	case plan.Skipped:
-		s.Actuation, s.Reconcile = "Skipped", "Skipped"
-	}
-	switch o.Ready {
-	case report.StateNotReady:
-		s.Reconcile = "Timeout"
-	case report.StateFailed:
-		s.Reconcile = "Failed"
-	}
-	return s
-}
-
-// stillCreating is a status of a member of which it is not known what the run created.
-func stillCreating(s, before inventory.Status) inventory.Status {
-	s.Creating = before.Creating
-	return s
+// reportOldFormat: nothing else was to be written, and the right to is missing.
+func reportOldFormat(record *report.Recorder, inv *store.Inventory, err error) {
+	record.Warn(fmt.Sprintf("inventory %s/%s stays in the older format, which this version reads: %s", inv.Namespace, inv.Name, err.Error()))
 }

@@ -1,44 +1,45 @@
-// Package run is the pipeline of a run: it reads the inventory and the live state,
-// orders, plans, takes the lock, and has the plan previewed or carried out, and
-// recorded. The input is a bundle, the output a Result. Every stage hands its
-// values to the next.
+// Package run is the pipeline of a run. The input is a bundle, the output a Result. Each
+// stage takes values and returns values: what was read (situation), what will be done
+// (intent), how each step ended (apply.Outcome), and what the inventory says of it
+// (entry). This file has one page for each mode: the stages it takes, in order.
 package run
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
-	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/fields"
-	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/preview"
 	"brine/bundle/ready"
-	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/takeover"
-	"brine/bundle/takeover/helm"
-	"brine/bundle/validate"
 	"brine/bundle/write"
-	"brine/inventory"
 	"brine/inventory/store"
+)
+
+// Mode is what a run is for. A run with Header.DryRun writes nothing of it.
+type Mode int
+
+// The modes.
+const (
+	Apply    Mode = iota // the cluster matches the bundle
+	Rollback             // the same with an earlier bundle: of the rest, what brine created goes
+	Destroy              // all members go, and the inventory
+	Drift                // the live objects are compared with the bundle, and nothing is written
 )
 
 // Options are what a user says about a run.
 type Options struct {
 	report.Header
-	Planning    plan.Options
+	Mode        Mode
+	Planning    plan.Options  // Undo and Destroy follow from Mode
 	WaitApplied bool          // readiness counts only where an object needs another
 	PruneAnyway bool          // prune although something is not ready
 	Timeout     time.Duration // of the whole run; 0: none
@@ -74,75 +75,194 @@ type Options struct {
 	SavedPlan *plan.Saved
 }
 
-// run is what does not change while a run goes on, and what it has on the cluster.
-type run struct {
-	Options
-	client *cluster.Client
-	bundle *bundle.Bundle
-	record *report.Recorder
-	after  shutdown
-
-	inv  *store.Inventory
-	key  *inventory.Key // of the hashes of Secrets; nil where none is needed
-	lock *store.Lock
-	held context.Context //nolint:containedctx // with the lock: ends when it is lost; each attempt of the run continues with it
-
-	releases []helm.Release // of Helm, to be taken over
-	outside  map[bundle.ID]seen
-
-	number    int                                      // of the run; see nextNumber
-	origins   chan struct{}                            // who holds it may write the inventory's origins
-	needsKey  bool                                     // the bundle holds Secrets
-	began     bool                                     // the plan is being carried out: nothing is repeated
-	namespace *unstructured.Unstructured               // the inventory's, if this run made it
-	reported  int                                      // of the bundle's invalid objects
-	chosen    map[*bundle.Object]bool                  // of a partial run
-	before    map[bundle.ID]*unstructured.Unstructured // what the run adopts or takes over, as it was
-	returns   map[string]sets.Set[bundle.ID]           // what is given back to other inventories after the run
-	back      *wayBack                                 // where a run that fails is rolled back
-	crds      *validate.CRDs                           // of the bundle, once they are compiled
-}
-
-// target is what the cluster is to match.
-type target struct {
-	graph *order.Graph
-	rules map[bundle.ID]*ready.Rules // of readiness, where an object or its kind has its own
-	kinds ready.Table
-	// chosen are the objects of a partial run; nil is all of them.
-	chosen map[*bundle.Object]bool
-}
-
 // Run makes the cluster match the bundle and returns the result, which holds
 // every error. Events go to emit, one at a time; the last holds the result.
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
-	r := &run{Options: o, client: c, bundle: b, record: report.New(o.Header, emit), origins: make(chan struct{}, 1)}
-	whole := ctx
-	if o.RollbackOnFailure && o.DryRun == report.None {
-		r.back = &wayBack{}
-		var stop context.CancelFunc
-		ctx, stop = r.back.keepTime(ctx, o.Timeout)
-		defer stop()
+	forward, stop := o.keepRollbackReserve(ctx)
+	defer stop()
+	s := newSession(forward, c, report.New(o.Header, emit))
+	defer func() { s.after.stop() }()
+	s.record.Result.Server = c.Server()
+	in, err := run(forward, s, o, b)
+	if exit := s.record.Conclude(forward, ExitCode(err), timedOut(forward, err)); in.mayRollBack(exit) {
+		in = rollBack(ctx, s, o, in, emit)
 	}
-	r.after = newShutdown(ctx)
-	defer func() { r.after.stop() }()
-	r.record.Result.Server = c.Server()
-	c.OnRetry(r.record.Retrying)
-	c.OnSecret(r.record.Secrets.Read)
-	err := r.run(ctx)
-	if o.DryRun == report.Server && apierrors.IsForbidden(err) {
-		err = r.unreadable(ctx, err)
-	}
-	if exit := r.record.Conclude(ctx, ExitCode(err), timedOut(ctx, err)); r.mayGoBack(exit) {
-		defer r.after.stop()
-		r.goBack(o, emit)
-	}
-	if r.held != nil {
-		r.release()
-		if code := r.record.Result.ExitCode; code == report.ExitOK || code == report.ExitRolledBack {
-			r.giveBack(whole)
+	if s.held {
+		s.release(ctx, in.inventory != nil && !in.inventory.Exists())
+		if code := s.record.Result.ExitCode; code == report.ExitOK || code == report.ExitRolledBack {
+			giveBack(ctx, s, &o, in.returns)
 		}
 	}
-	return r.record.End(c.Requests.Counts())
+	return s.record.End(c.Requests.Counts())
+}
+
+// run takes the stages of the mode. What it was about to do is returned as far as it got.
+func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in intent, err error) {
+	o.Planning.TakeOverFrom = takeover.Qualified(o.Planning.TakeOverFrom, o.Namespace)
+	o.Planning.Undo, o.Planning.Destroy = o.Mode == Rollback, o.Mode == Destroy
+	switch {
+	case o.Mode == Drift:
+		in, err = runDrift(ctx, s, &o, b)
+	case o.DryRun == report.Server:
+		in, err = runPreview(ctx, s, &o, b)
+	case o.Mode == Destroy:
+		in, err = runDestroy(ctx, s, &o, b)
+	default:
+		in, err = runApply(ctx, s, &o, b)
+	}
+	switch lost := s.lost(); {
+	case lost != nil:
+		err = lost // and not what failed because of it
+	case errors.Is(err, errNothingToDestroy):
+		s.record.Warn(err.Error())
+		s.record.Start(&plan.Plan{})
+		err = nil
+	case o.DryRun == report.Server && apierrors.IsForbidden(err):
+		err = allMissingRights(ctx, s, &o, b, err)
+	}
+	return in, err
+}
+
+// runApply is an apply, a rollback, and the rollback of an apply that failed.
+func runApply(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
+	in, ctx, err := decide(ctx, s, o, b)
+	if err != nil {
+		return in, err
+	}
+	done, err := carryOut(ctx, s, o, in)
+	if err != nil {
+		return in, err
+	}
+	end := ending{intent: in, mode: o.Mode, steps: done.steps, content: contentOf(ctx, s, o, in, done.found), namespace: s.namespace}
+	end.revision = revisionOf(o, in, end.content, s.record.Result.Objects, time.Now())
+	if err := enter(ctx, s, o, in, entryOf(end)); err != nil {
+		return in, err
+	}
+	forgetReleases(ctx, s, o, in.releases, done.steps)
+	return in, nil
+}
+
+// runDestroy deletes all members. The namespace that brine made for the inventory goes
+// with it.
+func runDestroy(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
+	in, ctx, err := decide(ctx, s, o, b)
+	if err != nil {
+		return in, err
+	}
+	done, err := carryOut(ctx, s, o, in)
+	if err != nil {
+		return in, err
+	}
+	if err := enter(ctx, s, o, in, entryOf(ending{intent: in, mode: o.Mode, steps: done.steps})); err != nil {
+		return in, err
+	}
+	if !in.inventory.Exists() {
+		late, cancel := s.after.records.of(ctx)
+		defer cancel()
+		removeNamespace(late, s, o, in.inventory, done.deleted)
+	}
+	return in, nil
+}
+
+// runPreview is the dry run of an apply, a rollback or a destroy. It writes nothing, and
+// saves the plan where that is asked for.
+func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
+	in, err := prepare(ctx, s, o, b)
+	if err != nil {
+		return in, err
+	}
+	asked, err := askServer(ctx, s, o, in)
+	if err != nil {
+		return in, err
+	}
+	foreseePruning(ctx, s, o, in, asked.results)
+	s.record.Result.Review = preview.Review(ctx, s.client, in.plan, asked.objects, asked.results)
+	s.record.Result.Review.Back = lookBack(ctx, s, o, in, asked.results)
+	if !asked.readOnly {
+		if err := preview.Stop(s.record.Result.MissingRights); err != nil {
+			return in, err
+		}
+	}
+	if len(in.plan.Refused) > 0 {
+		return in, report.BadBundle(in.plan.Refused...) // and no plan is saved
+	}
+	if err := o.Deny.Stop(s.record.Result, in.plan, asked.objects); err != nil {
+		return in, err
+	}
+	return in, savePlan(ctx, s, o, in, asked.results)
+}
+
+// runDrift compares the live objects with the bundle.
+func runDrift(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
+	in, err := prepare(ctx, s, o, b)
+	if err != nil {
+		return in, err
+	}
+	if _, err := askServer(ctx, s, o, in); err != nil {
+		return in, err
+	}
+	if err := preview.Stop(s.record.Result.MissingRights); err != nil {
+		return in, err
+	}
+	return in, report.BadBundle(in.plan.Refused...)
+}
+
+// decide makes a plan that is true: the lock is the first write, and proves that what was
+// read still holds. Otherwise it is read again. All that can be known, and refused, before
+// the first write is. The context that is returned ends with the lock.
+func decide(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, context.Context, error) {
+	inv, err := begin(ctx, s, o, b)
+	if err != nil {
+		return intent{}, ctx, err
+	}
+	for attempt, races := 1, 0; ; {
+		in, held, err := lockPlan(ctx, s, o, b, inv)
+		switch {
+		case s.lost() != nil:
+			return in, held, err
+		case errors.Is(err, store.ErrTaken) && races < 10: // another run was first
+			races++
+		case errors.Is(err, store.ErrConflict) && attempt < 3: // another client wrote the inventory since it was read
+			attempt++
+		default:
+			return in, held, err
+		}
+		ctx = held //nolint:fatcontext // with the lock, once it is taken
+		if inv, err = readInventory(ctx, s, o, holdsSecrets(o, b)); err != nil {
+			return intent{}, ctx, err
+		}
+	}
+}
+
+// lockPlan makes the plan, takes the lock for it, and extends the inventory by what it
+// applies. Where nothing has to be written there is no lock: what the run says was true
+// when it was read.
+func lockPlan(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, context.Context, error) {
+	in, err := prepareFrom(ctx, s, o, b, inv)
+	if err != nil {
+		return in, ctx, err
+	}
+	if err := confirmSavedPlan(ctx, s, o, in); err != nil {
+		return in, ctx, err
+	}
+	if err := askDeny(ctx, s, o, in); err != nil {
+		return in, ctx, err
+	}
+	in.hints = hintsOf(ctx, s, in)
+	if o.Mode != Destroy && in.needsNoWrite() {
+		return in, ctx, nil
+	}
+	held, err := s.take(ctx, o, b)
+	if err != nil {
+		return in, ctx, err
+	}
+	if o.Mode != Destroy {
+		if err := enterBeginning(held, in.inventory, beginningOf(in)); err != nil {
+			return in, held, err
+		}
+	}
+	in.begun = true
+	return in, held, nil
 }
 
 // timedOut is an error that says so where time ran out.
@@ -153,233 +273,6 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (r *run) run(ctx context.Context) error {
-	if err := r.begin(ctx); err != nil {
-		return err
-	}
-	r.Planning.TakeOverFrom = takeover.Qualified(r.Planning.TakeOverFrom, r.Namespace)
-	r.Planning.Undo = r.Command == inventory.Rollback
-	r.otherOptions()
-	for attempt, races := 1, 0; ; {
-		err := r.attempt(ctx)
-		switch {
-		case errors.Is(err, store.ErrTaken) && races < 10:
-			r.inv = nil // another run was first: all it did has to be read
-			races++
-		case errors.Is(err, store.ErrConflict) && attempt < 3 && !r.began:
-			r.inv = nil // another client wrote the inventory since it was read
-			attempt++
-		default:
-			return err
-		}
-	}
-}
-
-// begin asks what the server serves, and reads the inventory meanwhile.
-func (r *run) begin(ctx context.Context) error {
-	r.needsKey = r.holdsSecrets() // before the bundle is changed
-	reading, cancel := context.WithCancel(ctx)
-	defer cancel()
-	read := make(chan error, 1)
-	go func() { read <- r.read(reading) }()
-	err := r.client.Discover(ctx)
-	if err == nil {
-		r.client.AskFailed(ctx, func(group string) bool {
-			return slices.ContainsFunc(r.bundle.Objects, func(o *bundle.Object) bool { return o.GVK.Group == group })
-		})
-		err = r.resolve(ctx)
-	}
-	if err != nil {
-		cancel()
-		<-read
-		return err
-	}
-	return <-read
-}
-
-// read waits until no other run has the lock, and reads the inventory.
-func (r *run) read(ctx context.Context) error {
-	if r.DryRun == report.None && r.held == nil {
-		lock, err := store.Await(ctx, r.client, r.Inventory.Namespace, r.Inventory.Name, store.Wait{
-			Until:  r.record.Begin.Add(r.LockTimeout),
-			Report: func(message string) { r.record.Emit(report.Warning{Message: message}) },
-			Who:    r.holder(),
-		})
-		if err != nil {
-			return err
-		}
-		r.lock = lock
-	}
-	return r.load(ctx)
-}
-
-func (r *run) load(ctx context.Context) error {
-	var inv *store.Inventory
-	both, reading := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		inv, err = store.Load(reading, r.client, r.Inventory.Namespace, r.Inventory.Name, r.Inventory.ID, r.Version)
-		return err
-	})
-	if r.needsKey {
-		both.Go(func() error { return r.loadKey(reading) })
-	}
-	if err := both.Wait(); err != nil {
-		return err
-	}
-	r.inv = inv
-	if !r.Planning.Destroy && inv.OnlyAuxiliary() {
-		r.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %q finds them",
-			inv.Namespace, inv.Name, remedy.RepairInventory(inv.Namespace, inv.Name)))
-	}
-	return nil
-}
-
-// attempt runs the pipeline once. Up to the inventory's own write it can be
-// repeated.
-func (r *run) attempt(ctx context.Context) error { //nolint:contextcheck // the held context comes from it
-	if r.held != nil {
-		ctx = r.held
-	}
-	err := r.pipeline(ctx)
-	if r.held != nil {
-		if cause := context.Cause(r.held); errors.Is(cause, store.ErrLockLost) {
-			return cause // and not what failed because of it
-		}
-	}
-	return err
-}
-
-// many is from how many objects memory is scarcer than time.
-const many = 10_000
-
-// pipeline does all stages. All that can be known, and refused, before the first
-// write is. The lock is the first write, and proves that what was read is still
-// true. A run that has nothing to write does without: what it says was true when it
-// was read.
-func (r *run) pipeline(ctx context.Context) error {
-	if r.inv == nil {
-		if err := r.read(ctx); err != nil {
-			return err
-		}
-	}
-	r.record.Result.Inventory.ID = r.inv.ID
-	if max(len(r.bundle.Objects), len(r.inv.Members)) > many && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the default lets the heap double
-	}
-	if nothing, err := r.nothingToDestroy(ctx); nothing || err != nil {
-		return err
-	}
-	t, err := r.order()
-	if err != nil {
-		return err
-	}
-	live, err := r.readLive(ctx, t)
-	if err != nil {
-		return err
-	}
-	if err := r.readReleases(ctx, live.Live); err != nil {
-		return err
-	}
-	if err := r.keyDigests(ctx, live); err != nil {
-		return err
-	}
-	t, p, err := r.plan(ctx, t, live)
-	if err != nil {
-		return err
-	}
-	r.learnKinds()
-	r.reportFormat()
-	r.number, r.returns, r.before = r.nextNumber(), returnsOf(&r.inv.Inventory, p), nil
-	r.keepBefore(p.Adopts())
-	if r.DryRun == report.Server {
-		return r.preview(ctx, t, p)
-	}
-	if err := r.confirm(ctx, p); err != nil {
-		return err
-	}
-	if err := r.askDeny(ctx, p); err != nil {
-		return err
-	}
-	hints := r.hints(ctx, p)
-	if !r.Planning.Destroy && r.inv.Exists() && len(r.releases) == 0 && p.ChangesNothing() && t.isReady(p, hints) {
-		return r.carryOut(ctx, t, p, hints)
-	}
-	if err := r.takeFor(ctx); err != nil {
-		return err
-	}
-	if !r.Planning.Destroy {
-		if err := r.persistBeginning(r.held, p); err != nil { //nolint:contextcheck // it is ctx, with the lock
-			return err
-		}
-	}
-	r.began = true
-	return r.carryOut(r.held, t, p, hints) //nolint:contextcheck // as above
-}
-
-// isReady says whether nothing of a plan that changes nothing has to be waited for.
-func (t target) isReady(p *plan.Plan, hints ready.Hints) bool {
-	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return t.isLate(s, hints) })
-}
-
-// isLate says whether an object that stays as it is has to be waited for.
-func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
-	return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
-}
-
-// nothingToDestroy: there is neither an inventory nor a part of one, as a run
-// that was killed or another tool leaves it.
-func (r *run) nothingToDestroy(ctx context.Context) (bool, error) {
-	if !r.Planning.Destroy || r.inv.Exists() || len(r.inv.Members) > 0 {
-		return false, nil
-	}
-	if remains, err := r.inv.Remains(ctx); remains || err != nil {
-		return false, err
-	}
-	r.record.Warn(fmt.Sprintf("there is no inventory %s/%s: nothing to destroy", r.inv.Namespace, r.inv.Name))
-	r.record.Start(&plan.Plan{})
-	return true, nil
-}
-
-// compileRules are the objects' rules of readiness with those of kinds, and what is wrong
-// with these and with what every kind has, whatever the server is.
-func compileRules(objects []*bundle.Object, kinds ready.Table) (map[bundle.ID]*ready.Rules, ready.Table, []bundle.Problem) {
-	metadata := make([][]bundle.Problem, len(objects))
-	bundle.Parallel(len(objects), func(i int) { metadata[i] = validate.Metadata(objects[i]) })
-	rules, kinds, problems := ready.Compile(objects, kinds)
-	for i, o := range objects {
-		problems = append(append(problems, fields.Check(o)...), metadata[i]...)
-	}
-	return rules, kinds, problems
-}
-
-// order makes the graph and compiles the rules of readiness.
-func (r *run) order() (target, error) {
-	if problem := plan.Emptied(len(r.bundle.Objects), r.bundle.Absent, &r.inv.Inventory, r.Planning); problem != nil {
-		return target{}, report.BadBundle(*problem)
-	}
-	g, problems := order.Build(r.bundle.Objects, order.Options{})
-	problems = append(problems, inventory.Reserved(r.inv.Namespace, r.inv.Name, r.bundle)...)
-	rules, kinds, wrong := compileRules(r.bundle.Objects, r.Readiness)
-	t := target{graph: g, rules: rules, kinds: kinds}
-	if problems = append(problems, wrong...); len(problems) > 0 {
-		if rest := r.skipInvalid(problems); !r.SkipInvalid || len(rest) > 0 {
-			return target{}, report.BadBundle(rest...)
-		}
-		return r.order() // without them; those that depend on them are next
-	}
-	for _, notice := range g.Notices {
-		r.record.Warn(notice.Error())
-	}
-	r.reportInvalid()
-	if t.chosen, problems = plan.Choose(g, r.Only, r.WithNeeds); len(problems) > 0 {
-		return target{}, report.BadBundle(problems...)
-	}
-	if r.chosen = t.chosen; t.chosen != nil {
-		r.record.Warn(fmt.Sprintf("partial run: %d of %s, nothing is pruned", len(t.chosen), bundle.Count(len(g.Objects), "object")))
-	}
-	return t, nil
-}
-
-func (r *run) writing() write.Options {
-	return write.Options{Policy: r.Planning.Policy, TakeOverFrom: r.Planning.TakeOverFrom, Conflicts: r.Planning.Conflicts, Cascade: r.Cascade}
+func (o *Options) writing() write.Options {
+	return write.Options{Policy: o.Planning.Policy, TakeOverFrom: o.Planning.TakeOverFrom, Conflicts: o.Planning.Conflicts, Cascade: o.Cascade}
 }

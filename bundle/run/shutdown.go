@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"brine/bundle/report"
@@ -22,29 +23,45 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 // signalledKey finds the context that only a signal ends.
 type signalledKey struct{}
 
-// shutdown holds contexts that outlast the run's own, by less than report.Grace. The
-// requests under way, of package apply, have the first part of it.
+// shutdown is the time that a run has after its end, less than report.Grace, by what it
+// is for. The requests under way, of package apply, have the first part of it.
 type shutdown struct {
-	diagnosis, records, release context.Context //nolint:containedctx // they are made when the run begins, and count from its end
-	stop                        func()
+	diagnosis, records, release shutdownGrace
+	stop                        func() // ends the watching for the run's end
+}
+
+// shutdownGrace is closed when its time is over.
+type shutdownGrace chan struct{}
+
+// of is ctx until the time is over, whatever ends ctx.
+func (g shutdownGrace) of(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { // ends with late
+		select {
+		case <-g:
+			cancel()
+		case <-late.Done():
+		}
+	}()
+	return late, cancel
 }
 
 func newShutdown(ctx context.Context) shutdown {
-	var cancels []context.CancelFunc
-	outlasting := func(signalled, timedOut time.Duration) context.Context {
-		late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancels = append(cancels, cancel)
+	var stops []func() bool
+	outlasting := func(signalled, timedOut time.Duration) shutdownGrace {
+		g := make(shutdownGrace)
+		over := sync.OnceFunc(func() { close(g) })
 		if parent, ok := ctx.Value(signalledKey{}).(context.Context); ok {
-			context.AfterFunc(parent, func() { time.AfterFunc(signalled, cancel) })
+			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) }))
 		}
-		context.AfterFunc(ctx, func() {
+		stops = append(stops, context.AfterFunc(ctx, func() {
 			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
-				time.AfterFunc(timedOut, cancel)
+				time.AfterFunc(timedOut, over)
 			} else {
-				time.AfterFunc(signalled, cancel)
+				time.AfterFunc(signalled, over)
 			}
-		})
-		return late
+		}))
+		return g
 	}
 	s := shutdown{
 		diagnosis: outlasting(0, report.Grace*6/10),
@@ -52,8 +69,8 @@ func newShutdown(ctx context.Context) shutdown {
 		release:   outlasting(report.Grace*9/10, report.Grace*9/10),
 	}
 	s.stop = func() {
-		for _, cancel := range cancels {
-			cancel()
+		for _, stop := range stops {
+			stop()
 		}
 	}
 	return s

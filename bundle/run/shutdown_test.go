@@ -22,8 +22,8 @@ func TestARunEndsWithinItsGraceAfterASignal(t *testing.T) {
 			time.Sleep(signalAfter)
 			signal(report.ErrTerminated)
 			sent := time.Now()
-			for what, part := range map[string]context.Context{"diagnosis": s.diagnosis, "records": s.records, "release": s.release} {
-				<-part.Done()
+			for what, part := range map[string]shutdownGrace{"diagnosis": s.diagnosis, "records": s.records, "release": s.release} {
+				<-part
 				if took := time.Since(sent); took >= report.Grace {
 					t.Errorf("%s: %s ended %s after the signal", name, what, took)
 				}
@@ -43,8 +43,8 @@ func TestARunEndsWithinItsGraceAfterItsTimeout(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), report.ErrTimeout) {
 			t.Fatal(context.Cause(ctx))
 		}
-		for _, part := range []context.Context{s.diagnosis, s.records, s.release} {
-			<-part.Done()
+		for _, part := range []shutdownGrace{s.diagnosis, s.records, s.release} {
+			<-part
 		}
 		if took := time.Since(ranOut); took >= report.Grace {
 			t.Errorf("the last part ended %s after the time ran out", took)

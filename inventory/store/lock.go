@@ -65,7 +65,8 @@ type Lock struct {
 	changed chan struct{}              // closed, and made again, with until
 	ended   bool                       // renewed no more
 	lost    error
-	paused  time.Duration // no writes were sent, in all
+	ends    []context.CancelCauseFunc // of the contexts that end when it is lost
+	paused  time.Duration             // no writes were sent, in all
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -184,13 +185,31 @@ func (l *Lock) Take(ctx context.Context) (context.Context, error) {
 		return nil, fmt.Errorf("take lock %s: %w", bundle.Name(l.id), err)
 	}
 	forget(before)
-	held, lost := context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.done = stop, make(chan struct{})
 	l.until, l.changed = sent.Add(l.duration-l.margin()), make(chan struct{})
 	l.client.Gate(l.writable)
-	go l.renew(renewing, lost)
-	return held, nil
+	go l.renew(renewing)
+	return l.While(ctx), nil
+}
+
+// While is ctx until the lock, which is taken, is lost: that is its cause then.
+func (l *Lock) While(ctx context.Context) context.Context {
+	held, end := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		end(l.lost)
+	}
+	l.ends = append(l.ends, end)
+	return held
+}
+
+// Lost is why the lock is lost: an ErrLockLost, or nil.
+func (l *Lock) Lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
 }
 
 func (l *Lock) take(ctx context.Context) error {

@@ -21,7 +21,7 @@ func (l *Lock) margin() time.Duration { return l.duration / 6 }
 // again, on a connection of its own; meanwhile, once the lease may have run out,
 // writable holds the run's writes back. Only a lock that another took ends the
 // run's context.
-func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
+func (l *Lock) renew(ctx context.Context) {
 	defer close(l.done)
 	var client *cluster.Client
 	defer func() {
@@ -42,11 +42,20 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 		case err == nil:
 			pause = l.margin()
 		case l.lost != nil: // nobody else writes it
-			lost(l.lost)
+			l.endAll()
 			return
 		default:
 			pause = l.margin() / 10
 		}
+	}
+}
+
+// endAll ends all that goes on under the lock, which is lost.
+func (l *Lock) endAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, end := range l.ends {
+		end(l.lost)
 	}
 }
 

@@ -170,8 +170,9 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 			o.DryRun = report.Server
 		}
 	case "destroy":
-		o.Planning.Destroy = true
+		o.Mode = run.Destroy
 	case "rollback", "drift":
+		o.Mode = run.Rollback // DriftFrom sets another one
 		b, d.err = d.earlier(ctx, c, &o)
 	}
 	if d.err != nil {

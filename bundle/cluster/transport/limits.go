@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -60,8 +61,13 @@ func bounded(next http.RoundTripper, r *http.Request, verb string, limit time.Du
 	}
 	over := &silent{limit, verb}
 	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(limit, func() { cancel(over) })
-	body := &boundedBody{over: over, timer: timer, ctx: ctx, cancel: cancel}
+	body := &boundedBody{over: over, cancel: cancel}
+	body.timer = time.AfterFunc(limit, func() {
+		if ctx.Err() == nil {
+			body.isOver.Store(true)
+			cancel(over)
+		}
+	})
 	response, err := next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		err = body.judge(err)
@@ -78,7 +84,7 @@ type boundedBody struct {
 	io.ReadCloser
 	over   *silent
 	timer  *time.Timer
-	ctx    context.Context //nolint:containedctx // of the request that is answered
+	isOver atomic.Bool // the limit ended the request
 	cancel context.CancelCauseFunc
 }
 
@@ -91,7 +97,7 @@ func (b *boundedBody) heard() {
 
 // judge is the error of a request: that it took too long, if it did.
 func (b *boundedBody) judge(err error) error {
-	if errors.Is(context.Cause(b.ctx), b.over) {
+	if b.isOver.Load() {
 		return b.over
 	}
 	return err

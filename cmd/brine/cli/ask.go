@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/cmd/brine/output/wording"
 )
 
@@ -35,7 +36,7 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 		return nil
 	}
 	t.options.DryRun, t.options.Detailed = report.Server, true
-	o := wording.Options{Format: "text", Diff: !t.options.Planning.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
+	o := wording.Options{Format: "text", Diff: t.options.Mode != run.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
 	printer, err := newPrinter(Streams{Out: s.Err, Err: s.Err}, o)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func newDestroy(s Streams) *cobra.Command {
 	r.askFlag(cmd, askToDestroy)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o := r.settle()
-		o.Planning.Destroy = true
+		o.Mode = run.Destroy
 		var err error
 		o.Inventory, err = r.where("")
 		return r.run(cmd, s, task{o, err, func(context.Context, *run.Options) (*bundle.Bundle, error) { return &bundle.Bundle{}, nil }})

@@ -45,6 +45,7 @@ brine history.`,
 			}
 		}
 		o, err := r.settle(s, "")
+		o.Mode = run.Rollback
 		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
 	}
 	return cmd
