@@ -92,7 +92,7 @@ func (r *reviewer) limits() {
 	})
 	r.skipped = slices.Compact(r.skipped)
 	for _, t := range Types {
-		if !slices.Contains(r.open, t) && !slices.ContainsFunc(r.found, func(risk Risk) bool { return risk.Type == t }) {
+		if t != Share && !slices.Contains(r.open, t) && !slices.ContainsFunc(r.found, func(risk Risk) bool { return risk.Type == t }) {
 			r.clear = append(r.clear, t)
 		}
 	}

@@ -100,6 +100,7 @@ type Type string
 
 // The types of risks, the worst first.
 const (
+	Share      Type = "share"      // much of the inventory is pruned
 	Data       Type = "data"       // data is deleted
 	Deleted    Type = "deleted"    // pods or their Services are deleted
 	Recreated  Type = "recreated"  // an object is deleted and created again
@@ -115,12 +116,12 @@ const (
 )
 
 // Types are all types of risks, in their order.
-var Types = []Type{Data, Deleted, Recreated, Missing, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
+var Types = []Type{Share, Data, Deleted, Recreated, Missing, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
 
 // Title names the risks of a type for people.
 func (t Type) Title() string {
 	return map[Type]string{
-		Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
+		Share: "More than a third of the inventory is pruned", Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
 		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks, policies or other API servers",
 		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
 		Unverified: "The server could not check this in full",
@@ -209,6 +210,7 @@ func Of(changes []Change, cluster Cluster) *Review {
 		r.risks(&changes[i])
 	}
 	r.prunedToo()
+	r.share()
 	r.widened()
 	r.unverified()
 	r.limits()
@@ -308,6 +310,26 @@ func (r *reviewer) prunedToo() {
 	}
 	if found && len(others) > 0 {
 		r.found = append(r.found, Risk{Type: Deleted, Objects: others, Text: "deleted as well"})
+	}
+}
+
+// share warns where much of what is there is pruned, as a bundle does that was rendered
+// in part. With less than five objects the list says it, and who destroys wants all of them gone.
+func (r *reviewer) share() {
+	var pruned []Object
+	there, kept := 0, false
+	for i := range r.changes {
+		c := &r.changes[i]
+		kept = kept || c.Object != nil
+		if c.Action != plan.Created {
+			there++
+		}
+		if c.Action == plan.Pruned {
+			pruned = append(pruned, objectOf(c.ID))
+		}
+	}
+	if kept && len(pruned) >= 5 && 3*len(pruned) > there {
+		r.found = append(r.found, Risk{Type: Share, Objects: pruned, Text: fmt.Sprintf("%d of %d objects are pruned: is the bundle whole?", len(pruned), there)})
 	}
 }
 

@@ -214,6 +214,36 @@ func TestRisks(t *testing.T) {
 
 // A new binding says what its role may do, where the change holds the role; the
 // role itself is not listed again.
+func TestShareOfTheInventory(t *testing.T) {
+	for _, c := range []struct {
+		pruned, kept, created int
+		want                  string
+	}{
+		{pruned: 5, kept: 9, want: "5 of 14 objects are pruned: is the bundle whole?"},
+		{pruned: 5, kept: 10},
+		{pruned: 5, kept: 9, created: 20, want: "5 of 14 objects are pruned: is the bundle whole?"},
+		{pruned: 4, kept: 1},
+		{pruned: 9}, // destroyed
+	} {
+		var changes []Change
+		add := func(n int, action plan.Action, o *bundle.Object) {
+			for range n {
+				changes = append(changes, Change{ID: bundle.ID{Name: fmt.Sprint("o", len(changes)), GroupKind: bundle.ConfigMapKind}, Action: action, Object: o})
+			}
+		}
+		add(c.kept, plan.Unchanged, &bundle.Object{})
+		add(c.created, plan.Created, &bundle.Object{})
+		add(c.pruned, plan.Pruned, nil)
+		got := ""
+		if risks := Of(changes, Cluster{}).Risks; len(risks) > 0 && risks[0].Type == Share {
+			got = risks[0].Text
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 func TestBindingNamesTheRightsOfItsRole(t *testing.T) {
 	r := Of([]Change{
 		changed(t, "", "", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: keys, namespace: shop}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get, update]}]"),
