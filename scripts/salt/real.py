@@ -12,7 +12,17 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+DOCUMENTS = ("README.md", "reference.md", "from-metalk8s.md", "example/README.md")
 _made = {}
+
+
+def documents():
+    """The text of all documents of the modules."""
+    texts = []
+    for name in DOCUMENTS:
+        with open(os.path.join(HERE, name)) as file:
+            texts.append(file.read())
+    return "\n".join(texts)
 
 
 def _skip(why):

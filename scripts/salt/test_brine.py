@@ -22,6 +22,10 @@ import time
 import types
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import real  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECRET = "hunter2-in-the-bundle"
 MODULES = tuple(sorted(os.path.relpath(path, HERE) for folder in ("_beacons", "_modules", "_states", "_runners") for path in glob.glob(os.path.join(HERE, folder, "*.py"))))
@@ -1037,7 +1041,7 @@ class Objects(Case):
 
     def test_each_row_of_the_table_has_a_test_and_each_name_exists(self):
         states = load("_states/brine.py", "brine_state")
-        with open(os.path.join(HERE, "README.md")) as file:
+        with open(os.path.join(HERE, "from-metalk8s.md")) as file:
             table = file.read().split("| metalk8s_kubernetes |")[1].split("\n\n")[0]
         names = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`([a-z_]+)`", line.split("|")[1])]
         self.assertGreater(len(names), 12)
@@ -1070,8 +1074,7 @@ class Readme(Case):
             import yaml
         except ImportError:
             self.skipTest("SKIPPED: no PyYAML reads the examples of README.md")
-        with open(os.path.join(HERE, "README.md")) as file:
-            text = file.read()
+        text = real.documents()
         states = {name: load("_states/{}.py".format(name), "brine_state") for name in ("brine", "brine_object")}
         arguments = set(re.findall("`([a-z_]+)`", "".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| `"))))
         found = 0
@@ -1094,8 +1097,7 @@ class Readme(Case):
             import yaml
         except ImportError:
             self.skipTest("SKIPPED: no PyYAML reads the examples of README.md")
-        with open(os.path.join(HERE, "README.md")) as file:
-            blocks = re.findall("```yaml\n(.*?)```", file.read(), re.S)
+        blocks = re.findall("```yaml\n(.*?)```", real.documents(), re.S)
         beacon = load("_beacons/brine_drift.py", "brine_drift")
         config = next(yaml.safe_load(b) for b in blocks if b.startswith("beacons:"))["beacons"]["brine_drift"]
         self.assertEqual(beacon.validate(config), (True, "Valid beacon configuration."))

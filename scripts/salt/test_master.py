@@ -368,10 +368,18 @@ class Master(unittest.TestCase):
         self.addCleanup(self.salt, "a", "beacons.delete", name)
         added = self.salt("a", "beacons.add", name, json.dumps(config))["a"]
         self.assertIs(added["result"], True, added)
-        self.salt("b", "brine.update_object", "patch=" + json.dumps({"data": {"value": "of others"}}), *["{}={}".format(*one) for one in key.items()])
+        self.salt("a", "saltutil.refresh_modules")
+        self.salt("a", "saltutil.refresh_beacons")
+        started = time.strftime("%Y, %b %d %H:%M:%S")
+        other = self.salt("b", "brine_object.update_object", "force_conflicts=True", "patch=" + json.dumps({"data": {"value": "of others"}}), *["{}={}".format(*one) for one in key.items()])["b"]
+        self.assertIsInstance(other, dict, other)  # else nothing drifts
         since = time.time()
         self.until("the platform as it should be", lambda: value() == "wanted")
         self.did("the platform was applied again", since)
+        # What ran is the platform, and not all states of the minion.
+        ran = [job["Arguments"] for job in self.salt_run("jobs.list_jobs", "search_function=state.apply").values() if job["StartTime"] > started]
+        self.assertTrue(ran)
+        self.assertEqual([[one for one in arguments if one.get("mods") != "platform"] for arguments in ran], [[]] * len(ran), ran)
 
     def test_the_orchestrates_of_the_readme(self):
         """Upgrade, preview, downgrade, and both minions as a fleet, as the README has them."""
@@ -390,8 +398,7 @@ class Master(unittest.TestCase):
         with open(os.path.join(self.states, "platform.sls"), "w") as file:
             json.dump({"platform": {"brine.applied": [{"inventory": "kube-system/platform"}, {"source": "salt://platform/charts/"}, {"saltenv": "metalk8s-2.11"}, {"prune": False}]}}, file)
         self.addCleanup(self.salt_run, "salt.cmd", "brine.absent", "platform", "inventory=kube-system/platform")
-        with open(os.path.join(real.HERE, "README.md")) as file:
-            text = file.read()
+        text = real.documents()
         upgrade, downgrade = re.findall(r"^    salt-run state.orchestrate orchestrate.deploy (pillar=)'(.*?)'$", text, re.M)
         orchestrate("deploy", "".join(downgrade))
         self.assertEqual(version(), "2.11")

@@ -1,5 +1,5 @@
 """
-The examples of README.md, run by a real, masterless Salt with the real binary on a real
+The examples of the documents, run by a real, masterless Salt with the real binary on a real
 control plane. Those that need a master are run by test_master.py.
 """
 
@@ -27,8 +27,7 @@ ELSEWHERE = {
 
 
 def examples():
-    with open(os.path.join(real.HERE, "README.md")) as file:
-        return [textwrap.dedent(one) for one in re.findall(r"^ *```yaml\n(.*?)^ *```", file.read(), re.S | re.M)]
+    return [textwrap.dedent(one) for one in re.findall(r"^ *```yaml\n(.*?)^ *```", real.documents(), re.S | re.M)]
 
 
 def example(beginning):
@@ -98,8 +97,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.run_sls(sls)[0]["changes"], {})
 
         self.salt.write("states/platform/settings.yaml", json.dumps(config_map("readme-settings", value="2")))
-        with open(os.path.join(real.HERE, "README.md")) as file:
-            command = re.search(r"^    salt-call (brine.plan .*)$", file.read(), re.M).group(1)
+        command = re.search(r"^    salt-call (brine.plan .*)$", real.documents(), re.M).group(1)
         plan = self.salt.call(*shlex.split(command))
         carry = self.example("Carry out the approved plan:")
         ret = self.run_sls(carry, "pillar=" + json.dumps({"plan": plan["plan"], "plan_digest": "sha256:0"}))

@@ -344,10 +344,9 @@ class SaltCall(unittest.TestCase):
         self.assertNotIn("Other", out)
 
     def test_the_reactor_example_renders_to_a_reaction(self):
-        with open(os.path.join(real.HERE, "README.md")) as file:
-            text = file.read()
+        text = real.documents()
         self.write("states/reaction.sls", text.split("# reactor/brine_drift.sls\n")[1].split("```")[0])
-        for drift, want in ((True, {"Apply the platform again": {"local.state.apply": [{"tgt": "edge-1"}, {"args": ["platform"]}]}}), (False, {})):
+        for drift, want in ((True, {"Apply the platform again": {"local.state.apply": [{"tgt": "edge-1"}, {"args": [{"mods": "platform"}]}]}}), (False, {})):
             got = self.call("slsutil.renderer", "salt://reaction.sls", "data=" + json.dumps({"id": "edge-1", "data": {"drift": drift}}))
             self.assertEqual(got or {}, want)
 

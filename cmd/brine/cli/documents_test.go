@@ -18,6 +18,7 @@ func TestCommandsOfDocumentsAreTaken(t *testing.T) {
 	for _, file := range []string{
 		"README.md", "guide.md", "troubleshooting.md", "tour.md", "../../../README.md", "../../../bundle/README.md",
 		"../../../inventory/README.md", "../../../scripts/README.md", "../../../scripts/releaser/README.md", "../../../scripts/salt/README.md",
+		"../../../scripts/salt/reference.md", "../../../scripts/salt/from-metalk8s.md", "../../../scripts/salt/example/README.md",
 	} {
 		for text := range strings.Lines(readText(t, file)) {
 			match := shown.FindStringSubmatch(strings.TrimRight(text, "\n"))

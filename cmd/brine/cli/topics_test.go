@@ -86,7 +86,7 @@ func TestHelpHasTheSectionsOfTheDocuments(t *testing.T) {
 func TestGeneratedPartsAreNotEmpty(t *testing.T) {
 	part := regexp.MustCompile(`(?s)<!-- ((?:help|demo|salt) [^\n]*?) -->\n(.*?)<!-- end -->`)
 	parts := 0
-	for _, file := range []string{"README.md", "tour.md", "../../../README.md", "../../../scripts/salt/README.md"} {
+	for _, file := range []string{"README.md", "tour.md", "../../../README.md", "../../../scripts/salt/example/README.md"} {
 		for _, match := range part.FindAllStringSubmatch(readText(t, file), -1) {
 			if parts++; !strings.Contains(match[2], "```\n") {
 				t.Errorf("%s: the part %q is empty: run scripts/readme", file, match[1])
