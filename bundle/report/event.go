@@ -15,6 +15,8 @@ type Event struct {
 	Elapsed time.Duration // since the run began
 	Total   int           // objects in the plan
 	Done    int           // of which nothing more is to be done
+	Preview bool          // nothing is changed
+	Run     string        // names the run: all its events have the same, and no other run has it
 	Payload
 }
 

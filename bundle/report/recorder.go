@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,8 @@ type Recorder struct {
 	Secrets Secrets
 	Result  *Result
 	Begin   time.Time
+	// Run is that of the events; a rollback has that of the run that failed.
+	Run string
 
 	emit     func(Event)
 	total    int
@@ -56,7 +59,7 @@ func New(h Header, emit func(Event)) *Recorder {
 			APIVersion: "brine.dev/v1", Kind: "Result", Command: h.Command, Inventory: h.Inventory, DryRun: h.DryRun, Wanted: h.Wanted,
 			Objects: []*ObjectResult{}, Errors: []string{}, Warnings: []string{},
 		},
-		Begin: time.Now(), emit: emit, detailed: h.Detailed, warned: map[string]bool{}, retried: map[string]bool{},
+		Begin: time.Now(), Run: rand.Text()[:16], emit: emit, detailed: h.Detailed, warned: map[string]bool{}, retried: map[string]bool{},
 	}
 }
 
@@ -67,7 +70,7 @@ func (r *Recorder) send(p Payload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.emit(Event{Time: now, Elapsed: now.Sub(r.Begin), Total: r.total, Done: r.done, Payload: p})
+	r.emit(Event{Time: now, Elapsed: now.Sub(r.Begin), Total: r.total, Done: r.done, Preview: r.Result.DryRun != None, Run: r.Run, Payload: p})
 }
 
 // Seconds is the time since the run began.

@@ -158,7 +158,7 @@ func rollBack(ctx context.Context, s *session, o Options, failed intent, emit fu
 			emit(e)
 		}
 	})
-	record.Begin = s.record.Begin
+	record.Begin, record.Run = s.record.Begin, s.record.Run
 	record.Secrets.Bundle(failed.bundle.Objects)
 	sent := s.client.Requests.Counts()
 	s.client.OnRetry(record.Retrying)

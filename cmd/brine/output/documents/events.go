@@ -18,6 +18,9 @@ type EventLine struct {
 	Type           string            `json:"type"`
 	Time           string            `json:"time"`           // RFC 3339 with nanoseconds, UTC
 	ElapsedSeconds float64           `json:"elapsedSeconds"` // since the run began
+	Seq            int               `json:"seq"`            // 1, 2, … in a run
+	Run            string            `json:"run"`            // names the run
+	Preview        bool              `json:"preview"`        // nothing is changed
 	Command        string            `json:"command,omitempty"`
 	DryRun         report.DryRun     `json:"dryRun,omitempty"`
 	Inventory      *report.Inventory `json:"inventory,omitempty"`
@@ -60,6 +63,7 @@ type eventPrinter struct {
 	mu       sync.Mutex
 	out      *wording.Stream
 	over     bool
+	seq      int
 	progress *text.Printer // shows nothing but why a run was refused
 }
 
@@ -77,8 +81,9 @@ func (p *eventPrinter) Event(e report.Event) {
 	}
 	end, over := e.Payload.(report.Finished)
 	p.over = over
+	p.seq++
 	enc := wording.NewEncoder(p.out)
-	if err := enc.Encode(LineOf(e)); err != nil && p.out.Err == nil {
+	if err := enc.Encode(LineOf(e, p.seq)); err != nil && p.out.Err == nil {
 		p.out.Err = err
 	}
 	if p.over && end.Result != nil && wording.IsRefused(end.Result) {
@@ -92,11 +97,11 @@ func (p *eventPrinter) Close() error {
 	return p.out.Err
 }
 
-// LineOf is an event as one line of -o events.
-func LineOf(e report.Event) EventLine {
+// LineOf is an event as one line of -o events, seq the number of it.
+func LineOf(e report.Event, seq int) EventLine {
 	l := EventLine{
 		Type: e.Type(), Time: e.Time.UTC().Format(time.RFC3339Nano), ElapsedSeconds: e.Elapsed.Seconds(),
-		Total: e.Total, Done: e.Done,
+		Total: e.Total, Done: e.Done, Seq: seq, Run: e.Run, Preview: e.Preview,
 	}
 	if o := e.Object(); o != nil {
 		l.Object = &eventObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}

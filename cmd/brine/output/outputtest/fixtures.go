@@ -81,6 +81,7 @@ var Base = time.Date(2026, 7, 1, 1, 2, 3, 0, time.UTC)
 // Run is a made-up run that has all there is: every action, retries, warnings,
 // late, failed and skipped objects, a Secret.
 type Run struct {
+	Preview bool
 	Events  []report.Event
 	Objects []*report.ObjectResult
 }
@@ -99,7 +100,7 @@ func (r *Run) Object(group, version, kind, namespace, name string, line int) *re
 func (r *Run) At(seconds float64, e report.Event) {
 	e.Elapsed = time.Duration(seconds * float64(time.Second))
 	e.Time = Base.Add(e.Elapsed)
-	e.Total = 11
+	e.Total, e.Run, e.Preview = 11, "r1", r.Preview
 	for _, o := range r.Objects {
 		if o.Action != "" && (o.Ready != "" || o.Action != plan.Created) {
 			e.Done++
@@ -130,7 +131,7 @@ func secret(value string) *unstructured.Unstructured {
 
 // RichRun is the run; dryRun is "none" or "server".
 func RichRun(dryRun string) []report.Event {
-	r := &Run{}
+	r := &Run{Preview: dryRun != "none"}
 	command := "apply"
 	if dryRun != "none" {
 		command = "preview"

@@ -4,6 +4,7 @@ package salt
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -80,7 +81,7 @@ func Error(format string, exitCode int, errs []string) []byte {
 	}
 	ret := saltNothing(comment)
 	if format == EventsFormat {
-		return saltJSON(documents.EventLine{Type: report.Event{Payload: report.Finished{}}.Type(), Time: time.Now().UTC().Format(time.RFC3339Nano), Return: ret})
+		return saltJSON(lastLine(report.Event{Time: time.Now(), Run: rand.Text()[:16]}, 1, ret))
 	}
 	return saltJSON(ret)
 }
@@ -367,6 +368,13 @@ func saltHeadline(r *report.Result) string {
 		took += fmt.Sprintf(", revision %d", r.Revision)
 	}
 	again := " (exit code %d). Run it again to continue"
+	if len(r.Objects) == 0 && saltFailed(r) { // it is not known what the inventory has
+		why := "Failed"
+		if r.Interrupted != "" {
+			why = "Interrupted by " + r.Interrupted
+		}
+		return fmt.Sprintf("%s before anything was planned, and nothing was changed:%s (exit code %d)", why, name, r.ExitCode)
+	}
 	switch {
 	case r.ExitCode == report.ExitRolledBack:
 		return fmt.Sprintf("Failed, and rolled back:%s has %s (exit code %d)", name, counts, r.ExitCode)
@@ -408,6 +416,16 @@ type saltPrinter struct {
 	started  time.Time
 	begun    bool
 	over     bool
+	seq      int
+	last     report.Event
+}
+
+// lastLine is the line of -o salt-events that holds a return.
+func lastLine(e report.Event, seq int, ret map[string]any) documents.EventLine {
+	e.Payload = report.Finished{}
+	l := documents.LineOf(e, seq)
+	l.Return = ret
+	return l
 }
 
 // New is the printer.
@@ -431,10 +449,12 @@ func (p *saltPrinter) Event(e report.Event) {
 	if !p.begun {
 		p.begun, p.started = true, e.Time.Add(-e.Elapsed)
 	}
+	p.seq++
+	p.last = e
 	end, ok := wording.CleanEvent(e).Payload.(report.Finished) // Salt prints what it is given as it is
 	if !ok || end.Result == nil {
 		if p.format == EventsFormat {
-			p.out.Print(string(saltJSON(documents.LineOf(e))))
+			p.out.Print(string(saltJSON(documents.LineOf(e, p.seq))))
 		}
 		return
 	}
@@ -444,8 +464,8 @@ func (p *saltPrinter) Event(e report.Event) {
 	case CommandFormat:
 		p.out.Print(string(saltJSON(Command(r))))
 	case EventsFormat:
-		l := documents.LineOf(report.Event{Time: e.Time, Elapsed: e.Elapsed, Total: e.Total, Done: e.Done, Payload: end})
-		l.Result, l.Inventory, l.Return = nil, &r.Inventory, State(r, p.started)
+		l := lastLine(e, p.seq, State(r, p.started))
+		l.Inventory = &r.Inventory
 		p.out.Print(string(saltJSON(l)))
 	default:
 		p.out.Print(string(saltJSON(State(r, p.started))))
@@ -469,7 +489,7 @@ func (p *saltPrinter) Close() error {
 		case CommandFormat:
 			p.out.Print(string(saltJSON(map[string]any{"changed": true, "comment": comment})))
 		case EventsFormat:
-			p.out.Print(string(saltJSON(documents.EventLine{Type: report.Event{Payload: report.Finished{}}.Type(), Return: ret})))
+			p.out.Print(string(saltJSON(lastLine(p.last, p.seq+1, ret))))
 		default:
 			p.out.Print(string(saltJSON(ret)))
 		}

@@ -408,3 +408,15 @@ func TestSaltReturnOfManyObjectsIsSmall(t *testing.T) {
 		t.Errorf("an object's changes are %v", one)
 	}
 }
+
+// What an inventory has is not known to a run that could not read it.
+func TestSaltCommentOfARunThatPlannedNothing(t *testing.T) {
+	r := &report.Result{Command: "apply", DryRun: report.None, Inventory: report.Inventory{Namespace: "brine", Name: "shop"}, ExitCode: 6, Errors: []string{"reach the cluster: no"}}
+	for interrupted, want := range map[string]string{"": "Failed", "SIGTERM": "Interrupted by SIGTERM"} {
+		r.Interrupted = interrupted
+		comment := fmt.Sprint(State(r, time.Now())["comment"])
+		if !strings.HasSuffix(comment, "\n"+want+" before anything was planned, and nothing was changed: inventory brine/shop (exit code 6)") {
+			t.Error(comment)
+		}
+	}
+}
