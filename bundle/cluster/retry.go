@@ -41,7 +41,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		}
 		if again := answers.Transient(err); !again {
 			if again, err = c.wire.JudgeRefusal(err); !again {
-				return err
+				return c.explain(err)
 			}
 		}
 		if attempt == fewTries && answers.WebhookFailed(err) && ctx.Value(briefly{}) != nil {
@@ -60,7 +60,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			wait = min(asked, max(left, firstPause)) // a proxy may ask for a day: it is asked again before the time is over
 		}
 		if wait > left {
-			return err
+			return c.explain(err)
 		}
 		if report := c.onRetry.Load(); report != nil {
 			(*report)(ctx, err, attempt)
@@ -70,6 +70,15 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		}
 		pause = min(pause*2, lastPause)
 	}
+}
+
+// explain is the error of a request to a server that has never answered, in one sentence
+// where that is known.
+func (c *Client) explain(err error) error {
+	if explained := answers.ExplainReach(c.config.Host, err); !c.wire.Answered() && answers.IsExplained(explained) {
+		return explained
+	}
+	return err
 }
 
 // asksToWait names a wait that is long enough to be noticed.

@@ -21,6 +21,12 @@ type unreached struct {
 func (u *unreached) Error() string { return fmt.Sprintf("reach the cluster at %s: %s", u.host, u.why) }
 func (u *unreached) Unwrap() error { return u.err }
 
+// IsExplained says whether an error is a sentence of ExplainReach.
+func IsExplained(err error) bool {
+	_, is := errors.AsType[*unreached](err)
+	return is
+}
+
 // ExplainReach says in one sentence what is wrong with the way to the server, where that
 // is known.
 func ExplainReach(host string, err error) error {
@@ -31,6 +37,8 @@ func ExplainReach(host string, err error) error {
 	var invalid x509.CertificateInvalidError
 	var syntax *json.SyntaxError
 	switch {
+	case IsExplained(err):
+		return err
 	case errors.As(err, &dns) && dns.IsNotFound:
 		why = fmt.Sprintf("the name %s does not resolve: check the server's address in the kubeconfig, and DNS", dns.Name)
 	case utilnet.IsConnectionRefused(err):

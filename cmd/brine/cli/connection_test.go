@@ -71,10 +71,16 @@ func TestBrokenConnections(t *testing.T) {
 		if name == "another name" && localhost == "" {
 			continue
 		}
-		s := clitest.Command(t.Context(), nil, append([]string{"status", "--name=x"}, strings.Fields(test.flags)...)...).Want(t, 6)
-		for _, want := range test.want {
-			if !strings.Contains(s.Stderr, want) || strings.Count(s.Stderr, "\n") != 1 {
-				t.Errorf("%s: %q, want %q in one line", name, s.Stderr, want)
+		commands := []string{"status --name=x"}
+		if name == "closed port" || name == "another CA" {
+			commands = append(commands, "history --name=x", "history show 1 --name=x", "get ConfigMap", "drift --name=x", "diff 1 2 --name=x", "inventory list", "inventory orphans")
+		}
+		for _, command := range commands {
+			s := clitest.Command(t.Context(), nil, append(strings.Fields(command), strings.Fields(test.flags)...)...).Want(t, 6)
+			for _, want := range test.want {
+				if !strings.Contains(s.Stderr, want) || strings.Count(s.Stderr, "\n") != 1 {
+					t.Errorf("%s: %s: %q, want %q in one line", name, command, s.Stderr, want)
+				}
 			}
 		}
 	}
