@@ -116,6 +116,8 @@ type Bundle struct {
 	// Partial: some of it could not be read (read.Options.Partial), so objects that
 	// are missing here may still be in the text.
 	Partial bool
+	// Rendering is nil where Salt did not say what it rendered the bundle from.
+	Rendering *Rendering
 
 	secretDigests []secretDigest
 }

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +40,7 @@ type content struct {
 	Namespace string            `json:"namespace,omitempty"`
 	Options   map[string]string `json:"options,omitempty"`
 	Sources   []string          `json:"sources,omitempty"`
+	Rendering *bundle.Rendering `json:"rendering,omitempty"`
 	Objects   []savedObject     `json:"objects"`
 	Absent    []savedAbsent     `json:"absent,omitempty"`
 	Invalid   []savedProblem    `json:"invalid,omitempty"`
@@ -75,6 +74,11 @@ type savedProblem struct {
 // Encode is the content, compressed, and its checksum.
 func (c *Content) Encode() (packed []byte, sum string, err error) {
 	out := content{Namespace: c.Namespace, Options: c.Options, Sources: c.Sources, Objects: []savedObject{}}
+	if c.Bundle.Rendering != nil {
+		kept := *c.Bundle.Rendering
+		kept.Tree = nil
+		out.Rendering = &kept
+	}
 	for _, o := range c.Bundle.Objects {
 		s := savedObject{Content: o.Content.Object, Source: o.Source}
 		for _, r := range o.Requisites {
@@ -124,9 +128,9 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	if err := utiljson.Unmarshal(text, &in); err != nil { // integers stay integers
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	c := &Content{Bundle: &bundle.Bundle{}, Namespace: in.Namespace, Options: in.Options, Sources: in.Sources}
+	c := &Content{Bundle: &bundle.Bundle{Rendering: in.Rendering}, Namespace: in.Namespace, Options: in.Options, Sources: in.Sources}
 	for _, s := range in.Objects {
-		c.madeByRollback = c.madeByRollback || fromRevisions().MatchString(s.Source.File)
+		c.madeByRollback = c.madeByRollback || s.Source.FromRevisions() != ""
 		o, err := objectOf(s.Content, inRevision(s.Source, name))
 		if err != nil {
 			return nil, err
@@ -183,11 +187,9 @@ func objectOf(object map[string]any, source bundle.Source) (*bundle.Object, erro
 // inRevision puts the revision before the file, in place of those that earlier
 // rollbacks put there.
 func inRevision(s bundle.Source, name string) bundle.Source {
-	s.File = name + ":" + s.File[len(fromRevisions().FindString(s.File)):]
+	s.File = name + ":" + s.File[len(s.FromRevisions()):]
 	return s
 }
-
-var fromRevisions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(revision-\d+:)+`) })
 
 // MadeByRollback says whether a rollback made the content. Older versions did not
 // record it: the objects come from files of another revision.

@@ -24,6 +24,8 @@ type Revision struct {
 	// record it.
 	Command    string `json:"command,omitempty"`
 	RollbackTo int    `json:"rollbackTo,omitempty"`
+	// Rendered is Bundle.RenderedFrom.
+	Rendered string `json:"rendered,omitempty"`
 	// Format is that of what the revision keeps, Since the first version that reads it.
 	Format int    `json:"format,omitempty"`
 	Since  string `json:"since,omitempty"`
@@ -41,6 +43,14 @@ const NotReady = "not-ready"
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }
 
+// Applied says whether every object was applied, ready or not.
+func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
+
+// Says whether the revision says all that another one, of a run after it, would say.
+func (r Revision) Says(next Revision) bool {
+	return r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
+}
+
 // LastGood is the newest good revision of a history, which has the newest first.
 func LastGood(history []Revision) (Revision, bool) {
 	return newest(history, Revision.Good)
@@ -50,7 +60,7 @@ func LastGood(history []Revision) (Revision, bool) {
 // the cluster is to look like. What a partial run changes is a difference from it. history
 // has the newest first.
 func LastApplied(history []Revision) (Revision, bool) {
-	return newest(history, func(r Revision) bool { return r.Good() || r.Result == NotReady })
+	return newest(history, Revision.Applied)
 }
 
 func newest(history []Revision, is func(Revision) bool) (Revision, bool) {

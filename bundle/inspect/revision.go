@@ -13,7 +13,7 @@ import (
 // Show is a revision as it is shown.
 func Show(ctx context.Context, c *inventory.Content, info inventory.Revision, in report.Inventory) *report.Revision {
 	r := &report.Revision{
-		APIVersion: "brine.dev/v1", Kind: "Revision", Inventory: in, Revision: info, Namespace: c.Namespace, Options: c.Options,
+		APIVersion: "brine.dev/v1", Kind: "Revision", Inventory: in, Revision: info, Namespace: c.Namespace, Options: c.Options, Rendering: c.Bundle.Rendering,
 		Objects: []report.RevisionObject{},
 	}
 	var secrets report.Secrets

@@ -129,7 +129,7 @@ func Merged(earlier *bundle.Bundle, chosen []*bundle.Object) *bundle.Bundle {
 	for _, o := range chosen {
 		now[o.ID] = o
 	}
-	merged := &bundle.Bundle{Invalid: earlier.Invalid}
+	merged := &bundle.Bundle{Invalid: earlier.Invalid, Rendering: earlier.Rendering}
 	for _, o := range earlier.Objects {
 		if newer := now[o.ID]; newer != nil {
 			delete(now, o.ID)

@@ -44,6 +44,10 @@ type Options struct {
 	// PruneFirst names admission policies and webhook configurations that are pruned before
 	// anything is applied, as --only names objects.
 	PruneFirst []string
+	// Removed are SLS and files that are meant to be gone; RefuseRemoved refuses a run where
+	// others are, also if Salt does not have them any more.
+	Removed       []string
+	RefuseRemoved bool
 	// Undo: the run undoes earlier ones. It deletes only what these created.
 	Undo bool `json:"-"`
 	// Before are objects as they were before the runs that are undone adopted them, where
@@ -163,6 +167,8 @@ type Plan struct {
 	// Forget are members that do not exist, or belong to another inventory.
 	Forget   []bundle.ID
 	Warnings []string
+	// Removals are what an earlier run was rendered from, and this one is not.
+	Removals []Removal
 	// Refused is why the plan may be shown, but not carried out (MaxPrune, Migration).
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.

@@ -29,7 +29,7 @@ var budgetKind = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*report.ObjectResult, results []Result) *review.Review {
 	changes := Changes(p, objects, results)
 	asked := review.Ask(changes)
-	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}, Fits: map[bundle.ID]review.Fits{}}
+	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}, Fits: map[bundle.ID]review.Fits{}, Removals: p.Removals}
 	live, applied := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]bool{}
 	at := map[bundle.ID]review.Change{}
 	for _, change := range changes {

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // document is one document of a file, still text. The text is kept instead of
@@ -35,6 +37,27 @@ var byteOrderMark = []byte("\uFEFF")
 // as the Salt modules send it: the number of its next line, and the file that the
 // line is of.
 const sourceMarker = "# brine.dev/source: "
+
+// renderingMarker is a comment in the first line of standard input, with a
+// bundle.Rendering as JSON. The Salt modules write it.
+const renderingMarker = "# brine.dev/rendering: "
+
+// renderingOf reads what the text of standard input says that it was rendered from.
+func renderingOf(files []file) (*bundle.Rendering, error) {
+	for _, f := range files {
+		line, _, _ := bytes.Cut(f.data, []byte("\n"))
+		text, is := bytes.CutPrefix(line, []byte(renderingMarker))
+		if f.name != Stdin || !is {
+			continue
+		}
+		r := &bundle.Rendering{}
+		if err := json.Unmarshal(text, r); err != nil {
+			return nil, bundle.Problem{Source: bundle.Source{File: Stdin, Line: 1}, Message: fmt.Sprintf("what follows %q is not what brine's Salt module writes: %v", renderingMarker, err)}
+		}
+		return r, nil
+	}
+	return nil, nil //nolint:nilnil // Salt did not say
+}
 
 // split cuts a file at the markers of its documents without parsing it. A
 // marker counts at column 0 only, and there it counts always: YAML allows it

@@ -59,6 +59,10 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("unknown input format %q: use auto, manifests, high or low", o.InputFormat)
 	}
 	files, problems := readFiles(ctx, o)
+	rendering, err := renderingOf(files)
+	if err != nil {
+		problems = append(problems, fileProblem(Stdin, err))
+	}
 	perFile := make([][]*document, len(files))
 	each(ctx, len(files), func(i int) { perFile[i] = split(files[i].name, files[i].data) })
 	var docs []*document
@@ -84,7 +88,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	}
 	wrong, odd := link(all.salt)
 	problems = slices.Concat(all.problems, wrong)
-	b := &bundle.Bundle{Objects: all.objects, Absent: all.absent, Warnings: append(all.warnings, odd...), Invalid: all.invalid}
+	b := &bundle.Bundle{Objects: all.objects, Absent: all.absent, Warnings: append(all.warnings, odd...), Invalid: all.invalid, Rendering: rendering}
 	if all.dropped > 0 {
 		b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("%s: metadata that only a server sets (uid, resourceVersion, …) was dropped", bundle.Count(all.dropped, "object"))})
 	}
@@ -98,7 +102,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 			problems[i].Message = r.Text(problems[i].Message)
 		}
 	}
-	err := problems.Err()
+	err = problems.Err()
 	if err != nil && !o.Partial {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ const (
 	ReadyWhen           = "--ready-when"
 	Recreate            = "--recreate"
 	Revision            = "--revision"
+	RefuseRemoved       = "--refuse-removed"
+	Removed             = "--removed"
 	RequestTimeout      = "--request-timeout"
 	Role                = "--role"
 	RollbackOnFailure   = "--rollback-on-failure"

@@ -14,6 +14,8 @@ type Revision struct {
 	// Namespace is that of objects that name none; Options are those of the run.
 	Namespace string            `json:"namespace,omitempty"`
 	Options   map[string]string `json:"options,omitempty"`
+	// Rendering is what Salt rendered it from; nil where it was not Salt.
+	Rendering *bundle.Rendering `json:"rendering,omitempty"`
 	Objects   []RevisionObject  `json:"objects"`
 	// Absent are the objects that it wants absent, Invalid what was left out of it.
 	Absent  []string `json:"absent,omitempty"`

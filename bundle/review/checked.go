@@ -21,7 +21,7 @@ const unread = "no cluster was read"
 // Absence names a type of risks where it is said that there is none.
 func (t Type) Absence() string {
 	return map[Type]string{
-		Data: "deleted data", Deleted: "deleted workloads and Services", Recreated: "recreated objects", Missing: "pods that name what is not there",
+		Removed: "SLS and files that are gone", Data: "deleted data", Deleted: "deleted workloads and Services", Recreated: "recreated objects", Missing: "pods that name what is not there",
 		Restart: "restarting pods", Rights: "wider rights", Privileges: "new privileges on nodes", Webhook: "new or changed webhooks and admission policies",
 		Network: "changed Services or routes", API: "APIs that lose fields or versions", Conflict: "fields taken from other managers",
 		Unverified: "objects about which the server could not be asked",

@@ -47,6 +47,8 @@ type Cluster struct {
 	Nodes        []map[string]string
 	NodesUnknown string
 	Fits         map[bundle.ID]Fits
+	// Removals are the SLS and files of the last run that are gone.
+	Removals []plan.Removal
 	// Unread: no cluster was read. What pods there are is not known.
 	Unread bool
 }

@@ -48,6 +48,19 @@ func (r *reviewer) removed(c *Change) {
 	}
 }
 
+// gone are the SLS and files of the last run that this one has not. That there is none is
+// not said: a run that deletes nothing does not look for them.
+func (r *reviewer) gone() {
+	for _, one := range r.cluster.Removals {
+		risk := Risk{Type: Removed, Text: one.What}
+		for _, id := range one.Objects {
+			risk.Objects = append(risk.Objects, objectOf(id))
+		}
+		r.found = append(r.found, risk)
+	}
+	r.open = append(r.open, Removed)
+}
+
 // plural is "1 pod", "3 pods".
 func plural(n int, one, many string) string {
 	if n == 1 {

@@ -101,6 +101,7 @@ type Type string
 // The types of risks, the worst first.
 const (
 	Share      Type = "share"      // much of the inventory is pruned
+	Removed    Type = "removed"    // an SLS or a file of the last run is gone
 	Data       Type = "data"       // data is deleted
 	Deleted    Type = "deleted"    // pods or their Services are deleted
 	Recreated  Type = "recreated"  // an object is deleted and created again
@@ -116,12 +117,12 @@ const (
 )
 
 // Types are all types of risks, in their order.
-var Types = []Type{Share, Data, Deleted, Recreated, Missing, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
+var Types = []Type{Share, Removed, Data, Deleted, Recreated, Missing, Restart, Rights, Privileges, Webhook, Network, API, Conflict, Unverified}
 
 // Title names the risks of a type for people.
 func (t Type) Title() string {
 	return map[Type]string{
-		Share: "More than a third of the inventory is pruned", Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
+		Share: "More than a third of the inventory is pruned", Removed: "SLS and files are gone, and their objects with them", Data: "Data is deleted", Deleted: "Workloads and Services are deleted", Recreated: "Deleted and created again", Missing: "Pods name what is missing", Restart: "Pods restart",
 		Rights: "Rights widen", Privileges: "Pods get privileges on nodes", Webhook: "Requests go through webhooks, policies or other API servers",
 		Network: "Services, routes and selectors change", API: "APIs lose fields or versions", Conflict: "Fields are taken from other managers",
 		Unverified: "The server could not check this in full",
@@ -204,6 +205,7 @@ func Of(changes []Change, cluster Cluster) *Review {
 	for i := range changes {
 		r.at[changes[i].ID] = &changes[i]
 	}
+	r.gone()
 	r.missing()
 	r.scheduled()
 	for i := range changes {

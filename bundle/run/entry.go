@@ -171,7 +171,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 	r := inventory.Revision{
 		Digest: digestOf(in.bundle, in.inventory.Key), Time: now.UTC().Truncate(time.Second), Who: o.Who, JobID: o.JobID,
 		Result: "applied", Objects: len(in.bundle.Objects), Version: o.Version,
-		Command: o.Command, RollbackTo: o.Revision,
+		Command: o.Command, RollbackTo: o.Revision, Rendered: content.Bundle.RenderedFrom(),
 	}
 	last := in.inventory.Last()
 	if last.Digest == in.bundle.Digest {
@@ -202,7 +202,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			}
 		}
 	}
-	if last.Digest == r.Digest && last.Result == r.Result {
+	if last.Says(r) {
 		r.Number = last.Number
 	}
 	return r

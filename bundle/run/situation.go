@@ -121,6 +121,9 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 	if in.target, in.plan, err = makePlan(ctx, s, o, now); err != nil {
 		return in, err
 	}
+	if err := checkRemoved(ctx, s, o, in); err != nil {
+		return in, err
+	}
 	if o.RollbackOnFailure {
 		if in.back, err = findRollbackTarget(ctx, s, o, in); err != nil {
 			return in, err

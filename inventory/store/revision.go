@@ -56,7 +56,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			last = history[0]
 		}
 	}
-	if last.Digest == r.Digest && last.Result == r.Result {
+	if last.Says(r) {
 		return last, inv.setLast(last)
 	}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince

@@ -207,6 +207,8 @@ func (a *applyOptions) command(s Streams, cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.options.RollbackOnFailure, "rollback-on-failure", false, "if an object fails or is not ready, apply the last good revision again (exit code 7); a third of --timeout is kept for it")
 	cmd.Flags().StringArrayVar(&a.options.Only, "only", nil, "apply only these objects, prune nothing: a label selector (app=web), KIND/NAME or KIND/NAMESPACE/NAME (* is any text), a file or folder, or an SLS; can be given several times")
 	cmd.Flags().BoolVar(&a.options.WithNeeds, "with-needs", false, "with --only: also the objects that these need")
+	cmd.Flags().StringSliceVar(&a.options.Planning.Removed, "removed", nil, "SLS and files that are meant to be gone, with their objects: Salt's modules stop a run that was made without one that the last run had and that the saltenv still has")
+	cmd.Flags().BoolVar(&a.options.Planning.RefuseRemoved, "refuse-removed", false, "stop before the first write if objects would be pruned because an SLS or a file of the last run is no longer in the bundle; --removed allows some")
 	cmd.MarkFlagsMutuallyExclusive("only", "rollback-on-failure")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd, s, a.task(s)) }
 	return cmd

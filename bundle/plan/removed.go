@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"brine/bundle"
+	"brine/bundle/fields"
+	"brine/bundle/remedy"
+)
+
+// Removal is an SLS or a file of an earlier run from which this bundle was not rendered,
+// or which gives nothing any more, with the objects of it that are pruned.
+type Removal struct {
+	Origin  string // of the objects
+	Objects []bundle.ID
+	// What became of it.
+	What string
+	// Refused: the run is not carried out because of it.
+	Refused bool
+}
+
+// Removals is all that decides about what an earlier run was rendered from.
+type Removals struct {
+	Revision int              // of the earlier run
+	Earlier  []*bundle.Object // of it
+	Now      *bundle.Bundle
+	Pruned   []bundle.ID // what this run deletes and the bundle does not name as absent
+	// Removed are the origins that are meant to be gone, with * for any text. Refuse
+	// refuses all others; else those are refused that Salt still has.
+	Removed []string
+	Refuse  bool
+	// IsFile says whether an absolute path is a file here.
+	IsFile func(path string) bool
+}
+
+// Find names each origin that went, in the order of the earlier bundle. One that is still
+// there, so that somebody most likely forgot to include it, stops a run of Salt. Where it
+// is gone, too, and an object of it is in the bundle, it was renamed.
+func (r Removals) Find() (found []Removal) {
+	pruned, stays, now, empty := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[string]bool{}, map[string]bool{}
+	for _, id := range r.Pruned {
+		pruned[id] = true
+	}
+	for _, o := range r.Now.Objects {
+		stays[o.ID] = true
+		now[r.comparable(o.Source.Origin())] = true
+	}
+	for _, a := range r.Now.Absent {
+		now[r.comparable(a.Source.Origin())] = true
+	}
+	if salt := r.Now.Rendering; salt != nil {
+		for _, origin := range slices.Concat(salt.SLS, salt.Files) {
+			empty[origin] = !now[origin]
+		}
+	}
+	at, renamed, files := map[string]int{}, map[string]bool{}, map[string]string{}
+	for _, o := range r.Earlier {
+		origin := o.Source.Origin()
+		if origin == "" || now[r.comparable(origin)] {
+			continue
+		}
+		renamed[origin] = renamed[origin] || stays[o.ID]
+		if !pruned[o.ID] {
+			continue
+		}
+		pruned[o.ID] = false // once
+		i, known := at[origin]
+		if !known {
+			i, at[origin] = len(found), len(found)
+			o := *o
+			o.Source.SLS = ""
+			files[origin] = o.Source.Origin()
+			found = append(found, Removal{Origin: origin})
+		}
+		found[i].Objects = append(found[i].Objects, o.ID)
+	}
+	decided := found[:0]
+	for _, one := range found {
+		if r.decide(&one, files[one.Origin], empty[one.Origin], renamed[one.Origin]) {
+			decided = append(decided, one)
+		}
+	}
+	return decided
+}
+
+// decide says what became of an origin; false where nothing is to be said.
+func (r Removals) decide(one *Removal, file string, empty, renamed bool) bool {
+	what, there := "is no longer in the bundle", false
+	switch {
+	case r.Now.Rendering == nil:
+	case empty:
+		what = "gives nothing any more"
+	default:
+		what, there = r.place(one.Origin, file)
+	}
+	if renamed && !there {
+		return false
+	}
+	one.What = fmt.Sprintf("%s, from which revision %d was made, %s", one.Origin, r.Revision, what)
+	one.Refused = (there || r.Refuse) && !slices.ContainsFunc(r.Removed, func(word string) bool { return fields.Like(word, one.Origin) })
+	return true
+}
+
+// String says what became of the origin and of its objects.
+func (r Removal) String() string {
+	var names []string
+	for _, id := range r.Objects {
+		names = append(names, bundle.Name(id))
+	}
+	count, some := bundle.Count(len(names), "object"), bundle.Some(names, 5)
+	if r.Refused {
+		return fmt.Sprintf("%s: %s would be pruned, and nothing was changed: %s. If this is intended, give %s=%s", r.What, count, some, remedy.Removed, r.Origin)
+	}
+	return fmt.Sprintf("%s: pruned with it: %s: %s", r.What, count, some)
+}
+
+// place says whether Salt still has an origin. Where that is not known, it has.
+func (r Removals) place(origin, file string) (what string, there bool) {
+	salt := r.Now.Rendering
+	in := fmt.Sprintf("saltenv %q", salt.Saltenv)
+	here, left := "is still in "+in+", and is not part of this run", "is no longer in "+in
+	switch {
+	case path.IsAbs(origin):
+		if r.IsFile(origin) {
+			return "is still there, and is not part of this run", true
+		}
+		return "is no longer there", false
+	case salt.Tree == nil:
+		return "is not part of this run (whether it is still in " + in + " is not known)", true
+	}
+	candidates := []string{strings.ReplaceAll(origin, ".", "/") + ".sls", strings.ReplaceAll(origin, ".", "/") + "/init.sls"}
+	for _, name := range []string{origin, file} {
+		if name, is := strings.CutPrefix(name, "salt://"); is {
+			name, _, _ = strings.Cut(name, "?")
+			candidates = append(candidates, name)
+		}
+	}
+	if slices.ContainsFunc(salt.Tree, func(name string) bool { return slices.Contains(candidates, name) }) {
+		return here, true
+	}
+	return left, false
+}
+
+// comparable is what two names of the same origin have in common. On the command line the
+// folders above differ from one checkout to the next.
+func (r Removals) comparable(origin string) string {
+	if r.Now.Rendering != nil {
+		return origin
+	}
+	return path.Join(path.Base(path.Dir(origin)), path.Base(origin))
+}
+
+// Removes are the objects that the plan prunes and that the bundle does not name as absent.
+func (p *Plan) Removes() (ids []bundle.ID) {
+	for _, s := range p.Steps {
+		if s.Action == Pruned && !p.Guard.Absent[s.ID] {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
