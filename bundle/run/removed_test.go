@@ -62,7 +62,9 @@ func TestSLSThatIsNotIncludedAnyMore(t *testing.T) {
 	salt("apply", []string{web}, "--refuse-removed").Want(t, 3).Prints(t, "salt://p/log.yaml", `is no longer in saltenv \"prod\"`)
 	dangerous := salt("preview", []string{web}).Want(t, 0)
 	risks := dangerous.Result.Review.Risks
-	if !slices.ContainsFunc(risks, func(r review.Risk) bool { return r.Type == review.Removed && len(r.Objects) == 1 && r.Objects[0].Name == "log" }) {
+	if !slices.ContainsFunc(risks, func(r review.Risk) bool {
+		return r.Type == review.Removed && len(r.Objects) == 1 && r.Objects[0].Name == "log"
+	}) {
 		t.Errorf("risks: %+v", risks)
 	}
 	salt("apply", []string{web}).Want(t, 0).Prints(t, "pruned with it: 1 object: ConfigMap "+s.NS+"/log")

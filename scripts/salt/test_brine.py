@@ -158,7 +158,11 @@ class Case(unittest.TestCase):
 
     def called(self):
         with open(os.path.join(self.home, "call.json")) as file:
-            return json.load(file)
+            call = json.load(file)
+        first, _, rest = (call["stdin"] or "").partition("\n")
+        if first.startswith("# brine.dev/rendering: "):
+            call.update(stdin=rest, rendering=json.loads(first.split(": ", 1)[1]))
+        return call
 
 
 class Arguments(Case):
@@ -489,6 +493,35 @@ class Bundle(Case):
         self.brine.applied("platform", source="salt://x/")
         self.assertEqual(self.texts(), ["b"])
 
+    def test_what_it_was_rendered_from_goes_along(self):
+        """brine finds out by it which SLS and files the last run had, and this one forgot."""
+        tree = ["x/a.yaml", "x/b.yaml", "x/old.yaml"]
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: [one for one in tree if one.startswith(prefix)]
+        self.brine.__pillar__ = {"brine": {"inventory": "shop/platform", "max_prune": "10%", "token": SECRET}}
+        self.rendered = {"salt://x/a.yaml": "a"}
+        self.brine.applied("platform", source="salt://x/[ab].yaml?saltenv=dev")
+        self.assertEqual(self.called()["rendering"], {
+            "saltenv": "dev", "sls": [], "files": ["salt://x/a.yaml", "salt://x/b.yaml"], "tree": tree,
+            "pillar": {"inventory": '"shop/platform"', "max_prune": '"10%"'},
+        })
+        # A list that is not there is not known to be empty.
+        for listing in (lambda saltenv, prefix: [], lambda saltenv, prefix: 1 / 0):
+            self.brine.__salt__["cp.list_master"] = listing
+            self.brine.applied("platform", bundle="x")
+            self.assertIs(self.called()["rendering"]["tree"], None)
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: tree
+        self.brine.__opts__["root_dir"] = "/var/tmp/.root_thin/running_data"  # salt-ssh: some of the files
+        self.brine.applied("platform", bundle="x")
+        self.assertIs(self.called()["rendering"]["tree"], None)
+
+    def test_what_is_meant_to_be_gone_is_said_in_the_words_of_a_state(self):
+        said = "x.db is still in saltenv. If this is intended, give --removed=x.db"
+        self.play([event("finished", **{"return": dict(RETURN, result=False, comment=said)})], code=3)
+        ret = self.brine.applied("platform", bundle="x")
+        self.assertTrue(ret["comment"].endswith("\nIn a state: `removed: [x.db]`."), ret["comment"])
+        self.brine.applied("platform", bundle="x", removed=["x.db", "x.web"], refuse_removed=True)
+        self.assertEqual([one for one in self.called()["argv"] if "removed" in one], ["--refuse-removed=true", "--removed=x.db", "--removed=x.web"])
+
     def texts(self):
         return [part.split("\n", 1)[1] for part in self.called()["stdin"].split("\n---\n")]
 
@@ -498,7 +531,7 @@ class Bundle(Case):
         self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: asked.append((saltenv, prefix)) or files
         self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
         self.brine.applied("platform", source="salt://x/*.yaml?saltenv=dev")
-        self.assertEqual((self.texts(), asked), (["a", "b"], [("dev", "//"), ("dev", "x/")]))
+        self.assertEqual((self.texts(), asked), (["a", "b"], [("dev", "//"), ("dev", "x/"), ("dev", "")]))
         self.assertEqual([one[2] for one in self.asked], ["dev", "dev"])
         self.assertIn("no file fits", self.brine.applied("platform", source="salt://x/c*")["comment"])
         self.assertIn("only the last part", self.brine.applied("platform", source="salt://*/a.yaml")["comment"])
@@ -1233,7 +1266,7 @@ class Events(Case):
         self.assertTrue(first.is_set())
         self.assertIs(ret["result"], True, ret)
         tags = [tag for tag, _ in seen]
-        self.assertEqual(tags, ["brine/platform/started", "brine/platform/ConfigMap/shop/a", "brine/platform/finished"])
+        self.assertEqual(tags, ["brine/platform/started", "brine/platform/ConfigMap/shop/a", "brine/platform/finished", "brine/platform/run-finished"])
         self.assertEqual(seen[1][1]["action"], "created")
         self.assertEqual(seen[1][1]["jid"], "77")
         self.assertEqual(seen[2][1]["success"], True)
@@ -1249,12 +1282,29 @@ class Events(Case):
         self.play([event("acted", object=of("ConfigMap", "a"), action="created"), event("acted", object=of("ConfigMap", "b"), action="unchanged"),
                    event("ready", object=of("ConfigMap", "b"), action="unchanged"), event("finished", **{"return": RETURN})])
         self.brine.applied("platform", bundle="x", test=True)
-        self.assertEqual([t for t, _ in self.sent], ["brine/preview/platform/ConfigMap/shop/a", "brine/preview/platform/finished"])
-        self.assertEqual([d["dryRun"] for _, d in self.sent], [True, True])
+        self.assertEqual([t for t, _ in self.sent], ["brine/preview/platform/ConfigMap/shop/a", "brine/preview/platform/finished", "brine/preview/platform/preview-finished"])
+        self.assertEqual([d["dryRun"] for _, d in self.sent], [True] * 3)
+        self.assertEqual([d["preview"] for _, d in self.sent], [True] * 3)
         del self.sent[:]
         self.brine.applied("platform", bundle="x")
-        self.assertEqual([t for t, _ in self.sent], ["brine/platform/ConfigMap/shop/a", "brine/platform/finished"])
+        self.assertEqual([t for t, _ in self.sent], ["brine/platform/ConfigMap/shop/a", "brine/platform/finished", "brine/platform/run-finished"])
         self.assertNotIn("dryRun", self.sent[0][1])
+        self.assertEqual([d["preview"] for _, d in self.sent], [False] * 3)
+
+    def test_events_have_numbers_and_the_name_of_their_run(self):
+        """Of a binary that names its runs, and of one that does not; what is left out leaves no gap."""
+        for named in ({"run": "abc", "seq": 7, "preview": False}, {}):
+            del self.sent[:]
+            lines = [event("acted", object=of("ConfigMap", str(i)), action="created", **named) for i in range(30)]
+            self.play([event("started", **named)] + lines + [event("finished", **dict(named, **{"return": RETURN}))])
+            self.brine.applied("platform", bundle="x", event_rate=2)
+            self.assertIn("brine/platform/left-out", [t for t, _ in self.sent])
+            ended = self.sent.pop()
+            self.assertEqual((ended[0], ended[1]["seq"]), ("brine/platform/run-finished", self.sent[-1][1]["seq"]))
+            self.assertEqual([d["seq"] for _, d in self.sent], list(range(1, len(self.sent) + 1)))
+            runs = {d["run"] for _, d in self.sent}
+            self.assertEqual(len(runs), 1)
+            self.assertTrue(all(runs) and (not named or runs == {"abc"}), runs)
 
     def test_events_can_be_turned_off(self):
         self.brine.applied("platform", bundle="x", events=False)
@@ -1270,14 +1320,14 @@ class Events(Case):
         self.brine.applied("platform", bundle="x", event_rate=5)
         tags = [t for t, _ in self.sent]
         self.assertIn("brine/platform/ConfigMap/shop/bad", tags)
-        self.assertEqual(tags[-3:], ["brine/platform/heartbeat", "brine/platform/left-out", "brine/platform/finished"])
-        summary = self.sent[-2][1]
+        self.assertEqual(tags[-4:], ["brine/platform/heartbeat", "brine/platform/left-out", "brine/platform/finished", "brine/platform/run-finished"])
+        summary = self.sent[-3][1]
         created = [d for _, d in self.sent if d.get("action") == "created"]
         self.assertGreaterEqual(len(created), 5)
         self.assertEqual(len(created) + summary["events"]["created"], 300)
         del self.sent[:]
         self.brine.applied("platform", bundle="x", event_rate=0)
-        self.assertEqual(len(self.sent), 303)
+        self.assertEqual(len(self.sent), 304)
 
     def test_masterless_there_is_no_bus_to_wait_for(self):
         self.brine.__opts__.update({"file_client": "local", "sock_dir": self.home, "id": "m1"})
@@ -1285,7 +1335,7 @@ class Events(Case):
         self.assertEqual((self.sent, self.called()["env"]["BRINE_MINION"]), ([], "m1"))
         open(os.path.join(self.home, "minion_event_0123_pub.ipc"), "w").close()
         self.brine.applied("platform", bundle="x")
-        self.assertEqual(len(self.sent), 1)
+        self.assertEqual(len(self.sent), 2)
 
     def test_a_bus_that_is_not_there_does_not_stop_the_run(self):
         calls = []
@@ -1319,7 +1369,7 @@ class Events(Case):
         sys.modules.update({"salt.utils": utils, "salt.utils.event": events})
         self.brine.__opts__.update({"__role": "master", "sock_dir": "/x"})
         self.brine.applied("platform", bundle="x")
-        self.assertEqual(fired, ["brine/platform/finished"])
+        self.assertEqual(fired, ["brine/platform/finished", "brine/platform/run-finished"])
         self.assertEqual(self.sent, [])
 
 
@@ -1373,7 +1423,7 @@ print("returned", ret["comment"], flush=True)
     def test_sigterm_is_passed_on_and_the_end_still_told(self):
         parent = self.start()
         parent.terminate()
-        self.assertEqual(parent.stdout.read(), "brine/platform/finished\n")
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nbrine/platform/run-finished\n")
         self.assertEqual(parent.wait(20), -signal.SIGTERM)
         self.assertEqual(self.got(), "15 ")
 
@@ -1383,20 +1433,20 @@ print("returned", ret["comment"], flush=True)
             child = int(file.read().split()[0])
         os.kill(child, signal.SIGTERM)  # as saltutil.term_job: the children first
         parent.terminate()
-        self.assertEqual(parent.stdout.read(), "brine/platform/finished\n")
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nbrine/platform/run-finished\n")
         self.assertEqual(parent.wait(20), -signal.SIGTERM)
         self.assertEqual(self.got(), "15 ")
 
     def test_a_state_run_is_told_to_end_and_returns_what_was_done(self):
         parent = self.start('kwargs["__id__"] = "Deploy"; brine.__salt__["state.soft_kill"] = lambda jid: print("soft_kill", jid, flush=True)')
         parent.terminate()
-        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nsoft_kill 7\nreturned interrupted\n")
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nbrine/platform/run-finished\nsoft_kill 7\nreturned interrupted\n")
         self.assertEqual(parent.wait(20), 0)
 
     def test_a_function_that_is_the_whole_job_returns(self):
         parent = self.start('kwargs["__pub_fun"] = "brine.applied"')
         parent.terminate()
-        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nreturned interrupted\n")
+        self.assertEqual(parent.stdout.read(), "brine/platform/finished\nbrine/platform/run-finished\nreturned interrupted\n")
 
     @unittest.skipUnless(sys.platform.startswith("linux"), "SKIPPED: only Linux tells a child of its parent's death")
     def test_brine_ends_when_salt_is_killed_outright(self):
@@ -1449,6 +1499,10 @@ class States(Case):
         self.say_version({"version": "v0.2.0", "flags": dict(FLAGS, status=["name", "kubeconfig"], apply=FLAGS["apply"] + ["name"])})
         ret = self.brine.applied("platform", bundle="x", test=True)
         self.assertEqual(ret["warnings"][-1], "Not ready now: Deployment.apps/shop/web: 0 of 1 available")
+        with open(os.path.join(self.home, "status.json"), "w") as file:  # what cannot be read is not called ready
+            json.dump({"objects": [], "errors": ["reach the cluster: no"]}, file)
+        ret = self.brine.applied("platform", bundle="x", test=True)
+        self.assertEqual(ret["warnings"][-1], "What is ready now is not known: reach the cluster: no")
         self.assertEqual(self.brine.applied("platform", bundle="x")["warnings"], RETURN["warnings"])
 
     def test_watch_and_listen_run_it_again(self):
@@ -1472,6 +1526,16 @@ class States(Case):
             self.assertEqual((ret["result"], bool(ret["changes"])), (True, undone), (low, running))
         self.states.__low__, self.states.__running__ = {"onfail": []}, {"brine_|-Deploy_|-p_|-applied": refused}
         self.assertEqual(self.states.rolled_back("platform", revision=3), RETURNED)  # which was named
+
+    def test_an_error_is_that_of_the_document_in_one_line(self):
+        self.play(then="""
+            print(json.dumps({"errors": ["reach the cluster at x: refused"], "objects": []}), flush=True)
+            print("retrying: refused", file=sys.stderr)
+        """, code=6)
+        for call in (lambda: self.brine.get("a", "ConfigMap", "v1"), lambda: self.brine.inventories(), lambda: self.brine.history("platform"), lambda: self.brine.status("platform")):
+            with self.assertRaises(self.brine.CommandExecutionError) as raised:
+                call()
+            self.assertRegex(str(raised.exception), r"^brine [a-z ]+ failed \(exit code 6\): reach the cluster at x: refused$")
 
     def test_job_id_of_the_run(self):
         for low, jid in (({"__pub_jid": "1"}, "1"), ({"__pub_jid": "1", "__orchestration_jid__": "2"}, "2")):

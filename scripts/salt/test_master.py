@@ -36,10 +36,12 @@ class Master(unittest.TestCase):
             os.makedirs(os.path.join(cls.root, "salt", folder))
             with open(os.path.join(cls.root, "salt", folder, "brine.conf"), "w") as file:
                 json.dump({"brine": {"binary": cls.brine, "kubeconfig": cls.kubeconfig}}, file)
-        for path, beginning in ("salt/master/etc/master.d/reactor.conf", "# /etc/salt/master.d/reactor.conf"), ("states/reactor/brine_drift.sls", "# reactor/brine_drift.sls"):
+        cls.failed = os.path.join(cls.root, "failed.log")
+        reactor = "# /etc/salt/master.d/reactor.conf"
+        for path, beginning in ("salt/master/etc/master.d/reactor.conf", reactor), *(("states/" + one, "# " + one) for one in ("reactor/brine_drift.sls", "reactor/brine_failed.sls")):
             os.makedirs(os.path.dirname(os.path.join(cls.root, path)), exist_ok=True)
             with open(os.path.join(cls.root, path), "w") as file:
-                file.write(test_readme.example(beginning))
+                file.write(test_readme.example(beginning).replace("/var/log/brine-failed.log", cls.failed))
         with open(os.path.join(cls.root, "salt/master/etc/master.d/peer_run.conf"), "w") as file:
             file.write(test_readme.example("# /etc/salt/master.d/peer_run.conf").replace(".*:", "b:"))
         cls.addClassCleanup(cls.program, "down")
@@ -380,6 +382,22 @@ class Master(unittest.TestCase):
         ran = [job["Arguments"] for job in self.salt_run("jobs.list_jobs", "search_function=state.apply").values() if job["StartTime"] > started]
         self.assertTrue(ran)
         self.assertEqual([[one for one in arguments if one.get("mods") != "platform"] for arguments in ran], [[]] * len(ran), ran)
+
+    def test_reaction_of_the_readme_to_a_run_that_failed(self):
+        """By its tag and the values of its event. The preview that fails before it has another tag."""
+        with open(self.failed, "w") as file:
+            file.write("runs:\n")
+        wrong = "bundle=" + json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.name, "namespace": "default"}, "data": {"a": "b"}, "immutable": "no"})
+        for more in ("test=True", "test=False"):
+            self.assertIs(self.salt("a", "brine.applied", self.name, "inventory=default/" + self.name, wrong, more)["a"]["result"], False)
+
+        def noted():
+            with open(self.failed) as file:
+                return file.read().splitlines()[1:]
+
+        self.until("the run that failed is noted", noted)
+        self.assertRegex(noted()[0], "^run [^ ]+ of default/{}$".format(self.name))
+        self.assertEqual(len(noted()), 1)
 
     def test_the_orchestrates_of_the_readme(self):
         """Upgrade, preview, downgrade, and both minions as a fleet, as the README has them."""

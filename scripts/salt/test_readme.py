@@ -19,7 +19,7 @@ import test_salt_call
 
 # The first words of the examples that are not run here, and where they are.
 ELSEWHERE = {
-    "beacons:": "test_master.py", "# /etc/salt/master.d/reactor.conf": "test_master.py", "# reactor/brine_drift.sls": "test_master.py",
+    "beacons:": "test_master.py", "# /etc/salt/master.d/reactor.conf": "test_master.py", "# reactor/brine_drift.sls": "test_master.py", "# reactor/brine_failed.sls": "test_master.py",
     "# orchestrate/deploy.sls": "test_master.py", "# orchestrate/preview.sls": "test_master.py", "# orchestrate/fleet.sls": "test_master.py",
     "# /etc/salt/master.d/brine.conf": "test_master.py", "# /etc/salt/master.d/peer_run.conf": "test_master.py",
     "# metalk8s/addons/prometheus-operator/post-cleanup.sls": "a file to delete, of a module that is not here",

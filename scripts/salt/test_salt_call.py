@@ -169,6 +169,52 @@ class SaltCall(unittest.TestCase):
         self.assertEqual(self.members_or_none(), [])
         self.assertIs(self.call("brine.exists", "name=%s-a" % self.name, "kind=ConfigMap", "apiVersion=v1", "kubeconfig=" + self.kubeconfig), False)
 
+    def test_an_include_that_was_dropped_prunes_nothing(self):
+        """Below the limit of pruning, too, as long as the saltenv still has it. With Salt's default settings."""
+        def sls(name, objects=(), include=()):
+            content = {n: {"k8s.object_present": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.name + n, "namespace": "default"}}}]} for n in objects}
+            self.write("states/dropped/{}.sls".format(name), json.dumps(dict(content, **({"include": list(include)} if include else {}))))
+
+        def deploy(more=""):
+            self.write("states/deploy.sls", STATE.format(name=self.name, kubeconfig=self.kubeconfig).replace(
+                "source: salt://bundle.yaml", "sls: dropped" + more))
+            return self.apply()[0]
+
+        os.makedirs(os.path.join(self.states, "dropped"))
+        sls("web", ["-a", "-b", "-c", "-d", "-e"])
+        sls("db", ["-f"])
+        sls("init", include=["dropped.web", "dropped.db"])
+        ret = deploy()
+        self.assertIs(ret["result"], True, ret["comment"])
+        sls("init", include=["dropped.web"])
+        for test in ("test=True", "test=False"):
+            ret = self.apply(test)[0]
+            self.assertEqual((ret["result"], ret["changes"] if test == "test=False" else {}), (False, {}), ret)
+            self.assertIn('dropped.db, from which revision 1 was made, is still in saltenv "base"', ret["comment"])
+            self.assertIn("ConfigMap default/{}-f".format(self.name), ret["comment"])
+            self.assertIn("In a state: `removed: [dropped.db]`.", ret["comment"])
+        self.assertEqual(len(self.members()), 6)
+        # The same objects from another file are no removal; then its new name counts.
+        sls("data", ["-f"])
+        sls("init", include=["dropped.web", "dropped.data"])
+        ret = deploy()
+        self.assertEqual((ret["result"], ret["changes"]), (True, {}), ret["comment"])
+        sls("init", include=["dropped.web"])
+        self.assertIn("--removed=dropped.data", deploy()["comment"])
+        ret = deploy("\n    - removed: [dropped.data]")
+        self.assertEqual((ret["result"], list(ret["changes"])), (True, ["v1/ConfigMap default/{}-f".format(self.name)]), ret)
+        # Gone from the tree, too: told, and refused where that is asked for.
+        sls("init", include=["dropped.web", "dropped.db"])
+        self.assertIs(deploy()["result"], True)
+        sls("init", include=["dropped.web"])
+        os.remove(os.path.join(self.states, "dropped/db.sls"))
+        ret = deploy("\n    - refuse_removed: True")
+        self.assertIs(ret["result"], False, ret)
+        self.assertIn('dropped.db, from which revision', ret["comment"])
+        ret = deploy()
+        self.assertIs(ret["result"], True, ret["comment"])
+        self.assertIn('is no longer in saltenv "base": pruned with it: 1 object', str(ret["warnings"]))
+
     def test_sls_that_salt_leaves_out_prunes_nothing(self):
         def sls(path, *names, **more):
             objects = {n: {"k8s.object_present": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": "default"}}}]} for n in names}

@@ -44,7 +44,7 @@ _TYPES = {
     "source": _FILES, "sls": _FILES, "bundle": ((str, bytes, dict, list, tuple), None, "text, an object or a list of objects"),
     "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME,
     "wait": ((bool, str), r"(?i)^(ready|applied|true|false)$", "ready or applied (or True, False)"), "prune": _SWITCH, "events": _SWITCH, "sub_states": _SWITCH,
-    "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
+    "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "removed": _FILES, "refuse_removed": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
     "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9.]+$", "a number"),
     "pillar": ((dict,), None, "a mapping"), "defaults": ((dict,), None, "a mapping"), "allow_empty_sls": ((bool, list, tuple, str), None, "True or a list of SLS"),
     "ignore_fields": ((list, tuple, str), None, "a list of rules, or the path of a file"),

@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+import uuid
 
 try:
     import contextvars
@@ -34,6 +35,7 @@ class Bus(object):
     def __init__(self, run):
         self.run, self.failures, self.sent = run, 0, 0
         self.second, self.count, self.left_out = 0, 0, collections.Counter()
+        self.seq, self.name = 0, uuid.uuid4().hex[:16]  # an older binary does not name its runs
         self.queue = queue.Queue()
         self.send = _sender() if run.settings["events"] else None
         self.thread = None
@@ -44,7 +46,7 @@ class Bus(object):
         kind = event.get("type")
         if self.thread is None or kind in _QUIET + (None,):
             return
-        what = kind
+        what, self.name = kind, event.get("run") or self.name
         if event.get("object"):
             if event.get("action") == "unchanged" and kind in ("acted", "ready"):
                 return
@@ -62,6 +64,8 @@ class Bus(object):
         if kind == "finished" and self.left_out:
             self.put("left-out", {"type": "left-out", "events": dict(self.left_out), "event_rate": self.run.settings["event_rate"]})
         self.put(what, data)
+        if kind == "finished":  # "brine/*/finished" also fits the end of a preview
+            self._queue("preview-finished" if self.run.dry else "run-finished", data)
 
     def _too_many(self):
         """More events of objects in this second than event_rate."""
@@ -79,6 +83,11 @@ class Bus(object):
             data["jid"] = self.run.jid
         if self.run.dry:
             data["dryRun"] = True
+        self.seq += 1
+        data.update(preview=self.run.dry, seq=self.seq, run=self.name)
+        self._queue(what, data)
+
+    def _queue(self, what, data):
         tag = "brine/preview/{}/{}" if self.run.dry else "brine/{}/{}"
         self.queue.put((tag.format(self.run.inventory.replace("/", "."), what), data))
 

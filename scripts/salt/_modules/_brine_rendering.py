@@ -35,12 +35,14 @@ def render_bundle(given, run):
         raise SaltInvocationError("give one of source, bundle and sls; this has {}".format(" and ".join(named) or "none"))
     run.flags.append("--filename=-")
     saltenv = run.settings["saltenv"] or brine.opts.get("saltenv") or "base"
+    origin = {"sls": [], "files": [], "pillar": _pillar_settings()}
+    saltenvs = set() if source else {saltenv}
     if not sls:
         run.without_effect(("pillar", "allow_empty_sls"), "only sls takes it")
     if not source:
         run.without_effect(("defaults", "template"), "only source takes it")
     if sls:
-        parts = [("compiled SLS", _show(sls, saltenv, run))]
+        parts = [("compiled SLS", _show(sls, saltenv, run, origin))]
     elif not source:
         several = isinstance(bundle, (list, tuple)) and all(isinstance(one, dict) and "apiVersion" in one for one in bundle)
         objects = bundle if several else [bundle]
@@ -51,8 +53,36 @@ def render_bundle(given, run):
         parts = []
         for one in sources:
             files, env, optional = _files(one, saltenv, run)
+            origin["files"] += files
+            saltenvs.add(env)
             parts += [part for part in (_render(path, env, run.settings, optional) for path in files) if part]
-    return "\n---\n".join(_part(*part) for part in parts).encode("utf-8")
+    text = "\n---\n".join(_part(*part) for part in parts)
+    if run.command == "apply":  # a comment for a binary that does not know it
+        origin.update(saltenv=", ".join(sorted(saltenvs)), tree=_tree(saltenvs))
+        text = "# brine.dev/rendering: {}\n{}".format(json.dumps(origin, sort_keys=True), text)
+    return text.encode("utf-8")
+
+
+def _pillar_settings():
+    """What pillar says about the inventory, for the revision."""
+    values = (brine.pillar or {}).get("brine")
+    names = ("inventory", "namespace", "prune", "no_prune", "max_prune", "removed", "refuse_removed")
+    return {key: json.dumps(values[key]) for key in names if key in values} if isinstance(values, dict) else {}
+
+
+def _tree(saltenvs):
+    """
+    All files of the saltenvs, by which brine sees whether an SLS or a file that the last run
+    had was forgotten, or is gone. None where that is not known: salt-ssh sends some only.
+    """
+    if os.path.basename(str(brine.opts.get("root_dir") or "").rstrip("/")) == "running_data":
+        return None
+    try:
+        found = [name for env in sorted(saltenvs) for name in brine.salt["cp.list_master"](saltenv=env, prefix="")]
+    except Exception as exc:  # pylint: disable=broad-except
+        log.warning("brine: the files of the saltenv cannot be listed: %s", cut_secrets(exc))
+        return None
+    return found or None
 
 
 def _part(name, content):
@@ -160,7 +190,7 @@ def _render(path, saltenv, settings, optional):
     return name, text
 
 
-def _show(sls, saltenv, run):
+def _show(sls, saltenv, run, origin):
     """
     Low data: includes, extends and requisites resolved by Salt itself. What Salt
     only logs must not pass: objects of an SLS that it left out would be pruned.
@@ -178,6 +208,7 @@ def _show(sls, saltenv, run):
         _outlast(run)
         renewed = True
     files = {one: found["source"] for one, found in files.items()}
+    origin["sls"] = sorted(rendered)
     if not isinstance(low, list) or not low or any(not isinstance(chunk, dict) for chunk in low):
         why = "; ".join(cut_secrets(e) for e in (low if isinstance(low, list) else [low])) or "no states"
         raise CommandExecutionError("Salt did not render {}: {}".format(sls, why))

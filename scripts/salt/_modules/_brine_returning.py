@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import re
 import time
 
 from salt.exceptions import CommandExecutionError, SaltInvocationError
@@ -20,6 +21,9 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     ret = done["last"].get("return") or _lost(done)
     if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
+    removed = re.findall(r"--removed=(\S+)", str(ret.get("comment")))
+    if removed:
+        ret["comment"] += "\nIn a state: `removed: [{}]`.".format(", ".join(sorted(set(removed))))
     if command == "apply" and run.dry and ret["result"] is not False:
         ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
     subs = ret.pop("sub_state_run", None)
@@ -44,10 +48,15 @@ def _not_ready(run):
     if not takes:
         return []
     flags = [one for one in run.flags if one[2:].split("=")[0] in takes]
+    done = {"exit": None, "stdout": "", "stderr": "it cannot be run"}
     try:
-        objects = json.loads(brine.running.communicate([run.binary, "status", "--output=json"] + flags, run.env)["stdout"])["objects"]
+        done = brine.running.communicate([run.binary, "status", "--output=json"] + flags, run.env)
+        document = json.loads(done["stdout"])
+        objects = document["objects"]
     except ERRORS + (ValueError, KeyError, TypeError):
-        return []  # there is no inventory yet
+        document, objects = {"errors": True}, []
+    if document.get("errors"):
+        return [] if done["exit"] == 3 else ["What is ready now is not known: " + _why(done)]  # 3: there is no inventory yet
     found = ["{}: {}".format(brine.events.name_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
     more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
     return ["Not ready now: " + "; ".join(found[:20] + more)] if found else []
@@ -93,9 +102,18 @@ def ask(run, output="json", fine=(0,)):
     done = brine.running.communicate(run.argv(output), run.env, run.stdin)
     if fine is not None and done["exit"] not in fine or not done["stdout"]:
         raise CommandExecutionError(
-            "brine {} failed (exit code {}): {}".format(run.command, done["exit"], done["stderr"].strip() or done["stdout"].strip())
+            "brine {} failed (exit code {}): {}".format(run.command, done["exit"], _why(done))
         )
     return done["stdout"]
+
+
+def _why(done):
+    """The errors of a document; of another output what stands on stderr."""
+    try:
+        errors = json.loads(done["stdout"])["errors"]
+    except (ValueError, KeyError, TypeError):
+        errors = None
+    return "\n".join(errors or []) or done["stderr"].strip() or done["stdout"].strip()
 
 
 def _lost(done):
