@@ -52,7 +52,7 @@ func newShutdown(ctx context.Context) shutdown {
 		g := make(shutdownGrace)
 		over := sync.OnceFunc(func() { close(g) })
 		if parent, ok := ctx.Value(signalledKey{}).(context.Context); ok {
-			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) }))
+			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) })) //nolint:contextcheck // of ctx: the one that only a signal ends
 		}
 		stops = append(stops, context.AfterFunc(ctx, func() {
 			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
