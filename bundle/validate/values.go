@@ -752,14 +752,14 @@ func (v *values) configMap(o *corev1.ConfigMap) {
 		v.key(child(field.NewPath("binaryData"), key), key)
 		size += len(value)
 	}
-	v.size("data", size)
+	v.size(size)
 }
 
 func (v *values) key(at *field.Path, key string) { v.must(at, key, validation.IsConfigMapKey(key)...) }
 
-func (v *values) size(name string, size int) {
+func (v *values) size(size int) {
 	if size > corev1.MaxSecretSize {
-		v.add(field.TooLong(field.NewPath(name), "", corev1.MaxSecretSize))
+		v.add(field.TooLong(field.NewPath("data"), "", corev1.MaxSecretSize))
 	}
 }
 
@@ -781,7 +781,7 @@ func (v *values) secret(o *corev1.Secret) {
 		size, has[key] = size+len(value), true
 		v.key(child(field.NewPath("stringData"), key), key)
 	}
-	v.size("data", size)
+	v.size(size)
 	for _, key := range secretKeys[o.Type] {
 		if !has[key] {
 			v.add(field.Required(child(field.NewPath("data"), key), "in a Secret of type "+string(o.Type)))
