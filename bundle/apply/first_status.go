@@ -129,7 +129,7 @@ func (e *scheduler) statusOverdue(n *node, now time.Time) bool {
 	if status.State != ready.Ready || missing == "" {
 		return false
 	}
-	if kind := e.said.of(n.ID.GroupKind); !(status.Unseen && kind.status || kind.ready) && (n.rules == nil || n.rules.StatusTimeout == nil) {
+	if kind := e.said.of(n.ID.GroupKind); (!status.Unseen || !kind.status) && !kind.ready && (n.rules == nil || n.rules.StatusTimeout == nil) {
 		kind.silent = true
 	}
 	if n.Reason == "" {

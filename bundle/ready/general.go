@@ -116,7 +116,7 @@ func (c condition) doubtful(o object, isReady bool) bool {
 	case c.kind == "Progressing":
 		// Of a rollout it stays True, and the reason says when it is through.
 		reason := split(c.reason)
-		return c.status == "Unknown" || c.status == "False" && isIll(reason) || c.status == "True" && !(len(reason) > 0 && wellEnds[reason[len(reason)-1]])
+		return c.status == "Unknown" || c.status == "False" && isIll(reason) || c.status == "True" && (len(reason) == 0 || !wellEnds[reason[len(reason)-1]])
 	case c.kind == "Running": // operators made with Ansible
 		return c.status == "True" && c.reason == "Running"
 	case isUnderWay(last):

@@ -46,13 +46,19 @@ func (g shutdownGrace) of(ctx context.Context) (context.Context, context.CancelF
 	return late, cancel
 }
 
+// signalledOf is the context that signals end, of a run inside of another one; otherwise nil.
+func signalledOf(ctx context.Context) context.Context {
+	parent, _ := ctx.Value(signalledKey{}).(context.Context)
+	return parent
+}
+
 func newShutdown(ctx context.Context) shutdown {
 	var stops []func() bool
 	outlasting := func(signalled, timedOut time.Duration) shutdownGrace {
 		g := make(shutdownGrace)
 		over := sync.OnceFunc(func() { close(g) })
-		if parent, ok := ctx.Value(signalledKey{}).(context.Context); ok {
-			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) })) //nolint:contextcheck // of ctx: the one that only a signal ends
+		if parent := signalledOf(ctx); parent != nil {
+			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) }))
 		}
 		stops = append(stops, context.AfterFunc(ctx, func() {
 			if errors.Is(context.Cause(ctx), report.ErrTimeout) {

@@ -525,9 +525,10 @@ func (v *values) job(at *field.Path, o *batchv1.JobSpec) {
 		v.add(field.Required(at.Child("completions"), "when completionMode is Indexed"))
 	}
 	policy, on := o.Template.Spec.RestartPolicy, at.Child("template", "spec", "restartPolicy")
-	if policy == "" {
+	switch policy {
+	case "":
 		v.add(field.Required(on, "write OnFailure or Never"))
-	} else if policy == corev1.RestartPolicyAlways {
+	case corev1.RestartPolicyAlways:
 		v.add(field.NotSupported(on, policy, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
 	}
 }

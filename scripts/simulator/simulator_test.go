@@ -108,7 +108,7 @@ func TestShrink(t *testing.T) {
 		return strings.Split(f.Violated[0], ":")[0]
 	}
 	invariant := violates(f)
-	for _, of := range [](func() []string){func() []string { return f.played }, func() []string { return f.disturbed }} {
+	for _, of := range []func() []string{func() []string { return f.played }, func() []string { return f.disturbed }} {
 		for _, one := range slices.Backward(of()) {
 			if !slices.Contains(of(), one) {
 				continue // it went with another one

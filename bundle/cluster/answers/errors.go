@@ -27,6 +27,7 @@ import (
 // English tells them apart. Each
 // function names the upstream source of the words.
 
+// Says is whether an error contains one of these texts.
 func Says(err error, words ...string) bool {
 	if err == nil {
 		return false
@@ -206,6 +207,7 @@ func ConflictError(conflicts []Conflict, message string) error {
 	return apierrors.NewApplyConflict(causes, message)
 }
 
+// CausesOf is the causes in the details of the server's Status; nil: it has none.
 func CausesOf(err error) []metav1.StatusCause {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.Status().Details == nil {
@@ -300,6 +302,7 @@ func MissingRight(err error) (right string, ok bool) {
 	return RightText(m[1], m[2], m[3], m[4]), true
 }
 
+// RightText names a right as messages do: "patch deployments.apps in namespace shop".
 func RightText(verb, resource, group, namespace string) string {
 	right := verb + " " + resource
 	if group != "" {

@@ -15,7 +15,8 @@ type defaultLimit struct {
 }
 
 const (
-	defaultQPS   = 50 // as kubectl does
+	defaultQPS = 50 // as kubectl does
+	// DefaultBurst is how many requests may go out at once before the limit counts.
 	DefaultBurst = 300
 )
 

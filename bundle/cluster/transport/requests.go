@@ -262,6 +262,7 @@ func Writes(verb string) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, verb)
 }
 
+// Warnings is the client's handler of the server's warnings.
 type Warnings struct{}
 
 type warningsKey struct{}
@@ -274,6 +275,7 @@ func (Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ 
 	}
 }
 
+// CollectWarnings is a context that keeps the warnings of its requests in the list.
 func CollectWarnings(ctx context.Context) (context.Context, *[]string) {
 	list := &[]string{}
 	return context.WithValue(ctx, warningsKey{}, list), list
