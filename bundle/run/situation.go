@@ -3,8 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -73,9 +71,6 @@ func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
 	return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
 }
 
-// manyObjects is from how many on memory is scarcer than time.
-const manyObjects = 10_000
-
 // prepare makes the plan of a run that begins.
 func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
 	inv, err := begin(ctx, s, o, b)
@@ -92,9 +87,6 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 	if o.Mode != Destroy && inv.OnlyAuxiliary() {
 		s.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %q finds them",
 			inv.Namespace, inv.Name, remedy.RepairInventory(inv.Namespace, inv.Name)))
-	}
-	if max(len(b.Objects), len(inv.Members)) > manyObjects && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the default lets the heap double
 	}
 	if o.Mode == Destroy {
 		if err := hasAnything(ctx, inv); err != nil {

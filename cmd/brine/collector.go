@@ -7,9 +7,13 @@ import (
 	"runtime/metrics"
 )
 
+// crowded is the size of a heap, in bytes, from which on it may grow by a half only.
+const crowded = 120 << 20
+
 // collectFrom keeps the garbage collector from running while the heap is smaller than
 // floor, in bytes. It would run from 4 MB on, ten times in a command that needs 24 MB at
-// its end. Larger heaps are collected as Go does by default, and as GOGC says if it is set.
+// its end. Larger heaps are collected as Go does by default, and as GOGC says if it is set;
+// from crowded on, which 10,000 objects fill, memory is scarcer than time.
 func collectFrom(floor uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -18,12 +22,13 @@ func collectFrom(floor uint64) {
 	afterCollection(func() bool {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		percent := 100
-		if size := live[0].Value.Uint64(); size > 0 {
-			percent = max(percent, int(100*float64(floor)/float64(size))-100)
+		size := live[0].Value.Uint64()
+		if size > crowded {
+			debug.SetGCPercent(50)
+			return false
 		}
-		debug.SetGCPercent(percent)
-		return percent > 100
+		debug.SetGCPercent(max(100, int(100*float64(floor)/float64(max(size, 1)))-100))
+		return true
 	})
 }
 
