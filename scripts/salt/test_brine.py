@@ -126,6 +126,7 @@ class Case(unittest.TestCase):
         self.brine = load("_modules/brine.py", "brine_module")
         self.sent = []
         self.rendered = {}
+        self.unread = set()
         self.asked = []
         self.brine.__opts__ = {"test": False, "saltenv": None, "cachedir": self.cache, "brine": {"binary": self.binary}}
         self.brine.__pillar__ = {}
@@ -135,12 +136,24 @@ class Case(unittest.TestCase):
             "event.send": lambda tag, data: self.sent.append((tag, data)) or True,
             "slsutil.renderer": self.renderer,
             "cp.list_master": lambda saltenv, prefix: [],
+            "cp.cache_file": self.cache_file,
             "publish.runner": lambda fun, arg: {"roots": arg[0]["saltenv"]},
         }
         join_objects(self.brine, self.brine.__salt__)
         self.play([event("finished", **{"return": RETURN})])
 
+    def cache_file(self, path, saltenv):
+        """The master's file in the minion's cache; its content, of those that are not rendered, is its saltenv."""
+        if path in self.unread:
+            return False
+        file = os.path.join(self.cache, "files", path[len("salt://"):])
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, "w") as content:
+            content.write("{{ $labels }} " + saltenv)
+        return file
+
     def renderer(self, path=None, default_renderer=None, saltenv=None, **kwargs):
+        path = "salt://" + os.path.relpath(path, os.path.join(self.cache, "files"))
         self.asked.append((path, default_renderer, saltenv, kwargs))
         return self.rendered.get(path, {})
 
@@ -568,7 +581,6 @@ class Bundle(Case):
             self.assertEqual(bool(self.brine._brine.rendering._PATTERN.search(text)), found, text)
 
     def test_source_as_it_is(self):
-        self.brine.__salt__["cp.get_file_str"] = lambda path, saltenv: "{{ $labels }} " + saltenv
         self.brine.applied("platform", source="salt://rules.yaml", template="none", saltenv="dev")
         self.assertEqual(self.called()["stdin"], "# brine.dev/source: 1 salt://rules.yaml\n{{ $labels }} dev")
         path = os.path.join(self.home, "local.yaml")
@@ -579,9 +591,32 @@ class Bundle(Case):
         self.assertEqual(self.asked, [])
 
     def test_source_that_is_not_there(self):
-        ret = self.brine.applied("platform", source="salt://gone.yaml")
-        self.assertIs(ret["result"], False)
-        self.assertIn("salt://gone.yaml is not there (saltenv base)", ret["comment"])
+        self.unread = {"salt://gone.yaml"}
+        for source, why in (
+            ("salt://gone.yaml", "is not there, or could not be read (saltenv base)"), ("/no/such.yaml", "is not there, or could not be read"),
+            ("salt://empty.yaml", "renders to nothing (saltenv base)"),
+        ):
+            ret = self.brine.applied("platform", source=source)
+            self.assertIs(ret["result"], False)
+            self.assertIn("{} {}".format(source, why), ret["comment"])
+
+    def test_a_file_of_a_folder_that_could_not_be_read_is_not_empty(self):
+        """Else its objects would be pruned: it is in the list of the files, and the master did not give it."""
+        self.brine.__salt__["cp.list_master"] = lambda saltenv, prefix: ["x/a.yaml", "x/b.yaml"]
+        self.rendered = {"salt://x/a.yaml": "a", "salt://x/b.yaml": "b"}
+        self.unread = {"salt://x/b.yaml"}
+        for template in ("jinja", "none"):
+            ret = self.brine.applied("platform", source="salt://x/", template=template)
+            self.assertEqual((ret["result"], ret["comment"]), (False, "salt://x/b.yaml is not there, or could not be read (saltenv base)"))
+        folder = os.path.join(self.home, "local")
+        os.makedirs(os.path.join(folder, "b.yaml"))
+        for name, content in (("a.yaml", b"a"), ("c.yaml", b"\xff")):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        for source, why in (("[ab].yaml", "b.yaml is not there, or could not be read"), ("[ac].yaml", "c.yaml could not be read: 'utf-8' codec")):
+            ret = self.brine.applied("platform", source=folder + "/" + source, template="none")
+            self.assertIs(ret["result"], False)
+            self.assertIn("local/" + why, ret["comment"])
 
     def test_rendering_error_keeps_the_rendered_text_to_itself(self):
         def fail(**_kwargs):
@@ -1519,11 +1554,13 @@ class States(Case):
             ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": refused}, False),
             ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": changed}, True),
             ({"onfail_any": [{"test": "Smoke"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, result=True), "test_|-Smoke_|-a_|-nop": changed}, False),
+            ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, comment="brine ended without a result (killed by signal 9): Objects may have changed")}, None),
+            ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, comment="An exception occurred in this state: Traceback")}, None),
             ({"onfail": [{"salt": "Deploy"}]}, {}, True), ({}, {"brine_|-Deploy_|-p_|-applied": refused}, True),
         ):
             self.states.__low__, self.states.__running__ = low, running
             ret = self.states.rolled_back("platform")
-            self.assertEqual((ret["result"], bool(ret["changes"])), (True, undone), (low, running))
+            self.assertEqual((ret["result"], bool(ret["changes"])), (undone is not None, bool(undone)), (low, running))
         self.states.__low__, self.states.__running__ = {"onfail": []}, {"brine_|-Deploy_|-p_|-applied": refused}
         self.assertEqual(self.states.rolled_back("platform", revision=3), RETURNED)  # which was named
 

@@ -168,25 +168,27 @@ def _render(path, saltenv, settings, optional):
     """A file's name for messages, and its content; None for one of several that renders to nothing."""
     template = settings["template"]
     name = path
+    file = path if path.startswith("/") else brine.salt["cp.cache_file"](path, saltenv=saltenv)
+    if not file or not os.path.isfile(file):  # Salt renders such a file to nothing
+        raise CommandExecutionError("{} is not there, or could not be read (saltenv {})".format(path, saltenv))
     if template in (None, False, "", "none"):
-        text = None
-        if path.startswith("/"):
-            with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
-                text = file.read()
-        else:
-            text = brine.salt["cp.get_file_str"](path, saltenv=saltenv)
+        try:
+            with open(file, encoding="utf-8") as content:
+                text = content.read()
+        except (OSError, ValueError) as exc:
+            raise CommandExecutionError("{} could not be read: {}".format(path, exc)) from None
     else:
         name += " (rendered)"
         with without_logs():
             try:
-                text = brine.salt["slsutil.renderer"](path=path, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {}))
+                text = brine.salt["slsutil.renderer"](path=file, default_renderer=template, saltenv=saltenv, **(settings["defaults"] or {}))
             except Exception as exc:  # pylint: disable=broad-except
                 raise CommandExecutionError("{} could not be rendered: {}".format(path, cut_secrets(exc))) from None
     if not text or isinstance(text, str) and not text.strip():
         if optional:
             log.info("brine: %s renders to nothing", path)
             return None
-        raise CommandExecutionError("{} is not there (saltenv {}), or renders to nothing".format(path, saltenv))
+        raise CommandExecutionError("{} renders to nothing (saltenv {})".format(path, saltenv))
     return name, text
 
 

@@ -71,18 +71,29 @@ def rolled_back(name, revision=None, **kwargs):
         A number of brine.history. Without it, or with ``previous``, the last apply
         is undone.
     """
-    if revision in (None, "previous") and _nothing_to_undo():
-        return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: no state brine.applied of this run changed anything"}
-    return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
+    changed = revision not in (None, "previous") or _changed_here()
+    if changed:
+        return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
+    comment = "Nothing to undo: no state brine.applied of this run changed anything"
+    if changed is None:
+        comment = "It is not known whether brine.applied of this run changed anything, so nothing was undone: see brine.history, and give a revision"
+    return {"name": name, "result": changed is False, "changes": {}, "comment": comment}
 
 
-def _nothing_to_undo():
-    """The last apply is an earlier one, which was good, when the upgrade that failed wrote nothing."""
+def _changed_here():
+    """
+    Whether the upgrade that failed wrote anything; else the last apply is an earlier one,
+    which was good. None where it ended without saying so.
+    """
     low = globals().get("__low__") or {}
     if not any(key in low for key in ("onfail", "onfail_any", "onfail_all")):
-        return False
+        return True
     applied_here = [one for tag, one in (globals().get("__running__") or {}).items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
-    return bool(applied_here) and not any(one.get("changes") for one in applied_here)
+    if not applied_here or any(one.get("changes") for one in applied_here):
+        return True
+    ends = [str(one.get("comment")) for one in applied_here]
+    # brine's words, and Salt's.
+    return None if any("Objects may have changed" in end or "An exception occurred in this state" in end for end in ends) else False
 
 
 def mod_watch(name, sfun=None, **kwargs):
