@@ -26,7 +26,7 @@ class Deny(test_brine.Case):
         try:
             import yaml
         except ImportError:
-            self.skipTest("no PyYAML, which Salt brings")
+            self.skipTest("SKIPPED: no PyYAML reads the rules of the README")
         with open(CASES) as file:
             tests = yaml.safe_load(file)
         rules = yaml.safe_load(rules_of_the_readme())

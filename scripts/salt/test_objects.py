@@ -24,10 +24,11 @@ class Objects(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.brine, cls.kubeconfig = real.binary(), real.kubeconfig()
-        cls.module, cls.module_of_states = (test_brine.load(path, "brine_of_objects") for path in ("_modules/brine_object.py", "_states/brine_object.py"))
+        cls.module, cls.module_of_states, cls.bundles = (
+            test_brine.load(path, "brine_of_objects") for path in ("_modules/brine_object.py", "_states/brine_object.py", "_modules/brine.py"))
         dunders = {"__opts__": {"test": False, "cachedir": real.folder(), "brine": {"binary": cls.brine}}, "__pillar__": {}, "__grains__": {}, "__context__": {}}
         functions = {"brine_object." + name: function for name, function in vars(cls.module).items() if isinstance(function, types.FunctionType)}
-        for module, salt in ((cls.module, {}), (cls.module_of_states, functions)):
+        for module, salt in ((cls.module, {}), (cls.module_of_states, functions), (cls.bundles, {})):
             vars(module).update(dunders, __salt__=salt)
 
     def functions(self, *calls):
@@ -142,8 +143,8 @@ class Refused(Objects):
 
     def test_objects_of_an_inventory(self):
         bundle = {"kubeconfig": self.kubeconfig, "inventory": "default/inventory-of-" + self.name}
-        ret = self.module.applied(self.name, bundle=config_map(self.name, a="1"), **bundle)
-        self.addCleanup(self.module.absent, self.name, **bundle)
+        ret = self.bundles.applied(self.name, bundle=config_map(self.name, a="1"), **bundle)
+        self.addCleanup(self.bundles.absent, self.name, **bundle)
         self.assertIs(ret["result"], True, ret["comment"])
         for state in (("present", {"manifest": config_map(self.name, a="2")}), ("absent_object", self.which)):
             ret = self.states(state)[0]
