@@ -81,7 +81,7 @@ func (o *Object) Line(path string) int {
 func (o *Object) Problem(path, message string) Problem {
 	at := o.Source
 	at.Line = o.Line(path)
-	return Problem{Source: at, ID: o.ID, Path: path, Message: message}
+	return Problem{Source: at, ID: o.ID, Path: path, Message: InWords(message)}
 }
 
 // Requisite is an explicit dependency that did not come from an annotation:

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Problem is an error in a bundle, or a warning about one. All
@@ -17,6 +19,21 @@ type Problem struct {
 	// Message says what is wrong and what to do about it.
 	Message string
 }
+
+// InWords takes the regular expressions out of apimachinery's messages
+// (util/validation, RegexError): what they say is there in words before.
+func InWords(message string) string {
+	return quotedSyntax().ReplaceAllStringFunc(message, func(s string) string {
+		if strings.HasPrefix(s, ",") { // after the examples
+			return ")"
+		}
+		return ""
+	})
+}
+
+var quotedSyntax = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?: \(|, )regex used for validation is '[^']*'\)`)
+})
 
 // Error is one line: "file:line: kind namespace/name: path: message".
 func (p Problem) Error() string {

@@ -63,7 +63,11 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			return c.explain(err)
 		}
 		if report := c.onRetry.Load(); report != nil {
-			(*report)(ctx, err, attempt)
+			told := err
+			if answers.IsExplained(c.explain(err)) { // the sentence comes at the end
+				told = fmt.Errorf("%s cannot be reached yet", c.config.Host)
+			}
+			(*report)(ctx, told, attempt)
 		}
 		if answer = err; !Sleep(ctx, wait) {
 			return err

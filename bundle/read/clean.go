@@ -215,7 +215,7 @@ func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {
 	if v := meta["namespace"]; v != nil && v != "" {
 		obj.ID.Namespace = k.name("namespace", v)
 		if ns := obj.ID.Namespace; ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
-			k.at("namespace", "%q cannot be a namespace: %s", clip(ns), validation.IsDNS1123Label(ns)[0])
+			k.at("namespace", "%q cannot be a namespace: %s", clip(ns), bundle.InWords(validation.IsDNS1123Label(ns)[0]))
 		}
 	}
 	k.stringMap(meta, "labels")

@@ -55,6 +55,7 @@ const (
 
 // Help says more about a message.
 const (
+	HelpConflict  = "brine help conflict"
 	HelpImmutable = "brine help immutable"
 	HelpLocked    = "brine help locked"
 )

@@ -52,7 +52,11 @@ func TestConflictsByManager(t *testing.T) {
 		s := scaled(t)
 		const says = "takes .spec.replicas from kubectl"
 		s.Preview(web("two"), "--conflicts=kubectl=take").Want(t, 0).Prints(t, says)
-		s.Apply(web("two"), "--conflicts=kubectl=take").Want(t, 0).Prints(t, says).Did(t, "Deployment", "web", plan.Configured)
+		got := s.Apply(web("two"), "--conflicts=kubectl=take").Want(t, 0).Prints(t, says)
+		got.Did(t, "Deployment", "web", plan.Configured)
+		if n := strings.Count(strings.Join(got.Result.Warnings, " "), "takes .spec.replicas"); n != 1 {
+			t.Errorf("it is said %d times: %v", n, got.Result.Warnings)
+		}
 		if live(s) != 1 {
 			t.Errorf("it has %d replicas", live(s))
 		}
@@ -142,7 +146,7 @@ func TestConflictIsExplained(t *testing.T) {
 		got := run(text).Want(t, 1)
 		for object, want := range map[string]string{
 			// The server keeps no time of a scale.
-			"Deployment": `^conflict: kubectl \(subresource scale\) owns \.spec\.replicas \(2 on the cluster, 1 in the bundle\)\. Take the fields with --force-conflicts, decide by manager with --conflicts, move them with --take-over-managers, leave them to others with --ignore-fields, or remove them from the bundle$`,
+			"Deployment": `^conflict: kubectl \(subresource scale\) owns \.spec\.replicas \(2 on the cluster, 1 in the bundle\)\. Take the fields with --force-conflicts, decide by manager with --conflicts, move them with --take-over-managers, leave them to others with --ignore-fields, or remove them from the bundle \(see brine help conflict\)$`,
 			"Secret":     `^conflict: other owns \.data\.password, ` + at + `\.`,
 			"ConfigMap":  `applier owns \.data\.a \("3" on the cluster, "short" in the bundle\); other owns \.data\.a \("3" on the cluster, "short" in the bundle\), \.data\.b \("4" on the cluster, "x+… in the bundle\), ` + at,
 		} {

@@ -71,9 +71,9 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 		return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
 	}
 	if typed == nil && model == "" {
-		reason, builtIn := unknownKind(doc, obj.GVK, minor)
+		field, reason, builtIn := unknownKind(doc, obj.GVK, minor)
 		if builtIn {
-			return []bundle.Problem{obj.Problem("apiVersion", reason)}, nil
+			return []bundle.Problem{obj.Problem(field, reason)}, nil
 		}
 		return nil, []bundle.Problem{obj.Problem("apiVersion", "not checked: "+reason)}
 	}
@@ -174,9 +174,9 @@ var dnsNames = map[string]bool{
 	"node.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
 }
 
-// unknownKind is what to say of a kind that is neither built in nor in the bundle, and whether
-// its group is built in: then no server has it.
-func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) (reason string, builtIn bool) {
+// unknownKind is what to say of a kind that is neither built in nor in the bundle, of which
+// field, and whether its group is built in: then no server has it.
+func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int) (field, reason string, builtIn bool) {
 	gv := gvk.GroupVersion().String()
 	other := "" // the best that is not served by default
 	var kinds []string
@@ -196,13 +196,13 @@ func unknownKind(doc *published.Document, gvk schema.GroupVersionKind, minor int
 	}
 	reason = fmt.Sprintf("Kubernetes has no kind %s in %s", gvk.Kind, gv)
 	if best := cmp.Or(servedVersion(gvk.GroupKind(), minor), other); best != "" {
-		return fmt.Sprintf("Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best), builtIn
+		return "apiVersion", fmt.Sprintf("Kubernetes has no %s in %s; write apiVersion: %s", gvk.Kind, gv, best), builtIn
 	}
 	if !builtIn {
-		return fmt.Sprintf("%s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind), false
+		return "apiVersion", fmt.Sprintf("%s %s is not built into Kubernetes, and no CRD of the bundle defines it", gv, gvk.Kind), false
 	}
 	if best := bundle.Nearest(gvk.Kind, kinds); best != "" {
-		return reason + "; did you mean " + best + "?", true
+		return "kind", reason + "; did you mean " + best + "?", true
 	}
-	return reason, true
+	return "kind", reason, true
 }

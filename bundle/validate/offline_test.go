@@ -66,7 +66,7 @@ var brokenCases = []struct {
 	{yaml: pod + "  volumes: [{name: a, configMap: {name: a, items: [{key: a}]}}]", want: []string{"spec.volumes[0].configMap.items[0].path: is required and missing"}},
 	{yaml: dep + strings.Replace(tmpl, "a: b", "a: c", 1), want: []string{`spec.template.metadata.labels: Invalid value: "a=c": the selector a=b does not match these labels`}},
 	{yaml: dep + tmpl + "  replicas: -3", want: []string{"spec.replicas: Invalid value: -3: must be 0 or more"}},
-	{yaml: strings.Replace(pod, "- name: a", "- name: Web_1", 1), want: []string{`spec.containers[0].name: Invalid value: "Web_1": a lowercase RFC 1123 label must consist of`}},
+	{yaml: strings.Replace(pod, "- name: a", "- name: Web_1", 1), want: []string{`spec.containers[0].name: Invalid value: "Web_1": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name', or '123-abc')`}},
 	{yaml: pod + "    ports: [{containerPort: 99999}]", want: []string{"spec.containers[0].ports[0].containerPort: Invalid value: 99999: must be from 1 to 65535"}},
 	{yaml: pod + "    volumeMounts: [{name: b, mountPath: /b}]", want: []string{`spec.containers[0].volumeMounts[0].name: Not found: "b"`}},
 	{yaml: pod + "    resources: {requests: {cpu: 2}, limits: {cpu: 1}}", want: []string{`spec.containers[0].resources.requests.cpu: Invalid value: "2": must be less than or equal to the limit 1`}},
@@ -163,11 +163,11 @@ func TestOfflineVersions(t *testing.T) {
 		{name: "APIService of old", yaml: "apiVersion: apiregistration.k8s.io/v1beta1\nkind: APIService\nmetadata: {name: a}\n",
 			problems: []string{"apiVersion: Kubernetes 1.37 no longer serves apiregistration.k8s.io/v1beta1 APIService, gone since 1.22; write apiVersion: apiregistration.k8s.io/v1"}},
 		{name: "a slip in the kind", yaml: "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: a}\n",
-			problems: []string{"apiVersion: Kubernetes has no kind Deploymnet in apps/v1; did you mean Deployment?"}},
+			problems: []string{"kind: Kubernetes has no kind Deploymnet in apps/v1; did you mean Deployment?"}},
 		{name: "nobody knows it", yaml: "apiVersion: a.b/v1\nkind: C\nmetadata: {name: a}\n",
 			warnings: []string{"apiVersion: not checked: a.b/v1 C is not built into Kubernetes, and no CRD of the bundle defines it"}},
 		{name: "options are no kind", yaml: "apiVersion: v1\nkind: PodLogOptions\nmetadata: {name: a}\n",
-			problems: []string{"apiVersion: Kubernetes has no kind PodLogOptions in v1"}},
+			problems: []string{"kind: Kubernetes has no kind PodLogOptions in v1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			problems, warnings, err := Offline(readText(t, c.yaml), Options{KubernetesVersion: c.version})

@@ -54,12 +54,7 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 			s.left = true
 			s.warnings = append(s.warnings, "leaves "+fields.Named(left, "to"))
 		}
-		if len(taken) > 0 {
-			force = true
-			if w.Mode == Persist { // a preview compares the owners
-				s.warnings = append(s.warnings, "takes "+fields.Named(taken, "from"))
-			}
-		}
+		force = force || len(taken) > 0 // who owned them is told by what was stored
 	}
 	return s, apply(body, force)
 }
@@ -67,6 +62,6 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 // conflictError is the server's refusal with what an operator needs to decide.
 func conflictError(err error, conflicts []fields.Conflict, values bool) error {
 	return &answer{err: err, text: fmt.Sprintf(
-		"conflict: %s. Take the fields with %s, decide by manager with %s, move them with %s, leave them to others with %s, or remove them from the bundle",
-		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverManagers, remedy.IgnoreFields)}
+		"conflict: %s. Take the fields with %s, decide by manager with %s, move them with %s, leave them to others with %s, or remove them from the bundle (see %s)",
+		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverManagers, remedy.IgnoreFields, remedy.HelpConflict)}
 }

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,12 @@ func configMaps(names ...string) string {
 
 func runRepair(s *clitest.Fixture, flags ...string) (clitest.Outcome, *admin.Repair) {
 	s.Helper()
-	got := clitest.Run(s.TB, s.Kubeconfig, append([]string{"inventory", "repair", "--inventory", s.Inventory}, flags...)...)
+	return repair(s, append([]string{"--inventory", s.Inventory}, flags...)...)
+}
+
+func repair(s *clitest.Fixture, args ...string) (clitest.Outcome, *admin.Repair) {
+	s.Helper()
+	got := clitest.Run(s.TB, s.Kubeconfig, append([]string{"inventory", "repair"}, args...)...)
 	var r admin.Repair
 	if err := json.Unmarshal([]byte(got.Stdout), &r); err != nil && got.Exit < 2 {
 		s.Fatalf("%v: %s %s", err, got.Stdout, got.Stderr)
@@ -76,14 +82,17 @@ func TestDamagedInventoryStopsRunsUntilRepaired(t *testing.T) {
 			damage.do(s)
 			direct := s.Kubeconfig
 			p := s.Proxied()
+			shown := ""
 			for command, run := range map[string]func() clitest.Outcome{
 				"apply": func() clitest.Outcome { return s.Apply(clitest.ConfigMap("a")) }, "preview": func() clitest.Outcome { return s.Preview(text) },
 				"destroy": func() clitest.Outcome { return s.Destroy() }, "status": func() clitest.Outcome { return s.Status() },
 			} {
 				got := run().Want(t, 1)
-				if all := got.Stdout + got.Stderr; !strings.Contains(all, damage.want) || !strings.Contains(all, "brine inventory repair --inventory "+s.Inventory) {
+				all := got.Stdout + got.Stderr
+				if !strings.Contains(all, damage.want) || !strings.Contains(all, "brine inventory repair --inventory "+s.Inventory) {
 					t.Errorf("%s says %s", command, all)
 				}
+				_, shown, _ = strings.Cut(all, "brine inventory repair ")
 			}
 			got, found := runRepair(s, "--dry-run=server")
 			got.Want(t, 0)
@@ -94,7 +103,8 @@ func TestDamagedInventoryStopsRunsUntilRepaired(t *testing.T) {
 			if name != "unlabeled" && (len(found.Added) != 4 || found.Members != 1) || len(found.Damage) != 1 || found.Damage[0] != strings.Split(damage.want, "; ")[0] && name != "emptied" && name != "cut short" {
 				t.Errorf("the dry run found %+v", found)
 			}
-			if got, found := runRepair(s); got.Exit != 0 || name != "unlabeled" && len(found.Added) != 4 {
+			// As the message shows it.
+			if got, found := repair(s, regexp.MustCompile(`[^\s"\\;]+`).FindAllString(shown, 2)...); got.Exit != 0 || name != "unlabeled" && len(found.Added) != 4 {
 				t.Errorf("exit code %d: %s", got.Exit, got.Stdout)
 			}
 			if after := s.Members(); !slices.Equal(before, after) {

@@ -1,12 +1,16 @@
 package answers
 
-import "strings"
+import (
+	"strings"
+
+	"brine/bundle"
+)
 
 // longestValue is how much of a value of a field is still worth reading.
 const longestValue = 120
 
-// Message is the text of an error without the long values that the server
-// quotes in it: a Job whose template changed comes back as two kilobytes of Go.
+// Message is the text of an error without the long values and the regular expressions that the
+// server quotes in it: a Job whose template changed comes back as two kilobytes of Go.
 func Message(err error) string {
 	text := err.Error()
 	for _, c := range CausesOf(err) {
@@ -14,7 +18,7 @@ func Message(err error) string {
 			text = strings.ReplaceAll(text, c.Message, short)
 		}
 	}
-	return text
+	return bundle.InWords(text)
 }
 
 // withoutValue takes a long value out of what field.Error (apimachinery's

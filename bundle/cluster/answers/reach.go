@@ -1,13 +1,18 @@
 package answers
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -36,6 +41,7 @@ func ExplainReach(host string, err error) error {
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var syntax *json.SyntaxError
+	var record tls.RecordHeaderError
 	switch {
 	case IsExplained(err):
 		return err
@@ -43,6 +49,12 @@ func ExplainReach(host string, err error) error {
 		why = fmt.Sprintf("the name %s does not resolve: check the server's address in the kubeconfig, and DNS", dns.Name)
 	case utilnet.IsConnectionRefused(err):
 		why = "the connection was refused, no API server listens there: check the server's address in the kubeconfig, and that the API server runs"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		why = "what answers there does not speak TLS: check the port of the server in the kubeconfig, or write http:// there for a proxy (kubectl proxy)"
+	case slices.ContainsFunc(CausesOf(err), func(c metav1.StatusCause) bool {
+		return strings.Contains(c.Message, "HTTP request to an HTTPS server") // net/http, server.go
+	}):
+		why = "it speaks TLS only: write https:// before the server's address in the kubeconfig"
 	case errors.As(err, &authority):
 		why = "its certificate is not signed by the CA of the kubeconfig: the kubeconfig is of another cluster, or something else answers there"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -52,6 +52,13 @@ func TestBrokenConnections(t *testing.T) {
 	if _, err := net.LookupHost("localhost"); err != nil {
 		localhost = ""
 	}
+	broken := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	for name, test := range map[string]struct {
 		flags string
 		want  []string
@@ -63,6 +70,11 @@ func TestBrokenConnections(t *testing.T) {
 		"another context": {"--context there --kubeconfig " + file("context", closed.URL, nil, "here"), []string{`context has no context "there": give --context (it has here)`}},
 		"closed port":     {"--retry-timeout=0 --kubeconfig " + file("closed", closed.URL, nil, "here"), []string{closed.URL, "the connection was refused", "check the server's address"}},
 		"a login page":    {"--kubeconfig " + file("login", login.URL, nil, "here"), []string{login.URL, "no Kubernetes API server", "login page"}},
+		"no TLS":          {"--retry-timeout=0 --kubeconfig " + file("notls", strings.Replace(login.URL, "http:", "https:", 1), nil, "here"), []string{"does not speak TLS: check the port"}},
+		"TLS only":        {"--retry-timeout=0 --kubeconfig " + file("tls", strings.Replace(secure.URL, "https:", "http:", 1), nil, "here"), []string{"speaks TLS only: write https://"}},
+		"no YAML":         {"--kubeconfig " + broken("noyaml", "apiVersion: v1\nclusters: [\n"), []string{"the kubeconfig " + filepath.Join(dir, "noyaml") + ":", " is not YAML: ", "mend it, or give another one with --kubeconfig"}},
+		"an anchor":       {"--kubeconfig " + broken("anchor", "users: [{name: a, user: {password: *hunter2}}]\n"), []string{"anchor is not YAML: a value that begins with * is not in quotes"}},
+		"a folder":        {"--kubeconfig " + dir, []string{"the kubeconfig " + dir + " cannot be read", "mend it"}},
 		"another CA":      {"--kubeconfig " + file("ca", secure.URL, expiredCA, "here"), []string{secure.URL, "not signed by the CA of the kubeconfig"}},
 		"expired":         {"--kubeconfig " + file("expired", expired, expiredCA, "here"), []string{expired, "its certificate is not valid now"}},
 		"another name":    {"--kubeconfig " + file("name", localhost, ca, "here"), []string{"its certificate is of another server"}},
@@ -83,6 +95,11 @@ func TestBrokenConnections(t *testing.T) {
 				}
 			}
 		}
+	}
+	// While it is asked again, the sentence is not said twice.
+	again := clitest.Command(t.Context(), nil, "status", "--name=x", "--retry-timeout=1s", "--kubeconfig", file("again", closed.URL, nil, "here")).Want(t, 6)
+	if again.Stderr == "" || strings.Count(again.Stderr, "refused") != 1 || !strings.HasPrefix(again.Stderr, "brine: retrying: "+closed.URL+" cannot be reached yet\n") {
+		t.Errorf("it prints %q", again.Stderr)
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "a")+string(os.PathListSeparator)+filepath.Join(dir, "b"))
 	clitest.Command(t.Context(), nil, "status", "--name=x").Want(t, 6).Prints(t, "there is no kubeconfig "+filepath.Join(dir, "a")+", "+filepath.Join(dir, "b"))

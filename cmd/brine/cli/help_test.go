@@ -101,20 +101,25 @@ func TestExamplesAreCommandLines(t *testing.T) {
 	}
 }
 
-// takes says why brine does not take a command line as a document shows it: with what
-// is behind it after three spaces, with pipes and redirections.
-func takes(text string) string {
+// argumentsOf are the arguments of the call of brine in a text.
+func argumentsOf(text string) (args []string) {
 	text, _, _ = strings.Cut(text, "   ")
-	at := strings.Index(text, "brine ")
-	if at < 0 {
-		return "it does not call brine"
-	}
-	var args []string
-	for word := range strings.FieldsSeq(text[at+len("brine "):]) {
+	_, call, _ := strings.Cut(text, "brine ")
+	for word := range strings.FieldsSeq(call) {
 		if strings.HasPrefix(word, "#") || strings.ContainsAny(word[:1], "|><;&") || strings.HasPrefix(word, "2>") {
 			break
 		}
 		args = append(args, strings.Trim(strings.TrimRight(word, ";"), `'"`))
+	}
+	return args
+}
+
+// takes says why brine does not take a command line as a document shows it: with what
+// is behind it after three spaces, with pipes and redirections.
+func takes(text string) string {
+	args := argumentsOf(text)
+	if len(args) == 0 {
+		return "it does not call brine"
 	}
 	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile{})
 	if err := unknownWord(root, args); err != nil {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -214,7 +217,9 @@ func (c *connection) explainKubeconfig(config *rest.Config, err error) error {
 	})
 	names := strings.Join(files, ", ")
 	switch contexts := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "); {
-	case rawErr != nil && len(missing) == 0, *c.flags.APIServer != "", err == nil && !strings.HasSuffix(config.Host, "localhost:8080"):
+	case rawErr != nil && len(missing) < len(files):
+		return unreadableKubeconfig(files, rawErr)
+	case *c.flags.APIServer != "", err == nil && !strings.HasSuffix(config.Host, "localhost:8080"):
 		return err
 	case len(missing) == len(files):
 		return fmt.Errorf("there is no kubeconfig %s: give --kubeconfig, or set KUBECONFIG", names)
@@ -224,6 +229,24 @@ func (c *connection) explainKubeconfig(config *rest.Config, err error) error {
 		return fmt.Errorf("the kubeconfig %s has no current context: give --context (it has %s)", names, contexts)
 	case !known:
 		return fmt.Errorf("the kubeconfig %s has no context %q: give --context (it has %s)", names, asked, contexts)
+	}
+	return err
+}
+
+// unreadableKubeconfig says which of the files cannot be read, and where it is not YAML.
+func unreadableKubeconfig(files []string, err error) error {
+	for _, file := range files {
+		_, wrong := clientcmd.LoadFromFile(file)
+		if wrong == nil || errors.Is(wrong, fs.ErrNotExist) {
+			continue
+		}
+		what := fmt.Sprintf("%s cannot be read: %v", file, wrong)
+		if m := regexp.MustCompile(`yaml: line (\d+): (.*)`).FindStringSubmatch(wrong.Error()); m != nil {
+			what = fmt.Sprintf("%s:%s is not YAML: %s", file, m[1], m[2])
+		} else if strings.Contains(wrong.Error(), "unknown anchor") { // and quotes it: it may be a password
+			what = file + " is not YAML: a value that begins with * is not in quotes"
+		}
+		return fmt.Errorf("the kubeconfig %s: mend it, or give another one with --kubeconfig or KUBECONFIG", what)
 	}
 	return err
 }

@@ -113,7 +113,7 @@ func wrongValue(f *pflag.Flag) string {
 	case "namespace":
 		return wrongNamespace(value)
 	case "inventory-id":
-		return strings.Join(validation.IsValidLabelValue(value), "; ")
+		return bundle.InWords(strings.Join(validation.IsValidLabelValue(value), "; "))
 	case "kubernetes-version":
 		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
 			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
@@ -156,14 +156,14 @@ func wrongName(name string) string {
 		return fmt.Sprintf("the name of an inventory has at most %d characters, this one has %d", inventory.MaxName, len(name))
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, wrong[0])
+		return fmt.Sprintf("%q cannot be the name of an inventory: %s", name, bundle.InWords(wrong[0]))
 	}
 	return ""
 }
 
 func wrongNamespace(name string) string {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return fmt.Sprintf("%q cannot be a namespace: %s", name, wrong[0])
+		return fmt.Sprintf("%q cannot be a namespace: %s", name, bundle.InWords(wrong[0]))
 	}
 	return ""
 }

@@ -173,7 +173,7 @@ func (t *Printer) actedOn(e report.Event, o *report.ObjectResult) {
 	}
 	why := o.Reason
 	if o.Action == plan.Failed {
-		why = cmp.Or(o.Error, o.Reason)
+		why = wording.FirstSentence(cmp.Or(o.Error, o.Reason)) // all of it is in the list at the end
 	}
 	t.line(t.out, e.Elapsed, string(o.Action), bundle.Name(id), why, o.Source.String())
 	if t.o.Diff && o.Diff != "" && !t.brief && o.Action != plan.Failed {

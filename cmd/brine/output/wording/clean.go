@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -70,6 +71,16 @@ func Line(s string) string {
 	}
 	return b.String()
 }
+
+// FirstSentence is a message without what it says to do.
+func FirstSentence(s string) string {
+	if at := nextSentence().FindStringIndex(s); at != nil {
+		return s[:at[0]]
+	}
+	return s
+}
+
+var nextSentence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.\s+[A-Z]`) })
 
 // CleanEvent is an event whose texts can be shown.
 func CleanEvent(e report.Event) report.Event {

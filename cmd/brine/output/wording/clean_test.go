@@ -99,3 +99,18 @@ func TestRewrittenResults(t *testing.T) {
 		t.Errorf("what the object holds is shortened: %+v", o)
 	}
 }
+
+// The line of a failure while the run goes on has the fact; what to do is in the list at the end.
+func TestFirstSentence(t *testing.T) {
+	for in, want := range map[string]string{
+		"conflict: kubectl owns .spec.replicas (5 on the cluster, 2 in the bundle). Take the fields with --force-conflicts": "conflict: kubectl owns .spec.replicas (5 on the cluster, 2 in the bundle)",
+		"a label (e.g. 'my-name', or '123-abc')":               "a label (e.g. 'my-name', or '123-abc')",
+		"Deployment.apps \"web\" is invalid: spec.A: too long": "Deployment.apps \"web\" is invalid: spec.A: too long",
+		"one.\nTwo": "one",
+		"":          "",
+	} {
+		if got := FirstSentence(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
