@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -69,6 +70,19 @@ func (w *World) somebodyActsOn(p apiserver.Place) {
 		w.note("%s gives %s %s/%s to another inventory", person, p.Resource, p.Namespace, p.Name)
 		w.edit(k, live, func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{inventory.OwningInventory: stranger})
+		})
+	case 4:
+		if p.Resource != "configmaps" && p.Resource != "secrets" {
+			return
+		}
+		w.note("%s keeps %s %s/%s", person, p.Resource, p.Namespace, p.Name)
+		w.edit(k, live, func(u *unstructured.Unstructured) {
+			annotations := maps.Clone(u.GetAnnotations())
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[bundle.OnRemove] = "keep"
+			u.SetAnnotations(annotations)
 		})
 	default:
 		w.note("%s annotates %s %s/%s", person, p.Resource, p.Namespace, p.Name)

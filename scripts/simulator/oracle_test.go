@@ -94,6 +94,8 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		}
 		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
 		switch {
+		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
+			wrong = append(wrong, "an annotation keeps it: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && !deleted:
 		case deleted:
 			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))

@@ -372,7 +372,7 @@ func (w *World) serveOne(one *pending) {
 		response.Header.Set("Location", "https://simulated/login")
 		reply(response, nil)
 	case forbidden:
-		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
+		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"+quoted(r)))), nil)
 	case broken:
 		reply(refuse(http.StatusInternalServerError, ""), nil)
 	case away:
@@ -387,6 +387,19 @@ func (w *World) serveOne(one *pending) {
 	case empty:
 		reply(refuse(http.StatusOK, ""), nil)
 	}
+}
+
+// quoted is the value of a Secret that a refused write sends: webhooks and policies quote
+// what they refuse.
+func quoted(r *http.Request) string {
+	if r.Body == nil || !strings.Contains(r.URL.Path, "/secrets/") {
+		return ""
+	}
+	sent, _ := io.ReadAll(r.Body)
+	if at := bytes.Index(sent, []byte(canary)); at >= 0 {
+		return ": denied the password " + string(sent[at:min(len(sent), at+len(canary)+2)])
+	}
+	return ""
 }
 
 // silence never answers, until whatever is between ends the connection.
