@@ -43,6 +43,8 @@ func (r *reviewer) removed(c *Change) {
 		r.add(Data, c, pods, nil, "%s", lost)
 	case pods > 0:
 		r.add(Deleted, c, pods, r.budgets(c), "deleted with its %s, at the end of the run", plural(pods, "pod", "pods"))
+	case isWorkload(c.ID.GroupKind) && r.cluster.Unread:
+		r.add(Deleted, c, 0, nil, "deleted with its pods")
 	case isWorkload(c.ID.GroupKind):
 		r.add(Deleted, c, 0, nil, "deleted; it has no pods now")
 	}

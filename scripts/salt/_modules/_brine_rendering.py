@@ -260,11 +260,11 @@ def _compiled():
     The SLS that Salt compiles while this lasts, those of them that have content (states, or
     only an include), and their files.
 
-    Methods of Salt are wrapped for it: nothing that Salt offers says this. Its low and high
-    data (state.show_low_sls, show_sls, show_states) name an SLS only where it gave a state,
-    so that one that rendered to nothing looks like one that nobody included, and its objects
-    would be pruned. Looked for, and the methods found, in 3002.7, 3003.3, 3004, 3005.1,
-    3006.0 and 3007. Where a method is missing, nothing is wrapped.
+    Methods of Salt are wrapped for it. Its low and high data (state.show_low_sls, show_sls,
+    show_states) name an SLS only where it gave a state, so that one that rendered to nothing
+    looks like one that nobody included, and its objects would be pruned; a function that
+    tells them apart was not found. The sources of 3002.7, 3003.3, 3004, 3005.1, 3006.0 and
+    3007 have the methods. Where one is missing, nothing is wrapped.
     """
     thread, rendered, content, files = threading.current_thread(), set(), set(), {}
     notes = {
@@ -286,8 +286,9 @@ def _compiled():
     compiler, client = _compiler()
     before = []
     try:
-        if hasattr(compiler, "render_state") and hasattr(compiler, "_handle_extend"):
-            for of, name in ((compiler, "render_state"), (compiler, "_handle_extend"), (client, "get_state")):
+        wrapped = ((compiler, "render_state"), (compiler, "_handle_extend"), (client, "get_state"))
+        if all(hasattr(of, name) for of, name in wrapped):
+            for of, name in wrapped:
                 before.append((of, name, getattr(of, name)))
                 setattr(of, name, noting(notes[name], before[-1][2]))
         yield rendered, content, files
