@@ -81,7 +81,6 @@ func (r *report) budgets() string {
 		}
 		what := "the real platform, " + work
 		add(what+": time", "a third of kapp's", 1.0/3, ours.seconds/peer.seconds, fmt.Sprintf("kapp %.1f s", peer.seconds))
-		add(what+": memory", "a fifth of kapp's", 1.0/5, ours.memory/peer.memory, fmt.Sprintf("kapp %.0f MB", peer.memory))
 	}
 	if len(rows) == 0 {
 		return ""

@@ -13,7 +13,7 @@ const (
 	left, right, top, below = 52, 70, 34, 36
 )
 
-var colors = map[string]string{"raw": "#888888", "brine": "#0b6e4f", "kapply": "#c1666b", "kapp": "#4281a4", tuned: "#7fb2cc", "helm": "#d4a017", "nelm": "#8b5fbf", "kluctl": "#3d405b"}
+var colors = map[string]string{"raw": "#888888", "brine": "#0b6e4f", "kapply": "#c1666b", "kapp": "#4281a4", "kapp-tuned": "#7fb2cc", "helm": "#d4a017", "helm-tuned": "#e8cb73", "nelm": "#8b5fbf", "nelm-tuned": "#b69bdb", "kluctl": "#3d405b"}
 
 func (r *report) picture() string {
 	works := []string{first, unchanged, destroy}

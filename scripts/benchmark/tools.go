@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // command is how a tool does a work; nil arguments: it does not do it.
@@ -12,12 +13,17 @@ type command struct {
 	trace string // the file of brine's result
 }
 
-// tuned is kapp with as many requests at once as it is advised for large bundles.
-const tuned = "kapp-tuned"
+// tuned are the flags that raise a tool's own limits as far as it goes. The tool is measured
+// with them as NAME-tuned, beside its defaults: nobody is slow by a default limit.
+var tuned = map[string][]string{
+	"kapp-tuned": {"--apply-concurrency=50", "--wait-concurrency=50", "--wait-check-interval=250ms"}, // as it is advised for large bundles
+	"helm-tuned": {"--qps=1000", "--burst-limit=2000"},
+	"nelm-tuned": {"--kube-qps-limit=1000", "--kube-burst-limit=2000", "--network-parallelism=64"},
+}
 
 // peers are the other tools; the last two have no command for the real platform's
 // bundles, which are no charts and no templates.
-var peers = []string{"kapply", "kapp", tuned, "helm", "nelm", "kluctl"}
+var peers = []string{"kapply", "kapp", "kapp-tuned", "helm", "helm-tuned", "nelm", "nelm-tuned", "kluctl"}
 
 // The works that are done to a generated bundle, in this order, each time on a
 // control plane of its own.
@@ -32,6 +38,13 @@ var mixedWorks = []string{preview, first, unchanged, destroy}
 
 // mixedCommand is the command line of a tool for a work on a generated bundle.
 func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel int) command {
+	if name, ok := strings.CutSuffix(tool, "-tuned"); ok {
+		c := o.mixedCommand(name, work, kubeconfig, b, parallel)
+		if len(c.args) > 0 {
+			c.args = append(c.args, tuned[tool]...)
+		}
+		return c
+	}
 	switch tool {
 	case "raw":
 		self := o.self
@@ -58,8 +71,8 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 			return command{env: env, args: []string{o.peers[tool], "destroy", b.folder, "--delete-timeout=15m"}}
 		}
 		return command{env: env, args: []string{o.peers[tool], "apply", "--server-side", b.folder, "--reconcile-timeout=15m"}}
-	case "kapp", tuned:
-		at := kappAt(tool, kubeconfig, "bench")
+	case "kapp":
+		at := kappAt(kubeconfig, "bench")
 		switch work {
 		case preview:
 			return command{} // none of the server's
@@ -104,12 +117,8 @@ func (o options) mixedCommand(tool, work, kubeconfig string, b bundle, parallel 
 	return command{}
 }
 
-func kappAt(tool, kubeconfig, app string) []string {
-	at := []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", app, "-y"}
-	if tool == tuned {
-		at = append(at, "--apply-concurrency=50", "--wait-concurrency=50", "--wait-check-interval=250ms")
-	}
-	return at
+func kappAt(kubeconfig, app string) []string {
+	return []string{"--kubeconfig", kubeconfig, "-n", "default", "-a", app, "-y"}
 }
 
 // The works that are done to the real platform's bundles, in this order.
@@ -136,8 +145,8 @@ func (o options) platformCommand(tool, work, kubeconfig string) command {
 			return command{args: append([]string{o.brine, "destroy"}, at...), trace: trace}
 		}
 		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...), trace: trace}
-	case "kapp", tuned:
-		at := kappAt(tool, kubeconfig, "platform")
+	case "kapp", "kapp-tuned":
+		at := append(kappAt(kubeconfig, "platform"), tuned[tool]...)
 		if work == deleteAll {
 			return command{args: append([]string{o.peers["kapp"], "delete"}, at...)}
 		}
