@@ -136,7 +136,7 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 		} else if members < count {
 			what += ", and " + absent + ","
 		}
-		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf("%s would be pruned, more than %s=%s allows: nothing was changed", what, remedy.MaxPrune, limit)})
+		p.Refused = append(p.Refused, bundle.Problem{Message: fmt.Sprintf("%s would be pruned, more than %s=%s allows: nothing was changed (see %s)", what, remedy.MaxPrune, limit, remedy.HelpMaxPrune)})
 	}
 	return nil
 }

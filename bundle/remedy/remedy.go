@@ -55,9 +55,12 @@ const (
 
 // Help says more about a message.
 const (
-	HelpConflict  = "brine help conflict"
-	HelpImmutable = "brine help immutable"
-	HelpLocked    = "brine help locked"
+	HelpConflict    = "brine help conflict"
+	HelpDamaged     = "brine help damaged"
+	HelpExpiredPlan = "brine help expired-plan"
+	HelpImmutable   = "brine help immutable"
+	HelpLocked      = "brine help locked"
+	HelpMaxPrune    = "brine help max-prune"
 )
 
 // Flag is the flag of a name that is data, as in a saved plan.

@@ -99,7 +99,7 @@ func compareSavedPlan(saved, now *plan.Saved) error {
 	if len(drift) == 0 {
 		return nil
 	}
-	stop := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut)}}
+	stop := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut + " (see " + remedy.HelpExpiredPlan + ")")}}
 	for _, d := range drift {
 		stop.Errors = append(stop.Errors, errors.New(d))
 	}

@@ -96,7 +96,7 @@ func TestCommandsOfMessagesRun(t *testing.T) {
 	if got := runs(t, object, append(argumentsOf(strings.Replace(shown, "NAME", "shop", 1)), "--dry-run=client")...); !strings.Contains(got, "ConfigMap") {
 		t.Errorf("%q prints %q", shown, got)
 	}
-	for _, help := range []string{remedy.HelpConflict, remedy.HelpImmutable, remedy.HelpLocked} {
+	for _, help := range []string{remedy.HelpConflict, remedy.HelpDamaged, remedy.HelpExpiredPlan, remedy.HelpImmutable, remedy.HelpLocked, remedy.HelpMaxPrune} {
 		if got := runs(t, "", argumentsOf(help)...); len(got) < 80 {
 			t.Errorf("%s prints %q", help, got)
 		}
