@@ -170,10 +170,10 @@ func (p *previewer) refused(s *plan.Step, body write.Body, o write.Outcome) Resu
 		}
 		return r
 	}
-	if p.Drift && answers.Immutable(o.Err) {
+	if p.Drift && o.Immutable {
 		return p.immutable(s, body.JSON, o.Err)
 	}
-	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !answers.Immutable(o.Err) {
+	if why, ok := p.excused(s, o.Err); ok && !o.Recreates && !o.Immutable {
 		return p.guess(s, body.JSON, why)
 	}
 	return Result{Action: plan.Failed, Verified: byServer, Warnings: o.Warnings, Err: p.writer.Explain(s, o.Err)}

@@ -133,10 +133,18 @@ func lookBack(ctx context.Context, s *session, o *Options, in intent, results []
 			}
 		}
 	}
+	refused := 0
 	for _, one := range results {
 		b.Stored, b.Actions = append(b.Stored, one.Stored), append(b.Actions, one.Action)
+		if one.Action == plan.Failed || one.Action == plan.Skipped {
+			refused++
+		}
 	}
-	return review.NewWayBack(good.Number, in.plan.Losses(b))
+	back := review.NewWayBack(good.Number, in.plan.Losses(b))
+	if refused > 0 {
+		back.Unknown = bundle.Count(refused, "object") + " would fail or be skipped"
+	}
+	return back
 }
 
 // mayRollBack says whether a run with an exit code is rolled back.

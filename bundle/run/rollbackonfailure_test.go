@@ -10,6 +10,7 @@ import (
 
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
+	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
 )
 
@@ -223,4 +224,8 @@ func TestPreviewNamesTheWayBack(t *testing.T) {
 	for _, format := range []string{"text", "html", "salt"} {
 		s.Preview(two, "-o", format).Want(t, 0).Prints(t, "Going back to revision 1 after this change:", "it is new: going back deletes it, with the data", "what controllers and databases do until then")
 	}
+	more := strings.ReplaceAll(claim, "name: data", "name: more")
+	bad := strings.NewReplacer("name: data", "name: goes", "ReadWriteOnce", "ReadWriteMany").Replace(claim)
+	s.Preview(clitest.Documents(two, more, bad), "-o", "text").Want(t, report.ExitFailed).
+		Prints(t, "for each of 2 objects: it is new: going back deletes it, with the data that it has by then: PersistentVolumeClaim", "not all of it is known: 1 object would fail or be skipped")
 }

@@ -52,9 +52,10 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	default:
 		put, err = w.put(ctx, t, live)
 	}
-	if answers.Immutable(err) && put.live != nil && !recreated {
+	immutable := false
+	if put.live != nil && !recreated && (answers.Immutable(err) || stays(s.Object, put.live, err) != "") {
 		if s.Recreate == plan.NoRecreation {
-			err = needsRecreate(s, err)
+			immutable, err = true, needsRecreate(s, err)
 		} else {
 			recreated = true
 			put, err = w.recreate(ctx, t, put, err)
@@ -63,7 +64,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	o := Outcome{
 		Action: plan.Failed, Reason: put.reason, Warnings: put.warnings, Secret: body.Secret,
 		Place: t.place, Update: put.update, Recreates: recreated, Unverified: put.unverified, Err: err,
-		Claims: put.claims, Body: put.body,
+		Claims: put.claims, Body: put.body, Immutable: immutable,
 	}
 	if err != nil {
 		if w.Mode == Persist { // a preview distinguishes the answers

@@ -3,6 +3,9 @@ package write
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
@@ -25,11 +28,13 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 		return conflictError(err, conflicts, false)
 	}
 	text := answers.Message(err)
-	if hint := lineOf(s.Object, text); hint != "" {
+	if field := stays(s.Object, s.Live, err); field != "" {
+		text += fmt.Sprintf(" (%s is not in the bundle; the object on the cluster has it, and a server-side apply leaves it there)", field)
+	} else if hint := lineOf(s.Object, text); hint != "" {
 		text += " (" + hint + ")"
 	}
 	if denier := w.denier(err); denier != nil && !denier.First {
-		text += fmt.Sprintf(". %s is a member that the bundle no longer has: %s=%s/%s prunes it before anything is applied", bundle.Name(denier.ID), remedy.PruneFirst, denier.ID.GroupKind.Kind, denier.ID.Name)
+		text = strings.TrimRight(text, ".") + fmt.Sprintf(". %s is a member that the bundle no longer has: %s=%s/%s prunes it before anything is applied", bundle.Name(denier.ID), remedy.PruneFirst, denier.ID.GroupKind.Kind, denier.ID.Name)
 	}
 	return &answer{text: text, err: err}
 }
@@ -67,6 +72,25 @@ func lineOf(o *bundle.Object, text string) string {
 		}
 	}
 	return ""
+}
+
+// stays is a field of the live object for which the server refuses an apply, though the
+// bundle does not have it: it belongs to nobody, so no apply takes it away. A Deployment
+// keeps the rollingUpdate that the server filled in when its strategy becomes Recreate.
+func stays(o *bundle.Object, live *unstructured.Unstructured, err error) string {
+	if live == nil {
+		return ""
+	}
+	field := ""
+	for _, cause := range answers.CausesOf(err) {
+		path := strings.Split(cause.Field, ".")
+		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
+		if _, given, _ := unstructured.NestedFieldNoCopy(o.Content.Object, path...); given || !there {
+			return ""
+		}
+		field = cause.Field
+	}
+	return field
 }
 
 // needsRecreate says what the user can do about an immutable field.

@@ -74,6 +74,32 @@ func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
 	s.Apply(immutable("{good: b}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Recreated)
 }
 
+// What the server filled in belongs to nobody, so no apply takes it away: where it stands in
+// the way of a strategy, the object is recreated, if that is allowed, and its pods may stay.
+func TestDefaultsThatAnApplyLeaves(t *testing.T) {
+	s := clitest.New(t)
+	for _, c := range []struct{ kind, strategy string }{
+		{"Deployment", "strategy: {type: Recreate}"}, {"StatefulSet", "updateStrategy: {type: OnDelete}"},
+	} {
+		workload := func(more string) string {
+			return "apiVersion: apps/v1\nkind: " + c.kind + "\nmetadata: {name: web, namespace: '{ns}'}\nspec:\n  replicas: 0\n  " + more + `
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: 'registry.k8s.io/pause:3.10'}]}
+`
+		}
+		s.Apply(workload("")).Want(t, 0)
+		changed, orphan := workload(c.strategy), "--recreate="+c.kind+":orphan"
+		for _, run := range []clitest.Outcome{s.Preview(changed), s.Apply(changed)} {
+			run.Want(t, report.ExitFailed).Prints(t, "rollingUpdate is not in the bundle; the object on the cluster has it", "--recreate="+c.kind+".apps").Did(t, c.kind, "web", plan.Failed)
+		}
+		s.Preview(changed, orphan).Want(t, 0).Did(t, c.kind, "web", plan.Recreated)
+		s.Apply(changed, orphan).Want(t, 0).Did(t, c.kind, "web", plan.Recreated)
+		s.Apply(changed).Want(t, 0).Did(t, c.kind, "web", plan.Unchanged)
+	}
+}
+
 func TestRecreatePutsTheOldOneBack(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(immutable("{good: a}")).Want(t, 0)

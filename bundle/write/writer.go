@@ -86,7 +86,9 @@ type Outcome struct {
 	Stored *unstructured.Unstructured
 	Before *unstructured.Unstructured // the object that was written to, as it was
 	Gone   bool                       // a deletion or detachment that needs no waiting
-	Reason string                     // why it came to something else than was planned
+	// Immutable: the server keeps a field as it is, and the object may not be recreated.
+	Immutable bool
+	Reason    string // why it came to something else than was planned
 	// Secret: values of a Secret are in what was sent.
 	Secret   bool
 	Warnings []string

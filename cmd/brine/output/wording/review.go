@@ -145,9 +145,14 @@ func BackLines(b *review.WayBack) []string {
 		}
 		names[l.Text] = append(names[l.Text], ObjectName(l.Object))
 	}
-	lines := MapText(same, func(text string) string { return Line(bundle.Some(names[text], 10) + ": " + text) })
+	lines := MapText(same, func(text string) string {
+		if of := names[text]; len(of) > 1 { // what it is comes before whom it is of
+			return Line(fmt.Sprintf("for each of %d objects: %s: %s", len(of), text, bundle.Some(of, 10)))
+		}
+		return Line(names[text][0] + ": " + text)
+	})
 	if b.Unknown != "" {
-		lines = append(lines, Line("it is not known: "+b.Unknown))
+		lines = append(lines, Line("not all of it is known: "+b.Unknown))
 	}
 	return append(lines, "not known: "+b.NotKnown)
 }
