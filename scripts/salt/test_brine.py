@@ -1561,6 +1561,12 @@ class States(Case):
             self.states.__low__, self.states.__running__ = low, running
             ret = self.states.rolled_back("platform")
             self.assertEqual((ret["result"], bool(ret["changes"])), (undone is not None, bool(undone)), (low, running))
+        # Salt takes a preview that would change something for a failure; nothing was written.
+        self.states.__opts__["test"], self.states.__low__ = True, {"onfail": [{"brine": "Deploy"}]}
+        self.states.__running__ = {"brine_|-Deploy_|-p_|-applied": {"changes": {"a": {}}, "result": None}}
+        ret = self.states.rolled_back("platform")
+        self.assertEqual((ret["result"], ret["changes"]), (True, {}), ret)
+        self.states.__opts__["test"] = False
         self.states.__low__, self.states.__running__ = {"onfail": []}, {"brine_|-Deploy_|-p_|-applied": refused}
         self.assertEqual(self.states.rolled_back("platform", revision=3), RETURNED)  # which was named
 

@@ -88,6 +88,8 @@ def _changed_here():
     low = globals().get("__low__") or {}
     if not any(key in low for key in ("onfail", "onfail_any", "onfail_all")):
         return True
+    if __opts__["test"]:  # Salt runs it after a preview that would change something: its result is None
+        return False
     applied_here = [one for tag, one in (globals().get("__running__") or {}).items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
     if not applied_here or any(one.get("changes") for one in applied_here):
         return True
