@@ -153,7 +153,8 @@ class Case(unittest.TestCase):
         return file
 
     def renderer(self, path=None, default_renderer=None, saltenv=None, **kwargs):
-        path = "salt://" + os.path.relpath(path, os.path.join(self.cache, "files"))
+        if not path.startswith("salt://"):  # it was fetched before
+            path = "salt://" + os.path.relpath(path, os.path.join(self.cache, "files"))
         self.asked.append((path, default_renderer, saltenv, kwargs))
         return self.rendered.get(path, {})
 
