@@ -35,16 +35,14 @@ import (
 // all of them. A field that is not written has its default on the server. No value of a Secret
 // is in any error.
 type values struct {
-	minor int // of Kubernetes
-	// partial says that others own fields of the object, too: what is missing may be there.
-	partial bool
-	errs    field.ErrorList
-	claims  []string // the volumes that a StatefulSet makes
+	minor  int // of Kubernetes
+	errs   field.ErrorList
+	claims []string // the volumes that a StatefulSet makes
 }
 
 func (v *values) of(obj runtime.Object) field.ErrorList {
 	visit(reflect.ValueOf(obj), nil, v.judge)
-	return slices.DeleteFunc(v.errs, func(e *field.Error) bool { return v.partial && e.Type == field.ErrorTypeRequired })
+	return v.errs
 }
 
 // visit shows a function every struct of an object but its status, with its path, the outer
@@ -467,7 +465,7 @@ func (v *values) workload(at *field.Path, replicas *int32, minReady int32, histo
 	if template.Spec.ActiveDeadlineSeconds != nil {
 		v.add(field.Forbidden(at.Child("template", "spec", "activeDeadlineSeconds"), "only for Pods and Jobs"))
 	}
-	if selector == nil || v.partial {
+	if selector == nil {
 		return
 	}
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -585,7 +583,7 @@ func (v *values) pod(at *field.Path, p *corev1.PodSpec) {
 // inPod judges a container by its Pod.
 func (v *values) inPod(at *field.Path, c *corev1.Container, volumes map[string]bool, hostNetwork bool) {
 	for i, m := range c.VolumeMounts {
-		if !volumes[m.Name] && m.Name != "" && !v.partial {
+		if !volumes[m.Name] && m.Name != "" {
 			v.add(field.NotFound(at.Child("volumeMounts").Index(i).Child("name"), m.Name))
 		}
 	}
@@ -809,7 +807,7 @@ func (v *values) claim(at *field.Path, o *corev1.PersistentVolumeClaimSpec) {
 }
 
 func (v *values) ingress(at *field.Path, s *networkingv1.IngressSpec) {
-	if len(s.Rules) == 0 && s.DefaultBackend == nil && !v.partial {
+	if len(s.Rules) == 0 && s.DefaultBackend == nil {
 		v.must(at, "", "must have rules or a defaultBackend")
 	}
 	if s.IngressClassName != nil {
