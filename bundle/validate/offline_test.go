@@ -30,8 +30,9 @@ const (
 // brokenCases are objects that servers refuse for their structure
 // (TestOfflineRefusesAsTheServer), and each is told what is wrong.
 var brokenCases = []struct {
-	yaml string
-	want []string
+	yaml  string
+	since int // the minor version of Kubernetes whose servers were the first to refuse it
+	want  []string
 }{
 	{yaml: dep + tmpl + "  replcas: 1", want: []string{`spec.replcas: unknown field "replcas"; did you mean "replicas"?`}},
 	{yaml: dep + tmpl + "  replicas: \"1\"", want: []string{"spec.replicas: must be of type integer, not string"}},
@@ -71,10 +72,10 @@ var brokenCases = []struct {
 	{yaml: pod + "    volumeMounts: [{name: b, mountPath: /b}]", want: []string{`spec.containers[0].volumeMounts[0].name: Not found: "b"`}},
 	{yaml: pod + "    resources: {requests: {cpu: 2}, limits: {cpu: 1}}", want: []string{`spec.containers[0].resources.requests.cpu: Invalid value: "2": must be less than or equal to the limit 1`}},
 	{yaml: svc + "  ports: [{port: 99999}]", want: []string{"spec.ports[0].port: Invalid value: 99999: must be from 1 to 65535"}},
-	{yaml: svc + "  ports: [{port: 80}]\n  externalIPs: [010.0.0.1]", want: []string{`spec.externalIPs[0]: Invalid value: "010.0.0.1": must not have leading 0s`}},
+	{yaml: svc + "  ports: [{port: 80}]\n  externalIPs: [010.0.0.1]", since: strictSince, want: []string{`spec.externalIPs[0]: Invalid value: "010.0.0.1": must not have leading 0s`}},
 	{yaml: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec: {schedule: every day, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}",
 		want: []string{`spec.schedule: Invalid value: "every day": expected exactly 5 fields, found 2: [every day]`}},
-	{yaml: "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a.static.k8s.io}\nspec: {policyName: a, validationActions: [Deny]}",
+	{yaml: "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a.static.k8s.io}\nspec: {policyName: a, validationActions: [Deny]}", since: staticSince,
 		want: []string{`metadata.name: Invalid value: "a.static.k8s.io": names ending with ".static.k8s.io" are reserved for files of the API server`}},
 	{yaml: svc + "  ports: [{port: http}]", want: []string{"spec.ports[0].port: must be of type integer, not string"}},
 	{yaml: svc + "  ports: [{targetPort: 80}]", want: []string{"spec.ports[0].port: is required and missing"}},
