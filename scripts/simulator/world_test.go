@@ -238,10 +238,13 @@ func (w *World) run(processes ...*Process) bool {
 			return true
 		}
 		if len(waiting) == 0 {
+			tick := 500 * time.Millisecond
+			if !w.server.Step() {
+				tick = limit // nobody has anything to do
+			}
 			select {
 			case <-w.news:
-			case <-time.After(500 * time.Millisecond):
-				w.server.Step()
+			case <-time.After(tick):
 			}
 			continue
 		}

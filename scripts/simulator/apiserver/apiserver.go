@@ -93,6 +93,18 @@ type Server struct {
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 	fresh    map[schema.GroupResource]time.Time // since when a CRD is served
 	settled  int                                // the version at which no controller had anything to do
+
+	// What is stored does not change, but is replaced: what was made of it holds while it is there.
+	texts map[Place]*text
+	done  map[Place]*unstructured.Unstructured // controllers had nothing to do with it
+	order []Place                              // nil: to be sorted
+	found map[string][]byte                    // answers of discovery; nil: the kinds have changed
+}
+
+// text is the JSON of an object: alone, in a list, and of its metadata.
+type text struct {
+	of               *unstructured.Unstructured
+	json, item, meta []byte
 }
 
 // New is a server with what a new cluster has.
@@ -100,7 +112,7 @@ func New() *Server {
 	s := &Server{
 		kinds: slices.Clone(builtIn), Objects: map[Place]*unstructured.Unstructured{}, Holders: map[string]string{},
 		unready: map[string]bool{"broken": true}, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
-		fresh: map[schema.GroupResource]time.Time{},
+		fresh: map[schema.GroupResource]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{},
 	}
 	for _, name := range []string{"default", "kube-system"} {
 		_, err := s.Create("system", s.kinds[0], object(s.kinds[0].GroupVersionKind, "", name), false)
@@ -149,6 +161,9 @@ func (s *Server) Get(gk schema.GroupKind, namespace, name string) *unstructured.
 func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unstructured) {
 	s.version++
 	before := s.Objects[p]
+	if before == nil || u == nil {
+		s.order = nil
+	}
 	w := &Write{Seq: len(s.Log) + 1, Time: time.Now(), Actor: actor, Verb: verb, Kind: k.GroupKind(), Namespace: p.Namespace, Name: p.Name, Before: before}
 	if u != nil {
 		u.SetResourceVersion(strconv.Itoa(s.version))
@@ -168,7 +183,7 @@ func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unst
 	s.Log = append(s.Log, w)
 	s.watches = slices.DeleteFunc(s.watches, func(w *watch) bool { return w.body.isClosed() })
 	for _, watch := range s.watches {
-		watch.tell(k, p, before, u, s.version)
+		s.tell(watch, k, p, before, u, s.version)
 	}
 	if k.Kind == "CustomResourceDefinition" && u == nil {
 		s.undefine(before)
@@ -180,6 +195,7 @@ func (s *Server) undefine(crd *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	Plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	s.kinds = slices.DeleteFunc(s.kinds, func(k Kind) bool { return k.Group == group && k.Plural == Plural })
+	s.found = nil
 }
 
 // Create stores a new object.
@@ -332,12 +348,35 @@ func sameBut(a, b any, field string) bool {
 
 // Same says whether two values are the same as JSON.
 func Same(a, b any) bool {
-	if reflect.DeepEqual(a, b) {
+	if same(a, b) {
 		return true
 	}
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
 	return bytes.Equal(x, y)
+}
+
+// same says whether two values as JSON decodes them are the same; unknown is false.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, value := range a {
+			if other, ok := b[key]; !ok || !same(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case string, bool, int64, float64, nil:
+		return a == b
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // apply is server-side apply.
@@ -488,9 +527,47 @@ func (s *Server) orphan(uid types.UID) {
 
 // Places are where objects are stored, in one order.
 func (s *Server) Places() []Place {
-	return slices.SortedFunc(maps.Keys(s.Objects), func(a, b Place) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	if s.order == nil {
+		s.order = slices.SortedFunc(maps.Keys(s.Objects), func(a, b Place) int {
+			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return s.order
+}
+
+// encode is the JSON of an object that is at a place, or was, or would be.
+func (s *Server) encode(p Place, u *unstructured.Unstructured) []byte {
+	known := s.texts[p]
+	if known == nil || known.of != u {
+		encoded, _ := json.Marshal(u.Object)
+		if known = (&text{of: u, json: encoded}); s.Objects[p] == u {
+			s.texts[p] = known
+		}
+	}
+	return known.json
+}
+
+// encodeItem is the JSON of a stored object in a list, or of its metadata alone.
+func (s *Server) encodeItem(k Kind, p Place, metadata bool) []byte {
+	u := s.Objects[p]
+	alone := s.encode(p, u)
+	known := s.texts[p]
+	switch {
+	case metadata:
+		if known.meta == nil {
+			known.meta, _ = json.Marshal(map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]})
+		}
+		return known.meta
+	case k.isCustom():
+		return alone
+	}
+	if known.item == nil { // of them the list says it
+		item := maps.Clone(u.Object)
+		delete(item, "apiVersion")
+		delete(item, "kind")
+		known.item, _ = json.Marshal(item)
+	}
+	return known.item
 }
 
 // KindAt is the kind of what is stored there.
@@ -505,39 +582,51 @@ func (s *Server) Step() bool {
 	if s.settled == before {
 		return false
 	}
-	places := s.Places()
-	uids := map[types.UID]bool{}
-	for _, u := range s.Objects {
-		uids[u.GetUID()] = true
+	var uids map[types.UID]bool
+	gone := func(o metav1.OwnerReference) bool {
+		if uids == nil {
+			uids = map[types.UID]bool{}
+			for _, u := range s.Objects {
+				uids[u.GetUID()] = true
+			}
+		}
+		return !uids[o.UID]
 	}
-	for _, p := range places {
+	for _, p := range s.Places() {
 		u := s.Objects[p]
-		if u == nil {
+		if u == nil || s.done[p] == u {
 			continue
 		}
-		k, owners := s.KindAt(p), u.GetOwnerReferences()
-		var next *unstructured.Unstructured
-		if k.Kind == "Deployment" || k.Kind == "CustomResourceDefinition" {
-			next = u.DeepCopy()
+		k, owners, leaving := s.KindAt(p), u.GetOwnerReferences(), u.GetDeletionTimestamp() != nil
+		if len(owners) == 0 && !leaving && k.Kind != "Deployment" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
+			s.done[p] = u
+			continue
 		}
+		var next *unstructured.Unstructured
 		switch {
-		case len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return uids[o.UID] }):
+		case len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !gone(o) }):
 			s.store("system", "collect", k, p, nil)
 			continue
-		case u.GetDeletionTimestamp() != nil && s.propagate(k, p, u):
+		case leaving && s.propagate(k, p, u):
 			continue
 		case k.Kind == "Deployment":
+			next = u.DeepCopy()
 			s.settle(next)
-		case k.Kind == "CustomResourceDefinition" && u.GetDeletionTimestamp() != nil, k.Kind == "Namespace" && u.GetDeletionTimestamp() != nil:
+		case leaving && (k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace"):
 			s.end(k, p, u)
 			continue
 		case k.Kind == "CustomResourceDefinition":
+			next = u.DeepCopy()
 			s.establish(next)
 		case k.Kind == "Namespace":
 			s.furnish(p.Name)
 		}
-		if next != nil && !Same(next.Object, u.Object) {
+		switch {
+		case next == nil:
+		case !Same(next.Object, u.Object):
 			s.store("system", "status", k, p, next)
+		case len(owners) == 0 && !leaving:
+			s.done[p] = u
 		}
 	}
 	if s.version == before {
@@ -629,7 +718,7 @@ func (s *Server) establish(u *unstructured.Unstructured) {
 		version, _ := v["name"].(string)
 		k := Kind{schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural, scope == "Namespaced"}
 		if v["served"] == true && !slices.Contains(s.kinds, k) {
-			s.kinds = append(s.kinds, k)
+			s.kinds, s.found = append(s.kinds, k), nil
 			s.fresh[k.resource()] = time.Now()
 		}
 	}
@@ -673,26 +762,25 @@ func (w *watch) matches(p Place, u *unstructured.Unstructured) bool {
 		(w.fields == "" || w.fields == "metadata.name="+p.Name)
 }
 
-func (w *watch) tell(k Kind, p Place, before, after *unstructured.Unstructured, version int) {
+func (s *Server) tell(w *watch, k Kind, p Place, before, after *unstructured.Unstructured, version int) {
 	if k.resource() != w.kind.resource() {
 		return
 	}
 	was, is := w.matches(p, before), w.matches(p, after)
 	switch {
 	case is && was:
-		w.send("MODIFIED", after)
+		w.send("MODIFIED", s.encode(p, after))
 	case is:
-		w.send("ADDED", after)
+		w.send("ADDED", s.encode(p, after))
 	case was:
 		last := before.DeepCopy()
 		last.SetResourceVersion(strconv.Itoa(version))
-		w.send("DELETED", last)
+		w.send("DELETED", s.encode(p, last))
 	}
 }
 
-func (w *watch) send(event string, u *unstructured.Unstructured) {
-	text, _ := json.Marshal(map[string]any{"type": event, "object": u.Object})
-	w.body.write(append(text, '\n'))
+func (w *watch) send(event string, object []byte) {
+	w.body.write(slices.Concat([]byte(`{"type":"`+event+`","object":`), object, []byte("}\n")))
 }
 
 // Answer makes a response.
@@ -705,7 +793,11 @@ func Answer(r *http.Request, code int, contentType string, body io.ReadCloser) *
 
 func answerJSON(r *http.Request, code int, v any) *http.Response {
 	text, _ := json.Marshal(v)
-	return Answer(r, code, "application/json", io.NopCloser(strings.NewReader(string(text))))
+	return answerText(r, code, text)
+}
+
+func answerText(r *http.Request, code int, text []byte) *http.Response {
+	return Answer(r, code, "application/json", io.NopCloser(bytes.NewReader(text)))
 }
 
 // AnswerError makes the response that says an error.

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -151,9 +152,9 @@ func (s *Server) Serve(r *http.Request, actor string) *http.Response {
 		case err != nil:
 			return AnswerError(r, err)
 		case u == nil && slices.Contains([]string{"ServiceAccount", "PersistentVolumeClaim", "Pod"}, k.Kind):
-			return answerJSON(r, http.StatusOK, live.Object)
+			return answerText(r, http.StatusOK, s.encode(p, live))
 		case u != nil:
-			return answerJSON(r, http.StatusOK, u.Object)
+			return answerText(r, http.StatusOK, s.encode(p, u))
 		}
 		return answerJSON(r, http.StatusOK, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success",
@@ -168,7 +169,7 @@ func (s *Server) Serve(r *http.Request, actor string) *http.Response {
 	if created {
 		code = http.StatusCreated
 	}
-	return answerJSON(r, code, u.Object)
+	return answerText(r, code, s.encode(At(k, t.Namespace, u.GetName()), u))
 }
 
 func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []byte, dry bool) (*unstructured.Unstructured, bool, error) {
@@ -273,11 +274,12 @@ func merge(into, patch any) any {
 func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 	q := r.URL.Query()
 	if t.Name != "" {
-		u := s.Objects[At(k, t.Namespace, t.Name)]
+		p := At(k, t.Namespace, t.Name)
+		u := s.Objects[p]
 		if u == nil {
 			return AnswerError(r, notFound(k, t.Name))
 		}
-		return answerJSON(r, http.StatusOK, u.Object)
+		return answerText(r, http.StatusOK, s.encode(p, u))
 	}
 	if since, ok := s.fresh[k.resource()]; ok && time.Since(since) < 30*time.Millisecond {
 		response := AnswerError(r, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
@@ -289,10 +291,10 @@ func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 		return AnswerError(r, badRequest(err.Error()))
 	}
 	w := &watch{kind: k, namespace: t.Namespace, selector: selector, fields: q.Get("fieldSelector")}
-	var found []map[string]any
+	var found []Place
 	for _, p := range s.Places() {
-		if u := s.Objects[p]; p.Group == k.Group && p.Resource == k.Plural && w.matches(p, u) {
-			found = append(found, u.Object)
+		if p.Group == k.Group && p.Resource == k.Plural && w.matches(p, s.Objects[p]) {
+			found = append(found, p)
 		}
 	}
 	if q.Get("watch") == "true" || q.Get("watch") == "1" {
@@ -308,39 +310,32 @@ func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 		}
 		found = found[:limit]
 	}
-	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-		items := make([]any, 0, len(found))
-		for _, o := range found {
-			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o["metadata"]})
-		}
-		return answerJSON(r, http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": version, "items": items})
+	list := map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind + "List", "metadata": version}
+	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList")
+	if metadata {
+		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
 	}
-	if found == nil {
-		found = []map[string]any{}
+	items := make([][]byte, 0, len(found))
+	for _, p := range found {
+		items = append(items, s.encodeItem(k, p, metadata))
 	}
-	for i := range found {
-		if !k.isCustom() { // of them the list says it
-			item := maps.Clone(found[i])
-			delete(item, "apiVersion")
-			delete(item, "kind")
-			found[i] = item
-		}
-	}
-	return answerJSON(r, http.StatusOK, map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind + "List", "metadata": version, "items": found})
+	head, _ := json.Marshal(list)
+	return answerText(r, http.StatusOK, slices.Concat(head[:len(head)-1], []byte(`,"items":[`), bytes.Join(items, []byte(",")), []byte("]}")))
 }
 
-func (s *Server) watch(r *http.Request, w *watch, found []map[string]any) *http.Response {
+func (s *Server) watch(r *http.Request, w *watch, found []Place) *http.Response {
 	q := r.URL.Query()
 	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
 	if q.Get("sendInitialEvents") == "true" {
-		for _, o := range found {
-			w.send("ADDED", &unstructured.Unstructured{Object: o})
+		for _, p := range found {
+			w.send("ADDED", s.encode(p, s.Objects[p]))
 		}
 		end := object(w.kind.GroupVersionKind, "", "")
 		unstructured.RemoveNestedField(end.Object, "metadata", "name")
 		end.SetResourceVersion(strconv.Itoa(s.version))
 		end.SetAnnotations(map[string]string{"k8s.io/initial-events-end": "true"})
-		w.send("BOOKMARK", end)
+		text, _ := json.Marshal(end.Object)
+		w.send("BOOKMARK", text)
 	} else if since, _ := strconv.Atoi(q.Get("resourceVersion")); since < s.version {
 		s.catchUp(w, since)
 	}
@@ -354,7 +349,7 @@ func (s *Server) catchUp(w *watch, since int) {
 		if version := i + 1; version > since { // each write is one version
 			k, ok := s.Find(func(k Kind) bool { return k.GroupKind() == entry.Kind })
 			if ok {
-				w.tell(k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, version)
+				s.tell(w, k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, version)
 			}
 		}
 	}
@@ -364,6 +359,10 @@ func (s *Server) catchUp(w *watch, since int) {
 func (s *Server) discover(r *http.Request) *http.Response {
 	path := strings.Trim(r.URL.Path, "/")
 	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+	const contentType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	if known := s.found[path]; aggregated && s.Away == "" && known != nil {
+		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(known)))
+	}
 	switch {
 	case path == "version":
 		return answerJSON(r, http.StatusOK, map[string]any{"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
@@ -392,9 +391,14 @@ func (s *Server) discover(r *http.Request) *http.Response {
 			}
 			items = append(items, map[string]any{"metadata": map[string]any{"name": group}, "versions": versions})
 		}
-		response := answerJSON(r, http.StatusOK, map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
-		response.Header.Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		return response
+		text, _ := json.Marshal(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
+		if s.Away == "" {
+			if s.found == nil {
+				s.found = map[string][]byte{}
+			}
+			s.found[path] = text
+		}
+		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(text)))
 	}
 	return s.groupVersion(r, path)
 }
