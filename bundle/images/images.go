@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 )
@@ -257,4 +258,13 @@ func cutTag(image string) (repository, tag string) {
 		return image[:colon], image[colon+1:]
 	}
 	return image, ""
+}
+
+// Without are the uses of images that the others do not use.
+func Without(uses, others []Use) []Use {
+	there := sets.New[string]()
+	for _, use := range others {
+		there.Insert(use.Image)
+	}
+	return slices.DeleteFunc(slices.Clone(uses), func(use Use) bool { return there.Has(use.Image) })
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
@@ -34,6 +35,18 @@ func RoleName(namespace, name string, readOnly bool) string {
 	}
 	hash := fmt.Sprintf(":%x", sha256.Sum256([]byte(full)))[:1+16]
 	return full[:maxName-len(hash)] + hash
+}
+
+// NewNamespaces are the namespaces of a bundle that a Role must be in.
+func NewNamespaces(b *bundle.Bundle, rights []Right) (names []string) {
+	for _, o := range b.Objects {
+		in := func(r Right) bool { return r.Namespace == o.ID.Name }
+		if o.ID.GroupKind == bundle.NamespaceKind && slices.ContainsFunc(rights, in) {
+			names = append(names, o.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Roles are the Role of each namespace and the ClusterRole that grant rights,

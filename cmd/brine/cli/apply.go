@@ -92,7 +92,7 @@ func (c *changeOptions) settle(s Streams, file string) (run.Options, error) {
 	if err := c.rules(&o); err != nil {
 		return o, err
 	}
-	if o.Readiness, err = readReadiness(c.readiness); err != nil {
+	if o.Readiness, err = readRules("readiness", c.readiness, ready.ReadTable); err != nil {
 		return o, err
 	}
 	if o.Deny, err = readDeny(c.deny); err != nil {
@@ -124,13 +124,11 @@ func (c *changeOptions) conflictRules(o *run.Options) error {
 
 // rules reads --ignore-fields; without it, those of a saved plan hold.
 func (c *changeOptions) rules(o *run.Options) (err error) {
-	if c.ignoreFields == "" {
-		if o.SavedPlan != nil {
-			o.Planning.IgnoreFields, err = o.SavedPlan.IgnoreFields()
-		}
+	if c.ignoreFields == "" && o.SavedPlan != nil {
+		o.Planning.IgnoreFields, err = o.SavedPlan.IgnoreFields()
 		return err
 	}
-	o.Planning.IgnoreFields, err = readRules(c.ignoreFields)
+	o.Planning.IgnoreFields, err = readRules("ignore-fields", c.ignoreFields, fields.ReadRules)
 	return err
 }
 
@@ -143,14 +141,9 @@ func denyFlag(f *pflag.FlagSet, paths *[]string) {
 }
 
 // readDeny reads the files of --deny.
-func readDeny(paths []string) (report.Deny, error) {
-	var all report.Deny
+func readDeny(paths []string) (all report.Deny, err error) {
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read the rules of --deny: %w", err)
-		}
-		rules, err := report.ReadDeny(path, text)
+		rules, err := readRules("deny", path, report.ReadDeny)
 		if err != nil {
 			return nil, err
 		}
@@ -159,25 +152,16 @@ func readDeny(paths []string) (report.Deny, error) {
 	return all, nil
 }
 
-// readReadiness reads the file of --readiness.
-func readReadiness(path string) (ready.Table, error) {
+// readRules reads the file of a flag; without one there are no rules.
+func readRules[T any](flag, path string, read func(string, []byte) (T, error)) (rules T, err error) {
 	if path == "" {
-		return nil, nil //nolint:nilnil // no rules
+		return rules, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the rules of --readiness: %w", err)
+		return rules, fmt.Errorf("read the rules of --%s: %w", flag, err)
 	}
-	return ready.ReadTable(path, text)
-}
-
-// readRules reads the file of --ignore-fields.
-func readRules(path string) ([]fields.Rule, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the rules of --ignore-fields: %w", err)
-	}
-	return fields.ReadRules(path, text)
+	return read(path, text)
 }
 
 // applyOptions are those of apply and preview.

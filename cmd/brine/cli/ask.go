@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 )
 
@@ -37,7 +38,7 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 	}
 	t.options.DryRun, t.options.Detailed = report.Server, true
 	o := wording.Options{Format: "text", Diff: t.options.Mode != run.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
-	printer, err := newPrinter(Streams{Out: s.Err, Err: s.Err}, o)
+	printer, err := output.New(Streams{Out: s.Err, Err: s.Err}.printing(o))
 	if err != nil {
 		return err
 	}

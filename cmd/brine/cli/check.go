@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"brine/bundle"
+	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -29,7 +30,7 @@ func newCheck(s Streams) *cobra.Command {
 			if b == nil {
 				return err
 			}
-			kinds, wrong := readReadiness(readiness)
+			kinds, wrong := readRules("readiness", readiness, ready.ReadTable)
 			if wrong != nil {
 				return wrong
 			}

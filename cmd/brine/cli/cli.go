@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/help"
 )
 
 // Run runs one command line and returns the process's exit code.
@@ -19,7 +20,7 @@ func Run(ctx context.Context, s Streams, args []string) int {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
 	root.SetArgs(args)
 	root.SetContext(ctx)
-	cmd, err := root, unknownWord(root, args)
+	cmd, err := root, help.UnknownWord(root, args)
 	if err == nil {
 		cmd, err = root.ExecuteContextC(ctx)
 	}

@@ -63,7 +63,7 @@ func inventories(ctx context.Context, c *cluster.Client) ([]string, error) {
 
 // inventoryNames are the inventories of the kubeconfig's namespace.
 func (p *place) inventoryNames(ctx context.Context, c *cluster.Client) ([]string, error) {
-	return namesOf(ctx, c, "ConfigMap", p.conn.namespace(), inventory.Label)
+	return namesOf(ctx, c, "ConfigMap", p.conn.Namespace(), inventory.Label)
 }
 
 // namesOf are the objects of a core kind: NAME, or NAMESPACE/NAME where all

@@ -13,6 +13,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/inspect"
 	"brine/bundle/report"
+	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -31,11 +32,7 @@ func newDiff(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [REVISION [REVISION]] [-f BUNDLE] --inventory NAMESPACE/NAME",
 		Short: "Show what changes between two revisions, or from a revision to a bundle",
-		Long: `Shows what changes between two revisions of an inventory, or from a revision to a
-bundle. The objects on the cluster are not read: brine preview compares with them.
-
-Values of Secrets are masked.`,
-		Args: cobra.MaximumNArgs(2),
+		Args:  cobra.MaximumNArgs(2),
 	}
 	d.flags(cmd, readRetry)
 	d.in.flags(cmd)
@@ -68,9 +65,9 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 			return err
 		}
 	} else {
-		namespace := cmp.Or(revision.Namespace, d.conn.namespace())
+		namespace := cmp.Or(revision.Namespace, d.conn.Namespace())
 		if cmd.Flags().Changed("namespace") {
-			namespace = d.conn.namespace()
+			namespace = d.conn.Namespace()
 		}
 		if to.Bundle, err = d.in.read(ctx, s); err != nil {
 			return err
@@ -79,9 +76,9 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 			return failed(err)
 		}
 	}
-	where := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
+	where := placeOf(inv)
 	result := inspect.Compare(ctx, from, to, report.Header{Command: "diff", Inventory: where, Detailed: d.detailed})
-	err = printResult(s, wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	err = output.Finished(s.printing(wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}), result)
 	return printed("print the changes", err, result.ExitCode)
 }
 

@@ -105,16 +105,16 @@ func TestCommandsOfMessagesRun(t *testing.T) {
 
 // brine help WORD prints the section of the troubleshooting, and a message names it.
 func TestHelpOfMessages(t *testing.T) {
-	words := messages()
+	words := helpTexts.Messages()
 	if len(words) < 15 {
 		t.Errorf("only %d messages are explained", len(words))
 	}
 	all := line(t, "brine", "help", "troubleshooting")
 	for _, word := range words {
-		help := line(t, "brine", "help", word.name)
+		help := line(t, "brine", "help", word.Name)
 		_, body, _ := strings.Cut(help, "\n\n")
 		if len(body) < 80 || !strings.Contains(all, strings.TrimSpace(body)) {
-			t.Errorf("brine help %s prints %q", word.name, help)
+			t.Errorf("brine help %s prints %q", word.Name, help)
 		}
 	}
 	if list := line(t, "brine", "--help"); strings.Contains(list, "expired-plan") || !strings.Contains(list, "troubleshooting") {

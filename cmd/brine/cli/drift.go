@@ -7,8 +7,10 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/fields"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 )
 
@@ -27,19 +29,6 @@ func newDrift(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift [[NAMESPACE/]INVENTORY] [-f BUNDLE]",
 		Short: "Show how the cluster differs from a revision, or from a bundle",
-		Long: `Compares the objects on the cluster with the last revision of the inventory that was
-applied, ready or not, with another revision, or with a bundle, by server dry runs.
-Nothing is written, and the lock is not taken. The exit code is 0 without drift, 2 with
-drift, and 1 or 6 if an object could not be compared.
-
-These are drift: an object that is missing, that has another value in a field which
-the bundle sets, or that belongs to another inventory or to none, and a member that
-the bundle does not contain. Fields that the bundle does not set are not compared.
-Neither are those that are left to others (brine.dev/ignore-fields, --ignore-fields and
---conflicts of the run that is compared with). Each field is shown with its live
-value, the wanted value, who wrote it, and when.
-
-Values of Secrets are masked.`,
 	}
 	d.flags(cmd, writeRetry)
 	d.argument(cmd)
@@ -59,14 +48,12 @@ Values of Secrets are masked.`,
 
 func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 	ctx := cmd.Context()
-	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.files, ", ")}, Version: version(), Namespace: d.conn.namespace()}
+	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.files, ", ")}, Version: version(), Namespace: d.conn.Namespace()}
 	o.Planning.VerifyFull = d.verify == "full"
 	var b *bundle.Bundle
 	var err error
-	if d.ignoreFields != "" {
-		if o.Planning.IgnoreFields, err = readRules(d.ignoreFields); err != nil {
-			return err
-		}
+	if o.Planning.IgnoreFields, err = readRules("ignore-fields", d.ignoreFields, fields.ReadRules); err != nil {
+		return err
 	}
 	if len(d.in.files) > 0 {
 		if b, err = d.in.read(ctx, s); err != nil {
@@ -77,11 +64,11 @@ func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 	if err != nil {
 		return err
 	}
-	o.Inventory = report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
+	o.Inventory = placeOf(inv)
 	if b, err = run.DriftFrom(ctx, inv, b, d.revision, &o); err != nil {
 		return failed(err)
 	}
 	result := run.Run(ctx, client, b, o, func(report.Event) {})
-	err = printResult(s, wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}, result)
+	err = output.Finished(s.printing(wording.Options{Format: d.format, Diff: true, Verbose: d.verbose}), result)
 	return printed("print the drift", err, result.ExitCode)
 }

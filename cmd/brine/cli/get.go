@@ -3,16 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/inspect"
 	"brine/bundle/report"
-	"brine/cmd/brine/output/wording"
+	"brine/cmd/brine/output"
 )
 
 func newGet(s Streams) *cobra.Command {
@@ -33,7 +30,7 @@ func newGet(s Streams) *cobra.Command {
 	f.BoolVar(&q.Secrets, "show-secrets", false, "print the values of Secrets")
 	f.BoolVar(&ignore, "ignore-not-found", false, "an object that does not exist is no error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		q.Kind, q.Namespace = args[0], conn.namespace()
+		q.Kind, q.Namespace = args[0], conn.Namespace()
 		if len(args) == 2 {
 			q.Name = args[1]
 		}
@@ -54,21 +51,7 @@ func newGet(s Streams) *cobra.Command {
 		if q.Name != "" && len(found.Objects) == 0 && !ignore {
 			return &coded{code: report.ExitFailed, err: fmt.Errorf("%s %s does not exist in namespace %s", q.Kind, q.Name, q.Namespace)}
 		}
-		return printed("print the objects", printFound(s, format, found), report.ExitOK)
+		return printed("print the objects", output.Found(s.Out, format, found), report.ExitOK)
 	}
 	return cmd
-}
-
-func printFound(s Streams, format string, found *inspect.Found) error {
-	if format == "json" {
-		return wording.JSON(s.Out, found)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "OBJECT\tREADY\tREASON")
-	for i, o := range found.Objects {
-		u := unstructured.Unstructured{Object: o}
-		id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", wording.Line(bundle.Name(id)), found.Readiness[i].State, wording.Line(found.Readiness[i].Reason))
-	}
-	return w.Flush()
 }

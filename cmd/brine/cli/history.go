@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +10,7 @@ import (
 	"brine/bundle/inspect"
 	"brine/bundle/report"
 	"brine/cmd/brine/output"
-	"brine/cmd/brine/output/wording"
 	"brine/inventory"
-	"brine/inventory/store"
 )
 
 func newHistory(s Streams) *cobra.Command {
@@ -30,7 +25,7 @@ func newHistory(s Streams) *cobra.Command {
 		if err != nil {
 			return failed(err)
 		}
-		return printed("print the history", printHistory(s, h.format, inv, history), report.ExitOK)
+		return printed("print the history", output.History(s.Out, h.format, placeOf(inv), history), report.ExitOK)
 	})
 }
 
@@ -63,27 +58,8 @@ func newHistoryShow(s Streams) *cobra.Command {
 		if at := slices.IndexFunc(history, func(r inventory.Revision) bool { return r.Number == number }); at >= 0 {
 			info = history[at]
 		}
-		shows := inspect.Show(cmd.Context(), content, info, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
+		shows := inspect.Show(cmd.Context(), content, info, placeOf(inv))
 		return printed("print the revision", output.Revision(s.Out, o.format, shows), report.ExitOK)
 	}
 	return cmd
-}
-
-func printHistory(s Streams, format string, inv *store.Inventory, history []inventory.Revision) error {
-	if format == "json" {
-		if history == nil {
-			history = []inventory.Revision{}
-		}
-		return wording.JSON(s.Out, map[string]any{
-			"apiVersion": "brine.dev/v1", "kind": "History", "revisions": history,
-			"inventory": report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID},
-		})
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "REVISION\tTIME\tRESULT\tOBJECTS\tWHO\tJID\tDIGEST")
-	for _, r := range history {
-		digest := r.Digest[:min(len(r.Digest), 19)]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, r.Time.Format(time.RFC3339), wording.Line(r.Result), r.Objects, wording.Line(r.Who), wording.Line(r.JobID), wording.Line(digest))
-	}
-	return w.Flush()
 }

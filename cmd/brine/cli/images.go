@@ -18,12 +18,6 @@ func newImages(s Streams) *cobra.Command {
 	var since []string
 	cmd := &cobra.Command{
 		Use: "images -f BUNDLE [--since BUNDLE]", Short: "List the container images of a bundle", Args: cobra.NoArgs,
-		Long: `Lists the container images of a bundle, for a registry of the site's own: those of pod
-specs, and the fields of custom resources that their CRD, which has to be in the bundle,
-calls image or ...Image. Arguments and variables that look like an image, and fields of
-custom resources without a CRD, are guesses, and marked so.
-
-With --since only images that the other bundle has not, and those that it alone has.`,
 	}
 	in.flags(cmd)
 	outputFlag(cmd, &format, "text or json", "text", "json")
@@ -42,7 +36,7 @@ With --since only images that the other bundle has not, and those that it alone 
 		if err != nil {
 			return fmt.Errorf("--since: %w", err)
 		}
-		return output.Images(s.Out, format, without(uses, before), without(before, uses), true)
+		return output.Images(s.Out, format, images.Without(uses, before), images.Without(before, uses), true)
 	}
 	return cmd
 }
@@ -56,21 +50,6 @@ func imagesOf(cmd *cobra.Command, s Streams, in input) ([]images.Use, error) {
 		return nil, bundle.Problems(problems)
 	}
 	return images.InBundle(b.Objects), nil
-}
-
-// without are the uses of images that the others do not use.
-func without(uses, others []images.Use) []images.Use {
-	there := map[string]bool{}
-	for _, use := range others {
-		there[use.Image] = true
-	}
-	var rest []images.Use
-	for _, use := range uses {
-		if !there[use.Image] {
-			rest = append(rest, use)
-		}
-	}
-	return rest
 }
 
 // lacking are the images of a bundle that the file of --images-in does not list.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
-	"brine/cmd/brine/output/wording"
+	"brine/cmd/brine/output"
 	"brine/inventory/admin"
 )
 
@@ -50,14 +49,6 @@ func (o *moveOptions) toFlag(cmd *cobra.Command, name, usage string) {
 func newSplit(s Streams) *cobra.Command {
 	o, cmd := newMove(s, &cobra.Command{
 		Use: "split INVENTORY --to INVENTORY (--members OBJECTS | -f BUNDLE)", Short: "Move members of an inventory to another one", Args: cobra.ExactArgs(1),
-		Long: `Moves members of an inventory to another one, which is made if it does not exist. An
-inventory is NAMESPACE/NAME, or NAME in the namespace of the kubeconfig. --members chooses
-members, -f those that a bundle contains.
-
-Only the annotation and the label of the owner change on the cluster. No object is
-deleted, also if the command is killed: repeat it then. Until it has ended, no run
-deletes the members. Afterwards, a bundle that contains none of them does not prune
-them.`,
 	})
 	o.toFlag(cmd, "to", "inventory that the members move to")
 	cmd.Flags().StringSliceVar(&o.members, "members", nil, "members that move: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; * stands for any text")
@@ -75,10 +66,6 @@ them.`,
 func newMerge(s Streams) *cobra.Command {
 	o, cmd := newMove(s, &cobra.Command{
 		Use: "merge INVENTORY... --into INVENTORY", Short: "Move all members of inventories to another one, and delete the empty inventories", Args: cobra.MinimumNArgs(1),
-		Long: `Moves all members of inventories to another one, as split does, and deletes the
-inventories that are empty then, with their revisions. The revisions of the other
-inventory stay: they contain none of the new members. A rollback to one of them does not
-delete these: they stay.`,
 	})
 	o.toFlag(cmd, "into", "inventory that the members move to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.move(cmd.Context(), args, true, false) }
@@ -88,9 +75,6 @@ delete these: they stay.`,
 func newRename(s Streams) *cobra.Command {
 	o, cmd := newMove(s, &cobra.Command{
 		Use: "rename INVENTORY NEW", Short: "Give an inventory another name, or move it to another namespace", Args: cobra.ExactArgs(2),
-		Long: `Gives an inventory another name, or moves it to another namespace: all members, the
-revisions and the key of the hashes of Secrets. The next apply sends each object once,
-because the fingerprints are not valid any more.`,
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.to = args[1]
@@ -102,14 +86,6 @@ because the fingerprints are not valid any more.`,
 func newAdopt(s Streams) *cobra.Command {
 	o, cmd := newMove(s, &cobra.Command{
 		Use: "adopt (OBJECT... | -f BUNDLE) --into INVENTORY", Short: "Make members of objects that are on the cluster",
-		Long: `Makes members of objects that are on the cluster, and changes nothing of them but the
-annotation and the label of the owner. An object is KIND/NAMESPACE/NAME, or KIND/NAME
-without a namespace. -f adopts those objects of a bundle that exist.
-
-Objects that belong to another inventory are refused, unless --from-inventory names
-it: NAMESPACE/NAME, or the id of an inventory that does not exist any more. Objects that
-belong to Helm, Argo CD, Flux, kapp or Salt are refused. A bundle that contains none of
-the adopted objects does not prune them.`,
 	})
 	o.toFlag(cmd, "into", "inventory that the objects become members of")
 	cmd.Flags().StringSliceVar(&o.takeOverFrom, "from-inventory", nil, "inventories whose objects are taken: NAMESPACE/NAME, or the id of one that does not exist any more")
@@ -160,7 +136,7 @@ func (o *moveOptions) chosen(ctx context.Context, client *cluster.Client) (map[b
 	if err != nil {
 		return nil, err
 	}
-	return admin.IDsOf(ctx, client, b, o.conn.namespace())
+	return admin.IDsOf(ctx, client, b, o.conn.Namespace())
 }
 
 func (o *moveOptions) move(ctx context.Context, from []string, remove, rename bool) error {
@@ -238,30 +214,5 @@ func (o *moveOptions) print(m *admin.Move, err error) error {
 	if err != nil {
 		return failed(err)
 	}
-	return printed("print the move", printMove(o.s, o.format, m), m.ExitCode)
-}
-
-func printMove(s Streams, format string, m *admin.Move) error {
-	if format == "json" {
-		return wording.JSON(s.Out, m)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	for i := range m.Moved {
-		fmt.Fprintf(w, "moved\t%s\n", wording.Line(bundle.Name(m.Moved[i].ID())))
-	}
-	for i := range m.NotMoved {
-		fmt.Fprintf(w, "not moved\t%s\t%s\n", wording.Line(bundle.Name(m.NotMoved[i].ID())), wording.Line(m.NotMoved[i].Reason))
-	}
-	for _, inv := range m.Removed {
-		fmt.Fprintf(w, "deleted\tinventory %s/%s\t\n", inv.Namespace, inv.Name)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	state := ""
-	if m.DryRun {
-		state = "; nothing was changed (--dry-run)"
-	}
-	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s moved to it%s\n", m.To.Namespace, m.To.Name, wording.Line(m.To.ID), bundle.Count(len(m.Moved), "member"), state)
-	return err
+	return printed("print the move", output.Move(o.s.Out, o.format, m), m.ExitCode)
 }

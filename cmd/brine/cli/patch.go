@@ -47,11 +47,11 @@ func newPatch(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		printer, err := newPrinter(s, wording.Options{Format: format, Diff: o.DryRun != report.None})
+		printer, err := output.New(s.printing(wording.Options{Format: format, Diff: o.DryRun != report.None}))
 		if err != nil {
 			return err
 		}
-		o.Namespace = conn.namespace()
+		o.Namespace = conn.Namespace()
 		result := run.Patch(cmd.Context(), client, b, o, printer.Event)
 		return printed("print the result", printer.Close(), result.ExitCode)
 	}

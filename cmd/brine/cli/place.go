@@ -82,12 +82,12 @@ func (p *place) where(file string) (report.Inventory, error) {
 	if p.inventory != "" {
 		namespace, name, ok := strings.Cut(p.inventory, "/")
 		if !ok {
-			namespace, name = p.conn.namespace(), p.inventory
+			namespace, name = p.conn.Namespace(), p.inventory
 		}
 		inv.Namespace, inv.Name = namespace, name
 		return inv, nil
 	}
-	inv.Namespace, inv.Name = p.conn.namespace(), p.name
+	inv.Namespace, inv.Name = p.conn.Namespace(), p.name
 	if inv.Name == "" && file != "" && file != "-" {
 		if path, err := filepath.Abs(file); err == nil {
 			file = path
@@ -123,7 +123,7 @@ func (p *place) reach(ctx context.Context, s Streams, o cluster.Options) (report
 // was given.
 func (p *place) only(ctx context.Context, s Streams, c *cluster.Client) (report.Inventory, error) {
 	inv := report.Inventory{ID: p.id}
-	namespace, of := *p.conn.flags.Namespace, "cluster"
+	namespace, of := p.conn.GivenNamespace(), "cluster"
 	if namespace != "" {
 		of = "namespace " + namespace
 	}
@@ -185,4 +185,9 @@ func (p *place) open(ctx context.Context, s Streams, o cluster.Options) (*store.
 		return nil, nil, fmt.Errorf("there is no inventory %s/%s", where.Namespace, where.Name)
 	}
 	return inv, client, nil
+}
+
+// placeOf is where an inventory is.
+func placeOf(inv *store.Inventory) report.Inventory {
+	return report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
 }

@@ -11,6 +11,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/cmd/brine/output"
 )
 
 // savedPlan sets up --plan-out and --plan.
@@ -55,7 +56,7 @@ func writePlan(path string, b *plan.Saved) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, 0o600, func(w io.Writer) error {
+	return output.WriteFile(path, 0o600, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,40 +34,6 @@ func newRBAC(s Streams) *cobra.Command {
 	r := &rbacOptions{}
 	cmd := &cobra.Command{
 		Use: "rbac -f BUNDLE", Short: "Write the smallest roles to preview, apply and prune a bundle", Args: cobra.NoArgs,
-		Long: `Writes the smallest Roles and ClusterRole with which a bundle can be previewed,
-applied, pruned and waited for, including the inventory, its lock and its history.
-No cluster is needed. Namespaces of the bundle are written too, because a Role needs
-its namespace. brine apply adopts them.
-
-For an object outside the bundle that an object of it depends on, the roles contain
-the right to get it.
-
-The roles are called brine:NAMESPACE:NAME after the inventory, those of --read-only
-brine:NAMESPACE:NAME:read-only: a longer name than Kubernetes' tools take ends in a hash.
-Without --inventory they are called brine, and a second brine rbac overwrites them: a
-warning says so. --role brine gives them the name that versions before 0.3 gave them.
-
-The objects that an upgrade prunes are in the older bundle: grant the roles of both
-bundles, under two names (--role). For Roles and bindings of the bundle itself, the
-roles contain the verbs escalate and bind, restricted to these names.
-
-Before a Namespace is deleted, brine looks for unmanaged objects in it. This needs
-the right to list everything in the namespace. For a CRD it needs the right to list
-its resources. The roles carry the label brine.dev/rbac and are deleted with their
-namespace.
-
-In the namespace of the inventory, brine needs ConfigMaps, a Lease (the lock) and
-Secrets (the revisions). A missing right is an error that names it. Exceptions:
-without watch, objects are polled. Without get or list of pods, events, replicasets
-and pods/log, the diagnosis of an object that is not ready is shorter. Without patch
-or create of Secrets, a warning reports that no revision is kept. Rights on
-Namespaces are for an inventory whose namespace does not exist yet, and for saved
-plans (--plan-out).
-
---read-only writes the rights of a preview without dry runs: a dry run needs the
-same rights as the write itself. Such a preview reads and compares, marks
-all changes as "not verified", and lists the rights that are missing to apply. It
-keeps a Namespace or CRD whose contents it cannot read.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.write(cmd, s) },
 	}
 	f := cmd.Flags()
@@ -125,7 +90,7 @@ func (r *rbacOptions) write(cmd *cobra.Command, s Streams) error {
 	for _, release := range takeover.Releases(takeover.Qualified(r.takeOverFrom, r.namespace)) {
 		wanted = append(wanted, rights.OfRelease(release.Namespace, r.readOnly)...)
 	}
-	text, err := rights.Roles(wanted, role, subject, fresh(b, wanted))
+	text, err := rights.Roles(wanted, role, subject, rights.NewNamespaces(b, wanted))
 	if err != nil {
 		return err
 	}
@@ -146,17 +111,4 @@ func (r *rbacOptions) subject() (*rbacv1.Subject, error) {
 		return rights.Group(r.group), nil
 	}
 	return nil, nil //nolint:nilnil // no binding is wanted
-}
-
-// fresh are the namespaces of the bundle that a Role is to be in.
-func fresh(b *bundle.Bundle, wanted []rights.Right) []string {
-	var names []string
-	for _, o := range b.Objects {
-		in := func(w rights.Right) bool { return w.Namespace == o.ID.Name }
-		if o.ID.GroupKind == bundle.NamespaceKind && slices.ContainsFunc(wanted, in) {
-			names = append(names, o.ID.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -24,12 +24,6 @@ func newRollback(s Streams) *cobra.Command {
 	r := &rollbackOptions{}
 	cmd := &cobra.Command{
 		Use: "rollback [REVISION] --inventory NAMESPACE/NAME", Short: "Undo the last apply, or apply a revision of an inventory again", Args: cobra.MaximumNArgs(1),
-		Long: `Without a number, undoes the last apply: it applies the last good revision before that
-apply that has another content. A failed, partial or automatically rolled-back apply
-counts as well. Repeated after a failure, rollback goes to the same revision. Repeated
-after success, it applies that revision again: what others changed is set back, nothing
-else. "last-good" is another word for it. To go further back, give a number of
-brine history.`,
 	}
 	r.flags(cmd)
 	r.dryRunFlag(cmd)

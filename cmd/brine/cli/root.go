@@ -1,31 +1,37 @@
 package cli
 
 import (
-	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/cmd/brine/connect"
+	"brine/cmd/brine/help"
 	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
+)
+
+var (
+	//go:embed commands.txt
+	commands string
+	//go:embed README.md
+	reference string
+	//go:embed troubleshooting.md
+	troubleshooting string
+
+	helpTexts = help.Documents{Commands: commands, Reference: reference, Troubleshooting: troubleshooting}
 )
 
 // Streams are the process's; tests give their own.
@@ -75,17 +81,9 @@ func printed(what string, err error, code int) error {
 
 func newRoot(s Streams, p *profile) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "brine",
-		Short: "Make a Kubernetes cluster match a bundle that Salt rendered",
-		Long: `brine takes a whole bundle of Kubernetes objects and makes a cluster match it:
-applied in dependency order by server-side apply, tracked in a cli-utils
-inventory, pruned, and waited for until it is ready.
-
-Every flag can be given in the environment: --dry-run as BRINE_DRY_RUN.
-Exit codes: 0 done; 1 some object failed; 2 changes exist (--detailed-exitcode),
-or drift; 3 bad bundle or usage; 4 applied, but an object is not ready; 5 locked
-by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled back;
-130, 143 interrupted.`,
+		Use:           "brine",
+		Version:       version(),
+		Short:         "Make a Kubernetes cluster match a bundle that Salt rendered",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,8 +117,7 @@ by another run; 6 cluster unreachable or not permitted; 7 failed, and rolled bac
 		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newGet(s), newPatch(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newImages(s), newRBAC(s), newVersion(s),
 	)
 	limitTime(root)
-	addTopics(root)
-	addHelp(root)
+	helpTexts.Add(root)
 	return root
 }
 
@@ -158,14 +155,6 @@ func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	return problems
 }
 
-// connection is how a command reaches the cluster: kubectl's flags.
-type connection struct {
-	flags *genericclioptions.ConfigFlags
-	given *pflag.FlagSet
-	first time.Duration // for a server that never answered
-	retry time.Duration
-}
-
 // How long requests are retried: who only reads does not wait for long.
 const (
 	readRetry    = 20 * time.Second
@@ -174,102 +163,18 @@ const (
 	writeContact = 20 * time.Second
 )
 
+// connection is how a command reaches the cluster.
+type connection struct{ *connect.Flags }
+
 func newConnection(cmd *cobra.Command, first, retry time.Duration) *connection {
-	c := &connection{flags: genericclioptions.NewConfigFlags(true), given: cmd.Flags(), first: first}
-	c.flags.AddFlags(cmd.Flags())
-	cmd.Flags().Lookup("request-timeout").Usage = "limit of one request, for example 1m30s; 0 is none (default: reads 30s without a byte, writes 75s, watches 2.5m without an event)"
-	cmd.Flags().DurationVar(&c.retry, "retry-timeout", retry, fmt.Sprintf("how long one request is retried after transient errors, by default %s before the first answer; 0 does not retry", first))
+	c := &connection{connect.Add(cmd.Flags(), first, retry)}
 	completeFlag(cmd, c, "namespace", namespaces)
 	return c
 }
 
-// namespace is that of the kubeconfig's context, or of --namespace.
-func (c *connection) namespace() string {
-	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
-	if err != nil || namespace == "" {
-		return "default"
-	}
-	return namespace
-}
-
-func (c *connection) config() (*rest.Config, error) {
-	config, err := c.flags.ToRESTConfig()
-	if err = c.explainKubeconfig(config, err); err != nil {
-		return nil, &coded{code: report.ExitUnreachable, err: fmt.Errorf("find the cluster: %w", err)}
-	}
-	return config, nil
-}
-
-// explainKubeconfig says what is missing in the files of the kubeconfig, which client-go
-// takes for localhost:8080, and in which files.
-func (c *connection) explainKubeconfig(config *rest.Config, err error) error {
-	loader := c.flags.ToRawKubeConfigLoader()
-	raw, rawErr := loader.RawConfig()
-	files := loader.ConfigAccess().GetLoadingPrecedence()
-	if file := loader.ConfigAccess().GetExplicitFile(); file != "" {
-		files = []string{file}
-	}
-	asked := cmp.Or(*c.flags.Context, raw.CurrentContext)
-	_, known := raw.Contexts[asked]
-	missing := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		_, err := os.Stat(file)
-		return err == nil
-	})
-	names := strings.Join(files, ", ")
-	switch contexts := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "); {
-	case rawErr != nil && len(missing) < len(files):
-		return unreadableKubeconfig(files, rawErr)
-	case *c.flags.APIServer != "", err == nil && !strings.HasSuffix(config.Host, "localhost:8080"):
-		return err
-	case len(missing) == len(files):
-		return fmt.Errorf("there is no kubeconfig %s: give --kubeconfig, or set KUBECONFIG", names)
-	case len(raw.Contexts) == 0:
-		return fmt.Errorf("the kubeconfig %s has no contexts: give --kubeconfig, or set KUBECONFIG", names)
-	case asked == "":
-		return fmt.Errorf("the kubeconfig %s has no current context: give --context (it has %s)", names, contexts)
-	case !known:
-		return fmt.Errorf("the kubeconfig %s has no context %q: give --context (it has %s)", names, asked, contexts)
-	}
-	return err
-}
-
-// unreadableKubeconfig says which of the files cannot be read, and where it is not YAML.
-func unreadableKubeconfig(files []string, err error) error {
-	for _, file := range files {
-		_, wrong := clientcmd.LoadFromFile(file)
-		if wrong == nil || errors.Is(wrong, fs.ErrNotExist) {
-			continue
-		}
-		what := fmt.Sprintf("%s cannot be read: %v", file, wrong)
-		if m := regexp.MustCompile(`yaml: line (\d+): (.*)`).FindStringSubmatch(wrong.Error()); m != nil {
-			what = fmt.Sprintf("%s:%s is not YAML: %s", file, m[1], m[2])
-		} else if strings.Contains(wrong.Error(), "unknown anchor") { // and quotes it: it may be a password
-			what = file + " is not YAML: a value that begins with * is not in quotes"
-		}
-		return fmt.Errorf("the kubeconfig %s: mend it, or give another one with --kubeconfig or KUBECONFIG", what)
-	}
-	return err
-}
-
 func (c *connection) client(o cluster.Options) (*cluster.Client, error) {
-	config, err := c.config()
-	if err != nil {
-		return nil, err
-	}
 	o.UserAgent = "brine/" + version()
-	if o.RetryFor == 0 {
-		o.RetryFor, o.FirstContact = max(c.retry, time.Nanosecond), c.first // zero is a minute to cluster.Options
-		if c.given.Changed("retry-timeout") {
-			o.FirstContact = o.RetryFor
-		}
-	}
-	if c.given.Changed("request-timeout") && config.Timeout == 0 {
-		o.RequestTimeout = -1
-	}
-	if c.flags.CacheDir != nil && *c.flags.CacheDir != "" {
-		o.CacheDir = filepath.Join(*c.flags.CacheDir, "http")
-	}
-	client, err := cluster.New(config, o)
+	client, err := c.Client(o)
 	if err != nil {
 		return nil, &coded{code: report.ExitUnreachable, err: err}
 	}

@@ -3,12 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,7 +88,7 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if t.err == nil {
 		t.err = r.confirm(ctx, s, t)
 	}
-	printer, err := newPrinter(s, wording.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat})
+	printer, err := output.New(s.printing(wording.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}))
 	if err != nil {
 		return err
 	}
@@ -125,7 +121,7 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	if t.err != nil {
 		return nil, nil, t.err
 	}
-	t.options.Namespace = r.conn.namespace()
+	t.options.Namespace = r.conn.Namespace()
 	var client *cluster.Client
 	var unreachable error // reported only if the bundle is good
 	if t.options.DryRun != report.Client {
@@ -140,42 +136,21 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	return b, client, unreachable
 }
 
-func newPrinter(s Streams, o wording.Options) (wording.Printer, error) {
+// printing are the options of a printer that writes to the streams.
+func (s Streams) printing(o wording.Options) wording.Options {
 	o.Out, o.Err = s.Out, s.Err
 	out, isFile := s.Out.(*os.File)
 	if err, ok := s.Err.(*os.File); ok && isFile {
 		o.Streams(out, err)
 	}
-	return output.New(o)
+	return o
 }
 
-// printResult prints the result of a run that is over.
-func printResult(s Streams, o wording.Options, result *report.Result) error {
-	printer, err := newPrinter(s, o)
-	if err != nil {
-		return err
-	}
-	printer.Event(report.Event{Payload: report.Finished{Result: result}})
-	return printer.Close()
-}
-
-// writeReports writes the files of --report, each in the format that its name says.
+// writeReports writes the files of --report.
 func (r *runOptions) writeReports(result *report.Result) error {
 	var failed []error
 	for _, path := range r.reports {
-		o := wording.Options{Format: strings.TrimPrefix(filepath.Ext(path), ".")}
-		mode := fs.FileMode(0o600)
-		if o.Format == "prom" {
-			mode = 0o644 // node_exporter is another user, and reads nothing but numbers in it
-			before, err := os.ReadFile(path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				failed = append(failed, fmt.Errorf("%s: %w", path, err))
-			}
-			o.Previous = string(before)
-		}
-		if err := writeFile(path, mode, func(w io.Writer) error { return printResult(Streams{Out: w, Err: io.Discard}, o, result) }); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", path, err))
-		}
+		failed = append(failed, output.WriteReport(path, result))
 	}
 	return errors.Join(failed...)
 }

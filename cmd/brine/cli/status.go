@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,9 +10,10 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/inspect"
+	"brine/bundle/ready"
 	"brine/bundle/report"
 	"brine/bundle/validate"
-	"brine/cmd/brine/output/wording"
+	"brine/cmd/brine/output"
 )
 
 func newStatus(s Streams) *cobra.Command {
@@ -21,12 +21,9 @@ func newStatus(s Streams) *cobra.Command {
 	var kubernetes, readiness string
 	cmd := &cobra.Command{
 		Use: "status [[NAMESPACE/]INVENTORY]", Short: "Show the objects of an inventory as they are now",
-		Long: `Shows the objects of an inventory as they are now. The exit code is 4 if an object is
-not ready or missing. With --kubernetes-version it is 3 if that version does not serve
-an object as it was applied: its bundle has to be changed before the cluster is upgraded.`,
 	}
 	readingCommand(cmd, func(ctx context.Context, o *inspectOptions) error {
-		kinds, err := readReadiness(readiness)
+		kinds, err := readRules("readiness", readiness, ready.ReadTable)
 		if err != nil {
 			return err
 		}
@@ -43,7 +40,7 @@ an object as it was applied: its bundle has to be changed before the cluster is 
 		if err != nil {
 			return failed(err)
 		}
-		return printed("print the status", printStatus(s, o.format, verbose, result), result.ExitCode)
+		return printed("print the status", output.Status(s.Out, o.format, verbose, result), result.ExitCode)
 	})
 	known := validate.Versions()
 	cmd.Flags().StringVar(&kubernetes, "kubernetes-version", "", fmt.Sprintf("list the objects that this version of Kubernetes does not serve in the version in which they were applied: %s to %s", known[len(known)-1], known[0]))
@@ -70,36 +67,4 @@ func reportWaiting(s Streams) func(*report.Result) {
 		}
 		s.warn(fmt.Sprintf("waiting for %s: %s", bundle.Count(len(names), "object"), bundle.Some(names, 5)))
 	}
-}
-
-func printStatus(s Streams, format string, verbose bool, result *report.Result) error {
-	if format == "json" {
-		return wording.JSON(s.Out, result)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	more := ""
-	if verbose {
-		more = "\tRULE"
-	}
-	fmt.Fprintln(w, "OBJECT\tREADY\tREASON"+more)
-	gone := 0
-	for _, o := range result.Objects {
-		reason := o.Reason
-		if o.NotServed != "" {
-			reason = o.NotServed
-		}
-		if verbose {
-			more = "\t" + wording.Line(o.Rule)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", wording.Line(bundle.Name(o.ID())), o.Ready, wording.Line(reason), more)
-		if o.Ready == report.StateGone {
-			gone++
-		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(s.Out, "inventory %s/%s (id %s): %s, %d ready, %d not ready, %d gone\n",
-		result.Inventory.Namespace, result.Inventory.Name, wording.Line(result.Inventory.ID), bundle.Count(len(result.Objects), "object"), result.Summary.Ready, result.Summary.NotReady, gone)
-	return err
 }

@@ -14,10 +14,10 @@ import (
 func TestHelpTopics(t *testing.T) {
 	list := line(t, "brine", "--help")
 	markup := regexp.MustCompile("```|\\*\\*|<!--|\\]\\(|^\\||^#")
-	for _, topic := range topics() {
-		t.Run(topic.name, func(t *testing.T) {
-			help := line(t, "brine", "help", topic.name)
-			if !strings.HasPrefix(help, strings.ToUpper(topic.title)+"\n\n") {
+	for _, topic := range helpTexts.Topics() {
+		t.Run(topic.Name, func(t *testing.T) {
+			help := line(t, "brine", "help", topic.Name)
+			if !strings.HasPrefix(help, strings.ToUpper(topic.Title)+"\n\n") {
 				t.Errorf("it prints %.80q", help)
 			}
 			for line := range strings.Lines(help) {
@@ -28,12 +28,12 @@ func TestHelpTopics(t *testing.T) {
 					t.Errorf("this line has markup: %s", line)
 				}
 			}
-			for line := range strings.Lines(topic.body) {
+			for line := range strings.Lines(topic.Body) {
 				if !strings.ContainsAny(line, "`[]*|#<") && !strings.Contains(help, line) {
 					t.Errorf("a line of the document is missing: %s", line)
 				}
 			}
-			if short := topic.short(); topic.name != "inventory" && !strings.Contains(list, short) || len(short) > 80 || short == "" {
+			if short := topic.Short(); topic.Name != "inventory" && !strings.Contains(list, short) || len(short) > 80 || short == "" {
 				t.Errorf("brine --help does not list it with its first sentence, which is short: %q", short)
 			}
 		})
@@ -52,11 +52,11 @@ func TestHelpHasTheSectionsOfTheDocuments(t *testing.T) {
 			commands = append(commands, cmd.CommandPath())
 		}
 	}
-	for _, topic := range topics() {
-		if slices.Contains(named, topic.name) {
-			t.Errorf("there are two topics %s", topic.name)
+	for _, topic := range helpTexts.Topics() {
+		if slices.Contains(named, topic.Name) {
+			t.Errorf("there are two topics %s", topic.Name)
 		}
-		named = append(named, topic.name)
+		named = append(named, topic.Name)
 	}
 	for _, file := range []string{"README.md", "../../../bundle/README.md", "../../../inventory/README.md"} {
 		for line := range strings.Lines(readText(t, file)) {

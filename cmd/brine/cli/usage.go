@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/validate"
+	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/documents"
 	"brine/inventory"
 )
@@ -125,7 +126,7 @@ func wrongValue(f *pflag.Flag) string {
 			}
 		}
 	case "plan-out":
-		return unwritable(value)
+		return output.Unwritable(value)
 	}
 	return ""
 }
@@ -172,5 +173,5 @@ func wrongReport(path string) string {
 	if !slices.Contains(documents.Reports, strings.TrimPrefix(filepath.Ext(path), ".")) {
 		return path + " must end in ." + strings.Join(documents.Reports, ", .")
 	}
-	return unwritable(path)
+	return output.Unwritable(path)
 }

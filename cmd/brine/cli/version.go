@@ -23,42 +23,28 @@ var (
 
 func version() string { return release }
 
-// features are what a caller of another release may ask for: the commands, and
-// the formats of a run's output.
-func features(root *cobra.Command) []string {
-	var names []string
+// features are what a caller of another release may ask for: the commands, and the formats of
+// a run's output. flags are those that each command takes, for a caller that passes settings
+// by the environment, where an unknown name has no effect.
+func features(root *cobra.Command) (features []string, flags map[string][]string) {
+	flags = map[string][]string{}
 	var add func(cmd *cobra.Command)
 	add = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
-			if c.Runnable() && c.Name() != "help" {
-				names = append(names, strings.TrimPrefix(c.CommandPath(), root.CommandPath()+" "))
+			if name := strings.TrimPrefix(c.CommandPath(), root.CommandPath()+" "); c.Runnable() {
+				c.Flags().VisitAll(func(f *pflag.Flag) { flags[name] = append(flags[name], f.Name) })
+				if name != "help" {
+					features = append(features, name)
+				}
 			}
 			add(c)
 		}
 	}
 	add(root)
 	for _, format := range output.Formats {
-		names = append(names, "output="+format)
+		features = append(features, "output="+format)
 	}
-	return names
-}
-
-// flags are those that each command takes, for a caller that passes settings by
-// the environment, where an unknown name has no effect.
-func flags(root *cobra.Command) map[string][]string {
-	names := map[string][]string{}
-	var add func(cmd *cobra.Command)
-	add = func(cmd *cobra.Command) {
-		for _, c := range cmd.Commands() {
-			if c.Runnable() {
-				name := strings.TrimPrefix(c.CommandPath(), root.CommandPath()+" ")
-				c.Flags().VisitAll(func(f *pflag.Flag) { names[name] = append(names[name], f.Name) })
-			}
-			add(c)
-		}
-	}
-	add(root)
-	return names
+	return features, flags
 }
 
 // revision is the commit and its time: of the release, or those that the go
@@ -83,10 +69,10 @@ func newVersion(s Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			revision, date := revision()
 			if format == "json" {
+				features, flags := features(cmd.Root())
 				return json.NewEncoder(s.Out).Encode(map[string]any{
 					"apiVersion": "brine.dev/v1", "kind": "Version", "version": version(), "revision": revision, "date": date,
-					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features(cmd.Root()),
-					"flags": flags(cmd.Root()),
+					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "features": features, "flags": flags,
 				})
 			}
 			var parts []string

@@ -1,4 +1,6 @@
-package cli
+// Package help is what brine says of itself: what each command is for, with examples, the
+// headings of its flags, the topics, and the nearest of the words that it knows.
+package help
 
 import (
 	"context"
@@ -15,23 +17,23 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// group is a part of a help text, and what stands under it, in that order.
-type group struct {
-	title string
-	names []string
+// Group is a part of a help text, and what stands under it, in that order.
+type Group struct {
+	Title string
+	Names []string
 }
 
-// commandGroups are the headings of brine --help; what is in none stands under the last.
-var commandGroups = []group{
+// CommandGroups are the headings of brine --help; what is in none stands under the last.
+var CommandGroups = []Group{
 	{"Commands of every day", []string{"apply", "preview", "status", "rollback", "destroy"}},
 	{"Without a cluster", []string{"check", "images", "rbac"}},
 	{"What is there, and what changed", []string{"drift", "diff", "history", "get"}},
 	{"Other commands", []string{"inventory", "patch", "version", "completion", "help"}},
 }
 
-// flagGroups are the headings of a command with many flags; what is in none stands under
+// FlagGroups are the headings of a command with many flags; what is in none stands under
 // the first.
-var flagGroups = []group{
+var FlagGroups = []Group{
 	{"Flags", []string{"filename", "recursive", "name", "inventory", "namespace", "dry-run", "yes", "only", "with-needs", "plan", "plan-out", "verbose", "quiet", "help"}},
 	{"Pruning", []string{"max-prune", "no-prune", "prune-anyway", "prune-first", "allow-empty", "cascade", "force-namespaces"}},
 	{"Whose object, and who owns a field", []string{"inventory-policy", "inventory-id", "conflicts", "force-conflicts", "take-over-from", "take-over-managers", "ignore-fields"}},
@@ -45,64 +47,28 @@ var flagGroups = []group{
 // many is from how many flags of its own on a command has headings.
 const many = 25
 
-// examples stand at each command, by its path below brine.
-var examples = map[string]string{
-	"apply": `brine apply -f shop                            a file or folder; the inventory is called shop
-kustomize build shop | brine apply -f - --name shop
-brine apply -f shop --max-prune 30% --rollback-on-failure`,
-	"preview": `brine preview -f shop
-brine preview -f shop --report review.html
-brine preview -f shop --plan-out plan.json     for brine apply -f shop --plan plan.json`,
-	"destroy": `brine destroy shop
-brine destroy platform/shop --dry-run server`,
-	"rollback": `brine rollback --name shop                      undoes the last apply
-brine rollback 4 --name shop --dry-run server   what going to revision 4 would do`,
-	"status": `brine status platform/shop
-brine status shop --wait
-brine status shop --kubernetes-version 1.33    before the cluster is upgraded`,
-	"drift": `brine drift shop                               against the last applied revision
-brine drift shop -f shop                       against the bundle`,
-	"history": `brine history shop`,
-	"history show": `brine history show 4 --name shop
-brine history show 4 --name shop -o html`,
-	"diff": `brine diff 3 5 --name shop                     from revision 3 to revision 5
-brine diff 3 --name shop                       from revision 3 to the last one
-brine diff 3 -f shop --name shop               from revision 3 to the bundle
-brine diff -f shop --name shop                 from the last revision to the bundle`,
-	"get": `brine get deployments -A
-brine get Certificate.cert-manager.io web -n shop -o json`,
-	"patch": `brine patch -f labels.yaml --field-manager site-labels`,
-	"check": `brine check -f shop
-brine check -f shop --kubernetes-version 1.33`,
-	"images": `brine images -f shop
-brine images -f shop --since shop-before`,
-	"rbac": `brine rbac -f shop --inventory platform/shop`,
-	"inventory list": `brine inventory list
-brine inventory list -n platform -o json`,
-	"inventory orphans": `brine inventory orphans`,
-	"inventory repair":  `brine inventory repair --inventory platform/shop --dry-run server`,
-	"inventory split":   `brine inventory split platform/all --to platform/shop --members 'Deployment.apps/shop/*'`,
-	"inventory merge":   `brine inventory merge platform/shop --into platform/all`,
-	"inventory adopt":   `brine inventory adopt ConfigMap/shop/web --into platform/shop`,
-	"inventory rename":  `brine inventory rename platform/shop platform/store`,
-	"version":           `brine version -o json`,
+// Documents are the texts that help prints parts of.
+type Documents struct {
+	// Commands has a section for each command: what it is for, and indented, its examples.
+	Commands string
+	// Reference and Troubleshooting are the command line's documents.
+	Reference, Troubleshooting string
 }
 
-// addHelp gives every command its examples, and the root the way they are all shown.
-func addHelp(root *cobra.Command) {
-	root.Version = version()
+// Add gives every command its texts, and adds a command for each topic.
+func (d Documents) Add(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		_, err := io.WriteString(cmd.OutOrStdout(), usage(cmd))
 		return err
 	})
-	var walk func(*cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		cmd.Example = examples[strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")]
-		for _, sub := range cmd.Commands() {
-			walk(sub)
-		}
+	_, sections, _ := strings.Cut(d.Commands, "\n## ")
+	for section := range strings.SplitSeq(sections, "\n## ") {
+		path, text, _ := strings.Cut(section, "\n")
+		cmd, _, _ := root.Find(strings.Fields(path)) // brine itself is the root
+		about, examples, _ := strings.Cut(text, "\n    ")
+		cmd.Long, cmd.Example = strings.TrimSpace(about), strings.ReplaceAll(strings.TrimSpace(examples), "\n    ", "\n")
 	}
-	walk(root)
+	d.addTopics(root)
 }
 
 // usage is how a command is called. kubectl calls brine "kubectl brine".
@@ -124,18 +90,18 @@ func usage(cmd *cobra.Command) string {
 			out.WriteString("  " + line + "\n")
 		}
 	}
-	groups := commandGroups
+	groups := CommandGroups
 	if cmd.HasParent() {
-		groups = []group{{"Commands", nil}}
+		groups = []Group{{"Commands", nil}}
 	}
-	for _, g := range grouped(groups, len(groups)-1, commandsOf(cmd)) {
-		out.WriteString("\n" + g.title + ":\n")
-		for _, name := range g.names {
+	for _, g := range grouped(groups, len(groups)-1, CommandsOf(cmd)) {
+		out.WriteString("\n" + g.Title + ":\n")
+		for _, name := range g.Names {
 			sub, _, _ := cmd.Find([]string{name})
 			fmt.Fprintf(&out, "  %-12s %s\n", name, sub.Short)
 		}
 	}
-	out.WriteString(flagUsages(cmd))
+	out.WriteString(FlagUsages(cmd))
 	if !cmd.HasParent() {
 		out.WriteString("\nTopics:\n")
 		for _, sub := range cmd.Commands() {
@@ -148,7 +114,8 @@ func usage(cmd *cobra.Command) string {
 	return out.String()
 }
 
-func commandsOf(cmd *cobra.Command) []string {
+// CommandsOf are the names of the commands below another one that help lists.
+func CommandsOf(cmd *cobra.Command) []string {
 	var names []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() || sub.Name() == "help" {
@@ -160,26 +127,26 @@ func commandsOf(cmd *cobra.Command) []string {
 
 // grouped are the names under their headings; those of no group come last under the
 // group rest.
-func grouped(groups []group, rest int, names []string) []group {
+func grouped(groups []Group, rest int, names []string) []Group {
 	left := slices.Clone(names)
-	all := make([]group, len(groups))
+	all := make([]Group, len(groups))
 	for i, g := range groups {
-		all[i].title = g.title
-		for _, name := range g.names {
+		all[i].Title = g.Title
+		for _, name := range g.Names {
 			if at := slices.Index(left, name); at >= 0 {
-				all[i].names, left = append(all[i].names, name), slices.Delete(left, at, at+1)
+				all[i].Names, left = append(all[i].Names, name), slices.Delete(left, at, at+1)
 			}
 		}
 	}
-	all[rest].names = append(all[rest].names, left...)
-	return slices.DeleteFunc(all, func(g group) bool { return len(g.names) == 0 })
+	all[rest].Names = append(all[rest].Names, left...)
+	return slices.DeleteFunc(all, func(g Group) bool { return len(g.Names) == 0 })
 }
 
 // noChoice is a value whose flag is listed as --flag, where pflag would write --flag[=true|false].
 type noChoice struct{ pflag.Value }
 
-// flagUsages are the flags of a command, those of every day first, and kubectl's last.
-func flagUsages(cmd *cobra.Command) string {
+// FlagUsages are the flags of a command, those of every day first, and kubectl's last.
+func FlagUsages(cmd *cobra.Command) string {
 	kubectl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(true).AddFlags(kubectl)
 	var own, theirs []string
@@ -192,16 +159,16 @@ func flagUsages(cmd *cobra.Command) string {
 			own = append(own, f.Name)
 		}
 	})
-	groups := []group{{"Flags", own}}
+	groups := []Group{{"Flags", own}}
 	if len(own) >= many {
-		groups = flagGroups
+		groups = FlagGroups
 	}
-	all := append(grouped(groups, 0, own), group{"Connection, as kubectl's", theirs})
+	all := append(grouped(groups, 0, own), Group{"Connection, as kubectl's", theirs})
 	var out strings.Builder
 	for _, g := range all {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		set.SortFlags = false
-		for _, name := range g.names {
+		for _, name := range g.Names {
 			f := *cmd.Flag(name)
 			if f.Value.Type() == "bool" {
 				f.Value = noChoice{f.Value}
@@ -209,7 +176,7 @@ func flagUsages(cmd *cobra.Command) string {
 			set.AddFlag(&f)
 		}
 		if set.HasFlags() {
-			out.WriteString("\n" + g.title + ":\n" + set.FlagUsages())
+			out.WriteString("\n" + g.Title + ":\n" + set.FlagUsages())
 		}
 	}
 	return out.String()

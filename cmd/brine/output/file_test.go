@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"io"
@@ -23,7 +23,7 @@ func TestReportIsNotWrittenToLinksAndFIFOs(t *testing.T) {
 		if err := set(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeFile(path, 0o600, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err == nil {
+		if err := WriteFile(path, 0o600, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err == nil {
 			t.Errorf("a %s is written to", name)
 		}
 	}

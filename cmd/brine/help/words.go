@@ -1,4 +1,4 @@
-package cli
+package help
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"brine/bundle"
 )
 
-// unknownWord is the error for a word that names no command or topic. cobra has one for the
+// UnknownWord is the error for a word that names no command or topic. cobra has one for the
 // first word only: for others it prints a help text, and the exit code is 0.
-func unknownWord(root *cobra.Command, args []string) error {
+func UnknownWord(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {

@@ -1,7 +1,6 @@
-package cli
+package help
 
 import (
-	_ "embed"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,65 +12,59 @@ import (
 	"brine/scripts/salt"
 )
 
-//go:embed README.md
-var readme string
+// Topic is a section that brine help NAME prints.
+type Topic struct{ Name, Title, Body string }
 
-//go:embed troubleshooting.md
-var troubleshooting string
-
-// topic is a section that brine help NAME prints.
-type topic struct{ name, title, body string }
-
-// topics are the sections of the references that lie next to the code. The
+// Topics are the sections of the references that lie next to the code. The
 // section of a command is none: brine help COMMAND has the same flags.
-func topics() []topic {
-	var all []topic
-	for _, document := range []string{readme, bundle.Readme(), inventory.Readme()} {
+func (d Documents) Topics() []Topic {
+	var all []Topic
+	for _, document := range []string{d.Reference, bundle.Readme(), inventory.Readme()} {
 		_, sections, _ := strings.Cut(document, "\n## ")
 		for section := range strings.SplitSeq(sections, "\n## ") {
 			if title, body, _ := strings.Cut(section, "\n"); !strings.HasPrefix(title, "brine ") {
 				name := strings.ReplaceAll(strings.ToLower(title), " ", "-")
-				all = append(all, topic{name, title, body})
+				all = append(all, Topic{name, title, body})
 			}
 		}
 	}
-	_, body, _ := strings.Cut(troubleshooting, "\n")
-	all = append(all, topic{"troubleshooting", "Troubleshooting", body})
+	_, body, _ := strings.Cut(d.Troubleshooting, "\n")
+	all = append(all, Topic{"troubleshooting", "Troubleshooting", body})
 	_, body, _ = strings.Cut(salt.Readme(), "\n")
-	return append(all, topic{"salt", "The Salt modules", body})
+	return append(all, Topic{"salt", "The Salt modules", body})
 }
 
-// messages are the sections of the troubleshooting, each by the word that a message names.
-func messages() []topic {
-	var all []topic
-	for section := range strings.SplitSeq(troubleshooting, "\n## ") {
+// Messages are the sections of the troubleshooting, each by the word that a message names.
+func (d Documents) Messages() []Topic {
+	var all []Topic
+	for section := range strings.SplitSeq(d.Troubleshooting, "\n## ") {
 		word, body, _ := strings.Cut(section, "\n")
-		all = append(all, topic{word, word, body})
+		all = append(all, Topic{word, word, body})
 	}
 	return all[1:] // behind the title
 }
 
-// short is the first sentence.
-func (t topic) short() string {
-	sentence, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(t.body), "\n", " ")+" ", ". ")
+// Short is the first sentence.
+func (t Topic) Short() string {
+	sentence, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(t.Body), "\n", " ")+" ", ". ")
 	return inline(strings.TrimSuffix(strings.TrimSpace(sentence), "."))
 }
 
-func (t topic) text() string { return strings.ToUpper(t.title) + "\n\n" + plain(t.body) }
+func (t Topic) text() string { return strings.ToUpper(t.Title) + "\n\n" + plain(t.Body) }
 
 // addTopics adds a command that only has a help text for each topic. A command
 // of the same name gets the text.
-func addTopics(root *cobra.Command) {
+func (d Documents) addTopics(root *cobra.Command) {
 	usual := root.HelpFunc()
 	commands := root.Commands()
-	for _, t := range messages() {
-		cmd := &cobra.Command{Use: t.name, Hidden: true}
+	for _, t := range d.Messages() {
+		cmd := &cobra.Command{Use: t.Name, Hidden: true}
 		cmd.SetHelpFunc(func(*cobra.Command, []string) { page(cmd.Context(), cmd.OutOrStdout(), t.text()) })
 		root.AddCommand(cmd)
 	}
-	for _, t := range topics() {
-		cmd := &cobra.Command{Use: t.name, Short: t.short()}
-		if i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == t.name }); i >= 0 {
+	for _, t := range d.Topics() {
+		cmd := &cobra.Command{Use: t.Name, Short: t.Short()}
+		if i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == t.Name }); i >= 0 {
 			cmd = commands[i]
 		} else {
 			root.AddCommand(cmd)

@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"errors"
@@ -7,13 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"brine/bundle/report"
+	"brine/cmd/brine/output/wording"
 )
 
-// writeFile writes a file with a mode, whole or not at all: into
+// WriteFile writes a file with a mode, whole or not at all: into
 // a new file beside it, which then takes its name. A link that somebody
 // puts there is replaced, and not followed.
-func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	if message := unwritable(path); message != "" {
+func WriteFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	if message := Unwritable(path); message != "" {
 		return errors.New(message) // it may have become another thing since the run began
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".brine-*") // with mode 0600
@@ -32,9 +36,9 @@ func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error
 	return nil
 }
 
-// unwritable is the reason why writeFile could not write a file. It leaves the file as
+// Unwritable is the reason why WriteFile could not write a file. It leaves the file as
 // it is.
-func unwritable(path string) string {
+func Unwritable(path string) string {
 	if path == "" {
 		return ""
 	}
@@ -63,4 +67,37 @@ func unwritable(path string) string {
 		return fmt.Sprintf("cannot be written: %v", err)
 	}
 	return ""
+}
+
+// WriteReport writes a result into a file, in the format that its name says.
+func WriteReport(path string, result *report.Result) error {
+	o := wording.Options{Format: strings.TrimPrefix(filepath.Ext(path), "."), Err: io.Discard}
+	mode := fs.FileMode(0o600)
+	var unreadable error
+	if o.Format == "prom" {
+		mode = 0o644 // node_exporter is another user, and reads nothing but numbers in it
+		before, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			unreadable = err
+		}
+		o.Previous = string(before)
+	}
+	err := WriteFile(path, mode, func(w io.Writer) error {
+		o.Out = w
+		return Finished(o, result)
+	})
+	if err = errors.Join(unreadable, err); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Finished prints the result of a run that is over.
+func Finished(o wording.Options, result *report.Result) error {
+	printer, err := New(o)
+	if err != nil {
+		return err
+	}
+	printer.Event(report.Event{Payload: report.Finished{Result: result}})
+	return printer.Close()
 }
