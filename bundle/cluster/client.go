@@ -56,6 +56,8 @@ type Options struct {
 	// Jitter is what a pause before a retry is longer, at most by its argument. Nil:
 	// by chance.
 	Jitter func(time.Duration) time.Duration
+	// Wall is the wall clock. Nil: that of this machine.
+	Wall func() time.Time
 }
 
 // Client speaks to one API server. It is safe for use by many goroutines.
@@ -93,6 +95,9 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 	}
 	if o.Jitter == nil {
 		o.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
 	if o.FieldValidation == "" {
 		o.FieldValidation = metav1.FieldValidationStrict
@@ -201,6 +206,9 @@ func (c *Client) secret(u *unstructured.Unstructured) {
 func (c *Client) OnRetry(report func(ctx context.Context, err error, attempt int)) {
 	c.onRetry.Store(&report)
 }
+
+// Wall is the time by the wall clock alone, which counts while the machine is suspended.
+func (c *Client) Wall() time.Time { return c.options.Wall().Round(0) }
 
 // Forces says whether applies take fields that other managers own.
 func (c *Client) Forces() bool { return c.options.ForceConflicts }

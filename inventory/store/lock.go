@@ -61,7 +61,7 @@ type Lock struct {
 	mu      sync.Mutex
 	lease   *unstructured.Unstructured // as it was seen, then as we hold it; nil: not there
 	sent    []string                   // renewTimes of renewals whose fate is unknown
-	until   time.Time                  // writes may be sent
+	until   moment                     // writes may be sent
 	changed chan struct{}              // closed, and made again, with until
 	ended   bool                       // renewed no more
 	lost    error
@@ -176,7 +176,7 @@ func (l *Lock) Take(ctx context.Context) (context.Context, error) {
 	if l.lease != nil {
 		before = holderOf(l.lease)
 	}
-	sent := time.Now()
+	sent := l.now()
 	if err := l.take(ctx); err != nil {
 		l.file.remove()
 		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || l.lease != nil && apierrors.IsNotFound(err) {
@@ -187,7 +187,7 @@ func (l *Lock) Take(ctx context.Context) (context.Context, error) {
 	forget(before)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.done = stop, make(chan struct{})
-	l.until, l.changed = sent.Add(l.duration-l.margin()), make(chan struct{})
+	l.until, l.changed = sent.add(l.duration-l.margin()), make(chan struct{})
 	l.client.Gate(l.writable)
 	go l.renew(renewing)
 	return l.While(ctx), nil

@@ -65,7 +65,7 @@ func (l *Lock) renewOnce(ctx context.Context, client *cluster.Client) error {
 	defer cancel()
 	l.mu.Lock()
 	next := l.lease.DeepCopy()
-	began := time.Now()
+	began := l.now()
 	l.sent = append(l.sent, l.fill(next))
 	l.mu.Unlock()
 	lease, err := client.Update(ctx, cluster.Leases, next)
@@ -112,14 +112,12 @@ func (l *Lock) isOurs(live *unstructured.Unstructured) bool {
 	return holderOf(live) == l.file.holder() && (renewed == last || slices.Contains(l.sent, renewed))
 }
 
-func (l *Lock) renewed(lease *unstructured.Unstructured, began time.Time) {
+func (l *Lock) renewed(lease *unstructured.Unstructured, began moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); now.After(l.until) {
-		l.paused += now.Sub(l.until)
-	}
+	l.paused += max(0, l.now().since(l.until))
 	l.lease, l.sent = lease, nil
-	l.until = began.Add(l.duration - l.margin())
+	l.until = began.add(l.duration - l.margin())
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -129,12 +127,12 @@ func (l *Lock) renewed(lease *unstructured.Unstructured, began time.Time) {
 func (l *Lock) writable(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		left, changed, lost, ended := untilBoth(l.until), l.changed, l.lost, l.ended
+		over, changed, lost, ended := l.now().since(l.until) >= 0, l.changed, l.lost, l.ended
 		l.mu.Unlock()
 		switch {
 		case lost != nil:
 			return lost
-		case ended, left > 0:
+		case ended, !over:
 			return nil
 		}
 		select {
@@ -145,10 +143,17 @@ func (l *Lock) writable(ctx context.Context) error {
 	}
 }
 
-// untilBoth is the time until t by the monotonic clock, which may stand still while the
-// machine is suspended, and by the wall clock, which may be set: what is less.
-func untilBoth(t time.Time) time.Duration {
-	return min(time.Until(t), t.Round(0).Sub(time.Now().Round(0)))
+// moment is a time by the monotonic clock, which may stand still while the machine is
+// suspended, and by the wall clock, which may be set.
+type moment struct{ monotonic, wall time.Time }
+
+func (l *Lock) now() moment { return moment{time.Now(), l.client.Wall()} }
+
+func (m moment) add(d time.Duration) moment { return moment{m.monotonic.Add(d), m.wall.Add(d)} }
+
+// since is the time since an earlier moment by the clock that says more.
+func (m moment) since(earlier moment) time.Duration {
+	return max(m.monotonic.Sub(earlier.monotonic), m.wall.Sub(earlier.wall))
 }
 
 // Paused is for how long the client sent no writes, because the Lease could

@@ -113,6 +113,22 @@ func (w *World) somebodyCreates() {
 	}
 }
 
+// somebodyTakesTheLock is a run on another machine for which the holder of the lock counts as
+// dead. Half of the time it has ended by now.
+func (w *World) somebodyTakesTheLock(inventoryName string) {
+	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.Kind == "Lease" })
+	live := w.server.Objects[apiserver.At(k, "default", inventory.LockName(inventoryName))]
+	if live == nil {
+		return
+	}
+	u, holder := live.DeepCopy(), ""
+	if w.rand.IntN(2) == 0 {
+		holder = "another-machine/1"
+	}
+	_ = unstructured.SetNestedField(u.Object, holder, "spec", "holderIdentity")
+	_, _ = w.server.Put("brine-elsewhere", "update", "brine", k, live, u, false)
+}
+
 func (w *World) edit(k apiserver.Kind, live *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	u := live.DeepCopy()
 	change(u)

@@ -146,7 +146,7 @@ func (w *World) begin(s step, actor string) *done {
 	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
 	w.note("%s: %s of inventory %s (policy %s)", actor, s.command, s.inventory, s.policy)
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
-	d.process = w.start(ctx, actor, func(ctx context.Context, c *cluster.Client) {
+	d.process = w.start(ctx, actor, s.inventory, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()
 		c.Close()

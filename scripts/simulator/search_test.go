@@ -84,7 +84,7 @@ func (w *World) mood() string {
 	case 4:
 		from := w.rand.IntN(60)
 		o := &outage{from: from, to: from + 1 + w.rand.IntN(40)}
-		switch w.outage = o; w.rand.IntN(6) {
+		switch w.outage = o; w.rand.IntN(9) {
 		case 0:
 			o.mood, w.cuts, o.from = watchCut, 0.1, 1<<30
 		case 1:
@@ -93,6 +93,10 @@ func (w *World) mood() string {
 			o.mood = noRights
 		case 3:
 			o.mood, o.resource = unserved, []string{"widgets", "deployments", "configmaps"}[w.rand.IntN(3)]
+		case 4, 5:
+			o.mood, o.lasts = suspended, time.Duration(61+w.rand.IntN(600))*time.Second
+		case 6:
+			o.mood, o.lasts, w.pace = stopped, time.Duration(62+w.rand.IntN(12))*time.Second, time.Second
 		default: // while another run waits for the lock
 			o.mood, o.lasts, w.pace = cutOff, time.Duration(40+w.rand.IntN(90))*time.Second, time.Second
 		}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -74,10 +75,11 @@ type outage struct {
 	mood     string
 	from, to int           // of the step's requests
 	resource string        // is not served
-	process  *Process      // of which nothing arrives
+	process  *Process      // of which nothing arrives, or which stands still
 	lasts    time.Duration // that is, since its first request in the while
 	began    time.Time
 	told     bool
+	answers  bool // an answer of it is on its way
 }
 
 // The outages.
@@ -87,17 +89,21 @@ const (
 	cutOff    = "nothing arrives"
 	watchCut  = "watches cut"
 	watchGone = "watches too old"
+	stopped   = "process stands still"
+	suspended = "machine is suspended"
 )
 
 // befalls says whether a request is one that the outage answers.
 func (o *outage) befalls(w *World, one *pending) bool {
-	if o == nil || w.served < o.from || o.mood != cutOff && w.served >= o.to {
+	if o == nil || w.served < o.from || w.served >= o.to && !slices.Contains([]string{cutOff, stopped, suspended}, o.mood) {
 		return false
 	}
 	switch o.mood {
 	case noRights:
 		return one.request.Method != http.MethodGet
-	case cutOff:
+	case suspended:
+		return one.process == o.process && one.request.Method != http.MethodGet && w.server.Holders[o.process.lock] == o.process.name
+	case cutOff, stopped:
 		if o.began.IsZero() {
 			o.began = time.Now()
 		}
@@ -120,10 +126,13 @@ type pending struct {
 type Process struct {
 	world *World
 	name  string
+	lock  string // NAMESPACE/NAME of its inventory
 	dead  bool
-	kill  context.CancelCauseFunc
-	ended chan struct{}
-	over  bool
+	// suspended is for how long its machine was: what its wall clock is ahead.
+	suspended atomic.Int64
+	kill      context.CancelCauseFunc
+	ended     chan struct{}
+	over      bool
 	// requests is how many were served.
 	requests int
 	faulty   int
@@ -182,11 +191,12 @@ func (w *World) drop(match func(*pending) bool) []*pending {
 }
 
 // start starts a process.
-func (w *World) start(ctx context.Context, name string, do func(context.Context, *cluster.Client)) *Process {
-	p := &Process{world: w, name: name, ended: make(chan struct{})}
+func (w *World) start(ctx context.Context, name, inventory string, do func(context.Context, *cluster.Client)) *Process {
+	p := &Process{world: w, name: name, lock: "default/" + inventory, ended: make(chan struct{})}
 	ctx, p.kill = context.WithCancelCause(ctx)
 	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
 		UserAgent: "brine", RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
+		Wall: func() time.Time { return time.Now().Add(time.Duration(p.suspended.Load())) },
 	})
 	if err != nil {
 		panic(err)
@@ -301,7 +311,6 @@ func (w *World) serveOne(one *pending) {
 	}()
 	r, actor := one.request, one.process.name
 	one.process.requests++
-	serve := func() *http.Response { return w.server.Serve(r, actor) }
 	refuse := func(code int, body string) *http.Response {
 		return apiserver.Answer(r, code, "text/html", io.NopCloser(strings.NewReader(body)))
 	}
@@ -312,27 +321,32 @@ func (w *World) serveOne(one *pending) {
 	w.served++
 	if w.server.Away = ""; w.outage.befalls(w, one) {
 		if !w.outage.told {
-			w.outage.told = true
-			if !w.happens() {
+			if w.outage.told = true; !w.happens() {
 				w.outage = nil
 			}
 		}
 	}
-	if w.outage.befalls(w, one) {
+	befalls := w.outage.befalls(w, one)
+	if befalls {
 		one.process.faulty++
-		if w.outage.told {
-			w.note("%s: %s %s: %s", actor, r.Method, r.URL.Path, w.outage.mood)
+		w.note("%s: %s %s: %s", actor, r.Method, r.URL.Path, w.outage.mood)
+	}
+	if befalls && w.outage.mood == suspended && w.suspend(one, reply) {
+		return
+	}
+	sent, err := readBody(r)
+	if err != nil { // what holds a write back stops it here, too
+		reply(nil, err)
+		return
+	}
+	serve := func() *http.Response {
+		if sent != nil {
+			r.Body = io.NopCloser(bytes.NewReader(sent))
 		}
-		switch w.outage.mood {
-		case unserved:
-			w.server.Away = w.outage.resource
-		case noRights:
-			reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
-			return
-		case cutOff:
-			w.silence(one, reply)
-			return
-		}
+		return w.server.Serve(r, actor)
+	}
+	if befalls && w.outage != nil && w.during(one, serve, reply) {
+		return
 	}
 	f := w.pick(r)
 	if f == "" {
@@ -375,7 +389,7 @@ func (w *World) serveOne(one *pending) {
 		response.Header.Set("Location", "https://simulated/login")
 		reply(response, nil)
 	case forbidden:
-		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"+quoted(r)))), nil)
+		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"+quoted(r, sent)))), nil)
 	case broken:
 		reply(refuse(http.StatusInternalServerError, ""), nil)
 	case away:
@@ -392,13 +406,58 @@ func (w *World) serveOne(one *pending) {
 	}
 }
 
+// during answers what an outage befalls; false: it is answered as if there was none.
+func (w *World) during(one *pending, serve func() *http.Response, reply func(*http.Response, error)) bool {
+	r, o := one.request, w.outage
+	switch o.mood {
+	case unserved:
+		w.server.Away = o.resource
+	case noRights:
+		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no right"))), nil)
+		return true
+	case cutOff:
+		w.silence(one, reply)
+		return true
+	case stopped: // the answer to what it sent last is there when it goes on; what it would send is not
+		if r.Method != http.MethodGet && !o.answers {
+			o.answers = true
+			response := serve()
+			time.AfterFunc(time.Until(o.began.Add(o.lasts)), func() { reply(response, nil) })
+			return true
+		}
+		w.silence(one, reply)
+		return true
+	}
+	return false
+}
+
+// suspend suspends the machine of a process: its wall clock is ahead when it goes on, and its
+// lock was taken meanwhile. True: the request went with its connection; else it goes out then.
+func (w *World) suspend(one *pending, reply func(*http.Response, error)) bool {
+	one.process.suspended.Add(int64(w.outage.lasts))
+	w.somebodyTakesTheLock(path.Base(one.process.lock))
+	w.outage = nil
+	gone := w.rand.IntN(2) == 0
+	if gone {
+		reply(nil, syscall.ECONNRESET)
+	}
+	return gone
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	return io.ReadAll(r.Body) //nolint:wrapcheck // a transport
+}
+
 // quoted is the value of a Secret that a refused write sends: webhooks and policies quote
 // what they refuse.
-func quoted(r *http.Request) string {
-	if r.Body == nil || !strings.Contains(r.URL.Path, "/secrets/") {
+func quoted(r *http.Request, sent []byte) string {
+	if !strings.Contains(r.URL.Path, "/secrets/") {
 		return ""
 	}
-	sent, _ := io.ReadAll(r.Body)
 	if at := bytes.Index(sent, []byte(canary)); at >= 0 {
 		return ": denied the password " + string(sent[at:min(len(sent), at+len(canary)+2)])
 	}
