@@ -80,6 +80,7 @@ func isWrite(call string) bool {
 
 func fakeClient(t *testing.T, o Options, transport roundTripper) *Client {
 	t.Helper()
+	o.Jitter = func(most time.Duration) time.Duration { return most / 2 } // no chance in a test
 	c, err := New(&rest.Config{Host: "https://sim", Transport: transport}, o)
 	if err != nil {
 		t.Fatal(err)
