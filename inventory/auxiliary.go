@@ -16,7 +16,7 @@ const MaxName = 253 - len("-revision-1000000-1000")
 
 var (
 	auxiliaryMap    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(overflow|fingerprints|origins)-\d+$`) })
-	auxiliarySecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(revision-\d+-\d+|brine-key)$`) })
+	auxiliarySecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-(revision-\d+-\d+|brine-(key|plan))$`) })
 )
 
 // Auxiliary says what an object is to the inventory namespace/name itself, like
@@ -61,6 +61,9 @@ func RevisionName(inventory string, number, part int) string {
 
 // KeyName is the name of the Secret with an inventory's key.
 func KeyName(inventory string) string { return inventory + "-brine-key" }
+
+// PlanName is the name of the Secret with a saved plan.
+func PlanName(inventory string) string { return inventory + "-brine-plan" }
 
 // Reserved are the objects of a bundle that are the inventory namespace/name
 // itself, or auxiliary to it: problems that stop a run before its first write.

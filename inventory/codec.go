@@ -117,7 +117,7 @@ func pack(v any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
-	return base64.StdEncoding.EncodeToString(compress(text)), nil
+	return base64.StdEncoding.EncodeToString(Compress(text)), nil
 }
 
 // encoder is shared, as making one takes longer than compressing a small inventory. It is
@@ -127,7 +127,8 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-func compress(plain []byte) []byte { return encoder().EncodeAll(plain, nil) }
+// Compress is what a ConfigMap or a Secret keeps of a text.
+func Compress(plain []byte) []byte { return encoder().EncodeAll(plain, nil) }
 
 // maxUnpacked bounds what a ConfigMap of at most 1 MiB may unpack to.
 const maxUnpacked = 256 << 20
@@ -137,7 +138,7 @@ func unpack(text string, v any) error {
 	if err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
-	plain, err := decompress(compressed)
+	plain, err := Decompress(compressed)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,8 @@ func unpack(text string, v any) error {
 	return nil
 }
 
-func decompress(compressed []byte) ([]byte, error) {
+// Decompress is the inverse of Compress.
+func Decompress(compressed []byte) ([]byte, error) {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
 	if err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)

@@ -99,7 +99,7 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the bundle: %w", err)
 	}
-	packed = compress(text)
+	packed = Compress(text)
 	return packed, checksum(packed), nil
 }
 
@@ -114,7 +114,7 @@ func DecodeContent(packed []byte, sum, name string) (*Content, error) {
 	if sum != "" && sum != checksum(packed) {
 		return nil, errors.New("its content does not have the checksum that was stored with it")
 	}
-	text, err := decompress(packed)
+	text, err := Decompress(packed)
 	if err != nil {
 		return nil, err
 	}

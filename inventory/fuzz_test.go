@@ -23,7 +23,7 @@ func FuzzRevision(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, _ = DecodeContent([]byte(text), "", "revision-1")
-		packed := compress([]byte(text))
+		packed := Compress([]byte(text))
 		c, err := DecodeContent(packed, checksum(packed), "revision-1")
 		if err != nil {
 			return

@@ -29,8 +29,9 @@ type Saved struct {
 	APIVersion string    `json:"apiVersion"` // SavedVersion
 	Kind       string    `json:"kind"`       // Plan
 	Created    time.Time `json:"created"`
-	Version    string    `json:"version"` // brine's
-	Digest     string    `json:"digest"`  // the bundle's
+	Expires    time.Time `json:"expires,omitzero"` // it is not carried out any more; zero: no limit
+	Version    string    `json:"version"`          // brine's
+	Digest     string    `json:"digest"`           // the bundle's
 	// Cluster is the cluster that the plan is for; nil in plans of older versions,
 	// which are refused: to make a plan again costs less than a wrong cluster.
 	Cluster   *SavedCluster  `json:"cluster,omitempty"`
@@ -38,6 +39,49 @@ type Saved struct {
 	// Options are those that decide what is done, as flags name them.
 	Options map[string]string `json:"options"`
 	Steps   []SavedStep       `json:"steps"`
+}
+
+// ReadSaved reads a saved plan. name is for messages; version is brine's.
+func ReadSaved(name string, text []byte, version string) (*Saved, error) {
+	b := &Saved{}
+	if err := json.Unmarshal(text, b); err != nil {
+		return nil, fmt.Errorf("read the plan %s: %w", name, err)
+	}
+	switch {
+	case b.Kind != "Plan" || !strings.HasPrefix(b.APIVersion, "brine.dev/"):
+		return nil, fmt.Errorf("read the plan %s: it was not written by %s", name, remedy.PlanOut)
+	case b.APIVersion != SavedVersion:
+		return nil, fmt.Errorf("read the plan %s: it is in format %s, which brine %s wrote, and this is %s, which reads %s: use %s, or make a new plan",
+			name, b.APIVersion, b.Version, version, SavedVersion, b.Version)
+	}
+	return b, nil
+}
+
+// Encode is the plan as it is saved.
+func (b *Saved) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the plan: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// DigestSaved is the digest of a plan as it is saved: it names it to who approves it.
+func DigestSaved(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// StillHolds says whether a saved plan is as good as the one that was made now: it may be
+// carried out, and for as long as was asked for.
+func (b *Saved) StillHolds(now *Saved) bool {
+	lifetime := func(b *Saved) time.Duration {
+		if b.Expires.IsZero() {
+			return 0
+		}
+		return b.Expires.Sub(b.Created)
+	}
+	return lifetime(b) == lifetime(now) && len(b.Drift(now)) == 0
 }
 
 // IgnoreFields are the rules about fields of others that a plan was made with.
@@ -168,6 +212,9 @@ func (b *Saved) Drift(now *Saved) []string {
 		return []string{why} // nothing else can be compared
 	}
 	var drift []string
+	if !b.Expires.IsZero() && now.Created.After(b.Expires) {
+		drift = append(drift, fmt.Sprintf("the time: the plan was made at %s, to be carried out until %s", b.Created.Format(time.RFC3339), b.Expires.Format(time.RFC3339)))
+	}
 	if b.Digest != now.Digest {
 		drift = append(drift, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -154,6 +156,8 @@ type Result struct {
 	Rollback *Result `json:"rollback,omitempty"`
 	// Compared are the two bundles of brine diff.
 	Compared *Compared `json:"compared,omitempty"`
+	// Plan is what a preview saved.
+	Plan *SavedPlan `json:"plan,omitempty"`
 	// Wanted is what a drift is from: "revision 3", "bundle shop.yaml".
 	Wanted string `json:"wanted,omitempty" text:"name"`
 	// CriticalPath is where the time went; not of dry runs.
@@ -161,4 +165,15 @@ type Result struct {
 	// Review says which images and versions a preview changes, what is dangerous, and
 	// which objects change alike.
 	Review *review.Review `json:"review,omitempty"`
+}
+
+// SavedPlan is a plan that was saved.
+type SavedPlan struct {
+	Place   string    `json:"place" text:"name"` // a file, or "Secret NAMESPACE/NAME"
+	Digest  string    `json:"digest"`            // names it to who approves it
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"` // none where it may be carried out as long as it holds
+	// Kept: it was there before, and still holds. Was is the digest of what was there.
+	Kept bool   `json:"kept"`
+	Was  string `json:"was,omitempty"`
 }

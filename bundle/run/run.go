@@ -69,8 +69,8 @@ type Options struct {
 	// RollbackOnFailure: if objects fail or are not ready, the last good revision is
 	// applied again.
 	RollbackOnFailure bool
-	// PlanOut is called with the plan of a dry run that finds nothing wrong.
-	PlanOut func(*plan.Saved) error
+	// PlanOut is where the plan of a dry run goes that finds nothing wrong.
+	PlanOut *PlanPlace
 	// SavedPlan is the plan to carry out, and no other.
 	SavedPlan *plan.Saved
 }

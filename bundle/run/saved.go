@@ -14,7 +14,17 @@ import (
 	"brine/bundle/preview"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
+	"brine/inventory/store"
 )
+
+// PlanPlace is where a plan is saved.
+type PlanPlace struct {
+	Name     string        // for messages
+	Lifetime time.Duration // after which the plan is not carried out any more; 0: no limit
+	// Read is what is there, nothing where there is no plan.
+	Read  func(context.Context, *store.Inventory) ([]byte, error)
+	Write func(context.Context, *store.Inventory, []byte) error
+}
 
 // savedPlan is the plan, as it is saved, with the results of its dry run.
 func savedPlan(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) (*plan.Saved, error) {
@@ -23,7 +33,7 @@ func savedPlan(ctx context.Context, s *session, o *Options, in intent, results [
 		return nil, err
 	}
 	b := &plan.Saved{
-		APIVersion: plan.SavedVersion, Kind: "Plan", Created: time.Now().UTC().Truncate(time.Second), Version: o.Version, Cluster: &plan.SavedCluster{UID: on.UID, CA: on.CA},
+		APIVersion: plan.SavedVersion, Kind: "Plan", Created: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version, Cluster: &plan.SavedCluster{UID: on.UID, CA: on.CA},
 		Digest: digestOf(in.bundle, in.inventory.Key), Inventory: plan.SaveInventory(&in.inventory.Inventory), Steps: []plan.SavedStep{},
 		Options: decidingOptions(o, s.client),
 	}
@@ -134,8 +144,35 @@ func savePlan(ctx context.Context, s *session, o *Options, in intent, results []
 	if key := in.inventory.Key; key != nil && key.Fresh() {
 		s.record.Warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
 	}
-	if err := o.PlanOut(now); err != nil {
-		return fmt.Errorf("write the plan: %w", err)
+	if o.PlanOut.Lifetime > 0 {
+		now.Expires = now.Created.Add(o.PlanOut.Lifetime)
 	}
-	return nil
+	s.record.Result.Plan, err = putPlan(ctx, o, in.inventory, now)
+	return err
+}
+
+// putPlan saves a plan where that is asked for. One that is there and still holds stays, with
+// its digest, by which it may have been approved, and its age.
+func putPlan(ctx context.Context, o *Options, inv *store.Inventory, now *plan.Saved) (*report.SavedPlan, error) {
+	text, err := o.PlanOut.Read(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	saved := &report.SavedPlan{Place: o.PlanOut.Name}
+	if there, err := plan.ReadSaved(saved.Place, text, o.Version); err == nil {
+		saved.Kept, saved.Was = there.StillHolds(now), plan.DigestSaved(text)
+		if saved.Kept {
+			now = there
+		}
+	}
+	if !saved.Kept {
+		if text, err = now.Encode(); err != nil {
+			return nil, err
+		}
+		if err := o.PlanOut.Write(ctx, inv, text); err != nil {
+			return nil, fmt.Errorf("write the plan: %w", err)
+		}
+	}
+	saved.Digest, saved.Created, saved.Expires = plan.DigestSaved(text), now.Created, now.Expires
+	return saved, nil
 }

@@ -102,8 +102,8 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 	return inv.putPart(ctx, u)
 }
 
-// putPart writes a part of a revision; over one that a run left which was cut short, and
-// over nothing else.
+// putPart writes a part of a revision, or a plan; over one that is there already, as a run
+// leaves it that was cut short, and over nothing that is not the inventory's.
 func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured) error {
 	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: bundle.SecretKind}
 	body, err := u.MarshalJSON()
@@ -158,13 +158,13 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	return len(items) > 0, nil
 }
 
-// DeleteHistory deletes the key and all revisions, known to the inventory object or not: the
+// DeleteHistory deletes the key, a saved plan and all revisions, known to the inventory object or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 	return inv.sweep(ctx, func([]metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool {
 		return func(item metav1.PartialObjectMetadata) bool {
 			_, isRevision := item.Labels[inventory.RevisionLabel]
-			return !isRevision && item.Name != inventory.KeyName(inv.Name)
+			return !isRevision && item.Name != inventory.KeyName(inv.Name) && item.Name != inventory.PlanName(inv.Name)
 		}
 	})
 }

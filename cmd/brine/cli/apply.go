@@ -26,10 +26,10 @@ import (
 type changeOptions struct {
 	runOptions
 	wait, verify, validation string
-	planOut, plan            string
-	ignoreFields, readiness  string
-	deny                     []string
-	conflicts, managers      []string
+	planOptions
+	ignoreFields, readiness string
+	deny                    []string
+	conflicts, managers     []string
 }
 
 func (c *changeOptions) flags(cmd *cobra.Command) {
@@ -63,7 +63,8 @@ func (c *changeOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&c.options.Planning.MigrateStoredVersions, "migrate-stored-versions", false, "rewrite the objects of a CRD when a version goes in which they may be stored, as the annotation brine.dev/on-stored-version: migrate does")
 	f.IntVar(&c.options.HistoryLimit, "history-limit", 10, "revisions to keep for brine rollback, besides the last good ones; 0 saves none")
 	f.StringVar(&c.options.JobID, "jid", "", "Salt's job id, for the history")
-	f.StringVar(&c.planOut, "plan-out", "", "write the plan of a server dry run to this file, for apply --plan")
+	f.StringVar(&c.planOut, "plan-out", "", "save the plan of a server dry run for apply --plan: in this file, or with the word secret in a Secret beside the inventory; a plan that is there and still holds stays as it is")
+	f.DurationVar(&c.lifetime, "plan-lifetime", 0, "how long the plan of --plan-out may be carried out; 0 is a day in a Secret, and no limit in a file")
 	kubernetesVersion(f, &c.kubernetes)
 	completeFlag(cmd, c.conn, "recreate", kinds)
 }
@@ -124,11 +125,9 @@ func (c *changeOptions) conflictRules(o *run.Options) error {
 
 // rules reads --ignore-fields; without it, those of a saved plan hold.
 func (c *changeOptions) rules(o *run.Options) (err error) {
-	if c.ignoreFields == "" && o.SavedPlan != nil {
-		o.Planning.IgnoreFields, err = o.SavedPlan.IgnoreFields()
-		return err
+	if c.ignoreFields != "" {
+		o.Planning.IgnoreFields, err = readRules("ignore-fields", c.ignoreFields, fields.ReadRules)
 	}
-	o.Planning.IgnoreFields, err = readRules("ignore-fields", c.ignoreFields, fields.ReadRules)
 	return err
 }
 
@@ -174,7 +173,8 @@ func newApply(s Streams) *cobra.Command {
 	a := &applyOptions{}
 	cmd := a.command(s, &cobra.Command{Use: "apply -f BUNDLE", Short: "Make the cluster match a bundle"})
 	a.dryRunFlag(cmd)
-	cmd.Flags().StringVar(&a.plan, "plan", "", "do exactly what this plan of --plan-out says; if the bundle or the cluster has changed since, do nothing (exit code 3)")
+	cmd.Flags().StringVar(&a.plan, "plan", "", "do exactly what this plan of --plan-out says (a file, or the word secret); if the bundle or the cluster has changed since, do nothing (exit code 3)")
+	cmd.Flags().StringVar(&a.digest, "plan-digest", "", "refuse every other plan than the one with this digest (sha256:…), which somebody approved")
 	return cmd
 }
 
@@ -207,9 +207,6 @@ func (a *applyOptions) task(s Streams) task {
 	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
 	a.input.empty = o.Planning.AllowEmpty
 	a.input.ifEmpty = ". If this is intended, use " + remedy.AllowEmpty + ", which removes all objects of the inventory"
-	if o.SavedPlan != nil && len(o.Only) == 0 {
-		o.Only, o.WithNeeds = o.SavedPlan.Only()
-	}
 	switch {
 	case err != nil:
 	case o.WithNeeds && len(o.Only) == 0:
@@ -221,10 +218,13 @@ func (a *applyOptions) task(s Streams) task {
 	if errors.Is(err, errNoName) { // what is wrong with the bundle comes first
 		err, nameless = nil, err
 	}
-	return task{o, err, func(ctx context.Context, _ *run.Options) (*bundle.Bundle, error) {
+	return task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) {
 		b, err := a.input.read(ctx, s)
 		if err == nil {
 			err = nameless
+		}
+		if err == nil {
+			err = a.planInSecret(ctx, s, o)
 		}
 		return b, err
 	}}

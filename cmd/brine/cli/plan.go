@@ -1,63 +1,129 @@
 package cli
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"strings"
+	"time"
 
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/inventory/store"
 )
 
-// savedPlan sets up --plan-out and --plan.
+// inSecret is the word for a plan in a Secret beside the inventory, in place of a file.
+const inSecret = "secret"
+
+// secretLifetime is how long a plan in a Secret may be carried out: nobody tidies up there.
+const secretLifetime = 24 * time.Hour
+
+// planOptions are those of saved plans.
+type planOptions struct {
+	planOut, plan, digest string
+	lifetime              time.Duration
+}
+
+// savedPlan sets up --plan-out, and --plan of a file.
 func (r *changeOptions) savedPlan(o *run.Options) error {
-	if r.planOut != "" {
-		if o.DryRun != report.Server {
-			return errors.New("--plan-out needs brine preview, or --dry-run=server")
-		}
-		o.PlanOut = func(b *plan.Saved) error { return writePlan(r.planOut, b) }
-	}
-	if r.plan == "" {
-		return nil
-	}
-	if o.DryRun == report.Client {
+	switch {
+	case r.planOut != "" && o.DryRun != report.Server:
+		return errors.New("--plan-out needs brine preview, or --dry-run=server")
+	case r.planOut == "" && r.lifetime != 0:
+		return errors.New("--plan-lifetime needs --plan-out")
+	case r.plan == "" && r.digest != "":
+		return errors.New("--plan-digest needs --plan")
+	case r.plan != "" && o.DryRun == report.Client:
 		return errors.New("--plan needs a cluster: it cannot be used with --dry-run=client")
+	}
+	if r.planOut != "" {
+		o.PlanOut = r.planPlace(o.Inventory)
+	}
+	if r.plan == "" || r.plan == inSecret {
+		return nil
 	}
 	text, err := os.ReadFile(r.plan)
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	b := &plan.Saved{}
-	if err := json.Unmarshal(text, b); err != nil {
-		return fmt.Errorf("read the plan %s: %w", r.plan, err)
+	return r.carryOut(o, r.plan, text)
+}
+
+// planPlace is where --plan-out saves a plan.
+func (r *changeOptions) planPlace(inv report.Inventory) *run.PlanPlace {
+	if r.planOut == inSecret {
+		lifetime := r.lifetime
+		if lifetime == 0 {
+			lifetime = secretLifetime
+		}
+		return &run.PlanPlace{
+			Name: store.PlanPlace(inv.Namespace, inv.Name), Lifetime: lifetime,
+			Read:  func(ctx context.Context, inv *store.Inventory) ([]byte, error) { return inv.ReadPlan(ctx) },
+			Write: func(ctx context.Context, inv *store.Inventory, text []byte) error { return inv.WritePlan(ctx, text) },
+		}
 	}
+	return &run.PlanPlace{
+		Name: r.planOut, Lifetime: r.lifetime,
+		Read: func(context.Context, *store.Inventory) ([]byte, error) {
+			text, err := os.ReadFile(r.planOut)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return text, err
+		},
+		Write: func(_ context.Context, _ *store.Inventory, text []byte) error {
+			return output.WriteFile(r.planOut, 0o600, func(w io.Writer) error {
+				_, err := w.Write(text)
+				return err
+			})
+		},
+	}
+}
+
+// planInSecret reads --plan=secret.
+func (r *changeOptions) planInSecret(ctx context.Context, s Streams, o *run.Options) error {
+	if r.plan != inSecret {
+		return nil
+	}
+	client, err := r.client(s, r.cluster)
+	if err != nil {
+		return err
+	}
+	place := store.PlanPlace(o.Inventory.Namespace, o.Inventory.Name)
+	text, err := store.ReadPlan(ctx, client, o.Inventory.Namespace, o.Inventory.Name)
 	switch {
-	case b.Kind != "Plan" || !strings.HasPrefix(b.APIVersion, "brine.dev/"):
-		return fmt.Errorf("read the plan %s: the file was not written by --plan-out", r.plan)
-	case b.APIVersion != plan.SavedVersion:
-		return fmt.Errorf("read the plan %s: it is in format %s, which brine %s wrote, and this is %s, which reads %s: use %s, or make a new plan",
-			r.plan, b.APIVersion, b.Version, version(), plan.SavedVersion, b.Version)
+	case err != nil:
+		return failed(err)
+	case text == nil:
+		return fmt.Errorf("there is no saved plan, and nothing was changed: %s is not there; brine preview --plan-out=%s makes one", place, inSecret)
+	}
+	return r.carryOut(o, place, text)
+}
+
+// carryOut lets the run do what a saved plan says, or nothing.
+func (r *changeOptions) carryOut(o *run.Options, name string, text []byte) error {
+	if found := plan.DigestSaved(text); r.digest != "" && found != r.digest {
+		return fmt.Errorf("the plan %s is not the approved one, and nothing was changed: its digest is %s, --plan-digest is %s", name, found, r.digest)
+	}
+	b, err := plan.ReadSaved(name, text, version())
+	if err != nil {
+		return err
 	}
 	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name
 	}
 	o.SavedPlan = b
-	return nil
-}
-
-// writePlan writes a plan so that the file is whole or not there.
-func writePlan(path string, b *plan.Saved) error {
-	text, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
+	if r.ignoreFields == "" {
+		if o.Planning.IgnoreFields, err = b.IgnoreFields(); err != nil {
+			return err
+		}
 	}
-	return output.WriteFile(path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(append(text, '\n'))
-		return err
-	})
+	if len(o.Only) == 0 {
+		o.Only, o.WithNeeds = b.Only()
+	}
+	return nil
 }

@@ -93,7 +93,7 @@ func wrongValue(f *pflag.Flag) string {
 		return ""
 	}
 	switch f.Name {
-	case "timeout", "lock-timeout", "retry-timeout", "heartbeat":
+	case "timeout", "lock-timeout", "retry-timeout", "heartbeat", "plan-lifetime":
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
 			return "a duration cannot be negative: use 0, or one like 90s or 10m"
 		}
@@ -126,7 +126,9 @@ func wrongValue(f *pflag.Flag) string {
 			}
 		}
 	case "plan-out":
-		return output.Unwritable(value)
+		if value != inSecret {
+			return output.Unwritable(value)
+		}
 	}
 	return ""
 }

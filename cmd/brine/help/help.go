@@ -34,7 +34,7 @@ var CommandGroups = []Group{
 // FlagGroups are the headings of a command with many flags; what is in none stands under
 // the first.
 var FlagGroups = []Group{
-	{"Flags", []string{"filename", "recursive", "name", "inventory", "namespace", "dry-run", "yes", "only", "with-needs", "plan", "plan-out", "verbose", "quiet", "help"}},
+	{"Flags", []string{"filename", "recursive", "name", "inventory", "namespace", "dry-run", "yes", "only", "with-needs", "plan", "plan-digest", "plan-out", "plan-lifetime", "verbose", "quiet", "help"}},
 	{"Pruning", []string{"max-prune", "no-prune", "prune-anyway", "prune-first", "allow-empty", "cascade", "force-namespaces"}},
 	{"Whose object, and who owns a field", []string{"inventory-policy", "inventory-id", "conflicts", "force-conflicts", "take-over-from", "take-over-managers", "ignore-fields"}},
 	{"How objects are applied", []string{"deny", "validation", "field-validation", "verify", "recreate", "migrate-stored-versions", "allow-generate-name", "kubernetes-version"}},

@@ -41,7 +41,7 @@ func State(r *report.Result, started time.Time) map[string]any {
 			subs = append(subs, saltSub(r, o, started))
 		}
 	}
-	return map[string]any{
+	ret := map[string]any{
 		"name":          r.Inventory.Name,
 		"result":        saltResult(r),
 		"changes":       saltChanges(r),
@@ -49,6 +49,10 @@ func State(r *report.Result, started time.Time) map[string]any {
 		"warnings":      orEmpty(r.Warnings),
 		"sub_state_run": subs,
 	}
+	if r.Plan != nil {
+		ret["plan"] = r.Plan
+	}
+	return ret
 }
 
 // Command is r for cmd.run with `stateful: True`: changed and comment

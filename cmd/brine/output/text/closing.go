@@ -77,6 +77,9 @@ func (t *Printer) counts(r *report.Result) string {
 	if line := longestWait(r); line != "" {
 		b.WriteString("  " + line + "\n")
 	}
+	if r.Plan != nil {
+		b.WriteString("  " + wording.Plan(r.Plan) + "\n")
+	}
 	return b.String()
 }
 

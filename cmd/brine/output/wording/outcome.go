@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -161,4 +162,16 @@ func InventoryName(i report.Inventory) string {
 		return i.Name
 	}
 	return i.Namespace + "/" + i.Name
+}
+
+// Plan says where a plan was saved, and how it is approved.
+func Plan(p *report.SavedPlan) string {
+	text := fmt.Sprintf("plan %s saved in %s", p.Digest, Line(p.Place))
+	if p.Kept {
+		text = fmt.Sprintf("plan %s is in %s since %s, and still holds", p.Digest, Line(p.Place), p.Created.Format(time.RFC3339))
+	}
+	if !p.Expires.IsZero() {
+		text += ", to be carried out until " + p.Expires.Format(time.RFC3339)
+	}
+	return text
 }

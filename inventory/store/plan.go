@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+const (
+	planType = "brine.dev/plan"
+	planKey  = "plan.json.zst"
+)
+
+// PlanPlace is what a message calls the Secret with the saved plan of the inventory namespace/name.
+func PlanPlace(namespace, name string) string { return bundle.Name(planID(namespace, name)) }
+
+func planID(namespace, name string) bundle.ID {
+	return bundle.ID{GroupKind: bundle.SecretKind, Namespace: namespace, Name: inventory.PlanName(name)}
+}
+
+// ReadPlan is the plan that WritePlan saved for the inventory namespace/name; nothing where
+// there is none: one request.
+func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([]byte, error) {
+	id := planID(namespace, name)
+	live, err := c.Get(ctx, cluster.Secrets, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", namespace, name, err)
+	}
+	if live == nil {
+		return nil, nil
+	}
+	kind, _, _ := unstructured.NestedString(live.Object, "type")
+	packed, _, _ := unstructured.NestedString(live.Object, "data", planKey)
+	raw, err := base64.StdEncoding.DecodeString(packed)
+	if err != nil || len(raw) == 0 || kind != planType {
+		return nil, fmt.Errorf("%s is there, but is no saved plan: choose another name for the inventory, or delete it", bundle.Name(id))
+	}
+	text, err := inventory.Decompress(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %s: %w", namespace, name, bundle.Name(id), err)
+	}
+	return text, nil
+}
+
+// ReadPlan is ReadPlan for this inventory.
+func (inv *Inventory) ReadPlan(ctx context.Context) ([]byte, error) {
+	return ReadPlan(ctx, inv.client, inv.Namespace, inv.Name)
+}
+
+// WritePlan saves a plan in a Secret beside the inventory, which may not be there yet. Its
+// namespace has to be.
+func (inv *Inventory) WritePlan(ctx context.Context, text []byte) error {
+	packed := inventory.Compress(text)
+	id := planID(inv.Namespace, inv.Name)
+	if len(packed) > revisionBytes {
+		return fmt.Errorf("%s: the plan has %d KiB, and a Secret holds %d: save it in a file", bundle.Name(id), len(packed)>>10, revisionBytes>>10)
+	}
+	u := bundle.V1(id, map[string]any{"type": planType, "immutable": false, "data": map[string]any{planKey: base64.StdEncoding.EncodeToString(packed)}})
+	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID})
+	err := inv.putPart(ctx, u)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: a plan of a first apply goes into a file, or create the namespace before", err)
+	}
+	return err
+}
