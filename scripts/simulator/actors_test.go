@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/inventory"
@@ -127,6 +128,31 @@ func (w *World) somebodyTakesTheLock(inventoryName string) {
 	}
 	_ = unstructured.SetNestedField(u.Object, holder, "spec", "holderIdentity")
 	_, _ = w.server.Put("brine-elsewhere", "update", "brine", k, live, u, false)
+}
+
+// somebodyMovesIn is a person who has objects of the person's own in the namespaces of bundles, and of the
+// kinds that these define.
+func (w *World) somebodyMovesIn() {
+	for _, p := range w.server.Places() {
+		at, kind := "", bundle.ConfigMapKind
+		group, defines := strings.CutPrefix(p.Name, "widgets.")
+		switch {
+		case p.Resource == "customresourcedefinitions" && defines:
+			at, kind = "default", schema.GroupKind{Group: group, Kind: "Widget"}
+		case p.Resource == "namespaces" && strings.HasPrefix(p.Name, "extra-"):
+			at = p.Name
+		}
+		k, ok := w.server.Find(func(k apiserver.Kind) bool { return k.GroupKind() == kind })
+		if at == "" || !ok || w.rand.IntN(2) == 0 || !w.happens() {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind}}
+		u.SetNamespace(at)
+		u.SetName("guest")
+		if _, err := w.server.Create(person, k, u, false); err == nil {
+			w.note("%s creates %s %s/guest", person, k.Plural, at)
+		}
+	}
 }
 
 func (w *World) edit(k apiserver.Kind, live *unstructured.Unstructured, change func(*unstructured.Unstructured)) {

@@ -35,6 +35,9 @@ type step struct {
 	policy    plan.Policy
 	revision  int  // of a rollback; 0 undoes the last apply
 	found     bool // before it, somebody creates objects that bundles name
+	guests    bool // before it, somebody creates objects that no bundle names, in namespaces and of kinds of bundles
+	calm      bool // nothing disturbs it
+	refused   bool // the second request of moves is refused, most of the time
 	only      []string
 	patience  time.Duration // --lock-timeout
 }
@@ -79,11 +82,24 @@ func manifests(r *rand.Rand, inventoryName string) string {
 	if r.IntN(6) == 0 {
 		image = "broken"
 	}
-	add(0.5, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: %s}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: %s}]}\n", namespace, image)
+	patience := 600 // what a Deployment has by default
+	if r.IntN(2) == 0 {
+		patience = 30
+	}
+	add(0.5, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: %s}\nspec:\n  replicas: 1\n  progressDeadlineSeconds: %d\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: %s}]}\n", namespace, patience, image)
 	add(0.3, "apiVersion: v1\nkind: Namespace\nmetadata: {name: extra-%s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: inner, namespace: extra-%s}\ndata: {value: \"%d\"}\n", namespace, namespace, r.IntN(2))
 	add(0.3, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.%s.example.com}\nspec:\n  group: %s.example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n---\napiVersion: %s.example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: %s}\nspec: {size: %d}\n",
 		namespace, namespace, namespace, namespace, r.IntN(2))
 	return b.String()
+}
+
+// with makes manifests that have some text.
+func with(r *rand.Rand, some string) string {
+	for {
+		if text := manifests(r, "shop"); strings.Contains(text, some) {
+			return text
+		}
+	}
 }
 
 // steps makes a history.
@@ -127,7 +143,22 @@ func steps(r *rand.Rand) []step {
 		all = append(all, s)
 		if r.IntN(6) == 0 { // what another inventory takes by force, and gives back
 			takes := step{command: "apply", inventory: "other", text: all[0].text, policy: plan.AdoptAll}
-			all = append(all, takes, step{command: "rollback", inventory: "other"}, step{command: "apply", inventory: "shop", text: all[0].text})
+			all = append(all, takes, step{command: "rollback", inventory: "other", refused: true}, step{command: "apply", inventory: "shop", text: all[0].text})
+		}
+		switch r.IntN(10) {
+		case 0: // an upgrade that fails: the old stays
+			all = append(all, step{command: "apply", inventory: "shop", text: with(r, "kind: ConfigMap"), calm: true},
+				step{command: "apply", inventory: "shop", text: strings.ReplaceAll(with(r, "kind: Deployment"), "image: good", "image: broken"), calm: true})
+		case 1: // a bundle that uses a namespace, which it has not any more
+			text := with(r, "{name: extra-app}")
+			all = append(all, step{command: "apply", inventory: "shop", text: text, calm: true},
+				step{command: "apply", inventory: "shop", text: strings.Replace(text, "apiVersion: v1\nkind: Namespace\nmetadata: {name: extra-app}\n---\n", "", 1), calm: r.IntN(3) > 0})
+		case 2: // what others have in its namespaces, and of its kinds
+			next := step{command: "apply", inventory: "shop", text: manifests(r, "shop"), guests: true, calm: r.IntN(3) > 0}
+			if r.IntN(3) == 0 {
+				next.command = "destroy"
+			}
+			all = append(all, step{command: "apply", inventory: "shop", text: with(r, "{name: extra-app}"), calm: true}, next)
 		}
 		if r.IntN(4) == 0 { // what was there before brine, and the way back
 			adopts := step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), policy: plan.AdoptIfNoInventory, found: true}

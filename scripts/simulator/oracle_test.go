@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -70,6 +71,8 @@ var invariants = []struct {
 	check func(*oracle) []string
 }{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
+	{"1 nobody's objects go with what holds them", (*oracle).onlyEmptied},
+	{"10 what the bundle uses stays", (*oracle).inUse},
 	{"2 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
 	{"5 exit 0 is true", (*oracle).exitZero},
@@ -146,18 +149,29 @@ func members(at map[string]*unstructured.Unstructured, name string) map[bundle.I
 	return all
 }
 
-// superset replays the log: when brine puts its mark on an object, the inventory has it,
-// and what leaves the inventory carries the mark no more.
+// superset replays the log: when brine puts the mark of an inventory on an object, that has
+// it, and what leaves an inventory carries its mark no more.
 func (o *oracle) superset() (wrong []string) {
+	for _, name := range inventories {
+		wrong = append(wrong, o.supersetOf(name)...)
+	}
+	return wrong
+}
+
+// inventories are those of histories.
+var inventories = []string{"shop", "other"}
+
+func (o *oracle) supersetOf(name string) (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}
 	marked := map[bundle.ID]bool{}
+	inventoryID, applySet := inventory.DefaultID("default", name), inventory.ApplySetID("default", name)
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == "default"
 		if listing {
 			stored[w.Name] = w.After
 		}
-		if owner(w.After) == o.id() && ours(w.After, o) {
+		if owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
 			marked[id] = true
 		} else {
 			delete(marked, id)
@@ -165,16 +179,59 @@ func (o *oracle) superset() (wrong []string) {
 		if i < o.d.from || w.Actor != o.d.actor {
 			continue
 		}
-		now := members(stored, o.d.inventory)
 		switch {
-		case listing && w.Name == o.d.inventory:
+		case listing && w.Name == name:
+			now := members(stored, name)
 			for id := range marked {
 				if !now[id] {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
 			}
-		case marked[id] && !now[id] && !o.bookkeeping(w) && owner(w.Before) != o.id():
+		case marked[id] && !o.bookkeeping(w) && owner(w.Before) != inventoryID && !members(stored, name)[id]:
 			wrong = append(wrong, fmt.Sprintf("marked, and not in the inventory: %s", w))
+		}
+	}
+	return wrong
+}
+
+// onlyEmptied: a Namespace or CRD is not deleted while somebody has something in it, or of
+// it, since before the command began. What comes between its last look and the DELETE,
+// within one request, is not brine's to see.
+func (o *oracle) onlyEmptied() (wrong []string) {
+	state := map[bundle.ID]*unstructured.Unstructured{}
+	since := map[types.UID]int{} // whose an object is now
+	for i, w := range o.server.Log[:o.d.to] {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		if w.After != nil && (w.Before == nil || owner(w.Before) != owner(w.After)) {
+			since[w.After.GetUID()] = i
+		}
+		holder := bundle.HoldsObjects(w.Kind) && w.Verb == "delete" && w.Before.GetDeletionTimestamp() == nil
+		if holder && i >= o.d.from && w.Actor == o.d.actor {
+			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
+			for held, u := range state {
+				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
+				if in && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
+					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
+				}
+			}
+		}
+		if state[id] = w.After; w.After == nil {
+			delete(state, id)
+		}
+	}
+	return wrong
+}
+
+// inUse: what the bundle has objects in is not deleted.
+func (o *oracle) inUse() (wrong []string) {
+	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
+		return nil
+	}
+	for _, w := range o.own() {
+		for _, object := range o.d.bundle.Objects {
+			if w.Kind == bundle.NamespaceKind && w.Verb == "delete" && object.ID.Namespace == w.Name {
+				wrong = append(wrong, fmt.Sprintf("the bundle has %s: %s", bundle.Name(object.ID), w))
+			}
 		}
 	}
 	return wrong
@@ -280,6 +337,12 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 	}
 	for _, object := range o.d.result.Objects {
 		id := object.ID()
+		for _, ours := range o.d.bundle.Objects {
+			outside := strings.Contains(object.Reason, "outside this inventory") && strings.Contains(object.Reason, bundle.Name(ours.ID))
+			if outside && owner(o.server.Get(ours.ID.GroupKind, ours.ID.Namespace, ours.ID.Name)) == o.id() {
+				wrong = append(wrong, fmt.Sprintf("%s: %s, and it is ours", bundle.Name(id), object.Reason))
+			}
+		}
 		ok := true
 		switch object.Action {
 		case plan.Created:
@@ -372,7 +435,7 @@ func (o *oracle) pruneLast() (wrong []string) {
 func (o *oracle) oneWriter() (wrong []string) {
 	for _, w := range o.own() {
 		lock := o.d.inventory
-		for _, name := range []string{"shop", "other"} {
+		for _, name := range inventories {
 			if w.Namespace == "default" && of(w, name) || o.goesBack() && w.Namespace != "default" && owner(w.After) == inventory.DefaultID("default", name) {
 				lock = name
 			}
@@ -395,9 +458,15 @@ func (o *oracle) endsInTime() []string {
 	return nil
 }
 
+// encodedCanary is what data of Secrets begin with.
+var encodedCanary = base64.StdEncoding.EncodeToString([]byte(canary[:len(canary)/3*3]))
+
 func (o *oracle) noSecret() (wrong []string) {
 	if strings.Contains(o.d.printed, canary) {
 		wrong = append(wrong, "the value of a Secret is in an event or the result")
+	}
+	if strings.Contains(o.d.printed, encodedCanary) {
+		wrong = append(wrong, "the value of a Secret is in an event or the result, in base64")
 	}
 	for _, w := range o.own() {
 		if w.After == nil || w.Kind == (schema.GroupKind{Kind: "Secret"}) {

@@ -3,11 +3,15 @@ package simulator
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"brine/bundle/report"
+	"brine/scripts/simulator/apiserver"
 )
 
 // Finding is what a history showed.
@@ -33,12 +37,19 @@ func play(of trial) *Finding {
 			continue
 		}
 		f.played = append(f.played, w.at)
-		mood := w.mood()
+		mood := w.mood(s.calm)
+		if s.refused && w.rand.IntN(3) > 0 {
+			w.mood(true)
+			mood, w.faults, w.rate, w.aim = "aimed at JSON patches", []fault{forbidden}, 0.7, isJSONPatch
+		}
 		if s.found {
 			w.somebodyCreates()
 		}
+		if s.guests {
+			w.somebodyMovesIn()
+		}
 		running := []*done{w.begin(s, fmt.Sprintf("brine-%d", i))}
-		if contested := w.pace > 0; contested || w.rand.IntN(6) == 0 {
+		if contested := w.pace > 0; contested || !s.calm && w.rand.IntN(6) == 0 {
 			mood += ", two at once"
 			second := s
 			second.text = manifests(w.rand, s.inventory)
@@ -68,9 +79,14 @@ func play(of trial) *Finding {
 }
 
 // mood picks what disturbs a step.
-func (w *World) mood() string {
-	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served = nil, 0, 0, 0, nil, 0, 0
-	switch w.rand.IntN(7) {
+func (w *World) mood(calm bool) string {
+	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served, w.aim = nil, 0, 0, 0, nil, 0, 0, nil
+	if calm {
+		return "undisturbed"
+	}
+	switch w.rand.IntN(9) {
+	case 5, 6:
+		return w.takeAim()
 	case 0:
 		w.faults, w.rate = []fault{killBefore, killAfter}, 0.03
 		return "killed"
@@ -103,6 +119,39 @@ func (w *World) mood() string {
 		return o.mood
 	}
 	return "undisturbed"
+}
+
+func isJSONPatch(r *http.Request) bool {
+	return r.Header.Get("Content-Type") == string(types.JSONPatchType)
+}
+
+// takeAim picks requests around which guards stand, and what befalls them alone.
+func (w *World) takeAim() string {
+	one := allFaults[w.rand.IntN(len(allFaults)-1)] // the last one has an aim of its own
+	w.faults, w.rate = []fault{one}, 0.4
+	at := "deletions"
+	switch w.rand.IntN(5) {
+	case 0: // a move takes a second one, about the managed fields
+		at, w.aim = "JSON patches", isJSONPatch
+	case 1: // webhooks quote what they refuse
+		at, w.faults = "Secrets", []fault{forbidden}
+		w.aim = func(r *http.Request) bool {
+			return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/")
+		}
+	case 2:
+		at, w.aim = "the inventory's writes", func(r *http.Request) bool {
+			return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/configmaps/")
+		}
+	case 3:
+		at, w.aim = "single reads", func(r *http.Request) bool {
+			t, ok := apiserver.Parse(r.URL.Path)
+			return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"
+		}
+		w.rate = 0.1
+	default:
+		w.aim = func(r *http.Request) bool { return r.Method == http.MethodDelete }
+	}
+	return "aimed at " + at
 }
 
 // settle serves the processes until they have ended, and judges what they did.
@@ -169,7 +218,7 @@ func (f *Finding) violate(invariant, how string) {
 // and the second one writes nothing. An apply that meets objects that are not its own may
 // refuse, the same way twice.
 func (f *Finding) converge(w *World) {
-	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace = nil, 0, 0, 0, nil, 0
+	w.mood(true)
 	w.server.Away = ""
 	text := strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	var exits []int

@@ -39,10 +39,11 @@ type World struct {
 	rate    float64 // of requests that one befalls
 	people  float64 // of requests before which somebody else acts
 	script  []string
-	cuts    float64       // of requests before which all watches end
-	outage  *outage       // nil: none
-	pace    time.Duration // a request takes at most, beyond some milliseconds
-	served  int           // requests of the step
+	cuts    float64                  // of requests before which all watches end
+	outage  *outage                  // nil: none
+	pace    time.Duration            // a request takes at most, beyond some milliseconds
+	aim     func(*http.Request) bool // faults befall these requests alone; nil: any
+	served  int                      // requests of the step
 	trial   trial
 	at      string   // the step
 	events  int      // disturbances of the step, so far
@@ -249,7 +250,10 @@ func (w *World) run(processes ...*Process) bool {
 		}
 		if len(waiting) == 0 {
 			tick := 500 * time.Millisecond
-			if !w.server.Step() {
+			switch changed := w.server.Step(); {
+			case !changed && w.server.Waits:
+				tick = 5 * time.Second
+			case !changed:
 				tick = limit // nobody has anything to do
 			}
 			select {
@@ -491,6 +495,12 @@ func (w *World) pick(r *http.Request) fault {
 	}
 	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/") { // the inventory, its lock, its revisions
 		rate *= 2
+	}
+	if w.aim != nil {
+		rate = 0
+		if w.aim(r) {
+			rate = w.rate
+		}
 	}
 	if slices.Contains(w.faults, stalled) {
 		rate = 0

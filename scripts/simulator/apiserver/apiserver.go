@@ -89,7 +89,9 @@ type Server struct {
 	watches  []*watch
 	Holders  map[string]string // of locks: the actor that wrote the Lease last
 	Away     string            // the resource that is not served for a while
+	Waits    bool              // a controller acts when some time is over
 	unready  map[string]bool   // Deployments that stay unready, by their image
+	rollouts map[types.UID]rollout
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 	fresh    map[schema.GroupResource]time.Time // since when a CRD is served
 	settled  int                                // the version at which no controller had anything to do
@@ -99,6 +101,12 @@ type Server struct {
 	done  map[Place]*unstructured.Unstructured // controllers had nothing to do with it
 	order []Place                              // nil: to be sorted
 	found map[string][]byte                    // answers of discovery; nil: the kinds have changed
+}
+
+// rollout is since when a Deployment makes no progress with a generation.
+type rollout struct {
+	generation int64
+	since      time.Time
 }
 
 // text is the JSON of an object: alone, in a list, and of its metadata.
@@ -112,7 +120,7 @@ func New() *Server {
 	s := &Server{
 		kinds: slices.Clone(builtIn), Objects: map[Place]*unstructured.Unstructured{}, Holders: map[string]string{},
 		unready: map[string]bool{"broken": true}, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
-		fresh: map[schema.GroupResource]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{},
+		fresh: map[schema.GroupResource]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{}, rollouts: map[types.UID]rollout{},
 	}
 	for _, name := range []string{"default", "kube-system"} {
 		_, err := s.Create("system", s.kinds[0], object(s.kinds[0].GroupVersionKind, "", name), false)
@@ -582,6 +590,7 @@ func (s *Server) Step() bool {
 	if s.settled == before {
 		return false
 	}
+	s.Waits = false
 	var uids map[types.UID]bool
 	gone := func(o metav1.OwnerReference) bool {
 		if uids == nil {
@@ -603,6 +612,7 @@ func (s *Server) Step() bool {
 			continue
 		}
 		var next *unstructured.Unstructured
+		waits := false
 		switch {
 		case len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !gone(o) }):
 			s.store("system", "collect", k, p, nil)
@@ -611,7 +621,8 @@ func (s *Server) Step() bool {
 			continue
 		case k.Kind == "Deployment":
 			next = u.DeepCopy()
-			s.settle(next)
+			waits = s.settle(next)
+			s.Waits = s.Waits || waits
 		case leaving && (k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace"):
 			s.end(k, p, u)
 			continue
@@ -625,11 +636,11 @@ func (s *Server) Step() bool {
 		case next == nil:
 		case !Same(next.Object, u.Object):
 			s.store("system", "status", k, p, next)
-		case len(owners) == 0 && !leaving:
+		case len(owners) == 0 && !leaving && !waits:
 			s.done[p] = u
 		}
 	}
-	if s.version == before {
+	if s.version == before && !s.Waits {
 		s.settled = before
 	}
 	return s.version != before
@@ -674,8 +685,9 @@ func (s *Server) furnish(namespace string) {
 	}
 }
 
-// settle makes a Deployment ready.
-func (s *Server) settle(u *unstructured.Unstructured) {
+// settle makes a Deployment ready, or says, when its time is over, that it makes no progress;
+// whether that is still to come.
+func (s *Server) settle(u *unstructured.Unstructured) (waits bool) {
 	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	if !found {
 		replicas = 1
@@ -687,14 +699,24 @@ func (s *Server) settle(u *unstructured.Unstructured) {
 			ready = 0
 		}
 	}
-	condition := "True"
+	available, progressing := "True", map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
 	if ready < replicas {
-		condition = "False"
+		r := s.rollouts[u.GetUID()]
+		if r.generation != u.GetGeneration() {
+			r = rollout{u.GetGeneration(), time.Now()}
+			s.rollouts[u.GetUID()] = r
+		}
+		deadline, _, _ := unstructured.NestedInt64(u.Object, "spec", "progressDeadlineSeconds")
+		available, progressing["reason"] = "False", "ReplicaSetUpdated"
+		if waits = time.Since(r.since) < time.Duration(deadline)*time.Second; !waits {
+			progressing["status"], progressing["reason"] = "False", "ProgressDeadlineExceeded"
+		}
 	}
 	u.Object["status"] = map[string]any{
 		"observedGeneration": u.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": ready, "availableReplicas": ready,
-		"conditions": []any{map[string]any{"type": "Available", "status": condition}, map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}},
+		"conditions": []any{map[string]any{"type": "Available", "status": available}, progressing},
 	}
+	return waits
 }
 
 // establish serves what a CRD defines. Its stored versions are kept: only a client takes one out.
