@@ -28,19 +28,16 @@ func DefinitionOf(u *unstructured.Unstructured) (Definition, bool) {
 	if u == nil || u.GroupVersionKind().GroupKind() != CRDKind {
 		return Definition{}, false
 	}
-	spec, _ := u.Object["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	d := Definition{Namespaced: spec["scope"] != "Cluster"}
-	d.Kind.Group, _ = spec["group"].(string)
-	d.Kind.Kind, _ = names["kind"].(string)
-	d.Plural, _ = names["plural"].(string)
-	versions, _ := spec["versions"].([]any)
-	for _, v := range versions {
-		version, _ := v.(map[string]any)
-		name, _ := version["name"].(string)
-		d.Versions = append(d.Versions, DefinedVersion{Name: name, Served: version["served"] == true, Storage: version["storage"] == true})
+	spec := At[map[string]any](u.Object, "spec")
+	d := Definition{
+		Kind:   schema.GroupKind{Group: At[string](spec, "group"), Kind: At[string](spec, "names", "kind")},
+		Plural: At[string](spec, "names", "plural"), Namespaced: spec["scope"] != "Cluster",
 	}
-	if version, _ := spec["version"].(string); version != "" && len(versions) == 0 { // v1beta1
+	for _, v := range At[[]any](spec, "versions") {
+		version, _ := v.(map[string]any)
+		d.Versions = append(d.Versions, DefinedVersion{Name: At[string](version, "name"), Served: version["served"] == true, Storage: version["storage"] == true})
+	}
+	if version := At[string](spec, "version"); version != "" && len(d.Versions) == 0 { // v1beta1
 		d.Versions = []DefinedVersion{{Name: version, Served: true, Storage: true}}
 	}
 	return d, true
@@ -48,15 +45,9 @@ func DefinitionOf(u *unstructured.Unstructured) (Definition, bool) {
 
 // ReadyColumn says whether kubectl prints a condition Ready of the defined kind.
 func ReadyColumn(crd *unstructured.Unstructured) bool {
-	spec, _ := crd.Object["spec"].(map[string]any)
-	versions, _ := spec["versions"].([]any)
-	for _, v := range versions {
-		version, _ := v.(map[string]any)
-		columns, _ := version["additionalPrinterColumns"].([]any)
-		for _, c := range columns {
-			column, _ := c.(map[string]any)
-			path, _ := column["jsonPath"].(string)
-			path = strings.NewReplacer("'", "", `"`, "", " ", "").Replace(path)
+	for _, version := range Items[map[string]any](crd.Object, "spec", "versions") {
+		for _, column := range Items[map[string]any](version, "additionalPrinterColumns") {
+			path := strings.NewReplacer("'", "", `"`, "", " ", "").Replace(At[string](column, "jsonPath"))
 			if strings.HasPrefix(path, ".status.conditions[?(@.type==Ready)]") {
 				return true
 			}

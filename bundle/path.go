@@ -52,16 +52,3 @@ func (p Path) String() string {
 	}
 	return b.String()
 }
-
-// Texts are those items of a list in an object's content that are texts; none where
-// it is no list.
-func Texts(v any) []string {
-	list, _ := v.([]any)
-	var out []string
-	for _, w := range list {
-		if s, ok := w.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}

@@ -57,20 +57,12 @@ type Problems []Problem
 
 // Error is one line a problem.
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = p.Error()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(Each(ps, Problem.Error), "\n")
 }
 
 // Unwrap gives the problems one by one, so that errors.As finds a Problem.
 func (ps Problems) Unwrap() []error {
-	errs := make([]error, len(ps))
-	for i, p := range ps {
-		errs[i] = p
-	}
-	return errs
+	return Each(ps, func(p Problem) error { return p })
 }
 
 // Err is ps as an error, sorted and without repetitions; nil when there is none.

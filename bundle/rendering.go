@@ -44,10 +44,7 @@ func (b *Bundle) RenderedFrom() string {
 	if b.Rendering == nil {
 		return ""
 	}
-	var lines []string
-	for _, o := range b.Objects {
-		lines = append(lines, o.ID.String()+" "+o.Source.Origin())
-	}
+	lines := Each(b.Objects, func(o *Object) string { return o.ID.String() + " " + o.Source.Origin() })
 	slices.Sort(lines)
 	sum := sha256.New()
 	fmt.Fprintln(sum, b.Rendering.Saltenv)

@@ -41,9 +41,9 @@ const (
 // Schemas compares what two versions of a CRD define; nil if one of them is not
 // there, or is no CRD.
 func Schemas(before, after *unstructured.Unstructured) *SchemaChanges {
-	a, isCRD := bundle.DefinitionOf(before)
-	b, isCRD2 := bundle.DefinitionOf(after)
-	if !isCRD || !isCRD2 {
+	a, was := bundle.DefinitionOf(before)
+	b, is := bundle.DefinitionOf(after)
+	if !was || !is {
 		return nil
 	}
 	s := &SchemaChanges{Fields: []SchemaChange{}}
@@ -72,13 +72,8 @@ func Schemas(before, after *unstructured.Unstructured) *SchemaChanges {
 
 func schemas(crd *unstructured.Unstructured) map[string]map[string]any {
 	found := map[string]map[string]any{}
-	spec, _ := crd.Object["spec"].(map[string]any)
-	versions, _ := spec["versions"].([]any)
-	for _, v := range versions {
-		version, _ := v.(map[string]any)
-		name, _ := version["name"].(string)
-		schema, _ := version["schema"].(map[string]any)
-		found[name], _ = schema["openAPIV3Schema"].(map[string]any)
+	for _, version := range bundle.Items[map[string]any](crd.Object, "spec", "versions") {
+		found[bundle.At[string](version, "name")] = bundle.At[map[string]any](version, "schema", "openAPIV3Schema")
 	}
 	return found
 }
@@ -105,7 +100,7 @@ func (s *SchemaChanges) compare(version, path string, a, b map[string]any) {
 		c.Details = append(c.Details, fmt.Sprintf("%s %s → %s", key, brief(a[key]), brief(b[key])))
 		c.breaking = c.breaking || narrows(key, a[key], b[key])
 	}
-	before, after := bundle.Texts(a["required"]), bundle.Texts(b["required"])
+	before, after := bundle.Items[string](a, "required"), bundle.Items[string](b, "required")
 	x, _ := a["properties"].(map[string]any)
 	y, _ := b["properties"].(map[string]any)
 	for _, name := range after {

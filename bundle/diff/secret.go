@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"maps"
 
+	"brine/bundle"
 	"brine/bundle/redact"
 )
 
@@ -160,7 +161,5 @@ func maskAnnotations(a, b map[string]any) {
 }
 
 func annotations(m map[string]any) map[string]any {
-	meta, _ := m["metadata"].(map[string]any)
-	a, _ := meta["annotations"].(map[string]any)
-	return a
+	return bundle.At[map[string]any](m, "metadata", "annotations")
 }

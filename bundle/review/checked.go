@@ -116,7 +116,7 @@ func (r *reviewer) starts() []Start {
 			continue
 		}
 		s := Start{Object: objectOf(c.ID)}
-		spec := get[map[string]any](c.After.Object, "spec")
+		spec := bundle.At[map[string]any](c.After.Object, "spec")
 		switch gk := c.ID.GroupKind; {
 		case c.Action == plan.Configured:
 			was, is := replicas(c.Before), replicas(c.After)

@@ -121,7 +121,7 @@ func (r *reviewer) budgets(c *Change) []string {
 	case r.cluster.BudgetsUnknown != "":
 		return []string{"its PodDisruptionBudgets are unknown: " + r.cluster.BudgetsUnknown}
 	}
-	pods := labels.Set(words(get[map[string]any](content(c.Before), "spec", "template", "metadata", "labels")))
+	pods := labels.Set(words(bundle.At[map[string]any](content(c.Before), "spec", "template", "metadata", "labels")))
 	var found []string
 	r.disrupted = r.disrupted || podsOf(c.Before) > 0
 	for i := range r.cluster.Budgets {
@@ -130,7 +130,7 @@ func (r *reviewer) budgets(c *Change) []string {
 			continue
 		}
 		var selector metav1.LabelSelector
-		fields := get[map[string]any](b.Object, "spec", "selector") // {} is about all pods, none about none
+		fields := bundle.At[map[string]any](b.Object, "spec", "selector") // {} is about all pods, none about none
 		if fields == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
 			continue
 		}
@@ -138,7 +138,7 @@ func (r *reviewer) budgets(c *Change) []string {
 			continue
 		}
 		r.guarded = true
-		if allowed, known := number(get[any](b.Object, "status", "disruptionsAllowed")); known && allowed == 0 {
+		if allowed, known := number(bundle.At[any](b.Object, "status", "disruptionsAllowed")); known && allowed == 0 {
 			found = append(found, fmt.Sprintf("PodDisruptionBudget %s allows no disruption now (%s): a rollout does not ask it, a drain of a node does",
 				b.GetName(), demand(b)))
 		}
@@ -149,7 +149,7 @@ func (r *reviewer) budgets(c *Change) []string {
 // demand is what a PodDisruptionBudget asks for: "minAvailable 1".
 func demand(b *unstructured.Unstructured) string {
 	for _, field := range []string{"minAvailable", "maxUnavailable"} {
-		if v := get[any](b.Object, "spec", field); v != nil {
+		if v := bundle.At[any](b.Object, "spec", field); v != nil {
 			return fmt.Sprintf("%s %v", field, v)
 		}
 	}

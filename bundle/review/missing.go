@@ -73,7 +73,7 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 		return found
 	}
 	at := strings.Join(path, ".") + "."
-	pod := get[map[string]any](after, path...)
+	pod := bundle.At[map[string]any](after, path...)
 	for _, r := range order.PodReferences(pod) {
 		if r.Optional {
 			continue
@@ -83,18 +83,17 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 		}
 		add(r.Kind, r.Name, at+r.Path, r.Verb, r.Keys...)
 	}
-	classes := func(claims []any, at string, under ...string) {
-		for i, v := range claims {
-			claim, _ := v.(map[string]any)
+	classes := func(claims []map[string]any, at string, under ...string) {
+		for i, claim := range claims {
 			field := slices.Concat(under, []string{"spec", "storageClassName"})
-			if name := get[string](claim, field...); name != "" {
+			if name := bundle.At[string](claim, field...); name != "" {
 				add(bundle.StorageClassKind, name, fmt.Sprintf("%s[%d].%s", at, i, strings.Join(field, ".")), "claims volumes of")
 			}
 		}
 	}
-	classes(get[[]any](pod, "volumes"), at+"volumes", "ephemeral", "volumeClaimTemplate")
+	classes(bundle.Items[map[string]any](pod, "volumes"), at+"volumes", "ephemeral", "volumeClaimTemplate")
 	if by.GroupKind == bundle.StatefulSetKind {
-		classes(get[[]any](after, "spec", "volumeClaimTemplates"), "spec.volumeClaimTemplates")
+		classes(bundle.Items[map[string]any](after, "spec", "volumeClaimTemplates"), "spec.volumeClaimTemplates")
 	}
 	for _, s := range settingsOf(pod, strings.Join(path, "."), by.Namespace) {
 		if id, ok := s.service(); ok {
@@ -287,12 +286,12 @@ func (r *reviewer) lacks(id bundle.ID, key string, starts bool) string {
 // keysOf are the keys of a ConfigMap or Secret; not known where a controller of
 // Kubernetes adds some.
 func keysOf(u *unstructured.Unstructured) (keys map[string]bool, known bool) {
-	if u == nil || get[string](u.Object, "type") == "kubernetes.io/service-account-token" {
+	if u == nil || bundle.At[string](u.Object, "type") == "kubernetes.io/service-account-token" {
 		return nil, false
 	}
 	keys = map[string]bool{}
 	for _, field := range []string{"data", "binaryData", "stringData"} {
-		for key := range get[map[string]any](u.Object, field) {
+		for key := range bundle.At[map[string]any](u.Object, field) {
 			keys[key] = true
 		}
 	}
@@ -334,9 +333,9 @@ func ready(u *unstructured.Unstructured) string {
 	if pods == 0 {
 		return ""
 	}
-	n, known := number(get[any](u.Object, "status", "readyReplicas"))
+	n, known := number(bundle.At[any](u.Object, "status", "readyReplicas"))
 	if !known {
-		n, _ = number(get[any](u.Object, "status", "numberReady"))
+		n, _ = number(bundle.At[any](u.Object, "status", "numberReady"))
 	}
 	return fmt.Sprintf(", ready pods: %d of %d", n, pods)
 }

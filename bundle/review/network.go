@@ -24,40 +24,38 @@ func (r *reviewer) webhook(c *Change) {
 	verb := map[bool]string{true: "new", false: "changes"}[c.Action == plan.Created]
 	switch {
 	case c.ID.GroupKind == bundle.APIServiceKind:
-		service := get[map[string]any](c.After.Object, "spec", "service")
+		service := bundle.At[map[string]any](c.After.Object, "spec", "service")
 		if service != nil {
-			r.add(Webhook, c, 0, nil, "%s: Service %s/%s serves %s", verb, get[string](service, "namespace"), get[string](service, "name"), c.ID.Name)
+			r.add(Webhook, c, 0, nil, "%s: Service %s/%s serves %s", verb, bundle.At[string](service, "namespace"), bundle.At[string](service, "name"), c.ID.Name)
 		}
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "WebhookConfiguration"):
 		r.add(Webhook, c, 0, webhooks(c.After.Object), "%s%s", verb, fieldsOf(c))
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "Policy"):
 		r.add(Webhook, c, 0, nil, "%s%s", verb, fieldsOf(c))
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "PolicyBinding"):
-		r.add(Webhook, c, 0, nil, "%s: %s %s", verb, get[string](c.After.Object, "spec", "policyName"), strings.Join(bundle.Texts(get[any](c.After.Object, "spec", "validationActions")), ", "))
+		r.add(Webhook, c, 0, nil, "%s: %s %s", verb, bundle.At[string](c.After.Object, "spec", "policyName"), strings.Join(bundle.Items[string](c.After.Object, "spec", "validationActions"), ", "))
 	}
 }
 
 // webhooks are those of a configuration in a line each.
 func webhooks(object map[string]any) []string {
 	var lines []string
-	for _, v := range get[[]any](object, "webhooks") {
-		hook, _ := v.(map[string]any)
+	for _, hook := range bundle.Items[map[string]any](object, "webhooks") {
 		var about []string
-		for _, v := range get[[]any](hook, "rules") {
-			rule, _ := v.(map[string]any)
-			about = append(about, fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(bundle.Texts(rule["operations"]), ", ")),
-				strings.Join(bundle.Texts(rule["resources"]), ", "), strings.Join(groups(bundle.Texts(rule["apiGroups"])), ", ")))
+		for _, rule := range bundle.Items[map[string]any](hook, "rules") {
+			about = append(about, fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(bundle.Items[string](rule, "operations"), ", ")),
+				strings.Join(bundle.Items[string](rule, "resources"), ", "), strings.Join(groups(bundle.Items[string](rule, "apiGroups")), ", ")))
 		}
 		fails := "they go on if it cannot be reached"
-		if get[string](hook, "failurePolicy") != "Ignore" {
+		if bundle.At[string](hook, "failurePolicy") != "Ignore" {
 			fails = "they fail if it cannot be reached"
 		}
 		where := ""
 		var selector metav1.LabelSelector
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(get[map[string]any](hook, "namespaceSelector"), &selector) == nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(bundle.At[map[string]any](hook, "namespaceSelector"), &selector) == nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 			where = ", in namespaces with labels " + metav1.FormatLabelSelector(&selector)
 		}
-		lines = append(lines, fmt.Sprintf("%s is asked about %s%s; %s", get[string](hook, "name"), strings.Join(about, "; "), where, fails))
+		lines = append(lines, fmt.Sprintf("%s is asked about %s%s; %s", bundle.At[string](hook, "name"), strings.Join(about, "; "), where, fails))
 	}
 	return lines
 }
@@ -149,17 +147,16 @@ func (r *reviewer) network(c *Change) {
 		r.add(Network, c, 0, nil, "new: the pods that it selects reach, or are reached by, only what it allows")
 	case c.Action == plan.Created && routes:
 		r.add(Network, c, 0, nil, "new%s", hosts(after))
-	case c.Action == plan.Created && (get[string](after, "spec", "type") == "LoadBalancer" || get[string](after, "spec", "type") == "NodePort"):
-		r.add(Network, c, 0, nil, "new: reached from outside of the cluster (%s)", get[string](after, "spec", "type"))
+	case c.Action == plan.Created && (bundle.At[string](after, "spec", "type") == "LoadBalancer" || bundle.At[string](after, "spec", "type") == "NodePort"):
+		r.add(Network, c, 0, nil, "new: reached from outside of the cluster (%s)", bundle.At[string](after, "spec", "type"))
 	}
 }
 
 // hosts are those that an Ingress or a route answers for.
 func hosts(object map[string]any) string {
-	found := bundle.Texts(get[any](object, "spec", "hostnames"))
-	for _, v := range get[[]any](object, "spec", "rules") {
-		rule, _ := v.(map[string]any)
-		if host := get[string](rule, "host"); host != "" {
+	found := bundle.Items[string](object, "spec", "hostnames")
+	for _, rule := range bundle.Items[map[string]any](object, "spec", "rules") {
+		if host := bundle.At[string](rule, "host"); host != "" {
 			found = append(found, host)
 		}
 	}

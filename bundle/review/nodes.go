@@ -21,7 +21,7 @@ func newSelector(c *Change) labels.Set {
 		return nil
 	}
 	of := func(object map[string]any) labels.Set {
-		selector := words(get[map[string]any](object, slices.Concat(path, []string{"nodeSelector"})...))
+		selector := words(bundle.At[map[string]any](object, slices.Concat(path, []string{"nodeSelector"})...))
 		delete(selector, "kubernetes.io/os")
 		return selector
 	}

@@ -18,18 +18,17 @@ type permission struct {
 // permissions are those of a role's rules.
 func permissions(role map[string]any) []permission {
 	var all []permission
-	for _, v := range get[[]any](role, "rules") {
-		rule, _ := v.(map[string]any)
-		names := bundle.Texts(rule["resourceNames"])
+	for _, rule := range bundle.Items[map[string]any](role, "rules") {
+		names := bundle.Items[string](rule, "resourceNames")
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, verb := range bundle.Texts(rule["verbs"]) {
-			for _, path := range bundle.Texts(rule["nonResourceURLs"]) {
+		for _, verb := range bundle.Items[string](rule, "verbs") {
+			for _, path := range bundle.Items[string](rule, "nonResourceURLs") {
 				all = append(all, permission{verb: verb, path: path})
 			}
-			for _, group := range bundle.Texts(rule["apiGroups"]) {
-				for _, resource := range bundle.Texts(rule["resources"]) {
+			for _, group := range bundle.Items[string](rule, "apiGroups") {
+				for _, resource := range bundle.Items[string](rule, "resources") {
 					for _, name := range names {
 						all = append(all, permission{verb: verb, group: group, resource: resource, name: name})
 					}

@@ -23,13 +23,9 @@ func (r *reviewer) privileges(c *Change) {
 	if path == nil || c.After == nil {
 		return
 	}
-	before := privilegesOf(get[map[string]any](content(c.Before), path...))
-	var gained []string
-	for _, p := range privilegesOf(get[map[string]any](c.After.Object, path...)) {
-		if !slices.Contains(before, p) {
-			gained = append(gained, p)
-		}
-	}
+	pods, earlier := bundle.At[map[string]any](c.After.Object, path...), bundle.At[map[string]any](content(c.Before), path...)
+	before := privilegesOf(earlier)
+	gained := slices.DeleteFunc(privilegesOf(pods), func(p string) bool { return slices.Contains(before, p) })
 	what := "its pods get: "
 	if c.Action == plan.Created {
 		what = "new; its pods have: "
@@ -37,14 +33,13 @@ func (r *reviewer) privileges(c *Change) {
 	if len(gained) > 0 {
 		r.add(Privileges, c, 0, nil, "%s%s", what, bundle.Some(gained, 2*shownFields))
 	}
-	was, is := accountOf(get[map[string]any](content(c.Before), path...)), accountOf(get[map[string]any](c.After.Object, path...))
-	if c.Before != nil && c.Action != plan.Created && was != is {
+	if was, is := accountOf(earlier), accountOf(pods); was != is && c.Before != nil && c.Action != plan.Created {
 		r.add(Rights, c, 0, nil, "its pods run as ServiceAccount %s instead of %s", is, was)
 	}
 }
 
 func accountOf(spec map[string]any) string {
-	return cmp.Or(get[string](spec, "serviceAccountName"), get[string](spec, "serviceAccount"), "default")
+	return cmp.Or(bundle.At[string](spec, "serviceAccountName"), bundle.At[string](spec, "serviceAccount"), "default")
 }
 
 // privilegesOf is what the pods of a pod spec may do on their nodes that pods may not
@@ -52,25 +47,22 @@ func accountOf(spec map[string]any) string {
 func privilegesOf(spec map[string]any) []string {
 	var found []string
 	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
-		if get[bool](spec, field) {
+		if bundle.At[bool](spec, field) {
 			found = append(found, field)
 		}
 	}
-	for _, v := range get[[]any](spec, "volumes") {
-		volume, _ := v.(map[string]any)
-		if at := get[string](volume, "hostPath", "path"); at != "" {
+	for _, volume := range bundle.Items[map[string]any](spec, "volumes") {
+		if at := bundle.At[string](volume, "hostPath", "path"); at != "" {
 			found = append(found, "hostPath "+at)
 		}
 	}
-	found = append(found, contextPrivileges("pod", get[map[string]any](spec, "securityContext"))...)
+	found = append(found, contextPrivileges("pod", bundle.At[map[string]any](spec, "securityContext"))...)
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, v := range get[[]any](spec, list) {
-			container, _ := v.(map[string]any)
-			name := "container " + get[string](container, "name")
-			found = append(found, contextPrivileges(name, get[map[string]any](container, "securityContext"))...)
-			for _, p := range get[[]any](container, "ports") {
-				port, _ := p.(map[string]any)
-				if n, ok := number(port["hostPort"]); ok && n > 0 && !get[bool](spec, "hostNetwork") {
+		for _, container := range bundle.Items[map[string]any](spec, list) {
+			name := "container " + bundle.At[string](container, "name")
+			found = append(found, contextPrivileges(name, bundle.At[map[string]any](container, "securityContext"))...)
+			for _, port := range bundle.Items[map[string]any](container, "ports") {
+				if n, ok := number(port["hostPort"]); ok && n > 0 && !bundle.At[bool](spec, "hostNetwork") {
 					found = append(found, fmt.Sprintf("hostPort %d (%s)", n, name))
 				}
 			}
@@ -81,24 +73,24 @@ func privilegesOf(spec map[string]any) []string {
 
 func contextPrivileges(where string, context map[string]any) []string {
 	var found []string
-	if get[bool](context, "privileged") {
+	if bundle.At[bool](context, "privileged") {
 		found = append(found, "privileged "+where)
 	}
-	if get[bool](context, "allowPrivilegeEscalation") {
+	if bundle.At[bool](context, "allowPrivilegeEscalation") {
 		found = append(found, "privilege escalation ("+where+")")
 	}
-	for _, capability := range bundle.Texts(get[any](context, "capabilities", "add")) {
+	for _, capability := range bundle.Items[string](context, "capabilities", "add") {
 		found = append(found, "capability "+capability+" ("+where+")")
 	}
 	if user, ok := number(context["runAsUser"]); ok && user == 0 {
 		found = append(found, "user root ("+where+")")
 	}
 	for _, field := range []string{"seccompProfile", "appArmorProfile"} {
-		if get[string](context, field, "type") == "Unconfined" {
+		if bundle.At[string](context, field, "type") == "Unconfined" {
 			found = append(found, field+" Unconfined ("+where+")")
 		}
 	}
-	if mount := get[string](context, "procMount"); mount == "Unmasked" {
+	if mount := bundle.At[string](context, "procMount"); mount == "Unmasked" {
 		found = append(found, "procMount Unmasked ("+where+")")
 	}
 	return found

@@ -28,11 +28,7 @@ func (r *reviewer) removed(c *Change) {
 		case c.ID.GroupKind == bundle.JobKind:
 			text += ": it runs again"
 		}
-		var claims []string
-		for _, claim := range c.Claims {
-			claims = append(claims, claim.String())
-		}
-		r.add(Recreated, c, pods, claims, "%s", text)
+		r.add(Recreated, c, pods, bundle.Each(c.Claims, plan.Claim.String), "%s", text)
 		if lost != "" && !c.Orphans {
 			r.add(Data, c, pods, nil, "%s", lost)
 		}
@@ -54,11 +50,7 @@ func (r *reviewer) removed(c *Change) {
 // not said: a run that deletes nothing does not look for them.
 func (r *reviewer) gone() {
 	for _, one := range r.cluster.Removals {
-		risk := Risk{Type: Removed, Text: one.What}
-		for _, id := range one.Objects {
-			risk.Objects = append(risk.Objects, objectOf(id))
-		}
-		r.found = append(r.found, risk)
+		r.found = append(r.found, Risk{Type: Removed, Text: one.What, Objects: bundle.Each(one.Objects, objectOf)})
 	}
 	r.open = append(r.open, Removed)
 }
@@ -77,7 +69,7 @@ func (r *reviewer) lost(c *Change) string {
 	switch c.ID.GroupKind {
 	case bundle.PersistentVolumeClaimKind:
 		text := "the claim and its data are deleted, unless its volume is retained"
-		if size := get[string](before, "status", "capacity", "storage"); size != "" {
+		if size := bundle.At[string](before, "status", "capacity", "storage"); size != "" {
 			text = "the claim of " + size + " and its data are deleted, unless its volume is retained"
 		}
 		return text
@@ -87,11 +79,11 @@ func (r *reviewer) lost(c *Change) string {
 		d, _ := bundle.DefinitionOf(c.Before)
 		return "the kind " + d.Kind.Kind + " is deleted with all its resources: " + r.count(c.ID, "resource", "resources")
 	case persistentVolume:
-		if get[string](before, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
+		if bundle.At[string](before, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
 			return "the volume and its data are deleted (reclaim policy Delete)"
 		}
 	case bundle.StatefulSetKind:
-		if get[string](before, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete" {
+		if bundle.At[string](before, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete" {
 			return "its claims and their data are deleted with it (persistentVolumeClaimRetentionPolicy)"
 		}
 	}

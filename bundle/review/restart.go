@@ -39,12 +39,12 @@ func podsOf(u *unstructured.Unstructured) int {
 	case !isWorkload(gk):
 		return 0
 	case gk == daemonSet:
-		n, _ := number(get[any](u.Object, "status", "desiredNumberScheduled"))
+		n, _ := number(bundle.At[any](u.Object, "status", "desiredNumberScheduled"))
 		return n
 	}
-	n, known := number(get[any](u.Object, "status", "replicas"))
+	n, known := number(bundle.At[any](u.Object, "status", "replicas"))
 	if !known {
-		n, _ = number(get[any](u.Object, "spec", "replicas"))
+		n, _ = number(bundle.At[any](u.Object, "spec", "replicas"))
 	}
 	return n
 }
@@ -139,11 +139,8 @@ func (r *reviewer) restart(c *Change) {
 		return
 	}
 	why := " (" + bundle.Some(inTemplate(c.Fields), shownFields) + ")"
-	after := c.After
-	if after == nil {
-		after = c.Before
-	}
-	strategy := get[string](after.Object, "spec", "strategy", "type") + get[string](after.Object, "spec", "updateStrategy", "type")
+	after := latest(c)
+	strategy := bundle.At[string](after.Object, "spec", "strategy", "type") + bundle.At[string](after.Object, "spec", "updateStrategy", "type")
 	details := r.budgets(c)
 	if nodes := r.nodes[c.ID]; nodes != "" {
 		details = append(details, nodes)
@@ -152,7 +149,7 @@ func (r *reviewer) restart(c *Change) {
 	case pods == 0:
 		r.add(Restart, c, 0, nil, "has no pods now%s", why)
 		return
-	case get[bool](after.Object, "spec", "paused"):
+	case bundle.At[bool](after.Object, "spec", "paused"):
 		r.add(Restart, c, 0, nil, "is paused: its %s once it is resumed%s", plural(pods, "pod restarts", "pods restart"), why)
 		return
 	case strategy == "OnDelete":
@@ -174,7 +171,7 @@ func (r *reviewer) restart(c *Change) {
 	case down == 0:
 		text = fmt.Sprintf("all %d pods restart; new ones have to be ready first", pods)
 	}
-	if from, ok := number(get[any](after.Object, "spec", "updateStrategy", "rollingUpdate", "partition")); ok && from > 0 {
+	if from, ok := number(bundle.At[any](after.Object, "spec", "updateStrategy", "rollingUpdate", "partition")); ok && from > 0 {
 		text = fmt.Sprintf("the pods from number %d on restart (partition)", from)
 		pods = max(pods-from, 0)
 	}
@@ -194,11 +191,9 @@ func (r *reviewer) restart(c *Change) {
 // hostPorts are the ports of nodes that the pods of a workload have: "hostPort 80, 443".
 func hostPorts(object map[string]any) string {
 	var ports []string
-	pod := get[map[string]any](object, "spec", "template", "spec")
-	for _, v := range get[[]any](pod, "containers") {
-		container, _ := v.(map[string]any)
-		for _, v := range get[[]any](container, "ports") {
-			port, _ := v.(map[string]any)
+	pod := bundle.At[map[string]any](object, "spec", "template", "spec")
+	for _, container := range bundle.Items[map[string]any](pod, "containers") {
+		for _, port := range bundle.Items[map[string]any](container, "ports") {
 			if n, ok := number(port["hostPort"]); ok && n > 0 {
 				ports = append(ports, fmt.Sprint(n))
 			}
@@ -224,7 +219,7 @@ func replicas(u *unstructured.Unstructured) int {
 	if u == nil || !isWorkload(u.GroupVersionKind().GroupKind()) {
 		return 0
 	}
-	n, _ := number(get[any](u.Object, "spec", "replicas"))
+	n, _ := number(bundle.At[any](u.Object, "spec", "replicas"))
 	return n
 }
 
@@ -237,7 +232,7 @@ func rolling(gk schema.GroupKind, object map[string]any, pods int) (down, surge 
 	}
 	share := func(name, byDefault string, up bool) int {
 		value := intstr.Parse(byDefault)
-		if v := get[any](object, "spec", field, "rollingUpdate", name); v != nil {
+		if v := bundle.At[any](object, "spec", field, "rollingUpdate", name); v != nil {
 			value = intstr.Parse(fmt.Sprint(v))
 		}
 		n, _ := intstr.GetScaledValueFromIntOrPercent(&value, pods, up) // an error is 0

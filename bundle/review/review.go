@@ -357,16 +357,6 @@ func (r *reviewer) unverified() {
 	}
 }
 
-// get is what is at a path of fields, the zero value where there is no T.
-func get[T any](m map[string]any, path ...string) T {
-	var zero T
-	v, _, _ := unstructured.NestedFieldNoCopy(m, path...)
-	if t, ok := v.(T); ok {
-		return t
-	}
-	return zero
-}
-
 // content is an object's, nil where there is none.
 func content(u *unstructured.Unstructured) map[string]any {
 	if u == nil {

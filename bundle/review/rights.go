@@ -42,7 +42,7 @@ func (r *reviewer) rights(c *Change) {
 }
 
 func (r *reviewer) role(c *Change) {
-	if get[map[string]any](c.After.Object, "aggregationRule") != nil {
+	if bundle.At[map[string]any](c.After.Object, "aggregationRule") != nil {
 		return // the server fills it
 	}
 	before := permissions(content(c.Before))
@@ -81,11 +81,7 @@ func (r *reviewer) role(c *Change) {
 		}
 	}
 	if !bound && len(into) == 0 {
-		scope := c.ID.Namespace
-		if scope == "" {
-			scope = wherever
-		}
-		r.grants = append(r.grants, grant{subject: "whoever is bound to " + plain(c.ID), scope: scope, all: gained, by: c})
+		r.grants = append(r.grants, grant{subject: "whoever is bound to " + plain(c.ID), scope: cmp.Or(c.ID.Namespace, wherever), all: gained, by: c})
 	}
 }
 
@@ -98,8 +94,8 @@ func latest(c *Change) *unstructured.Unstructured { return cmp.Or(c.After, c.Bef
 
 // roleOf is the role that a binding gives.
 func roleOf(c *Change) bundle.ID {
-	ref := get[map[string]any](content(latest(c)), "roleRef")
-	id := bundle.ID{GroupKind: schema.GroupKind{Group: rbac, Kind: get[string](ref, "kind")}, Name: get[string](ref, "name")}
+	ref := bundle.At[map[string]any](content(latest(c)), "roleRef")
+	id := bundle.ID{GroupKind: schema.GroupKind{Group: rbac, Kind: bundle.At[string](ref, "kind")}, Name: bundle.At[string](ref, "name")}
 	if id.GroupKind.Kind == "Role" {
 		id.Namespace = c.ID.Namespace
 	}
@@ -234,16 +230,13 @@ var everybody = []string{"Group system:authenticated", "Group system:unauthentic
 // subjects are those of a binding: "ServiceAccount ns/name", "Group system:masters".
 func subjects(u *unstructured.Unstructured, namespace string) []string {
 	var found []string
-	for _, v := range get[[]any](content(u), "subjects") {
-		s, _ := v.(map[string]any)
-		name := get[string](s, "name")
-		if kind := get[string](s, "kind"); kind == "ServiceAccount" {
-			if ns := get[string](s, "namespace"); ns != "" {
-				namespace = ns
-			}
+	for _, s := range bundle.Items[map[string]any](content(u), "subjects") {
+		name := bundle.At[string](s, "name")
+		if kind := bundle.At[string](s, "kind"); kind == "ServiceAccount" {
+			namespace = cmp.Or(bundle.At[string](s, "namespace"), namespace)
 			name = namespace + "/" + name
 		}
-		found = append(found, get[string](s, "kind")+" "+name)
+		found = append(found, bundle.At[string](s, "kind")+" "+name)
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,9 +28,8 @@ type setting struct {
 func settingsOf(pod map[string]any, path, namespace string) []setting {
 	var found []setting
 	for _, list := range []string{"initContainers", "containers"} {
-		for i, v := range get[[]any](pod, list) {
-			container, _ := v.(map[string]any)
-			name, at := "container "+get[string](container, "name")+": ", fmt.Sprintf("%s.%s[%d]", path, list, i)
+		for i, container := range bundle.Items[map[string]any](pod, list) {
+			name, at := "container "+bundle.At[string](container, "name")+": ", fmt.Sprintf("%s.%s[%d]", path, list, i)
 			known := map[string]string{}
 			expand := func(text string) string {
 				return variable().ReplaceAllStringFunc(text, func(ref string) string {
@@ -39,18 +39,17 @@ func settingsOf(pod map[string]any, path, namespace string) []setting {
 					return ref
 				})
 			}
-			for j, v := range get[[]any](container, "env") {
-				env, _ := v.(map[string]any)
-				key := get[string](env, "name")
-				known[key] = expand(get[string](env, "value"))
-				if get[string](env, "valueFrom", "fieldRef", "fieldPath") == "metadata.namespace" {
+			for j, env := range bundle.Items[map[string]any](container, "env") {
+				key := bundle.At[string](env, "name")
+				known[key] = expand(bundle.At[string](env, "value"))
+				if bundle.At[string](env, "valueFrom", "fieldRef", "fieldPath") == "metadata.namespace" {
 					known[key] = namespace
 				}
 				found = append(found, setting{key, known[key], name + "variable " + key, fmt.Sprintf("%s.env[%d].value", at, j)})
 			}
 			for _, field := range []string{"command", "args"} {
 				flag := ""
-				for j, text := range bundle.Texts(container[field]) {
+				for j, text := range bundle.Items[string](container, field) {
 					key, value, given := strings.Cut(text, "=")
 					given = given && strings.HasPrefix(text, "-")
 					if !given {
@@ -114,7 +113,7 @@ func (s setting) namesService(id bundle.ID, namespace string) bool {
 // naming is where an object names a Service; "" where it does not.
 func naming(in bundle.ID, object map[string]any, id bundle.ID) string {
 	if path := images.PodSpecPath(in.GroupKind); path != nil {
-		for _, s := range settingsOf(get[map[string]any](object, path...), "", in.Namespace) {
+		for _, s := range settingsOf(bundle.At[map[string]any](object, path...), "", in.Namespace) {
 			if s.namesService(id, in.Namespace) {
 				return s.where
 			}
@@ -131,27 +130,18 @@ func naming(in bundle.ID, object map[string]any, id bundle.ID) string {
 // requests.
 func backends(in bundle.ID, object map[string]any) (found []bundle.ID) {
 	add := func(service map[string]any) {
-		if kind := get[string](service, "kind"); kind == "" || kind == bundle.ServiceKind.Kind {
-			ns := get[string](service, "namespace")
-			if ns == "" {
-				ns = in.Namespace
-			}
-			found = append(found, bundle.ID{GroupKind: bundle.ServiceKind, Namespace: ns, Name: get[string](service, "name")})
+		if kind := bundle.At[string](service, "kind"); kind == "" || kind == bundle.ServiceKind.Kind {
+			namespace := cmp.Or(bundle.At[string](service, "namespace"), in.Namespace)
+			found = append(found, bundle.ID{GroupKind: bundle.ServiceKind, Namespace: namespace, Name: bundle.At[string](service, "name")})
 		}
 	}
-	items := func(m map[string]any, path ...string) (maps []map[string]any) {
-		for _, v := range get[[]any](m, path...) {
-			item, _ := v.(map[string]any)
-			maps = append(maps, item)
-		}
-		return maps
-	}
+	items := bundle.Items[map[string]any]
 	switch gk := in.GroupKind; {
 	case gk == schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}:
-		add(get[map[string]any](object, "spec", "defaultBackend", "service"))
+		add(bundle.At[map[string]any](object, "spec", "defaultBackend", "service"))
 		for _, rule := range items(object, "spec", "rules") {
 			for _, path := range items(rule, "http", "paths") {
-				add(get[map[string]any](path, "backend", "service"))
+				add(bundle.At[map[string]any](path, "backend", "service"))
 			}
 		}
 	case gk.Group == "gateway.networking.k8s.io":
@@ -162,10 +152,10 @@ func backends(in bundle.ID, object map[string]any) (found []bundle.ID) {
 		}
 	case gk.Group == admission:
 		for _, hook := range items(object, "webhooks") {
-			add(get[map[string]any](hook, "clientConfig", "service"))
+			add(bundle.At[map[string]any](hook, "clientConfig", "service"))
 		}
 	case gk == bundle.APIServiceKind:
-		add(get[map[string]any](object, "spec", "service"))
+		add(bundle.At[map[string]any](object, "spec", "service"))
 	}
 	return found
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/images"
 	"brine/bundle/plan"
@@ -132,13 +133,8 @@ func paired(before, after []images.Found) [][2]images.Found {
 		}
 		rest = still
 	}
-	for _, a := range rest {
-		out = append(out, [2]images.Found{{}, a})
-	}
-	for _, b := range left {
-		out = append(out, [2]images.Found{b, {}})
-	}
-	return out
+	return slices.Concat(out, bundle.Each(rest, func(a images.Found) [2]images.Found { return [2]images.Found{{}, a} }),
+		bundle.Each(left, func(b images.Found) [2]images.Found { return [2]images.Found{b, {}} }))
 }
 
 // base is the last word of an image's repository.

@@ -1,0 +1,43 @@
+package bundle
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// At is what is at a path of fields, if it is a T, else T's zero value. It is no copy.
+func At[T any](object map[string]any, path ...string) T {
+	v, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	t, _ := v.(T)
+	return t
+}
+
+// Items are the items of the list at a path of fields that are T's. They are no copies.
+func Items[T any](object map[string]any, path ...string) (found []T) {
+	for _, v := range At[[]any](object, path...) {
+		if t, ok := v.(T); ok {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// Each is what of makes of each one; nil of none.
+func Each[T, U any](all []T, of func(T) U) []U {
+	made := slices.Grow([]U(nil), len(all))
+	for _, one := range all {
+		made = append(made, of(one))
+	}
+	return made
+}
+
+// IDs are those of objects.
+func IDs(objects []*Object) sets.Set[ID] {
+	ids := make(sets.Set[ID], len(objects))
+	for _, o := range objects {
+		ids.Insert(o.ID)
+	}
+	return ids
+}
