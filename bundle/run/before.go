@@ -45,13 +45,10 @@ func recallBefore(ctx context.Context, o *Options, now situation) (map[bundle.ID
 	if o.Mode != Rollback {
 		return o.Planning.Before, nil
 	}
-	inBundle := map[bundle.ID]bool{}
-	for _, object := range now.bundle.Objects {
-		inBundle[object.ID] = true
-	}
+	inBundle := bundle.IDs(now.bundle.Objects)
 	wanted := map[int][]bundle.ID{}
 	for id, was := range now.inventory.Origins {
-		if (was.How == inventory.Adopted || was.How == inventory.TakenOver) && was.Run > 0 && !inBundle[id] && o.Planning.Before[id] == nil {
+		if (was.How == inventory.Adopted || was.How == inventory.TakenOver) && was.Run > 0 && !inBundle.Has(id) && o.Planning.Before[id] == nil {
 			wanted[was.Run] = append(wanted[was.Run], id)
 		}
 	}
@@ -68,8 +65,7 @@ func recallBefore(ctx context.Context, o *Options, now situation) (map[bundle.ID
 			before = map[bundle.ID]*plan.Was{}
 		}
 		for _, was := range content.Before {
-			id := bundle.ID{Namespace: was.GetNamespace(), Name: was.GetName(), GroupKind: was.GroupVersionKind().GroupKind()}
-			if slices.Contains(ids, id) {
+			if id := bundle.IDOf(was); slices.Contains(ids, id) {
 				before[id] = &plan.Was{Unstructured: was, Kept: true}
 			}
 		}

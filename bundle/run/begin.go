@@ -63,18 +63,18 @@ func readInventory(ctx context.Context, s *session, o *Options, needsKey bool) (
 	}
 	var inv *store.Inventory
 	var key *inventory.Key
-	both, reading := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		inv, err = store.Load(reading, s.client, o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID, o.Version)
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.Go(func() (err error) {
+		inv, err = store.Load(ctx, s.client, o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID, o.Version)
 		return err
 	})
 	if needsKey {
-		both.Go(func() (err error) {
-			key, err = store.LoadKey(reading, s.client, o.Inventory.Namespace, o.Inventory.Name)
+		reading.Go(func() (err error) {
+			key, err = store.LoadKey(ctx, s.client, o.Inventory.Namespace, o.Inventory.Name)
 			return err
 		})
 	}
-	if err := both.Wait(); err != nil {
+	if err := reading.Wait(); err != nil {
 		return nil, err
 	}
 	inv.Key = key

@@ -131,9 +131,6 @@ func diagnose(ctx context.Context, s *session, outcomes []apply.Outcome) {
 
 // hintsOf are what the readiness of the plan's objects depends on besides them.
 func hintsOf(ctx context.Context, s *session, in intent) ready.Hints {
-	var ids []bundle.ID
-	for _, step := range slices.Concat(in.plan.Steps, in.plan.Outside) {
-		ids = append(ids, step.ID)
-	}
+	ids := bundle.Each(slices.Concat(in.plan.Steps, in.plan.Outside), func(s *plan.Step) bundle.ID { return s.ID })
 	return inspect.ReadHints(ctx, s.client, ids, in.bundle.Objects)
 }

@@ -41,10 +41,7 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[string]se
 
 // namesOf are the names of objects for a message.
 func namesOf(ids []bundle.ID) string {
-	var names []string
-	for _, id := range ids {
-		names = append(names, bundle.Name(id))
-	}
+	names := bundle.Each(ids, bundle.Name)
 	slices.Sort(names)
 	return bundle.Some(names, 5)
 }

@@ -149,17 +149,3 @@ func previewOutside(ctx context.Context, s *session, in intent) {
 		o.Ready, o.Reason = string(status.State), status.Reason
 	}
 }
-
-// outsideOffline are the dependencies on what is outside the bundle, as far as they are known without
-// a server: notes, and problems of those on objects that were left out of it as invalid.
-func outsideOffline(b *bundle.Bundle, g *order.Graph) (notes, problems []bundle.Problem) {
-	g.Outside(func(i int, e order.External) {
-		switch {
-		case slices.ContainsFunc(b.Invalid, func(p bundle.Problem) bool { return p.ID == e.On }):
-			problems = append(problems, g.Problem(i, e, "is invalid"))
-		case !b.Partial:
-			notes = append(notes, g.Problem(i, e, "is not in the bundle: it has to be on the cluster, and is waited for"))
-		}
-	})
-	return notes, problems
-}

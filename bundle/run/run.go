@@ -105,10 +105,8 @@ func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in inten
 		in, err = runDrift(ctx, s, &o, b)
 	case o.DryRun == report.Server:
 		in, err = runPreview(ctx, s, &o, b)
-	case o.Mode == Destroy:
-		in, err = runDestroy(ctx, s, &o, b)
 	default:
-		in, err = runApply(ctx, s, &o, b)
+		in, err = runWriting(ctx, s, &o, b)
 	}
 	switch lost := s.lost(); {
 	case lost != nil:
@@ -123,8 +121,9 @@ func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in inten
 	return in, err
 }
 
-// runApply is an apply, a rollback, and the rollback of an apply that failed.
-func runApply(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
+// runWriting is an apply, a rollback, the rollback of an apply that failed, and a destroy:
+// the namespace that brine made for the inventory goes with it.
+func runWriting(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
 	in, ctx, err := decide(ctx, s, o, b)
 	if err != nil {
 		return in, err
@@ -139,24 +138,7 @@ func runApply(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (in
 		return in, err
 	}
 	forgetReleases(ctx, s, o, in.releases, done.steps)
-	return in, nil
-}
-
-// runDestroy deletes all members. The namespace that brine made for the inventory goes
-// with it.
-func runDestroy(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
-	in, ctx, err := decide(ctx, s, o, b)
-	if err != nil {
-		return in, err
-	}
-	done, err := carryOut(ctx, s, o, in)
-	if err != nil {
-		return in, err
-	}
-	if err := enter(ctx, s, o, in, entryOf(ending{intent: in, mode: o.Mode, steps: done.steps})); err != nil {
-		return in, err
-	}
-	if !in.inventory.Exists() {
+	if o.Mode == Destroy && !in.inventory.Exists() {
 		late, cancel := s.after.records.of(ctx)
 		defer cancel()
 		removeNamespace(late, s, o, in.inventory, done.deleted)

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
+	"brine/bundle/check"
 	"brine/bundle/cluster"
-	"brine/bundle/fields"
+	"brine/bundle/inspect"
 	"brine/bundle/order"
 	"brine/bundle/plan"
+	"brine/bundle/preview"
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -138,18 +141,6 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 	return in, nil
 }
 
-// compileRules are the objects' rules of readiness with those of kinds, and what is wrong
-// with these and with what every kind has, whatever the server is.
-func compileRules(objects []*bundle.Object, kinds ready.Table) (map[bundle.ID]*ready.Rules, ready.Table, []bundle.Problem) {
-	metadata := make([][]bundle.Problem, len(objects))
-	bundle.Parallel(len(objects), func(i int) { metadata[i] = validate.Metadata(objects[i]) })
-	rules, kinds, problems := ready.Compile(objects, kinds)
-	for i, o := range objects {
-		problems = append(append(problems, fields.Check(o)...), metadata[i]...)
-	}
-	return rules, kinds, problems
-}
-
 // orderBundle makes the graph and compiles the rules of readiness. Where that finds invalid
 // objects, and they are left out, those that depend on them are next.
 func orderBundle(record *report.Recorder, o *Options, b *bundle.Bundle, inv *store.Inventory) (target, error) {
@@ -159,7 +150,7 @@ func orderBundle(record *report.Recorder, o *Options, b *bundle.Bundle, inv *sto
 		}
 		g, problems := order.Build(b.Objects, order.Options{})
 		problems = append(problems, inventory.Reserved(inv.Namespace, inv.Name, b)...)
-		rules, kinds, wrong := compileRules(b.Objects, o.Readiness)
+		rules, kinds, wrong := check.Rules(b.Objects, o.Readiness)
 		if problems = append(problems, wrong...); len(problems) > 0 {
 			if err := skipInvalid(record, o, b, problems); err != nil {
 				return target{}, err
@@ -178,7 +169,7 @@ func orderBundle(record *report.Recorder, o *Options, b *bundle.Bundle, inv *sto
 		}
 		return target{
 			bundle: b, graph: g, rules: rules, kinds: kinds, chosen: chosen,
-			definitions: sync.OnceValue(func() *validate.CRDs { return compileDefinitions(b.Objects) }),
+			definitions: sync.OnceValue(func() *validate.CRDs { return check.Definitions(b.Objects) }),
 		}, nil
 	}
 }
@@ -186,29 +177,24 @@ func orderBundle(record *report.Recorder, o *Options, b *bundle.Bundle, inv *sto
 // readSituation reads the live objects of the inventory and of the bundle, and of those
 // outside that it depends on.
 func readSituation(ctx context.Context, s *session, o *Options, t target, inv *store.Inventory) (situation, error) {
-	var members, others, absent []bundle.ID
-	for id := range inv.Members {
-		members = append(members, id)
-	}
+	members, absent := slices.Collect(maps.Keys(inv.Members)), bundle.Each(t.bundle.Absent, func(a *bundle.Absent) bundle.ID { return a.ID })
+	var others []bundle.ID
 	for _, object := range t.bundle.Objects {
 		if _, ok := inv.Members[object.ID]; !ok && object.ID.Name != "" { // generateName: there is none yet
 			others = append(others, object.ID)
 		}
 	}
-	for _, a := range t.bundle.Absent {
-		absent = append(absent, a.ID)
-	}
 	now := situation{target: t, inventory: inv}
-	var both errgroup.Group
-	both.Go(func() error {
+	var reading errgroup.Group
+	reading.Go(func() error {
 		now.outside = readAllOutside(ctx, s.client, o, t, inv)
 		return nil
 	})
-	both.Go(func() (err error) {
+	reading.Go(func() (err error) {
 		now.live, err = s.client.Snapshot(ctx, members, append(others, absent...), absent, inv.Selector())
 		return err
 	})
-	if err := both.Wait(); err != nil {
+	if err := reading.Wait(); err != nil {
 		return now, err
 	}
 	if s.namespace != nil {
@@ -277,13 +263,15 @@ func buildPlan(ctx context.Context, s *session, o *Options, now situation) (*pla
 	if in.Contents, err = contentsOfHolders(ctx, s.client, o, options, now); err != nil {
 		return nil, nil, err
 	}
-	in.Stored = storedInOldVersions(ctx, s.client, options, now)
+	in.Stored = inspect.StoredInOldVersions(ctx, s.client, options, now.graph.Objects, now.live.Live)
 	p, problems := plan.Build(in)
 	if len(problems) > 0 {
 		return nil, nil, report.BadBundle(problems...)
 	}
 	compileRulesOutside(s.record, now.target, p)
-	invalid, err = checkCustomResources(ctx, s.client, o, now.target, p)
+	if o.DryRun == report.None || o.SkipInvalid { // else a preview shows them all, as failed
+		invalid, err = preview.CheckCustomResources(ctx, s.client, now.bundle, p, now.definitions)
+	}
 	return p, invalid, err
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"brine/bundle"
+	"brine/bundle/check"
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/bundle/validate"
 	"brine/cmd/brine/output"
 )
@@ -34,7 +34,7 @@ func newCheck(s Streams) *cobra.Command {
 			if wrong != nil {
 				return wrong
 			}
-			c, checkErr := run.Check(b, namespace, kubernetes, kinds)
+			c, checkErr := check.Bundle(b, namespace, kubernetes, kinds)
 			if checkErr != nil {
 				return checkErr
 			}

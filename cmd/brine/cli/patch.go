@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle/cluster"
+	"brine/bundle/patch"
 	"brine/bundle/report"
-	"brine/bundle/run"
 	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 )
@@ -18,7 +18,7 @@ func newPatch(s Streams) *cobra.Command {
 	var in input
 	var format string
 	var force bool
-	o := run.PatchOptions{Header: report.Header{Command: "patch", DryRun: report.None}, Manager: "brine-patch"}
+	o := patch.Options{Header: report.Header{Command: "patch", DryRun: report.None}, Manager: "brine-patch"}
 	cmd := &cobra.Command{
 		Use: "patch -f OBJECTS", Short: "Set fields of single objects that belong to no bundle, by server-side apply", Args: cobra.NoArgs,
 	}
@@ -52,7 +52,7 @@ func newPatch(s Streams) *cobra.Command {
 			return err
 		}
 		o.Namespace = conn.Namespace()
-		result := run.Patch(cmd.Context(), client, b, o, printer.Event)
+		result := patch.Run(cmd.Context(), client, b, o, printer.Event)
 		return printed("print the result", printer.Close(), result.ExitCode)
 	}
 	return cmd

@@ -1,4 +1,6 @@
-package run
+// Package patch writes single objects, or only some of their fields. They become members of
+// no inventory.
+package patch
 
 import (
 	"context"
@@ -11,11 +13,12 @@ import (
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/inventory"
 )
 
-// PatchOptions say what Patch does with each object of a bundle.
-type PatchOptions struct {
+// Options say what Run does with each object of a bundle.
+type Options struct {
 	report.Header
 	// Namespace is that of objects that name none.
 	Namespace string
@@ -28,19 +31,18 @@ type PatchOptions struct {
 	Remove, Delete bool
 }
 
-// patchTries is how often a write is decided again that another client overtook.
-const patchTries = 10
+// tries is how often a write is decided again that another client overtook.
+const tries = 10
 
-// Patch writes single objects, or only some of their fields, by server-side apply.
-// They become members of no inventory. Objects are written one after another, and
-// an object that fails does not stop the others.
-func Patch(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o PatchOptions, emit func(report.Event)) *report.Result {
+// Run writes the objects of a bundle by server-side apply, one after another. An object that
+// fails does not stop the others.
+func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
 	r := report.New(o.Header, emit)
 	c.OnSecret(r.Secrets.Read)
 	r.Secrets.Bundle(b.Objects)
 	r.Emit(report.Started{Result: r.Result})
 	if err := c.Discover(ctx); err != nil {
-		return r.Finish(ctx, ExitCode(err), err, c.Requests.Counts())
+		return r.Finish(ctx, run.ExitCode(err), err, c.Requests.Counts())
 	}
 	code := report.ExitOK
 	for _, object := range b.Objects {
@@ -52,7 +54,7 @@ func Patch(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o PatchOpti
 		if err := o.patch(ctx, c, r, object, result); err != nil {
 			result.Action, result.Error = plan.Failed, r.Secrets.Text(err.Error())
 			r.Fail(result.About(result.Error))
-			code = ExitCode(err)
+			code = run.ExitCode(err)
 		}
 		result.ActedAt = r.Seconds()
 		r.Emit(report.Acted{Object: result})
@@ -60,7 +62,7 @@ func Patch(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o PatchOpti
 	return r.Finish(ctx, code, nil, c.Requests.Counts())
 }
 
-func (o *PatchOptions) patch(ctx context.Context, c *cluster.Client, r *report.Recorder, object *bundle.Object, result *report.ObjectResult) error {
+func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Recorder, object *bundle.Object, result *report.ObjectResult) error {
 	resource, err := c.Resource(object.GVK)
 	if err != nil {
 		return fmt.Errorf("find kind %s of %s: %w", object.GVK.Kind, object.GVK.GroupVersion(), err)
@@ -80,14 +82,14 @@ func (o *PatchOptions) patch(ctx context.Context, c *cluster.Client, r *report.R
 			return err
 		}
 		err = o.write(ctx, c, r, resource, id, object, live, result)
-		if !answers.Overtaken(err) || try == patchTries {
+		if !answers.Overtaken(err) || try == tries {
 			return err
 		}
 	}
 }
 
 // write does what is to be done with the very object that was read.
-func (o *PatchOptions) write(ctx context.Context, c *cluster.Client, r *report.Recorder, resource cluster.Resource, id bundle.ID, object *bundle.Object, live *unstructured.Unstructured, result *report.ObjectResult) error {
+func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Recorder, resource cluster.Resource, id bundle.ID, object *bundle.Object, live *unstructured.Unstructured, result *report.ObjectResult) error {
 	owner := ""
 	if live != nil {
 		owner = live.GetAnnotations()[inventory.OwningInventory]

@@ -1,4 +1,4 @@
-package run
+package preview
 
 import (
 	"context"
@@ -13,37 +13,18 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
-	"brine/bundle/report"
 	"brine/bundle/validate"
 )
 
-// compileDefinitions compiles the CRDs of which the bundle holds resources. What is wrong
-// with a CRD itself, the server says.
-func compileDefinitions(objects []*bundle.Object) *validate.CRDs {
-	kinds := map[schema.GroupKind]bool{}
-	for _, o := range objects {
-		kinds[o.ID.GroupKind] = true
-	}
-	var used []*bundle.Object
-	for _, o := range objects {
-		if d, ok := bundle.DefinitionOf(o.Content); ok && kinds[d.Kind] {
-			used = append(used, o)
-		}
-	}
-	crds, _ := validate.Compile(used)
-	return crds
-}
-
-// checkCustomResources finds, before the first write, what this run would send although the
+// CheckCustomResources finds, before the first write, what a plan would send although the
 // CRD in the same bundle forbids it, as check and preview do.
-func checkCustomResources(ctx context.Context, c *cluster.Client, o *Options, t target, p *plan.Plan) ([]bundle.Problem, error) {
+func CheckCustomResources(ctx context.Context, c *cluster.Client, b *bundle.Bundle, p *plan.Plan, compile func() *validate.CRDs) ([]bundle.Problem, error) {
 	sent := customResources(p)
-	if len(sent) == 0 || o.DryRun != report.None && !o.SkipInvalid { // a preview shows them all, as failed
+	if len(sent) == 0 {
 		return nil, nil
 	}
-	crds := t.definitions()
+	crds := compile()
 	found := make([][]bundle.Problem, len(sent))
 	bundle.Parallel(len(sent), func(i int) {
 		s := sent[i]
@@ -60,7 +41,7 @@ func checkCustomResources(ctx context.Context, c *cluster.Client, o *Options, t 
 	if len(problems) == 0 {
 		return nil, nil
 	}
-	return notCorrectable(ctx, c, t.bundle, problems)
+	return notCorrectable(ctx, c, b, problems)
 }
 
 // customResources are the steps that send a resource whose CRD is in the bundle
@@ -168,58 +149,4 @@ func mutates(object map[string]any, gr schema.GroupResource) bool {
 			return name == "*" || name == gr.Resource
 		})
 	})
-}
-
-// storedInOldVersions finds the objects of those CRDs of the bundle whose stored versions
-// change.
-func storedInOldVersions(ctx context.Context, c *cluster.Client, options plan.Options, now situation) map[bundle.ID]plan.Stored {
-	all := map[bundle.ID]plan.Stored{}
-	inBundle := map[bundle.ID]bool{}
-	for _, o := range now.graph.Objects {
-		inBundle[o.ID] = true
-	}
-	for _, o := range now.graph.Objects {
-		crd := now.live.Live[o.ID]
-		if m := plan.StoredVersions(o.Content, crd); m != nil && (len(m.Gone) > 0 || options.Migrates(o.Content, crd)) {
-			all[o.ID] = storedOf(ctx, c, o, crd, m, inBundle)
-		}
-	}
-	return all
-}
-
-// storedOf lists the objects of one CRD, and what they would lose. Those of the bundle
-// have in the new version what the bundle says. What a conversion webhook makes of
-// the others is known only where the live CRD serves the new version already.
-func storedOf(ctx context.Context, c *cluster.Client, o *bundle.Object, crd *unstructured.Unstructured, m *plan.Migration, inBundle map[bundle.ID]bool) (found plan.Stored) {
-	resource, err := cluster.DefinedIn(crd, m.To)
-	if err != nil {
-		return plan.Stored{Err: err}
-	}
-	items, err := c.List(cluster.Briefly(ctx), resource, "", "", "")
-	if err != nil {
-		return plan.Stored{Err: err, Later: answers.WebhookFailed(err)}
-	}
-	found.Count = len(items)
-	if !m.Relabels && resource.GVK.Version != m.To {
-		return found
-	}
-	crds, problems := validate.Compile([]*bundle.Object{o})
-	if len(problems) > 0 {
-		return found // the server refuses the CRD, and nothing is rewritten
-	}
-	for i := range items {
-		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: items[i].GetNamespace(), Name: items[i].GetName()}
-		if inBundle[id] {
-			continue
-		}
-		items[i].SetGroupVersionKind(resource.GVK)
-		fields, err := crds.Dropped(&items[i], m.To)
-		if err != nil {
-			return plan.Stored{Count: len(items), Err: err}
-		}
-		for _, field := range fields {
-			found.Lost = append(found.Lost, bundle.Name(id)+" "+field)
-		}
-	}
-	return found
 }
