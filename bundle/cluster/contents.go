@@ -32,14 +32,7 @@ const (
 )
 
 // disposable are kinds of objects that controllers write and that may be lost.
-var disposable = map[schema.GroupKind]bool{
-	{Kind: "Event"}:                                    true,
-	{Kind: "Endpoints"}:                                true,
-	{Group: "events.k8s.io", Kind: "Event"}:            true,
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
-	{Group: "coordination.k8s.io", Kind: "Lease"}:      true,
-	{Group: "apps", Kind: "ControllerRevision"}:        true,
-}
+var disposable = bundle.Kinds("Event", "Endpoints", "Event.events.k8s.io", "EndpointSlice.discovery.k8s.io", "Lease.coordination.k8s.io", "ControllerRevision.apps")
 
 // Search is a question for what Namespaces and CRDs hold.
 type Search struct {
@@ -163,7 +156,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 }
 
 func (s *search) disposes(kind schema.GroupKind) bool {
-	return disposable[kind] && (kind != bundle.LeaseKind || !s.Strict)
+	return disposable.Has(kind) && (kind != bundle.LeaseKind || !s.Strict)
 }
 
 // listEverywhere looks into many namespaces with one LIST, or one by one where

@@ -135,7 +135,7 @@ func (w *Watches) seen(o any, isGone bool) {
 		return
 	}
 	w.client.secret(u)
-	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: u.GroupVersionKind().GroupKind()}
+	id := bundle.IDOf(u)
 	w.report(Seen{ID: id, Live: u, Gone: isGone})
 }
 

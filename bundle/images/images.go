@@ -82,9 +82,9 @@ func PodSpecPath(gk schema.GroupKind) []string {
 	case schema.GroupKind{Kind: "PodTemplate"}:
 		return []string{"template", "spec"}
 	case schema.GroupKind{Kind: "ReplicationController"}, bundle.JobKind, bundle.StatefulSetKind,
-		schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
+		bundle.DeploymentKind, bundle.DaemonSetKind, bundle.ReplicaSetKind:
 		return []string{"spec", "template", "spec"}
-	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+	case bundle.CronJobKind:
 		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
 	}
 	return nil

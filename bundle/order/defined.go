@@ -12,7 +12,6 @@ import (
 var (
 	ingressKind      = schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
 	ingressClassKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"}
-	hpaKind          = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 )
 
 // definitions adds what has to exist before the server takes an object at all:
@@ -21,7 +20,7 @@ func (b *builder) definitions() {
 	served := b.apiServices()
 	reasons := map[string]string{} // one string a namespace, not one an object
 	for i, o := range b.objs {
-		if ns := o.ID.Namespace; ns != "" && !clusterScoped[o.ID.GroupKind] {
+		if ns := o.ID.Namespace; ns != "" && !clusterScoped.Has(o.ID.GroupKind) {
 			if reasons[ns] == "" {
 				reasons[ns] = "namespace " + ns
 			}
@@ -59,9 +58,7 @@ func (b *builder) named(i int) string {
 }
 
 var (
-	deviceClassKind  = schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceClass"}
 	trustBundleKind  = schema.GroupKind{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}
-	volumeClassKind  = schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}
 	gatewayKind      = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}
 	gatewayClassKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "GatewayClass"}
 )
@@ -76,20 +73,20 @@ var objectReferences = map[schema.GroupKind][]reference{
 	bundle.ServiceAccountKind: {{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"}},
 	bundle.StatefulSetKind: {
 		{"spec.serviceName", bundle.ServiceKind, "its pods are named by"},
-		{"spec.volumeClaimTemplates.spec.volumeAttributesClassName", volumeClassKind, "claims volumes of"},
+		{"spec.volumeClaimTemplates.spec.volumeAttributesClassName", bundle.VolumeAttributesClassKind, "claims volumes of"},
 	},
-	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", volumeKind, "bound to"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
-	volumeKind:                       {{"spec.storageClassName", bundle.StorageClassKind, "of"}, {"spec.volumeAttributesClassName", volumeClassKind, "of"}},
+	bundle.PersistentVolumeClaimKind: {{"spec.volumeName", bundle.PersistentVolumeKind, "bound to"}, {"spec.volumeAttributesClassName", bundle.VolumeAttributesClassKind, "of"}},
+	bundle.PersistentVolumeKind:      {{"spec.storageClassName", bundle.StorageClassKind, "of"}, {"spec.volumeAttributesClassName", bundle.VolumeAttributesClassKind, "of"}},
 	gatewayKind:                      {{"spec.gatewayClassName", gatewayClassKind, "of"}},
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}: {
-		{"spec.devices.requests.deviceClassName", deviceClassKind, "of"}, // before v1beta2
-		{"spec.devices.requests.exactly.deviceClassName", deviceClassKind, "of"},
-		{"spec.devices.requests.firstAvailable.deviceClassName", deviceClassKind, "of"},
+		{"spec.devices.requests.deviceClassName", bundle.DeviceClassKind, "of"}, // before v1beta2
+		{"spec.devices.requests.exactly.deviceClassName", bundle.DeviceClassKind, "of"},
+		{"spec.devices.requests.firstAvailable.deviceClassName", bundle.DeviceClassKind, "of"},
 	},
 	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}: {
-		{"spec.spec.devices.requests.deviceClassName", deviceClassKind, "of"},
-		{"spec.spec.devices.requests.exactly.deviceClassName", deviceClassKind, "of"},
-		{"spec.spec.devices.requests.firstAvailable.deviceClassName", deviceClassKind, "of"},
+		{"spec.spec.devices.requests.deviceClassName", bundle.DeviceClassKind, "of"},
+		{"spec.spec.devices.requests.exactly.deviceClassName", bundle.DeviceClassKind, "of"},
+		{"spec.spec.devices.requests.firstAvailable.deviceClassName", bundle.DeviceClassKind, "of"},
 	},
 }
 
@@ -97,7 +94,7 @@ var objectReferences = map[schema.GroupKind][]reference{
 // its pods.
 func ClassReferences(of schema.GroupKind, content map[string]any) (found []PodReference) {
 	for _, r := range objectReferences[of] {
-		if r.kind == deviceClassKind || r.kind == volumeClassKind {
+		if r.kind == bundle.DeviceClassKind || r.kind == bundle.VolumeAttributesClassKind {
 			each(content, r.path, "", nil, func(text, at string, _ map[string]any) {
 				found = append(found, PodReference{Kind: r.kind, Name: text, Path: strings.TrimPrefix(at, "."), Verb: r.verb})
 			})
@@ -118,7 +115,7 @@ func (b *builder) references() {
 			if _, class := spec["ingressClassName"]; !class && !given {
 				b.byDefault(i, ingressClassKind, "ingressclass.kubernetes.io/is-default-class")
 			}
-		case hpaKind:
+		case bundle.HorizontalPodAutoscalerKind:
 			target := mapAt(spec, "scaleTargetRef")
 			b.name(i, kindIn(target), ns, str(target["name"]), "scales")
 		case bundle.SecretKind:
@@ -130,7 +127,7 @@ func (b *builder) references() {
 			for _, t := range maps(spec["volumeClaimTemplates"]) {
 				b.storageClass(i, mapAt(t, "spec"))
 			}
-		case volumeKind:
+		case bundle.PersistentVolumeKind:
 			ref := mapAt(spec, "claimRef")
 			claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
 			b.need(claim, i, Applied, named, "bound to "+b.named(i))

@@ -67,7 +67,7 @@ func (x *index) add(i int, o *bundle.Object) {
 	if _, twice := x.byID[o.ID]; !twice && o.ID.Name != "" {
 		x.byID[o.ID] = i
 	}
-	if clusterScoped[gk] {
+	if clusterScoped.Has(gk) {
 		x.loose[bundle.ID{GroupKind: gk, Name: o.ID.Name}] = i
 	}
 	if gk == bundle.CRDKind {
@@ -100,7 +100,7 @@ func podTemplate(o *bundle.Object) (spec, metadata map[string]any) {
 	switch o.ID.GroupKind {
 	case bundle.PodKind:
 		return mapAt(c, "spec"), mapAt(c, "metadata")
-	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+	case bundle.CronJobKind:
 		c = mapAt(c, "spec", "jobTemplate")
 	}
 	template := mapAt(c, "spec", "template")
@@ -161,28 +161,16 @@ func (x *index) plural(gk schema.GroupKind) string {
 }
 
 // clusterScoped are the kinds that are found by name alone.
-var clusterScoped = map[schema.GroupKind]bool{
-	bundle.NamespaceKind:       true,
-	{Kind: "PersistentVolume"}: true,
-	bundle.CRDKind:             true,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        true,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:              true,
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                     true,
-	bundle.StorageClassKind:                                          true,
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:               true,
-	deviceClassKind: true, gatewayClassKind: true, trustBundleKind: true, volumeClassKind: true,
-	bundle.APIServiceKind: true,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        true,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
-}
+var clusterScoped = bundle.Kinds("Namespace", "PersistentVolume", "CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io",
+	"ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io", "PriorityClass.scheduling.k8s.io", "RuntimeClass.node.k8s.io",
+	"StorageClass.storage.k8s.io", "VolumeAttributesClass.storage.k8s.io", "IngressClass.networking.k8s.io", "DeviceClass.resource.k8s.io",
+	"GatewayClass.gateway.networking.k8s.io", "ClusterTrustBundle.certificates.k8s.io",
+	"ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io",
+	"ValidatingAdmissionPolicy.admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+	"MutatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io")
 
 // IsClusterScoped says whether objects of a kind that others name are found by name alone.
-func IsClusterScoped(gk schema.GroupKind) bool { return clusterScoped[gk] }
+func IsClusterScoped(gk schema.GroupKind) bool { return clusterScoped.Has(gk) }
 
 func (x *index) labels(i int) labels.Set {
 	return stringMap(mapAt(content(x.objs[i]), "metadata")["labels"])

@@ -14,9 +14,6 @@ import (
 )
 
 var (
-	volumeKind        = schema.GroupKind{Kind: "PersistentVolume"}
-	priorityClassKind = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
-	runtimeClassKind  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
 	networkPolicyKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
 	limitRangeKind    = schema.GroupKind{Kind: "LimitRange"}
 	quotaKind         = schema.GroupKind{Kind: "ResourceQuota"}
@@ -34,8 +31,8 @@ type reference struct {
 // does not see it later.
 var podReferences = []reference{
 	{"imagePullSecrets.name", bundle.SecretKind, "pulls images with"},
-	{"priorityClassName", priorityClassKind, "priority by"},
-	{"runtimeClassName", runtimeClassKind, "runs in"},
+	{"priorityClassName", bundle.PriorityClassKind, "priority by"},
+	{"runtimeClassName", bundle.RuntimeClassKind, "runs in"},
 	{"resourceClaims.resourceClaimName", schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaim"}, "uses"},
 	{"resourceClaims.resourceClaimTemplateName", schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}, "uses"},
 	{"volumes.configMap.name", bundle.ConfigMapKind, "mounts"},
@@ -45,7 +42,7 @@ var podReferences = []reference{
 	{"volumes.projected.sources.configMap.name", bundle.ConfigMapKind, "mounts"},
 	{"volumes.projected.sources.secret.name", bundle.SecretKind, "mounts"},
 	{"volumes.projected.sources.clusterTrustBundle.name", trustBundleKind, "mounts"},
-	{"volumes.ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", volumeClassKind, "claims volumes of"},
+	{"volumes.ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", bundle.VolumeAttributesClassKind, "claims volumes of"},
 	{"volumes.*.secretRef.name", bundle.SecretKind, "mounts with"},
 	{"volumes.*.nodePublishSecretRef.name", bundle.SecretKind, "mounts with"},
 }
@@ -152,7 +149,7 @@ func (b *builder) workloadNeeds() {
 			name(r.Kind, r.Name, r.Verb)
 		}
 		if str(w.pod["priorityClassName"]) == "" {
-			b.byDefault(w.object, priorityClassKind, "")
+			b.byDefault(w.object, bundle.PriorityClassKind, "")
 		}
 		for _, v := range maps(w.pod["volumes"]) {
 			if claim := mapAt(v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {

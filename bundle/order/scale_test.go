@@ -103,8 +103,8 @@ func TestManyTimesManyIsBoundedAndTold(t *testing.T) {
 func TestBadShapesDoNotPanic(t *testing.T) {
 	junk := []any{nil, "s", int64(1), true, []any{nil, "x", []any{}}, map[string]any{"": nil, "name": int64(3)}}
 	kinds := []schema.GroupKind{
-		{Kind: "Pod"}, {Group: "batch", Kind: "CronJob"}, bundle.StatefulSetKind, bundle.PersistentVolumeClaimKind, volumeKind, networkPolicyKind,
-		clusterRoleKind, clusterRoleBindingKind, bundle.CRDKind, bundle.APIServiceKind, ingressKind, hpaKind, bundle.ServiceKind, bundle.SecretKind,
+		{Kind: "Pod"}, {Group: "batch", Kind: "CronJob"}, bundle.StatefulSetKind, bundle.PersistentVolumeClaimKind, bundle.PersistentVolumeKind, networkPolicyKind,
+		clusterRoleKind, clusterRoleBindingKind, bundle.CRDKind, bundle.APIServiceKind, ingressKind, bundle.HorizontalPodAutoscalerKind, bundle.ServiceKind, bundle.SecretKind,
 		{Group: admissionGroup, Kind: "ValidatingWebhookConfiguration"}, {Group: admissionGroup, Kind: "ValidatingAdmissionPolicyBinding"},
 	}
 	var objs []*bundle.Object

@@ -103,7 +103,7 @@ func (b *builder) webhooks() {
 		}
 		gr := schema.GroupResource{Group: o.ID.GroupKind.Group, Resource: b.plural(o.ID.GroupKind)}
 		s := subject{object: i, labels: b.labels(i), resource: gr, version: o.GVK.Version, namespace: o.ID.Namespace}
-		if clusterScoped[o.ID.GroupKind] {
+		if clusterScoped.Has(o.ID.GroupKind) {
 			s.namespace = ""
 		}
 		b.judge(s, rules, "validated or changed by ")

@@ -59,7 +59,7 @@ func (c *chain) follow(ctx context.Context) {
 		c.pods(ctx, []object{o}, true)
 	case gk == bundle.PersistentVolumeClaimKind:
 		c.claim(ctx, o, gk.Kind)
-	case gk == deploymentKind:
+	case gk == bundle.DeploymentKind:
 		c.addConditions(o, gk.Kind)
 		c.deployment(ctx, o)
 	case gk == bundle.APIServiceKind:

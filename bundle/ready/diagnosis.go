@@ -75,8 +75,7 @@ func (d *Diagnosis) Explain(ctx context.Context, objs []*unstructured.Unstructur
 	all.Wait()
 	why := make(map[bundle.ID][]string, len(objs))
 	for i, u := range objs {
-		id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: u.GroupVersionKind().GroupKind()}
-		why[id] = lines[i]
+		why[bundle.IDOf(u)] = lines[i]
 	}
 	return why
 }
@@ -117,11 +116,5 @@ func selector(o object) string {
 }
 
 func ownsPods(gk schema.GroupKind) bool {
-	switch gk {
-	case deploymentKind, bundle.StatefulSetKind,
-		daemonSetKind, replicaSetKind,
-		controllerKind, bundle.JobKind:
-		return true
-	}
-	return false
+	return slices.Contains([]schema.GroupKind{bundle.DeploymentKind, bundle.StatefulSetKind, bundle.DaemonSetKind, bundle.ReplicaSetKind, controllerKind, bundle.JobKind}, gk)
 }

@@ -59,7 +59,7 @@ func unseen(o object) bool {
 	state, _ := o.field("status").(map[string]any)
 	return saysNothing(o.field("status")) || promises(state) && !slices.ContainsFunc(slices.Collect(maps.Keys(state)), func(name string) bool {
 		parts := split(name)
-		return len(parts) > 0 && stateEnds[parts[len(parts)-1]] && !saysNothing(state[name])
+		return len(parts) > 0 && stateEnds.Has(parts[len(parts)-1]) && !saysNothing(state[name])
 	})
 }
 
@@ -116,14 +116,14 @@ func (c condition) doubtful(o object, isReady bool) bool {
 	case c.kind == "Progressing":
 		// Of a rollout it stays True, and the reason says when it is through.
 		reason := split(c.reason)
-		return c.status == "Unknown" || c.status == "False" && isIll(reason) || c.status == "True" && (len(reason) == 0 || !wellEnds[reason[len(reason)-1]])
+		return c.status == "Unknown" || c.status == "False" && isIll(reason) || c.status == "True" && (len(reason) == 0 || !wellEnds.Has(reason[len(reason)-1]))
 	case c.kind == "Running": // operators made with Ansible
 		return c.status == "True" && c.reason == "Running"
 	case isUnderWay(last):
 		return c.status == "True"
 	case last == "available" && o.count(1, "spec", "replicas") == 0:
 		return false
-	case wellEnds[last]:
+	case wellEnds.Has(last):
 		reason := split(c.reason)
 		return c.status == "False" || c.status == "Unknown" || c.generation > 0 && c.generation < wanted ||
 			len(reason) > 0 && reason[len(reason)-1] == "failed" // it is complete, and failed
@@ -132,12 +132,12 @@ func (c condition) doubtful(o object, isReady bool) bool {
 }
 
 func isIll(parts []string) bool {
-	return slices.ContainsFunc(parts, func(w string) bool { return illWords[w] })
+	return slices.ContainsFunc(parts, func(w string) bool { return illWords.Has(w) })
 }
 
 // isUnderWay: Creating, ScalingUp, Progress.
 func isUnderWay(word string) bool {
-	return underWay[word] || len(word) > 4 && strings.HasSuffix(word, "ing") && !lasting[word]
+	return underWay.Has(word) || len(word) > 4 && strings.HasSuffix(word, "ing") && !lasting.Has(word)
 }
 
 // inverse guesses a condition's polarity: most say True when all is well; those named after
@@ -160,20 +160,20 @@ func (c condition) about(o object) string {
 func doubtWords(o object, path string, at map[string]any, depth int) (reason, field string) {
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		parts := split(name)
-		if len(parts) == 0 || elsewhere[parts[0]] && depth == 0 && !isMap(at[name]) {
+		if len(parts) == 0 || elsewhere.Has(parts[0]) && depth == 0 && !isMap(at[name]) {
 			continue
 		}
 		last := parts[len(parts)-1]
 		switch value := at[name].(type) {
 		case string:
-			if stateEnds[last] && (depth == 0 || len(parts) == 1) && unfinished(o, value) {
+			if stateEnds.Has(last) && (depth == 0 || len(parts) == 1) && unfinished(o, value) {
 				return name + " is " + value, path + "." + name
 			}
 			if isError(parts) && value != "" && (depth == 0 || name == "error") {
 				return name + ": " + value, path + "." + name
 			}
 		case bool:
-			if !value && wellEnds[last] && (depth == 0 || last == "success") {
+			if !value && wellEnds.Has(last) && (depth == 0 || last == "success") {
 				return name + " is false", path + "." + name
 			}
 		case map[string]any:
@@ -199,11 +199,11 @@ func unfinished(o object, value string) bool {
 	parts := split(value)
 	for _, w := range parts[:min(len(parts), 8)] { // of a sentence, its beginning
 		switch {
-		case illWords[w], isUnderWay(w):
+		case illWords.Has(w), isUnderWay(w):
 			return true
 		case w == "running":
 			kind := split(o.text("kind"))
-			if len(kind) > 0 && toItsEnd[kind[len(kind)-1]] {
+			if len(kind) > 0 && toItsEnd.Has(kind[len(kind)-1]) {
 				return true
 			}
 		case w == "pending":

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 )
@@ -22,9 +23,6 @@ func Waits(gvk schema.GroupVersionKind, rules *Rules) bool {
 // The kinds that have rules of their own.
 var (
 	controllerKind = schema.GroupKind{Kind: "ReplicationController"}
-	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	daemonSetKind  = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
-	replicaSetKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	migrationKind  = schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}
 )
 
@@ -40,10 +38,10 @@ var kindRules = map[schema.GroupKind]kindRule{
 	bundle.NamespaceKind:             {unhinted(namespace), "status.phase"},
 	bundle.PersistentVolumeClaimKind: {claim, "status.phase"},
 	bundle.JobKind:                   {unhinted(job), "status.conditions Complete, Failed and Suspended"},
-	deploymentKind:                   {unhinted(deployment), "spec.replicas and those of status, conditions Progressing and Available"},
+	bundle.DeploymentKind:            {unhinted(deployment), "spec.replicas and those of status, conditions Progressing and Available"},
 	bundle.StatefulSetKind:           {unhinted(statefulSet), "spec.replicas and those of status, revisions"},
-	daemonSetKind:                    {unhinted(daemonSet), "numbers of pods in status"},
-	replicaSetKind:                   {unhinted(replicaSet), "spec.replicas and those of status"},
+	bundle.DaemonSetKind:             {unhinted(daemonSet), "numbers of pods in status"},
+	bundle.ReplicaSetKind:            {unhinted(replicaSet), "spec.replicas and those of status"},
 	controllerKind:                   {unhinted(replicaSet), "spec.replicas and those of status"},
 	bundle.CRDKind:                   {unhinted(definition), "status.conditions NamesAccepted, Established and StorageMigrating"},
 	bundle.APIServiceKind:            {unhinted(apiService), "status.conditions Available"},
@@ -99,38 +97,19 @@ func RuleOf(gvk schema.GroupVersionKind, rules *Rules) string {
 // alwaysReady are the groups of which all kinds work as soon as they are stored, or
 // have a status that nobody waits for (an Ingress' address, a
 // HorizontalPodAutoscaler's metrics, what a policy's type check says).
-var alwaysReady = map[string]bool{
-	"admissionregistration.k8s.io": true,
-	"autoscaling":                  true,
-	"coordination.k8s.io":          true,
-	"discovery.k8s.io":             true,
-	"events.k8s.io":                true,
-	"flowcontrol.apiserver.k8s.io": true,
-	"networking.k8s.io":            true,
-	"node.k8s.io":                  true,
-	"rbac.authorization.k8s.io":    true,
-	"scheduling.k8s.io":            true,
-	"storage.k8s.io":               true,
-}
+var alwaysReady = sets.New(
+	"admissionregistration.k8s.io", "autoscaling", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+)
 
-var alwaysReadyKinds = map[schema.GroupKind]bool{
-	{Kind: "ConfigMap"}:                                        true,
-	{Kind: "Endpoints"}:                                        true,
-	{Kind: "Event"}:                                            true,
-	{Kind: "LimitRange"}:                                       true,
-	{Kind: "PersistentVolume"}:                                 true, // a claim waits for it, it waits for nobody
-	{Kind: "PodTemplate"}:                                      true,
-	{Kind: "ResourceQuota"}:                                    true,
-	{Kind: "Secret"}:                                           true,
-	{Kind: "ServiceAccount"}:                                   true,
-	{Group: "apps", Kind: "ControllerRevision"}:                true,
-	{Group: "batch", Kind: "CronJob"}:                          true, // it is a schedule; its Jobs are not ours
-	{Group: "extensions", Kind: "Ingress"}:                     true,
-	{Group: "policy", Kind: "PodSecurityPolicy"}:               true,
-	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: true,
-}
+// A claim waits for a PersistentVolume, which waits for nothing; a CronJob is a schedule, its
+// Jobs are not the bundle's.
+var alwaysReadyKinds = bundle.Kinds("ConfigMap", "Endpoints", "Event", "LimitRange", "PersistentVolume", "PodTemplate", "ResourceQuota", "Secret",
+	"ServiceAccount", "ControllerRevision.apps", "CronJob.batch", "Ingress.extensions", "PodSecurityPolicy.policy", "ClusterTrustBundle.certificates.k8s.io")
 
-func nothingToWaitFor(gk schema.GroupKind) bool { return alwaysReady[gk.Group] || alwaysReadyKinds[gk] }
+func nothingToWaitFor(gk schema.GroupKind) bool {
+	return alwaysReady.Has(gk.Group) || alwaysReadyKinds.Has(gk)
+}
 
 // service follows Helm: a LoadBalancer is ready when it has an address, unless
 // it is given addresses by hand.

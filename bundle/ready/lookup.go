@@ -16,7 +16,7 @@ var (
 	nodeGVK          = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 	serviceGVK       = bundle.ServiceKind.WithVersion("v1")
 	claimGVK         = bundle.PersistentVolumeClaimKind.WithVersion("v1")
-	replicaSetGVK    = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	replicaSetGVK    = bundle.ReplicaSetKind.WithVersion("v1")
 	storageClassGVK  = bundle.StorageClassKind.WithVersion("v1")
 	endpointSliceGVK = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
 )

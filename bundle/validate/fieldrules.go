@@ -34,7 +34,7 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[corev1.ReplicationControllerSpec]():          {"replicas": count, "minReadySeconds": count},
 	reflect.TypeFor[batchv1.JobSpec]():                           {"parallelism": count, "completions": count, "backoffLimit": count, "ttlSecondsAfterFinished": count, "backoffLimitPerIndex": count, "maxFailedIndexes": count, "activeDeadlineSeconds": count},
 	reflect.TypeFor[batchv1.CronJobSpec]():                       {"startingDeadlineSeconds": count, "successfulJobsHistoryLimit": count, "failedJobsHistoryLimit": count},
-	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec]():          {"minAvailable": countOrPercent, "maxUnavailable": countOrPercent},
+	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec]():          {"minAvailable": valueOf((*values).anyPercent), "maxUnavailable": valueOf((*values).anyPercent)},
 	reflect.TypeFor[autoscalingv2.HorizontalPodAutoscalerSpec](): {"maxReplicas": from(1, noLimit), "minReplicas": count}, // 0 is for metrics of other objects
 	reflect.TypeFor[autoscalingv2.CrossVersionObjectReference](): {"kind": given, "name": given},
 	reflect.TypeFor[autoscalingv2.MetricSpec]():                  {"type": oneOf(autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType, autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType)},
@@ -42,7 +42,7 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[corev1.PodSpec](): {
 		"activeDeadlineSeconds": from(1, 1<<31-1), "serviceAccountName": optional(validation.IsDNS1123Subdomain), "priorityClassName": optional(validation.IsDNS1123Subdomain),
 		"nodeName": optional(validation.IsDNS1123Subdomain), "hostname": optional(validation.IsDNS1123Label), "subdomain": optional(validation.IsDNS1123Label),
-		"runtimeClassName": writtenText(validation.IsDNS1123Subdomain), "nodeSelector": labelMap, "containers": given,
+		"runtimeClassName": writtenText(validation.IsDNS1123Subdomain), "nodeSelector": valueOf((*values).labels), "containers": given,
 	},
 	reflect.TypeFor[corev1.Container]():                         {"name": need(validation.IsDNS1123Label), "image": given},
 	reflect.TypeFor[corev1.ContainerPort]():                     {"name": optional(validation.IsValidPortName), "containerPort": port, "hostPort": from(0, highPort)},
@@ -58,8 +58,8 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[corev1.Probe]():                             {"initialDelaySeconds": count, "timeoutSeconds": count, "periodSeconds": count, "successThreshold": count, "failureThreshold": count, "terminationGracePeriodSeconds": from(1, noLimit)},
 	reflect.TypeFor[corev1.ProbeHandler]():                      {"": one(true, "the handler of a probe")},
 	reflect.TypeFor[corev1.LifecycleHandler]():                  {"": one(true, "the handler of a hook")},
-	reflect.TypeFor[corev1.HTTPGetAction]():                     {"port": portOrName},
-	reflect.TypeFor[corev1.TCPSocketAction]():                   {"port": portOrName},
+	reflect.TypeFor[corev1.HTTPGetAction]():                     {"port": valueOf((*values).portOrName)},
+	reflect.TypeFor[corev1.TCPSocketAction]():                   {"port": valueOf((*values).portOrName)},
 	reflect.TypeFor[corev1.GRPCAction]():                        {"port": port},
 	reflect.TypeFor[corev1.ExecAction]():                        {"command": given},
 	reflect.TypeFor[corev1.SecurityContext]():                   {"runAsUser": userID, "runAsGroup": userID},
@@ -79,20 +79,20 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[corev1.PreferredSchedulingTerm]():           {"weight": from(1, 100)},
 	reflect.TypeFor[corev1.TopologySpreadConstraint]():          {"maxSkew": from(1, noLimit), "topologyKey": given, "whenUnsatisfiable": given},
 	reflect.TypeFor[corev1.Toleration]():                        {"key": optional(validation.IsQualifiedName)},
-	reflect.TypeFor[corev1.HostAlias]():                         {"ip": address},
+	reflect.TypeFor[corev1.HostAlias]():                         {"ip": valueOf((*values).ip)},
 
 	reflect.TypeFor[corev1.PersistentVolumeClaimSpec](): {"accessModes": given, "storageClassName": optional(validation.IsDNS1123Subdomain)},
-	reflect.TypeFor[corev1.PersistentVolumeSpec]():      {"capacity": capacity, "accessModes": given, "storageClassName": optional(validation.IsDNS1123Subdomain)},
+	reflect.TypeFor[corev1.PersistentVolumeSpec]():      {"capacity": all(given, valueOf((*values).quantities)), "accessModes": given, "storageClassName": optional(validation.IsDNS1123Subdomain)},
 	reflect.TypeFor[corev1.PersistentVolumeSource]():    {"": one(true, "the source of a volume")},
-	reflect.TypeFor[corev1.ResourceQuotaSpec]():         {"hard": quantities},
+	reflect.TypeFor[corev1.ResourceQuotaSpec]():         {"hard": valueOf((*values).quantities)},
 	reflect.TypeFor[storagev1.StorageClass]():           {"provisioner": need(func(s string) []string { return validation.IsQualifiedName(strings.ToLower(s)) })},
 
-	reflect.TypeFor[corev1.ServiceSpec]():             {"selector": labelMap},
+	reflect.TypeFor[corev1.ServiceSpec]():             {"selector": valueOf((*values).labels)},
 	reflect.TypeFor[corev1.ServicePort]():             {"name": optional(validation.IsDNS1123Label), "port": port, "nodePort": from(0, highPort), "appProtocol": optional(validation.IsQualifiedName)},
 	reflect.TypeFor[networkingv1.IngressSpec]():       {"ingressClassName": writtenText(validation.IsDNS1123Subdomain)},
 	reflect.TypeFor[networkingv1.IngressTLS]():        {"secretName": optional(validation.IsDNS1123Subdomain)},
 	reflect.TypeFor[networkingv1.IngressBackend]():    {"": one(true, "a service or a resource")},
-	reflect.TypeFor[networkingv1.NetworkPolicyPort](): {"port": portOrName},
+	reflect.TypeFor[networkingv1.NetworkPolicyPort](): {"port": valueOf((*values).portOrName)},
 
 	reflect.TypeFor[rbacv1.PolicyRule]():              {"verbs": given},
 	reflect.TypeFor[rbacv1.RoleRef]():                 {"kind": oneOf("Role", "ClusterRole"), "name": given},
@@ -136,6 +136,14 @@ func jsonName(f reflect.StructField) string {
 func given(v *values, at *field.Path, value reflect.Value) {
 	if value.Len() == 0 {
 		v.add(field.Required(at, ""))
+	}
+}
+
+func all(rules ...rule) rule {
+	return func(v *values, at *field.Path, value reflect.Value) {
+		for _, judge := range rules {
+			judge(v, at, value)
+		}
 	}
 }
 
@@ -188,33 +196,28 @@ func one(atLeast bool, what string) rule {
 	}
 }
 
-func portOrName(v *values, at *field.Path, value reflect.Value) {
-	if p := value.Interface().(intstr.IntOrString); p.Type == intstr.Int {
-		v.number(at, int64(p.IntVal), 1, highPort)
-	} else {
-		v.must(at, p.StrVal, validation.IsValidPortName(p.StrVal)...)
+// valueOf judges a value of one type.
+func valueOf[T any](judge func(*values, *field.Path, T)) rule {
+	return func(v *values, at *field.Path, value reflect.Value) {
+		if t, ok := reflect.TypeAssert[T](value); ok {
+			judge(v, at, t)
+		}
 	}
 }
 
-func countOrPercent(v *values, at *field.Path, value reflect.Value) {
-	n := value.Interface().(intstr.IntOrString)
-	v.countOrPercent(at, &n, 0)
+func (v *values) portOrName(at *field.Path, port intstr.IntOrString) {
+	if port.Type == intstr.Int {
+		v.number(at, int64(port.IntVal), 1, highPort)
+	} else {
+		v.must(at, port.StrVal, validation.IsValidPortName(port.StrVal)...)
+	}
 }
 
-func labelMap(v *values, at *field.Path, value reflect.Value) {
-	v.errs = append(v.errs, v1validation.ValidateLabels(value.Interface().(map[string]string), at)...)
-}
+func (v *values) anyPercent(at *field.Path, n intstr.IntOrString) { v.countOrPercent(at, &n, 0) }
 
-func quantities(v *values, at *field.Path, value reflect.Value) {
-	v.quantities(at, value.Interface().(corev1.ResourceList))
+func (v *values) labels(at *field.Path, labels map[string]string) {
+	v.errs = append(v.errs, v1validation.ValidateLabels(labels, at)...)
 }
-
-func capacity(v *values, at *field.Path, value reflect.Value) {
-	given(v, at, value)
-	quantities(v, at, value)
-}
-
-func address(v *values, at *field.Path, value reflect.Value) { v.ip(at, value.String()) }
 
 func absolutePath(path string) []string {
 	if strings.HasPrefix(path, "/") {

@@ -19,7 +19,7 @@ import (
 	"brine/bundle/validate/published"
 )
 
-//go:generate go run ./schemagen
+//go:generate go run ../../scripts/schemagen
 
 // Options are the server that Offline validates for.
 type Options struct {

@@ -74,7 +74,7 @@ func TestOfflineAccepts(t *testing.T) {
 }
 
 // OpenAPI calls fields required that the server does well without. Those that
-// are left (schemagen/optional.txt has the others) are taken out of accepted
+// are left (scripts/schemagen/optional.txt has the others) are taken out of accepted
 // objects, one at a time: the server has to refuse that, and so have we.
 func TestRequiredFields(t *testing.T) {
 	clustertest.Shared(t).Needs(t, 37, "all fields of the types that brine checks with")
@@ -104,7 +104,7 @@ func TestRequiredFields(t *testing.T) {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(untried)) {
-		t.Errorf("nothing in testdata/accepted.yaml has %s: add it there, or to schemagen/optional.txt", name)
+		t.Errorf("nothing in testdata/accepted.yaml has %s: add it there, or to scripts/schemagen/optional.txt", name)
 	}
 }
 

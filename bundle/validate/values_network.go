@@ -5,7 +5,6 @@ package validate
 import (
 	"fmt"
 	"net/netip"
-	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +58,7 @@ func (v *values) service(at *field.Path, s *corev1.ServiceSpec) {
 		}
 		v.unique(names, here.Child("name"), p.Name)
 		if p.TargetPort.String() != "0" && p.TargetPort.String() != "" {
-			portOrName(v, here.Child("targetPort"), reflect.ValueOf(p.TargetPort))
+			v.portOrName(here.Child("targetPort"), p.TargetPort)
 		}
 		if p.NodePort != 0 {
 			v.unique(nodePorts, here.Child("nodePort"), fmt.Sprintf("%d %s", p.NodePort, p.Protocol))

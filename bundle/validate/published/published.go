@@ -1,5 +1,5 @@
 // Package published is the structure of the built-in kinds, as a Kubernetes
-// server publishes it in OpenAPI v3: schemagen reduces it, and go generate (in
+// server publishes it in OpenAPI v3: scripts/schemagen reduces it, and go generate (in
 // package validate) calls that.
 package published
 

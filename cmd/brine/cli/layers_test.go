@@ -21,7 +21,7 @@ func TestPackagesImportDownwards(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(table, -1) {
 		order = append(order, "brine/"+row[1])
 	}
-	tools := []string{"brine/bundle/validate/published", "brine/bundle/validate/schemagen", "brine/scripts/salt", "brine/scripts/simulator", "brine/scripts/simulator/apiserver"}
+	tools := []string{"brine/bundle/validate/published", "brine/scripts/schemagen", "brine/scripts/salt", "brine/scripts/simulator", "brine/scripts/simulator/apiserver"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "brine/...").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -189,9 +189,7 @@ func Found(w io.Writer, format string, found *inspect.Found) error {
 	return list(w, format, found, func(row func(...any)) {
 		row("OBJECT", "READY", "REASON")
 		for i, o := range found.Objects {
-			u := unstructured.Unstructured{Object: o}
-			id := bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-			row(bundle.Name(id), found.Readiness[i].State, found.Readiness[i].Reason)
+			row(bundle.Name(bundle.IDOf(&unstructured.Unstructured{Object: o})), found.Readiness[i].State, found.Readiness[i].Reason)
 		}
 	})
 }
