@@ -176,9 +176,13 @@ type Plan struct {
 }
 
 // ChangesNothing says whether the cluster matches the bundle, so that no step sends
-// a write, and the inventory has all its members.
+// a write, and the inventory has all its members. What left the bundle and stays on purpose is
+// as it was.
 func (p *Plan) ChangesNothing() bool {
 	return len(p.Forget) == 0 && !slices.ContainsFunc(p.Steps, func(s *Step) bool {
+		if s.Deletes() {
+			return s.Action != Skipped || s.Kept || s.GiveBack
+		}
 		return s.Action != Unchanged || s.Blocked != "" || !s.Member
 	})
 }

@@ -46,6 +46,21 @@ func TestRunThatChangesNothingWritesNothing(t *testing.T) {
 	}
 }
 
+// What is kept of the members that left the bundle needs no write either, once the history
+// has the bundle.
+func TestRunThatKeepsMembersWritesNothing(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	text := clitest.ConfigMap("a")
+	s.Apply(text, "--no-prune").Want(t, 0)
+	s.Holds("ConfigMap a", "ConfigMap b")
+	p := s.Proxied()
+	got := s.Apply(text, "--no-prune").Want(t, 0)
+	if w := p.Writes(); len(w) > 0 || got.Result.Revision != 2 {
+		t.Errorf("it wrote %v, revision %d", clitest.Describe(w), got.Result.Revision)
+	}
+}
+
 func methods(requests []clustertest.Request) map[string]int {
 	by := map[string]int{}
 	for _, r := range requests {
