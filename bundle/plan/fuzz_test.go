@@ -99,10 +99,10 @@ func FuzzBound(f *testing.F) {
 
 func unique(b *Saved, ids map[any]bool) bool {
 	for _, s := range b.Steps {
-		if ids[s.id()] {
+		if ids[s.ID()] {
 			return false
 		}
-		ids[s.id()] = true
+		ids[s.ID()] = true
 	}
 	return true
 }

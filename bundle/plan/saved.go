@@ -172,7 +172,8 @@ type SavedStep struct {
 	Claims  []Claim       `json:"claims,omitempty"`
 }
 
-func (s *SavedStep) id() bundle.ID {
+// ID is which object the step is about.
+func (s *SavedStep) ID() bundle.ID {
 	return bundle.ID{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace, Name: s.Name}
 }
 
@@ -239,10 +240,10 @@ func (b *Saved) Drift(now *Saved) []string {
 	}
 	steps := map[bundle.ID]SavedStep{}
 	for _, s := range now.Steps {
-		steps[s.id()] = s
+		steps[s.ID()] = s
 	}
 	for _, s := range b.Steps {
-		id := s.id()
+		id := s.ID()
 		other, ok := steps[id]
 		delete(steps, id)
 		if why := s.drift(other, ok); why != "" {
@@ -250,8 +251,8 @@ func (b *Saved) Drift(now *Saved) []string {
 		}
 	}
 	for _, s := range now.Steps {
-		if _, left := steps[s.id()]; left {
-			drift = append(drift, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.id()), s.Action))
+		if _, left := steps[s.ID()]; left {
+			drift = append(drift, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.ID()), s.Action))
 		}
 	}
 	return drift

@@ -19,6 +19,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory"
+	"brine/inventory/admin"
 	"brine/inventory/store"
 	"brine/scripts/simulator/apiserver"
 )
@@ -40,6 +41,14 @@ type step struct {
 	refused   bool // the second request of moves is refused, most of the time
 	only      []string
 	patience  time.Duration // --lock-timeout
+	// Of the commands about inventories: where the members go, which, and of whom an
+	// adoption takes them; damaged: before it, somebody deletes what an inventory is.
+	into          string
+	names, owners []string
+	damaged       bool
+	saves         bool       // --plan-out
+	carriesOut    bool       // the last plan that was saved
+	plan          *savedPlan // --plan
 }
 
 // done is the outcome of a step.
@@ -53,7 +62,11 @@ type done struct {
 	from, to     int // of the server's log
 	began, ended time.Time
 	printed      string // all events
-	target       int    // the revision that a rollback goes to
+	move         *admin.Move
+	repair       *admin.Repair
+	exit         int         // of the commands about inventories
+	made         *plan.Saved // by --plan-out
+	target       int         // the revision that a rollback goes to
 }
 
 // manifests are the objects of a bundle, chosen by chance.
@@ -110,6 +123,10 @@ func steps(r *rand.Rand) []step {
 		if r.IntN(5) == 0 {
 			s.inventory = "other"
 		}
+		if r.IntN(6) == 0 {
+			all = append(all, administration(r, all[len(all)-1])...)
+			continue
+		}
 		switch n := r.IntN(12); {
 		case n < 6:
 			s.command, s.onFailure = "apply", r.IntN(4) == 0
@@ -140,7 +157,13 @@ func steps(r *rand.Rand) []step {
 		if s.command == "rollback" && r.IntN(3) == 0 {
 			s.revision = 1
 		}
+		if s.command == "preview" {
+			s.saves = true
+		}
 		all = append(all, s)
+		if s.saves && r.IntN(3) > 0 {
+			all = append(all, step{carriesOut: true, text: s.text, calm: r.IntN(2) == 0})
+		}
 		if r.IntN(6) == 0 { // what another inventory takes by force, and gives back
 			takes := step{command: "apply", inventory: "other", text: all[0].text, policy: plan.AdoptAll}
 			all = append(all, takes, step{command: "rollback", inventory: "other", refused: true}, step{command: "apply", inventory: "shop", text: all[0].text})
@@ -175,7 +198,7 @@ const timeout = 10 * time.Minute
 // begin starts a step as a process.
 func (w *World) begin(s step, actor string) *done {
 	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
-	w.note("%s: %s of inventory %s (policy %s)", actor, s.command, s.inventory, s.policy)
+	w.note("%s: %s of inventory %s%s (policy %s)", actor, s.called(), s.inventory, s.arguments(), s.policy)
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
 	d.process = w.start(ctx, actor, s.inventory, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
@@ -187,6 +210,10 @@ func (w *World) begin(s step, actor string) *done {
 
 // carryOut does what the command line does with a command.
 func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
+	if d.isAdministrative() {
+		d.administer(ctx, c)
+		return
+	}
 	o := run.Options{
 		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: "default", Name: d.inventory}},
 		LockTimeout: d.patience, Only: d.only, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
@@ -199,6 +226,18 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		b, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text)})
 		if d.command == "preview" {
 			o.DryRun = report.Server
+		}
+		if d.saves {
+			o.PlanOut = &run.PlanPlace{
+				Read: func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
+				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
+					d.made, err = plan.ReadSaved("plan", text, "simulated")
+					return err
+				},
+			}
+		}
+		if d.plan != nil {
+			o.SavedPlan = d.plan.plan
 		}
 	case "destroy":
 		o.Mode = run.Destroy

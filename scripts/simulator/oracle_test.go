@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,8 @@ import (
 type oracle struct {
 	server *apiserver.Server
 	d      *done
-	alone  bool // nobody else acted, and nothing failed, since the step began
+	were   []string // the earlier names of its inventory
+	alone  bool     // nobody else acted, and nothing failed, since the step began
 }
 
 // own are the writes of the step's process.
@@ -42,7 +44,7 @@ func (o *oracle) own() []*apiserver.Write {
 // goesBack says whether the step is a rollback, or ended with one: what was taken from
 // another inventory is given back then.
 func (o *oracle) goesBack() bool {
-	return o.d.command == "rollback" || o.d.result != nil && o.d.result.Rollback != nil
+	return o.d.command == "rollback" || o.d.isAdministrative() || o.d.result != nil && o.d.result.Rollback != nil
 }
 
 func (o *oracle) id() string { return inventory.DefaultID("default", o.d.inventory) }
@@ -65,11 +67,13 @@ func owner(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[inventory.OwningInventory]
 }
 
-// invariants in the numbers of the issue.
-var invariants = []struct {
+type invariant struct {
 	name  string
 	check func(*oracle) []string
-}{
+}
+
+// invariants in the numbers of the issue.
+var invariants = []invariant{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
 	{"1 nobody's objects go with what holds them", (*oracle).onlyEmptied},
 	{"10 what the bundle uses stays", (*oracle).inUse},
@@ -78,6 +82,7 @@ var invariants = []struct {
 	{"5 exit 0 is true", (*oracle).exitZero},
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
+	{"8 a saved plan is what is done", (*oracle).asPlanned},
 	{"9 prune last", (*oracle).pruneLast},
 	{"10 order", (*oracle).order},
 	{"11 one writer", (*oracle).oneWriter},
@@ -103,7 +108,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case deleted:
 			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
 		case o.d.policy == plan.AdoptAll, by == "" && o.d.policy == plan.AdoptIfNoInventory:
-		case ours(w.Before, o) && owner(w.After) == by && !ours(w.After, o): // the rest of our mark is taken off
+		case ours(w.Before, o.d.inventory) && owner(w.After) == by && !ours(w.After, o.d.inventory): // the rest of our mark is taken off
 		default:
 			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
 		}
@@ -119,7 +124,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 	}
 	created := map[types.UID]bool{}
 	for _, w := range o.server.Log[:o.d.to] {
-		if w.Before == nil && owner(w.After) == o.id() && w.Actor != person {
+		if by := owner(w.After); w.Before == nil && w.Actor != person && (by == o.id() || slices.Contains(o.were, by)) {
 			created[w.After.GetUID()] = true
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
@@ -131,8 +136,8 @@ func (o *oracle) undoesOnly() (wrong []string) {
 }
 
 // ours says whether an object has the label of the inventory's members.
-func ours(u *unstructured.Unstructured, o *oracle) bool {
-	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", o.d.inventory)
+func ours(u *unstructured.Unstructured, name string) bool {
+	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", name)
 }
 
 // members are what the stored inventory lists at the moment of a write.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/report"
+	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -36,8 +37,14 @@ func play(of trial) *Finding {
 		if slices.Contains(of.Without, w.at) {
 			continue
 		}
+		if s.carriesOut && w.plan == nil {
+			continue
+		}
 		f.played = append(f.played, w.at)
 		mood := w.mood(s.calm)
+		if s.carriesOut {
+			s = w.plan.planned(s.calm)
+		}
 		if s.refused && w.rand.IntN(3) > 0 {
 			w.mood(true)
 			mood, w.faults, w.rate, w.aim = "aimed at JSON patches", []fault{forbidden}, 0.7, isJSONPatch
@@ -48,10 +55,13 @@ func play(of trial) *Finding {
 		if s.guests {
 			w.somebodyMovesIn()
 		}
+		if s.damaged {
+			w.somebodyDamages(s.inventory)
+		}
 		running := []*done{w.begin(s, fmt.Sprintf("brine-%d", i))}
-		if contested := w.pace > 0; contested || !s.calm && w.rand.IntN(6) == 0 {
+		if contested := w.pace > 0; !s.damaged && (contested || !s.calm && w.rand.IntN(6) == 0) {
 			mood += ", two at once"
-			second := s
+			second := step{inventory: s.inventory, onFailure: s.onFailure, policy: s.policy, only: s.only, patience: s.patience}
 			second.text = manifests(w.rand, s.inventory)
 			second.command = "apply"
 			if contested {
@@ -78,7 +88,7 @@ func play(of trial) *Finding {
 	return f
 }
 
-// mood picks what disturbs a step.
+// mood picks what disturbs a step; nothing, if it is to be calm.
 func (w *World) mood(calm bool) string {
 	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served, w.aim = nil, 0, 0, 0, nil, 0, 0, nil
 	if calm {
@@ -172,20 +182,37 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			f.violate("12 every run ends in its time", fmt.Sprintf("%s has not ended after %s", d.actor, limit))
 			continue
 		}
-		code := "killed"
+		if d.made != nil {
+			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from}
+		}
+		code, holds := "killed", invariants
+		if d.isAdministrative() {
+			holds = administrationInvariants
+			if d.command == "rename" {
+				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID("default", d.inventory))...)
+			}
+			if d.exit != report.ExitBadBundle {
+				if w.halfDone = &d.step; !d.process.dead && d.exit == report.ExitOK {
+					w.halfDone = nil
+				}
+			}
+		}
 		switch {
 		case d.process.dead:
 		case d.result != nil:
 			code = fmt.Sprint(d.result.ExitCode)
 			w.note("%s: exit code %d %s", d.actor, d.result.ExitCode, strings.Join(d.result.Errors, "; "))
+		case d.isAdministrative():
+			code = fmt.Sprint(d.exit)
+			w.note("%s: exit code %d %v", d.actor, d.exit, d.err)
 		default:
 			code = "refused"
 			w.note("%s: %v", d.actor, d.err)
 		}
-		f.Covered[d.command+" × "+mood+" × "+code]++
-		o := &oracle{server: w.server, d: d, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
-		for _, invariant := range invariants {
-			if d.result == nil || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
+		f.Covered[d.called()+" × "+mood+" × "+code]++
+		o := &oracle{server: w.server, d: d, were: w.renamed[d.inventory], alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
+		for _, invariant := range holds {
+			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue
 			}
 			for _, wrong := range invariant.check(o) {
@@ -221,6 +248,9 @@ func (f *Finding) converge(w *World) {
 	w.mood(true)
 	w.server.Away = ""
 	text := strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
+	if again := w.halfDone; again != nil {
+		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
+	}
 	var exits []int
 	for i := range 2 {
 		d := w.begin(step{command: "apply", inventory: "shop", text: text}, fmt.Sprintf("last-%d", i))
@@ -230,7 +260,7 @@ func (f *Finding) converge(w *World) {
 		}
 		exits = append(exits, d.result.ExitCode)
 		refusals := strings.Join(errorsOf(d.result), " ")
-		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
+		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, "conflict: before-first-apply") || w.halfDone != nil && strings.Contains(refusals, "was interrupted: repeat that command first") // a person's object, with a person's values
 		if d.result.ExitCode != report.ExitOK && !foreign {
 			f.violate("7 convergence", fmt.Sprintf("exit code %d: %s", d.result.ExitCode, strings.Join(errorsOf(d.result), "; ")))
 		}

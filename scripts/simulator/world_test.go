@@ -39,15 +39,20 @@ type World struct {
 	rate    float64 // of requests that one befalls
 	people  float64 // of requests before which somebody else acts
 	script  []string
-	cuts    float64                  // of requests before which all watches end
-	outage  *outage                  // nil: none
-	pace    time.Duration            // a request takes at most, beyond some milliseconds
-	aim     func(*http.Request) bool // faults befall these requests alone; nil: any
-	served  int                      // requests of the step
-	trial   trial
-	at      string   // the step
-	events  int      // disturbances of the step, so far
-	all     []string // disturbances of the history: step:number
+	plan    *savedPlan // the last one
+	// By inventory, the ids that it had under other names; the last command about inventories
+	// that did not end.
+	renamed  map[string][]string
+	halfDone *step
+	cuts     float64                  // of requests before which all watches end
+	outage   *outage                  // nil: none
+	pace     time.Duration            // a request takes at most, beyond some milliseconds
+	aim      func(*http.Request) bool // faults befall these requests alone; nil: any
+	served   int                      // requests of the step
+	trial    trial
+	at       string   // the step
+	events   int      // disturbances of the step, so far
+	all      []string // disturbances of the history: step:number
 
 	mu      sync.Mutex
 	waiting []*pending
@@ -140,7 +145,7 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.Seed, of.Seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}}
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.Seed, of.Seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}}
 }
 
 var errKilled = errors.New("the process was killed")
