@@ -200,7 +200,7 @@ func TestObjectOutsideTheBundleIsNotReadyInTime(t *testing.T) {
 func TestObjectOutsideTheBundleIsNotWaitedForInVain(t *testing.T) {
 	s := clitest.New(t)
 	outsider(s, "busy", nil)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("bad")
 	late := clitest.ConfigMap("late", clitest.DependsOn("/namespaces/{ns}/ConfigMap/outside, /namespaces/{ns}/Service/bad"))
 	result := s.Apply(clitest.Documents(late, bad), "--timeout=10m").Want(t, report.ExitFailed)
 	result.Did(t, "ConfigMap", "late", plan.Skipped)

@@ -66,7 +66,7 @@ func TestNothingIsPrunedUntilAllIsReady(t *testing.T) {
 func TestPruneAnywayKeepsAfterAFailedApply(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("old")).Want(t, 0)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("bad")
 	s.Apply(bad, "--prune-anyway").Want(t, report.ExitFailed).Did(t, "ConfigMap", "old", plan.Skipped)
 	s.Exists("v1/configmaps", "old")
 }
@@ -74,7 +74,7 @@ func TestPruneAnywayKeepsAfterAFailedApply(t *testing.T) {
 func TestApplyFailureStopsPruning(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("bad")
 	result := s.Apply(clitest.Documents(clitest.ConfigMap("a"), bad)).Want(t, 1)
 	result.Did(t, "Service", "bad", plan.Failed)
 	if o := result.Did(t, "ConfigMap", "b", plan.Skipped); !strings.Contains(o.Reason, "could not be applied") {
@@ -90,7 +90,7 @@ func TestApplyFailureStopsPruning(t *testing.T) {
 
 func TestSkippedIsNotSuccess(t *testing.T) {
 	s := clitest.New(t)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("bad")
 	result := s.Apply(clitest.Documents(bad, clitest.ConfigMap("a", clitest.DependsOn("/namespaces/{ns}/Service/bad")), clitest.ConfigMap("b", clitest.DependsOn("/namespaces/{ns}/ConfigMap/a")))).Want(t, 1)
 	for _, name := range []string{"a", "b"} {
 		if o := result.Did(t, "ConfigMap", name, plan.Skipped); o.Ready != "" || o.Reason == "" {

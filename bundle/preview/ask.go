@@ -56,7 +56,7 @@ func (p *previewer) ask(ctx context.Context, s *plan.Step) Result {
 // askWith asks about an object with the body that is sent.
 func (p *previewer) askWith(ctx context.Context, s *plan.Step, body write.Body) Result {
 	gk := s.ID.GroupKind
-	if p.newKinds[gk] || p.changedKinds[gk] && p.CRDs.Has(gk) {
+	if p.newKinds[gk] || p.changedKinds[gk] && p.CRDs().Has(gk) {
 		return p.askCRD(ctx, s, body)
 	}
 	resource, err := p.Client.Resource(s.GVK)

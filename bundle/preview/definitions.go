@@ -69,15 +69,15 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 	if err := json.Unmarshal(text, &sent.Object); err != nil {
 		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
 	}
-	stored, problems, _ := p.CRDs.Check(ctx, s.Object, sent, s.Live, true)
+	stored, problems, _ := p.CRDs().Check(ctx, s.Object, sent, s.Live, true)
 	if len(problems) > 0 {
 		return Result{Action: plan.Failed, Verified: ByCRD, Err: bundle.Problems(problems)}
 	}
 	r := Result{Action: s.Action, Reason: s.Reason, Stored: stored, Verified: ByCRD}
-	if warning := p.CRDs.Warning(s.GVK); warning != "" {
+	if warning := p.CRDs().Warning(s.GVK); warning != "" {
 		r.Warnings = append(r.Warnings, warning)
 	}
-	if why := p.CRDs.Unverified(s.GVK, s.Live); why != "" {
+	if why := p.CRDs().Unverified(s.GVK, s.Live); why != "" {
 		r.Verified = Unverified + why
 	}
 	if s.Live == nil {

@@ -68,7 +68,11 @@ type Input struct {
 	// Namespace is that of objects that name none.
 	Namespace string
 	// CRDs are those of the bundle that define objects of it.
-	CRDs *validate.CRDs
+	CRDs func() *validate.CRDs
+	// Only: the steps that are asked about; nil: all, and what follows from the answers.
+	Only func(*plan.Step) bool
+	// Rollback: an earlier bundle is applied.
+	Rollback bool
 	// Drift: the live objects are compared with the bundle, whatever an apply could
 	// do about a difference.
 	Drift bool
@@ -86,7 +90,7 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(transport.MaxConcurrency)
 		for i, s := range in.Plan.Steps {
-			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions {
+			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions || in.Only != nil && !in.Only(s) {
 				continue
 			}
 			group.Go(func() error {
@@ -105,7 +109,7 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 			p.learn(results)
 		}
 	}
-	if !in.Drift {
+	if !in.Drift && in.Only == nil {
 		Propagate(in.Plan, results)
 	}
 	return results, p.denied.Load(), nil

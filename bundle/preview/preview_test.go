@@ -230,7 +230,7 @@ func TestPreviewValidatesByTheCRDOfTheBundle(t *testing.T) {
 		t.Errorf("verified by %q:\n%s", o.Verified, o.Diff)
 	}
 
-	bad := s.Preview(clitest.Documents(clitest.PumpCRD, clitest.Pump("schema", "  rate: fast\n"), clitest.Pump("rule", "  rate: 9\n  limit: 3\n"), clitest.Pump("unknown", "  rte: 1\n"))).Want(t, 1)
+	bad := s.Preview(clitest.Documents(clitest.PumpCRD, clitest.Pump("schema", "  rate: fast\n"), clitest.Pump("rule", "  rate: 9\n  limit: 3\n"), clitest.Pump("unknown", "  rte: 1\n"))).Want(t, 3)
 	for name, words := range map[string]string{"schema": "spec.rate", "rule": "rate is over the limit", "unknown": "spec.rte"} {
 		o := bad.Did(t, "Pump", name, plan.Failed)
 		if !strings.Contains(o.Error, words) || !strings.Contains(o.Error, "bundle.yaml:") {
@@ -312,10 +312,10 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 		{name: "immutable", first: job("a"), then: job("b"), exit: 1, want: map[string]plan.Action{"once": plan.Failed}, tells: "--recreate"},
 		{name: "recreated", first: job("a"), then: job("b"), flags: []string{"--recreate=Job", "--wait=applied"}, want: map[string]plan.Action{"once": plan.Recreated}, tells: "immutable"},
 		{name: "recreated by annotation", first: job("a"), then: job("b", "annotations: {brine.dev/on-immutable: recreate}"), flags: []string{"--wait=applied"}, want: map[string]plan.Action{"once": plan.Recreated}},
-		{name: "invalid", first: base, then: clitest.Documents(clitest.ConfigMap("a"), strings.Replace(clitest.Deployment("web", 1, "1m"), "replicas: 1", "replicas: -1", 1)), exit: 1, want: map[string]plan.Action{"web": plan.Failed}, tells: "spec.replicas is at"},
+		{name: "invalid", first: base, then: clitest.Documents(clitest.ConfigMap("a"), clitest.RefusedService("bad")), exit: 1, want: map[string]plan.Action{"bad": plan.Failed}, tells: "spec.clusterIPs is at"},
 		{name: "needs what fails", first: clitest.ConfigMap("a"), exit: 1,
-			then: clitest.Documents(strings.Replace(clitest.Deployment("web", 1, "1m"), "replicas: 1", "replicas: -1", 1), clitest.ConfigMap("after", `annotations: {config.kubernetes.io/depends-on: "apps/namespaces/{ns}/Deployment/web"}`)),
-			want: map[string]plan.Action{"web": plan.Failed, "after": plan.Skipped, "a": plan.Skipped}},
+			then: clitest.Documents(clitest.RefusedService("bad"), clitest.ConfigMap("after", clitest.DependsOn("/namespaces/{ns}/Service/bad"))),
+			want: map[string]plan.Action{"bad": plan.Failed, "after": plan.Skipped, "a": plan.Skipped}},
 		{name: "never changed", first: clitest.Documents(clitest.ConfigMap("a", "annotations: {client.lifecycle.config.k8s.io/mutation: ignore}")),
 			then: strings.Replace(clitest.ConfigMap("a", "annotations: {client.lifecycle.config.k8s.io/mutation: ignore}"), "key: value", "key: new", 1), want: map[string]plan.Action{"a": plan.Unchanged}},
 		{name: "dropped field", first: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {ns}}\ndata: {x: \"1\", y: \"2\"}\n",

@@ -40,7 +40,7 @@ func prepare(ctx context.Context, in Input) (*previewer, error) {
 	}
 	crowd := map[schema.GroupKind]bool{}
 	for _, s := range in.Plan.Steps {
-		if s.Deletes() || s.Blocked != "" || s.Action == plan.Unchanged || s.ID.Namespace == "" {
+		if s.Deletes() || s.Blocked != "" || s.Action == plan.Unchanged || s.ID.Namespace == "" || in.Only != nil && !in.Only(s) {
 			continue
 		}
 		if p.isFresh(s.ID.Namespace) {
@@ -67,7 +67,7 @@ func (p *previewer) home(ctx context.Context) error {
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("look for the inventory's namespace: %w", err)
 	}
-	if p.noNamespace = err == nil && live == nil; p.noNamespace {
+	if p.noNamespace = err == nil && live == nil; p.noNamespace && p.Only == nil {
 		p.Record.Warn(fmt.Sprintf("the inventory's namespace %s is not there and not in the bundle: apply makes it", id.Name))
 	}
 	return nil
@@ -110,7 +110,7 @@ func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error
 	group.SetLimit(transport.MaxConcurrency)
 	for i, gk := range kinds {
 		resource, err := p.Client.Any(gk)
-		if err != nil || !resource.Can("list") || p.CRDs.Has(gk) {
+		if err != nil || !resource.Can("list") || p.CRDs().Has(gk) {
 			continue
 		}
 		for j, namespace := range p.surrogates {

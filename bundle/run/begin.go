@@ -158,6 +158,9 @@ func reportInvalid(record *report.Recorder, problems []bundle.Problem) {
 	known := map[bundle.ID]*report.ObjectResult{}
 	for _, p := range problems {
 		record.Fail(p.Error())
+		if p.Path != "" {
+			p.Message = p.Path + ": " + p.Message
+		}
 		if o := known[p.ID]; o != nil && p.ID != (bundle.ID{}) {
 			o.Reason += "; " + p.Message
 			continue

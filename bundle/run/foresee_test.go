@@ -32,7 +32,7 @@ func TestRefusedApplySaysWhatItsPreviewSays(t *testing.T) {
 	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
 	next := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("new"), bad)
 	p := s.Proxied()
-	out := s.Apply(next, "--max-prune=1").Want(t, report.ExitBadBundle).Prints(t, "2 of 3 objects in inventory", "must be between 1 and 65535")
+	out := s.Apply(next, "--max-prune=1").Want(t, report.ExitBadBundle).Prints(t, "2 of 3 objects in inventory", "must be from 1 to 65535")
 	for name, action := range map[string]plan.Action{"a": plan.Unchanged, "new": plan.Skipped, "b": plan.Skipped} {
 		out.Did(t, "ConfigMap", name, action)
 	}

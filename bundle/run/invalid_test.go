@@ -76,11 +76,8 @@ func TestInvalidBundleIsRefusedBeforeAnyWrite(t *testing.T) {
 
 func TestOtherObjectsAreAppliedAfterAFailure(t *testing.T) {
 	s := clitest.New(t)
-	// Two versions, neither of them stored: the server refuses.
-	invalid := strings.Replace(clitest.Widgets, "storage: true", "storage: false", 1)
-	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", "widgets."+s.NS+".example.com")
-	result := s.Apply(clitest.Documents(invalid, clitest.Pod("one"))).Want(t, 1)
-	result.Did(t, "CustomResourceDefinition", "widgets."+s.NS+".example.com", plan.Failed)
+	result := s.Apply(clitest.Documents(clitest.RefusedService("refused"), clitest.Pod("one"))).Want(t, 1)
+	result.Did(t, "Service", "refused", plan.Failed)
 	result.Did(t, "Pod", "one", plan.Created)
-	result.Prints(t, "must have exactly one version marked as storage version")
+	result.Prints(t, "failed to allocate IP 192.0.2.1")
 }

@@ -419,7 +419,7 @@ func TestImmutableObjectIsRecreatedOnlyIfAllowed(t *testing.T) {
 func TestFailureSkipsDependents(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("old")).Want(t, 0)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: '{ns}'}\nspec: {ports: [{port: 99999999}]}\n"
+	bad := clitest.RefusedService("bad")
 	needs := clitest.ConfigMap("needs", "annotations: {config.kubernetes.io/depends-on: /namespaces/{ns}/Service/bad}")
 	got := s.Apply(clitest.Documents(bad, needs, clitest.ConfigMap("fine"))).Want(t, report.ExitFailed)
 	got.Did(t, "Service", "bad", plan.Failed)

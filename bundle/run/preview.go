@@ -18,31 +18,40 @@ type asked struct {
 	objects  []*report.ObjectResult
 	results  []preview.Result
 	readOnly bool // the user may write nothing at all
+	invalid  bool // an apply would be refused for what objects say
 }
 
 // askServer reports what the server says about the plan.
 func askServer(ctx context.Context, s *session, o *Options, in intent) (asked, error) {
 	objects := s.record.Start(in.plan)
 	previewOutside(ctx, s, in)
-	results, readOnly, err := dryRun(ctx, s, o, in)
+	found, err := dryRun(ctx, s, o, in)
 	if err != nil {
 		return asked{}, err
 	}
-	preview.Report(s.record, in.plan, objects, results)
-	return asked{objects, results, readOnly}, nil
+	found.objects = objects
+	preview.Report(s.record, in.plan, objects, found.results)
+	return found, nil
 }
 
-// dryRun asks the server about every step. readOnly: the user may write nothing
-// at all.
-func dryRun(ctx context.Context, s *session, o *Options, in intent) (results []preview.Result, readOnly bool, err error) {
-	results, denied, err := preview.Run(ctx, preview.Input{
-		Client: s.client, Plan: in.plan, Inventory: in.inventory, Record: s.record, Options: o.writing(), Namespace: o.Namespace, CRDs: in.definitions(),
-		Drift: o.Mode == Drift,
-	})
+// dryRun asks the server about every step.
+func dryRun(ctx context.Context, s *session, o *Options, in intent) (asked, error) {
+	results, denied, err := preview.Run(ctx, o.previewing(s, in))
+	found := asked{results: results}
 	if denied && err == nil {
-		readOnly, err = preview.MissingRights(ctx, s.client, in.plan, o.Inventory.Namespace, s.record)
+		found.readOnly, err = preview.MissingRights(ctx, s.client, in.plan, o.Inventory.Namespace, s.record)
 	}
-	return results, readOnly, err
+	if err == nil {
+		found.invalid, err = preview.ExplainInvalid(ctx, o.previewing(s, in), results)
+	}
+	return found, err
+}
+
+func (o *Options) previewing(s *session, in intent) preview.Input {
+	return preview.Input{
+		Client: s.client, Plan: in.plan, Inventory: in.inventory, Record: s.record, Options: o.writing(), Namespace: o.Namespace, CRDs: in.definitions,
+		Rollback: o.Mode == Rollback, Drift: o.Mode == Drift,
+	}
 }
 
 // askDeny has the server say what an apply would do, where there are rules over that.
@@ -94,10 +103,11 @@ func foreseePruning(ctx context.Context, s *session, o *Options, in intent, resu
 // it, as its preview does.
 func refusePlan(ctx context.Context, s *session, o *Options, in intent) error {
 	objects := s.record.Start(in.plan)
-	results, _, err := dryRun(ctx, s, o, in)
+	found, err := dryRun(ctx, s, o, in)
 	if err != nil {
 		return report.BadBundle(in.plan.Refused...)
 	}
+	results := found.results
 	for i := range results {
 		if action := results[i].Action; results[i].Err == nil && action != plan.Unchanged && action != plan.Skipped {
 			results[i] = preview.Result{Action: plan.Skipped, Reason: fmt.Sprintf("it would be %s, but nothing is written", action)}

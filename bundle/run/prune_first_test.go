@@ -56,7 +56,7 @@ func TestPolicyThatDeniesTheOlderBundleIsPrunedFirst(t *testing.T) {
 		t.Errorf("the preview says %q, verified %q", a.Action, a.Verified)
 	}
 	// Another object is refused: nothing is pruned, so the policy comes back.
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("web")
 	uid := s.Live(policies, "", name).GetUID()
 	failed := s.Apply(clitest.Documents(older, bad), way).Want(t, 1).Prints(t, "it was pruned first, and is put back")
 	failed.Did(t, "ConfigMap", "a", plan.Configured)

@@ -38,10 +38,10 @@ func TestOnlyAbsentEntriesPruneNothing(t *testing.T) {
 
 func TestObjectsNeverAppliedAreNotPruned(t *testing.T) {
 	s := clitest.New(t)
-	bad := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \"{ns}\"}\nspec: {ports: [{port: 99999}]}\n"
+	bad := clitest.RefusedService("web")
 	s.Apply(clitest.Documents(bad, clitest.ConfigMap("a"))).Want(t, 1)
 	// Now somebody else makes it.
-	s.Create("v1/services", strings.Replace(bad, "99999", "80", 1))
+	s.Create("v1/services", strings.Replace(bad, "  clusterIP: 192.0.2.1\n", "", 1))
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
 	s.Exists("v1/services", "web")
 	if got := s.Members(); len(got) != 1 {

@@ -17,12 +17,11 @@ import (
 func TestRefusedObjectsAreNoMembers(t *testing.T) {
 	s := clitest.New(t)
 	s.Create("v1/configmaps", strings.Replace(clitest.ConfigMap("theirs"), "value", "others", 1))
-	refused := strings.Replace(clitest.Deployment("refused", 1, "1m"), "matchLabels: {app: refused}", "matchLabels: {app: another}", 1)
-	text := clitest.Documents(clitest.ConfigMap("ours"), clitest.ConfigMap("theirs"), refused,
-		clitest.ConfigMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/refused}"))
+	text := clitest.Documents(clitest.ConfigMap("ours"), clitest.ConfigMap("theirs"), clitest.RefusedService("refused"),
+		clitest.ConfigMap("after", clitest.DependsOn("/namespaces/{ns}/Service/refused")))
 	got := s.Apply(text).Want(t, report.ExitFailed).Prints(t, "conflict: ")
 	got.Did(t, "ConfigMap", "theirs", plan.Failed)
-	got.Did(t, "Deployment", "refused", plan.Failed)
+	got.Did(t, "Service", "refused", plan.Failed)
 	got.Did(t, "ConfigMap", "after", plan.Skipped)
 	s.Holds("ConfigMap ours")
 
@@ -38,7 +37,7 @@ func TestRefusedMembersStay(t *testing.T) {
 	s := clitest.New(t)
 	after := clitest.ConfigMap("after", "annotations: {config.kubernetes.io/depends-on: apps/namespaces/{ns}/Deployment/web}")
 	s.Apply(clitest.Documents(clitest.Deployment("web", 1, "1m"), after)).Want(t, 0)
-	refused := strings.Replace(clitest.Deployment("web", 1, "1m"), "labels: {app: web}", "labels: {app: another}", 1)
+	refused := strings.ReplaceAll(clitest.Deployment("web", 1, "1m"), "{app: web}", "{app: another}") // immutable
 	got := s.Apply(clitest.Documents(refused, strings.Replace(after, "value", "another", 1))).Want(t, report.ExitFailed)
 	got.Did(t, "Deployment", "web", plan.Failed)
 	got.Did(t, "ConfigMap", "after", plan.Skipped)

@@ -74,12 +74,12 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 	options := o.planning(in.bundle)
 	refuse(p.WayBack(content.Bundle.Objects, options)...)
 	if irreversible := p.RecreatesOneWay(content.Bundle.Objects, options); len(irreversible) > 0 {
-		results, _, err := dryRun(ctx, s, o, in) // only the server knows which fields are immutable
+		found, err := dryRun(ctx, s, o, in) // only the server knows which fields are immutable
 		if err != nil {
 			return nil, err
 		}
 		for i, step := range p.Steps {
-			if irreversible[step.ID] && results[i].Action == plan.Recreated {
+			if irreversible[step.ID] && found.results[i].Action == plan.Recreated {
 				refuse(step.Object.Problem("", fmt.Sprintf("it would be recreated, and revision %d does not allow to recreate it: annotate it there, or use %s=%s", good.Number, remedy.Recreate, step.ID.GroupKind.Kind)))
 			}
 		}

@@ -168,6 +168,9 @@ func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	if len(in.plan.Refused) > 0 {
 		return in, report.BadBundle(in.plan.Refused...) // and no plan is saved
 	}
+	if asked.invalid {
+		return in, &report.Stop{Code: report.ExitBadBundle} // as an apply would be; the objects have the reasons
+	}
 	if err := o.Deny.Stop(s.record.Result, in.plan, asked.objects); err != nil {
 		return in, err
 	}

@@ -92,11 +92,11 @@ func confirmSavedPlan(ctx context.Context, s *session, o *Options, in intent) er
 	if o.SavedPlan == nil {
 		return nil
 	}
-	results, _, err := dryRun(ctx, s, o, in)
+	found, err := dryRun(ctx, s, o, in)
 	if err != nil {
 		return err
 	}
-	now, err := savedPlan(ctx, s, o, in, results)
+	now, err := savedPlan(ctx, s, o, in, found.results)
 	if err != nil {
 		return err
 	}

@@ -269,8 +269,9 @@ func buildPlan(ctx context.Context, s *session, o *Options, now situation) (*pla
 		return nil, nil, report.BadBundle(problems...)
 	}
 	compileRulesOutside(s.record, now.target, p)
-	if o.DryRun == report.None || o.SkipInvalid { // else a preview shows them all, as failed
-		invalid, err = preview.CheckCustomResources(ctx, s.client, now.bundle, p, now.definitions)
+	if o.SkipInvalid || o.DryRun == report.None && len(p.Refused) == 0 { // else they are shown, as failed
+		sent, err := preview.CheckSent(ctx, o.previewing(s, intent{target: now.target, inventory: now.inventory, plan: p}))
+		return p, sent.Problems(p), err
 	}
 	return p, invalid, err
 }

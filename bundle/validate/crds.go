@@ -152,6 +152,9 @@ func compile(o *bundle.Object) (*crd, []bundle.Problem) {
 	}
 	var problems []bundle.Problem
 	for _, err := range crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal) {
+		if len(problems) > 0 && strings.HasPrefix(err.Field, "status.") {
+			continue // follows from what is wrong with the versions
+		}
 		err.Field = versioned(err.Field)
 		problems = append(problems, fieldProblem(o, err))
 	}

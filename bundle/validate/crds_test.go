@@ -67,7 +67,7 @@ func TestCompileRefuses(t *testing.T) {
 			}, line: 19},
 		{name: "not even of its type", size: "{type: [string]}", want: []string{"read as a CustomResourceDefinition: "}, line: 1},
 		{name: "two that store", size: "{type: string}", rest: "  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n",
-			want: []string{"spec.versions: Invalid value"}, line: 8},
+			want: []string{"spec.versions: must have exactly one version marked as storage version"}, line: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, problems := Compile(readText(t, definition(c.size, c.rest)))

@@ -41,7 +41,7 @@ func fieldProblem(o *bundle.Object, err *field.Error) bundle.Problem {
 	if inner, after, ok := strings.Cut(detail, `" `); ok && path == "" && strings.HasPrefix(inner, `"`) { // "spec.x" must be so
 		return o.Problem(inner[1:], after)
 	}
-	if kind := reflect.Indirect(reflect.ValueOf(err.BadValue)).Kind(); kind == reflect.Struct {
+	if of := reflect.Indirect(reflect.ValueOf(err.BadValue)); of.Kind() == reflect.Struct || of.Kind() == reflect.Slice && of.Type().Elem().Kind() == reflect.Struct {
 		return o.Problem(path, detail) // of Go, meaningless to users
 	}
 	short := *err

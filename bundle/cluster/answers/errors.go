@@ -240,6 +240,12 @@ func undecodable(err error) bool {
 		"illegal base64 data", "field not declared in schema", "strict decoding error")
 }
 
+// Invalid says whether the server refuses an object for what it says, whatever else the
+// cluster has.
+func Invalid(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) && !NoDryRun(err) || undecodable(err)
+}
+
 // UnknownField says whether the server's schema lacks a field of the object
 // (structured-merge-diff's typed/validate.go; apiserver's
 // endpoints/handlers/patch.go with field validation Strict).

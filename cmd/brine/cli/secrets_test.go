@@ -82,9 +82,9 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	search(t, "--plan-out", string(bound))
-	run("bad preview", "preview", wrong, 1)
+	run("bad preview", "preview", wrong, 3)
 	run("dry run without a server", "apply", wrong, 3, "--dry-run=client")
-	run("bad apply", "apply", wrong, 1)
+	run("bad apply", "apply", wrong, 1, "--validation=skip-invalid")
 	run("apply", "apply", then, 0)
 	for _, command := range [][]string{{"check", "-f", s.File(wrong)}, {"check", "-f", s.File(wrong), "-o", "json"}, {"rbac", "-f", s.File(wrong)}} {
 		p := offlineArgs(t, command)

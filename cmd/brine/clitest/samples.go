@@ -109,6 +109,15 @@ func Deployment(name string, replicas int, cpu string, metadata ...string) strin
 `, replicas, name, name, cpu)
 }
 
+// RefusedService is what only a server finds wrong: its address is not one of the cluster's.
+func RefusedService(name string, metadata ...string) string {
+	text := "apiVersion: v1\nkind: Service\nmetadata:\n  name: " + name + "\n  namespace: {ns}\n"
+	for _, m := range metadata {
+		text += "  " + m + "\n"
+	}
+	return text + "spec:\n  clusterIP: 192.0.2.1\n  selector: {app: " + name + "}\n  ports: [{port: 80}]\n"
+}
+
 // Documents are one bundle.
 func Documents(texts ...string) string { return strings.Join(texts, "---\n") }
 

@@ -149,13 +149,15 @@ func (t *Printer) problems(r *report.Result) string {
 			chain(&b, o.Why)
 		}
 	})
-	others := wording.ErrorsOfNoObject(r.Errors, append(failed, waiting...))
-	t.section(&b, "Errors", len(others), func() {
-		for _, e := range others {
-			b.WriteString("  " + strings.TrimLeft(wording.Indent(e, "    "), " "))
-		}
-	})
+	others := wording.ErrorsOfNoObject(r.Errors, slices.Concat(failed, waiting, skipped))
+	t.section(&b, "Errors", len(others), func() { t.errors(&b, others) })
 	return b.String()
+}
+
+func (t *Printer) errors(b *strings.Builder, all []string) {
+	for _, e := range all {
+		b.WriteString("  " + strings.TrimLeft(wording.Indent(e, "    "), " "))
+	}
 }
 
 func (t *Printer) warnings(all []string) string {
@@ -175,7 +177,7 @@ func (t *Printer) section(b *strings.Builder, title string, n int, body func()) 
 		return
 	}
 	color := wording.Yellow
-	if title == "Failed" || title == "Errors" || title == "Not ready" {
+	if title == "Refused" || title == "Failed" || title == "Errors" || title == "Not ready" {
 		color = wording.Red
 	}
 	fmt.Fprintf(b, "\n%s\n", t.out.Paint.In(color, fmt.Sprintf("%s (%d):", title, n)))

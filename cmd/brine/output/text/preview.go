@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"brine/bundle/plan"
@@ -28,6 +29,10 @@ func (t *Printer) previewed(r *report.Result) string {
 	b.WriteString(t.out.Paint.In(wording.Bold, head) + "\n")
 	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return toDo(r, n, a) }) + "\n")
 	b.WriteString(t.unverified(r) + "  " + wording.RequestCounts(r) + "\n")
+	refused := r.ExitCode == report.ExitBadBundle
+	if refused { // before pages of changes that will not come
+		t.section(&b, "Refused", len(r.Errors), func() { t.errors(&b, r.Errors) })
+	}
 	if root != "" {
 		b.WriteString("  files are in " + wording.Line(root) + "\n")
 	}
@@ -42,7 +47,13 @@ func (t *Printer) previewed(r *report.Result) string {
 		t.group(&b, g.Action, title, r)
 	}
 	t.outside(&b, r)
-	b.WriteString(t.problems(r))
+	if refused {
+		said := *r
+		said.Errors, said.Objects = nil, slices.DeleteFunc(slices.Clone(r.Objects), func(o *report.ObjectResult) bool { return o.Action == plan.Failed })
+		b.WriteString(t.problems(&said))
+	} else {
+		b.WriteString(t.problems(r))
+	}
 	text, color := wording.Outcome(r)
 	b.WriteString("\n" + t.out.Paint.In(color, text) + "\n")
 	return b.String()

@@ -62,6 +62,10 @@ func ErrorsOfNoObject(errors []string, objects []*report.ObjectResult) []string 
 	for _, e := range errors {
 		reported := slices.ContainsFunc(objects, func(o *report.ObjectResult) bool {
 			own := cmp.Or(o.Error, o.Reason)
+			all, invalid := strings.CutPrefix(own, "invalid: ")
+			if invalid && strings.Contains(e, bundle.Name(o.ID())) && slices.ContainsFunc(strings.Split(all, "; "), func(one string) bool { return strings.Contains(e, one) }) {
+				return true
+			}
 			return own != "" && (e == own || strings.Contains(e, own) && strings.Contains(e, bundle.Name(o.ID())))
 		})
 		if !reported {
@@ -80,7 +84,11 @@ func Outcome(r *report.Result) (string, string) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	add(s.Failed, "failed")
+	failed := "failed"
+	if IsPreview(r) {
+		failed = "would fail"
+	}
+	add(s.Failed, failed)
 	add(s.Skipped, "skipped")
 	add(s.NotReady, "not ready")
 	if n := len(r.Errors); n > 0 && s.Failed == 0 {
@@ -102,6 +110,9 @@ func Outcome(r *report.Result) (string, string) {
 		return done(r), green
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
 		return "not ready in time: " + detail + ". Run it again to continue waiting", Red
+	}
+	if IsPreview(r) && r.ExitCode == report.ExitBadBundle {
+		return "refused: " + detail + ". An apply would write nothing: the reason stands above", Red
 	}
 	return "failed: " + detail, Red
 }
