@@ -91,12 +91,15 @@ func play(of trial) *Finding {
 // mood picks what disturbs a step; nothing, if it is to be calm.
 func (w *World) mood(calm bool) string {
 	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served, w.aim = nil, 0, 0, 0, nil, 0, 0, nil
+	w.servers, w.server.Twice = nil, false
 	if calm {
 		return "undisturbed"
 	}
-	switch w.rand.IntN(9) {
+	switch w.rand.IntN(10) {
 	case 5, 6:
 		return w.takeAim()
+	case 7:
+		return w.several()
 	case 0:
 		w.faults, w.rate = []fault{killBefore, killAfter}, 0.03
 		return "killed"
@@ -110,7 +113,9 @@ func (w *World) mood(calm bool) string {
 	case 4:
 		from := w.rand.IntN(60)
 		o := &outage{from: from, to: from + 1 + w.rand.IntN(40)}
-		switch w.outage = o; w.rand.IntN(9) {
+		switch w.outage = o; w.rand.IntN(10) {
+		case 9:
+			o.mood = restarts
 		case 0:
 			o.mood, w.cuts, o.from = watchCut, 0.1, 1<<30
 		case 1:
@@ -133,6 +138,16 @@ func (w *World) mood(calm bool) string {
 
 func isJSONPatch(r *http.Request) bool {
 	return r.Header.Get("Content-Type") == string(types.JSONPatchType)
+}
+
+// several are three API servers, of which some are behind; half of the time, while others act.
+func (w *World) several() string {
+	w.servers = []time.Duration{0, time.Duration(w.rand.IntN(1000)) * time.Millisecond, time.Duration(w.rand.IntN(8)) * time.Second}
+	w.server.Twice = w.rand.IntN(2) == 0
+	if w.rand.IntN(2) == 0 {
+		w.people = 0.05
+	}
+	return "some API servers are behind"
 }
 
 // takeAim picks requests around which guards stand, and what befalls them alone.
@@ -169,6 +184,9 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	var processes []*Process
 	for _, d := range running {
 		processes = append(processes, d.process)
+	}
+	if mood != "undisturbed" {
+		w.note("%s", mood)
 	}
 	ended := w.run(processes...)
 	for _, d := range running {

@@ -45,6 +45,7 @@ type World struct {
 	renamed  map[string][]string
 	halfDone *step
 	cuts     float64                  // of requests before which all watches end
+	servers  []time.Duration          // API servers: how far each is behind
 	outage   *outage                  // nil: none
 	pace     time.Duration            // a request takes at most, beyond some milliseconds
 	aim      func(*http.Request) bool // faults befall these requests alone; nil: any
@@ -95,6 +96,7 @@ const (
 	cutOff    = "nothing arrives"
 	watchCut  = "watches cut"
 	watchGone = "watches too old"
+	restarts  = "an API server restarts"
 	stopped   = "process stands still"
 	suspended = "machine is suspended"
 )
@@ -261,12 +263,16 @@ func (w *World) run(processes ...*Process) bool {
 			case !changed:
 				tick = limit // nobody has anything to do
 			}
+			if w.server.Release() > 0 {
+				tick = min(tick, 200*time.Millisecond)
+			}
 			select {
 			case <-w.news:
 			case <-time.After(tick):
 			}
 			continue
 		}
+		w.server.Release()
 		slices.SortStableFunc(waiting, func(a, b *pending) int { return cmp.Compare(a.key, b.key) })
 		one := waiting[w.rand.IntN(len(waiting))]
 		if w.rand.Float64() < w.people && w.happens() {
@@ -352,6 +358,9 @@ func (w *World) serveOne(one *pending) {
 		if sent != nil {
 			r.Body = io.NopCloser(bytes.NewReader(sent))
 		}
+		if w.server.Lag = 0; len(w.servers) > 0 {
+			w.server.Lag = w.servers[w.rand.IntN(len(w.servers))]
+		}
 		return w.server.Serve(r, actor)
 	}
 	if befalls && w.outage != nil && w.during(one, serve, reply) {
@@ -427,6 +436,8 @@ func (w *World) during(one *pending, serve func() *http.Response, reply func(*ht
 	case cutOff:
 		w.silence(one, reply)
 		return true
+	case restarts:
+		return w.restarting(one, reply)
 	case stopped: // the answer to what it sent last is there when it goes on; what it would send is not
 		if r.Method != http.MethodGet && !o.answers {
 			o.answers = true
@@ -438,6 +449,27 @@ func (w *World) during(one *pending, serve func() *http.Response, reply func(*ht
 		return true
 	}
 	return false
+}
+
+// restarting is one of two API servers that ends with all its connections, is not there for a
+// while, and then knows no rights yet.
+func (w *World) restarting(one *pending, reply func(*http.Response, error)) bool {
+	if o := w.outage; !o.answers {
+		o.answers = true
+		w.server.CutWatches(false)
+	}
+	r, third := one.request, (w.outage.to-w.outage.from)/3
+	switch passed := w.served - w.outage.from; {
+	case w.rand.IntN(2) == 0: // the other one
+		return false
+	case passed < third:
+		reply(nil, syscall.ECONNRESET)
+	case passed < 2*third:
+		reply(nil, syscall.ECONNREFUSED)
+	default:
+		reply(apiserver.AnswerError(r, apierrors.NewForbidden(schema.GroupResource{Resource: path.Base(r.URL.Path)}, "", errors.New("no roles are known yet"))), nil)
+	}
+	return true
 }
 
 // suspend suspends the machine of a process: its wall clock is ahead when it goes on, and its

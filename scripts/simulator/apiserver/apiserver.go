@@ -89,8 +89,11 @@ type Server struct {
 	watches  []*watch
 	Holders  map[string]string // of locks: the actor that wrote the Lease last
 	Away     string            // the resource that is not served for a while
-	Waits    bool              // a controller acts when some time is over
-	unready  map[string]bool   // Deployments that stay unready, by their image
+	Lag      time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
+	Twice    bool              // its watches say everything twice
+	since    map[Kind]time.Time
+	Waits    bool            // a controller acts when some time is over
+	unready  map[string]bool // Deployments that stay unready, by their image
 	rollouts map[types.UID]rollout
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 	fresh    map[schema.GroupResource]time.Time // since when a CRD is served
@@ -120,7 +123,7 @@ func New() *Server {
 	s := &Server{
 		kinds: slices.Clone(builtIn), Objects: map[Place]*unstructured.Unstructured{}, Holders: map[string]string{},
 		unready: map[string]bool{"broken": true}, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
-		fresh: map[schema.GroupResource]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{}, rollouts: map[types.UID]rollout{},
+		fresh: map[schema.GroupResource]time.Time{}, since: map[Kind]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{}, rollouts: map[types.UID]rollout{},
 	}
 	for _, name := range []string{"default", "kube-system"} {
 		_, err := s.Create("system", s.kinds[0], object(s.kinds[0].GroupVersionKind, "", name), false)
@@ -742,6 +745,7 @@ func (s *Server) establish(u *unstructured.Unstructured) {
 		if v["served"] == true && !slices.Contains(s.kinds, k) {
 			s.kinds, s.found = append(s.kinds, k), nil
 			s.fresh[k.resource()] = time.Now()
+			s.since[k] = time.Now()
 		}
 	}
 }
@@ -777,6 +781,9 @@ type watch struct {
 	selector  labels.Selector
 	fields    string
 	body      *stream
+	lag       time.Duration
+	twice     bool
+	held      []heldEvent
 }
 
 func (w *watch) matches(p Place, u *unstructured.Unstructured) bool {
@@ -802,7 +809,38 @@ func (s *Server) tell(w *watch, k Kind, p Place, before, after *unstructured.Uns
 }
 
 func (w *watch) send(event string, object []byte) {
-	w.body.write(slices.Concat([]byte(`{"type":"`+event+`","object":`), object, []byte("}\n")))
+	text := slices.Concat([]byte(`{"type":"`+event+`","object":`), object, []byte("}\n"))
+	if w.twice && event == "MODIFIED" {
+		text = slices.Concat(text, text)
+	}
+	if w.lag > 0 {
+		w.held = append(w.held, heldEvent{time.Now().Add(w.lag), text})
+		return
+	}
+	w.body.write(text)
+}
+
+// heldEvent is one that an API server that is behind does not know yet.
+type heldEvent struct {
+	due  time.Time
+	text []byte
+}
+
+// Release lets watches say what is due, and returns how many events are not.
+func (s *Server) Release() (held int) {
+	for _, w := range s.watches {
+		for len(w.held) > 0 && !w.held[0].due.After(time.Now()) {
+			w.body.write(w.held[0].text)
+			w.held = w.held[1:]
+		}
+		held += len(w.held)
+	}
+	return held
+}
+
+// serves says whether the API server that is asked serves a kind yet.
+func (s *Server) serves(k Kind) bool {
+	return k.Plural != s.Away && (s.Lag == 0 || !k.isCustom() || time.Since(s.since[k]) >= s.Lag)
 }
 
 // Answer makes a response.

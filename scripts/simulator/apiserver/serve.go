@@ -129,7 +129,7 @@ func (s *Server) Serve(r *http.Request, actor string) *http.Response {
 		return s.discover(r)
 	}
 	k, ok := s.Find(func(k Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
-	if !ok || k.Plural == s.Away || t.More != "" && t.More != "status" {
+	if !ok || !s.serves(k) || t.More != "" && t.More != "status" {
 		return notServed(r, t.GV.Group)
 	}
 	q := r.URL.Query()
@@ -337,8 +337,10 @@ func (s *Server) watch(r *http.Request, w *watch, found []Place) *http.Response 
 		text, _ := json.Marshal(end.Object)
 		w.send("BOOKMARK", text)
 	} else if since, _ := strconv.Atoi(q.Get("resourceVersion")); since < s.version {
+		w.lag, w.twice = s.Lag, s.Twice
 		s.catchUp(w, since)
 	}
+	w.lag, w.twice = s.Lag, s.Twice
 	s.watches = append(s.watches, w)
 	return Answer(r, http.StatusOK, "application/json", w.body)
 }
@@ -360,7 +362,7 @@ func (s *Server) discover(r *http.Request) *http.Response {
 	path := strings.Trim(r.URL.Path, "/")
 	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
 	const contentType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	if known := s.found[path]; aggregated && s.Away == "" && known != nil {
+	if known := s.found[path]; aggregated && s.Away == "" && s.Lag == 0 && known != nil {
 		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(known)))
 	}
 	switch {
@@ -369,7 +371,7 @@ func (s *Server) discover(r *http.Request) *http.Response {
 	case (path == "api" || path == "apis") && aggregated:
 		groups := map[string]map[string][]any{} // by group and version
 		for _, k := range s.kinds {
-			if (k.Group == "") == (path == "api") && k.Plural != s.Away {
+			if (k.Group == "") == (path == "api") && s.serves(k) {
 				scope := "Cluster"
 				if k.Namespaced {
 					scope = "Namespaced"
@@ -392,7 +394,7 @@ func (s *Server) discover(r *http.Request) *http.Response {
 			items = append(items, map[string]any{"metadata": map[string]any{"name": group}, "versions": versions})
 		}
 		text, _ := json.Marshal(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
-		if s.Away == "" {
+		if s.Away == "" && s.Lag == 0 {
 			if s.found == nil {
 				s.found = map[string][]byte{}
 			}
@@ -412,7 +414,7 @@ func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds {
-		if k.GroupVersion().String() == gv && k.Plural != s.Away {
+		if k.GroupVersion().String() == gv && s.serves(k) {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: verbs})
 		}
 	}
