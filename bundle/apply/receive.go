@@ -78,6 +78,7 @@ func (e *scheduler) acted(w written) {
 		n.Result.Error = w.Err.Error()
 		var notOwned *write.NotOwned
 		n.Refused = answers.Refused(w.Err) || errors.As(w.Err, &notOwned)
+		n.Result.Unknown = n.Uncertain || !n.Refused && answers.Transient(w.Err)
 		e.Record.Fail(n.Result.About(w.Err.Error()))
 		e.lose(n, w.Action, w.Err.Error())
 		return

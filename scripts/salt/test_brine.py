@@ -795,7 +795,36 @@ class Returns(Case):
         self.play([event("finished", **{"return": dict(RETURN, result=False, comment="Failed: a")})])
         with self.assertRaisesRegex(Exception, "no plan was written: Failed: a"):
             self.brine.plan("platform", bundle="x", path=path)
-        self.assertFalse(os.path.exists(path))
+        self.assertTrue(os.path.exists(path))  # somebody may have approved it
+
+    def test_a_plan_that_the_binary_tells_of(self):
+        saved = {"place": "Secret ns/platform-brine-plan", "digest": "sha256:1", "created": "2026-07-01T00:00:00Z", "expires": "2026-07-02T00:00:00Z", "kept": False, "was": "sha256:0"}
+        told = {"return": dict(RETURN, result=None, plan=saved, summary={"created": 2, "pruned": 0, "ready": 3})}
+        self.play([event("finished", **told)])
+        ret = self.brine.planned("platform", inventory="ns/platform", bundle="x", plan_lifetime=60)
+        self.assertEqual((ret["result"], ret["changes"]), (True, {"plan": {"old": "sha256:0", "new": "sha256:1"}}))
+        self.assertEqual((ret["plan"]["plan"], ret["plan"]["summary"], ret["plan"]["changes"]), ("secret", {"created": 2}, RETURN["changes"]))
+        self.assertLessEqual({"--plan-out=secret", "--plan-lifetime=60s", "--dry-run=server"}, set(self.called()["argv"]))
+        saved["kept"] = True
+        self.play([event("finished", **told)])
+        ret = self.brine.planned("platform", inventory="ns/platform", bundle="x")
+        self.assertEqual((ret["result"], ret["changes"]), (True, {}))
+        self.assertIn("The plan still holds: sha256:1, to be carried out until 2026-07-02T00:00:00Z", ret["comment"])
+        self.play([event("finished", **{"return": dict(RETURN, result=None)})])  # an older binary
+        self.assertIs(self.brine.planned("platform", inventory="ns/platform", bundle="x")["result"], False)
+        self.assertIsNone(self.brine.planned("platform", inventory="ns/platform", bundle="x", test=True)["result"])
+        self.assertNotIn("--plan-out=secret", self.called()["argv"])
+
+    def test_only_what_a_job_applied_is_undone(self):
+        for revisions, code, undone in (([{"number": 1, "jid": "1"}, {"number": 2, "jid": "2"}], 0, True), ([{"number": 2, "jid": "3"}], 0, False), ([{"number": 2}], 0, False), ([], 0, False)):
+            with open(os.path.join(self.home, "history.json"), "w") as file:
+                json.dump({"revisions": revisions}, file)
+            ret = self.brine.rolled_back("platform", only_of=["2", "4"], timeout=60)
+            self.assertEqual((ret["result"], bool(ret["changes"])), (True, undone), ret)
+        os.remove(os.path.join(self.home, "history.json"))
+        for errors, result in ((["there is no inventory ns/platform"], True), (["reach the cluster: no"], False)):
+            self.play(then="print(json.dumps({}))".format({"errors": errors}), code=3)
+            self.assertIs(self.brine.rolled_back("platform", only_of=["2"])["result"], result)
 
     def test_exit_code_becomes_the_functions_retcode(self):
         self.play([event("finished", result=RESULT)], code=4)
@@ -1498,7 +1527,7 @@ class States(Case):
         self.states = load("_states/brine.py", "brine_state")
         self.states.__opts__ = {"test": False}
         self.states.__env__ = "dev"
-        self.states.__salt__ = {"brine." + name: getattr(self.brine, name) for name in ("applied", "absent", "rolled_back")}
+        self.states.__salt__ = {"brine." + name: getattr(self.brine, name) for name in ("applied", "absent", "planned", "rolled_back")}
 
     def test_loads_only_with_its_execution_module(self):
         self.assertEqual(self.states.__virtual__(), "brine")
@@ -1544,7 +1573,7 @@ class States(Case):
     def test_watch_and_listen_run_it_again(self):
         self.states.__low__ = {"__id__": "listener_platform", "fun": "mod_watch"}
         given = []
-        self.states.__salt__ = {"brine." + name: lambda *args, **kwargs: given.append((args, kwargs["__id__"])) or RETURNED for name in ("applied", "absent")}
+        self.states.__salt__ = {"brine." + name: lambda *args, **kwargs: given.append((args, self.brine._brine.call.take_state(kwargs)["__id__"])) or RETURNED for name in ("applied", "absent")}
         self.assertEqual(self.states.mod_watch("platform", sfun="applied", source="salt://a.yaml"), RETURNED)
         self.assertEqual(self.states.mod_watch("other", sfun="absent"), RETURNED)
         self.assertEqual(given, [(("platform",), "platform"), (("other",), "platform")])
@@ -1557,11 +1586,24 @@ class States(Case):
             ({"onfail_any": [{"test": "Smoke"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, result=True), "test_|-Smoke_|-a_|-nop": changed}, False),
             ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, comment="brine ended without a result (killed by signal 9): Objects may have changed")}, None),
             ({"onfail": [{"brine": "Deploy"}]}, {"brine_|-Deploy_|-p_|-applied": dict(refused, comment="An exception occurred in this state: Traceback")}, None),
-            ({"onfail": [{"salt": "Deploy"}]}, {}, True), ({}, {"brine_|-Deploy_|-p_|-applied": refused}, True),
+            ({}, {"brine_|-Deploy_|-p_|-applied": refused}, True),
         ):
             self.states.__low__, self.states.__running__ = low, running
             ret = self.states.rolled_back("platform")
             self.assertEqual((ret["result"], bool(ret["changes"])), (undone is not None, bool(undone)), (low, running))
+        # What others of the run applied has the id of one of its jobs.
+        self.states.__salt__ = {"brine.rolled_back": lambda name, **kwargs: kwargs.get("only_of")}
+        orchestrated = {"onfail": [{"salt": "Deploy"}], "__orchestration_jid__": "1"}
+        for low, one, undone in (
+            (orchestrated, {"result": False, "changes": {"a": {}}, "__jid__": "2"}, ["1", "2"]), ({"onfail": [{"salt": "Deploy"}]}, {"result": False}, []), ({}, {"result": False}, None),
+        ):
+            self.states.__low__, self.states.__running__ = low, {"salt_|-Deploy_|-a_|-state": one}
+            self.assertEqual(self.states.rolled_back("platform"), undone)
+        self.states.__low__ = orchestrated
+        for lost in ({"comment": "Minion did not return. [No response]"}, {"changes": {"ret": {"a": {"comment": "Failed, and objects may have changed: inventory"}}}}):
+            self.states.__running__ = {"salt_|-Deploy_|-a_|-state": dict(lost, result=False)}
+            self.assertIs(self.states.rolled_back("platform")["result"], False)
+        self.states.__salt__ = {"brine.rolled_back": self.brine.rolled_back}
         # Salt takes a preview that would change something for a failure; nothing was written.
         self.states.__opts__["test"], self.states.__low__ = True, {"onfail": [{"brine": "Deploy"}]}
         self.states.__running__ = {"brine_|-Deploy_|-p_|-applied": {"changes": {"a": {}}, "result": None}}

@@ -49,7 +49,12 @@ class Master(unittest.TestCase):
         roots = {"base": [real.HERE, cls.states]}
         for version in VERSIONS:
             roots["metalk8s-" + version] = [real.HERE, cls.tree(version)]
-        cls.program("up", "--minions", "a,b", "--file-roots", json.dumps(roots))
+        pillar = os.path.join(cls.root, "pillar")
+        os.makedirs(pillar)
+        for name, content in ("top", {"base": {"p": ["proxy"]}}), ("proxy", {"proxy": {"proxytype": "dummy"}}):
+            with open(os.path.join(pillar, name + ".sls"), "w") as file:
+                json.dump(content, file)
+        cls.program("up", "--minions", "a,b", "--file-roots", json.dumps(roots), "--pillar-roots", json.dumps({"base": [pillar]}))
         assert cls.salt("*", "saltutil.sync_all").keys() == {"a", "b"}
         assert cls.salt_run("saltutil.sync_all")["runners"] == ["runners.brine"]
 
@@ -191,6 +196,103 @@ class Master(unittest.TestCase):
         self.assertNotIn("Next", run)
         self.goes_on()
 
+    def test_term_job_of_parallel_states(self):
+        """The states have processes of their own, and the job has to collect what they did."""
+        self.sls([real.late_job(self.name)], parallel=True)
+        jid = self.start()
+        since = time.time()
+        self.salt("a", "saltutil.term_job", jid)
+        self.gone(since)
+        run = self.returned(jid)
+        self.assertIn("Interrupted by SIGTERM", run["Deploy"]["comment"])
+        self.assertEqual(len(run["Deploy"]["changes"]), 5)
+        self.assertIs(run["Next"]["result"], True)  # it began beside the other
+        self.goes_on()
+
+    def write(self, name, content):
+        with open(os.path.join(self.states, name + ".sls"), "w") as file:
+            json.dump(content, file)
+
+    def orchestrate(self, name):
+        """The states of an orchestrate by their ids."""
+        return {key.split("_|-")[1]: one for states in self.salt_run("state.orchestrate", name)["data"].values() for key, one in states.items()}
+
+    def test_a_plan_that_another_minion_carries_out(self):
+        """Made twice, it is no change the second time. Its report has what it does."""
+        self.sls([])
+        self.salt("a", "state.apply", "deploy")
+        given = [{"inventory": "default/" + self.name}, {"bundle": real.bundle("two", self.name)}]
+        self.write("planned", {"Plan": {"brine.planned": given}})
+        self.write("plans", {"Plan it": {"salt.state": [{"tgt": "a"}, {"sls": "planned"}]}})
+        first = self.orchestrate("plans")["Plan it"]
+        made = list(first["changes"]["ret"]["a"].values())[0]
+        self.assertIs(made["result"], True, made)
+        again = self.orchestrate("plans")["Plan it"]
+        self.assertEqual((again["result"], again["changes"]), (True, {}), again)
+        row = [one for one in self.salt_run("brine.report", "out=data") if one["minion"] == "a"][0]
+        self.assertEqual((row["digest"], row["kept"]), (made["plan"]["digest"], True))
+        text = json.dumps(self.salt_run("brine.report"))
+        self.assertIn("v1/ConfigMap {}/settings: data.mode: one -> two".format(self.name), text)
+        self.assertNotIn("hunter2", text + json.dumps([first, again]))
+
+        carry = lambda digest: self.salt("b", "state.single", "brine.applied", "name=Deploy", "plan=secret", "plan_digest=" + digest, *[
+            "{}={}".format(key, value) for one in given for key, value in one.items()])["b"]
+        other = list(carry("sha256:0").values())[0]
+        self.assertIn("is not the approved one, and nothing was changed", other["comment"])
+        done = list(carry(made["plan"]["digest"]).values())[0]
+        self.assertEqual((done["result"], sorted(done["changes"])), (True, sorted(made["plan"]["changes"])), done["comment"])
+
+    def test_a_rollback_in_an_orchestrate_undoes_only_what_its_run_did(self):
+        """An upgrade on a minion is refused before it writes: nothing is undone. One that fails later is."""
+        self.sls([])
+        self.salt("a", "state.apply", "deploy")
+        self.sls([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more", "namespace": self.name}}])
+        self.salt("a", "state.apply", "deploy")
+        self.write("upgrade", {
+            "Deploy it": {"salt.state": [{"tgt": "a"}, {"sls": "deploy"}]},
+            "Back": {"brine.rolled_back": [{"inventory": "default/" + self.name}, {"timeout": 600}, {"onfail": [{"salt": "Deploy it"}]}]},
+        })
+        members = lambda: sorted(one["name"] for one in self.command("status")["objects"])
+        before = members()
+        self.sls([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "No Name", "namespace": self.name}}])
+        run = self.orchestrate("upgrade")
+        self.assertIs(run["Deploy it"]["result"], False)
+        self.assertEqual((run["Back"]["result"], run["Back"]["changes"], members()), (True, {}, before), run["Back"])
+        self.assertIn("Nothing to undo: this run applied no revision; the last revision, 2, is of the job ", run["Back"]["comment"])
+        self.sls([real.late_job(self.name)], timeout=2)
+        run = self.orchestrate("upgrade")
+        self.assertEqual((run["Deploy it"]["result"], run["Back"]["result"], members()), (False, True, before), run["Back"])
+        self.assertTrue(run["Back"]["changes"])
+
+    def test_proxy_minion(self):
+        """A proxy of Salt's own kind for tests: states, functions and events are those of a minion."""
+        folder = os.path.join(self.root, "salt/minions/p")
+        os.makedirs(os.path.join(folder, "etc"))
+        with open(os.path.join(self.root, "salt/minions/a/etc/minion")) as file:
+            config = file.read().replace("/minions/a", "/minions/p").replace("id: a\n", "")
+        with open(os.path.join(folder, "etc/proxy"), "w") as file:
+            file.write(config + json.dumps({"brine": {"binary": self.brine, "kubeconfig": self.kubeconfig}})[1:-1].replace('"brine": ', "brine: ") + "\n")
+        log = open(os.path.join(self.root, "proxy.log"), "w")
+        self.addCleanup(log.close)
+        proxy = subprocess.Popen(
+            [os.path.join(self.bin, "salt-proxy"), "--proxyid=p", "--config-dir=" + os.path.join(folder, "etc"), "--log-level=error"],
+            stdout=log, stderr=log, start_new_session=True,
+        )
+        self.addCleanup(proxy.wait)
+        self.addCleanup(os.killpg, proxy.pid, signal.SIGKILL)
+        self.until("the proxy", lambda: self.pinged("p") == {"p"})
+        self.salt("p", "saltutil.sync_all")
+        events = subprocess.Popen(self.argv("salt-run", "state.event", "brine/default.{}/run-finished".format(self.name), "count=1"), stdout=subprocess.PIPE)
+        self.addCleanup(events.kill)
+        time.sleep(3)  # until it listens
+        self.sls([])
+        run = [one for key, one in self.salt("p", "state.apply", "deploy")["p"].items() if "_|-Deploy_|-" in key][0]
+        self.assertEqual((run["result"], len(run["changes"])), (True, 4), run["comment"])
+        self.assertEqual(len(self.salt("p", "brine.status", self.name, "namespace=default")["p"]["objects"]), 4)
+        dry = self.salt("p", "state.apply", "deploy", "test=True")["p"]
+        self.assertEqual({one["result"] for one in dry.values()}, {True}, dry)
+        self.assertIn('"success": true', events.communicate(timeout=PATIENCE)[0].decode())
+
     def test_kill_job(self):
         """SIGKILL, for brine as well: there is no return, and the lock expires."""
         self.sls([real.late_job(self.name)])
@@ -242,9 +344,9 @@ class Master(unittest.TestCase):
         self.did("both minions answered again", since)
         self.goes_on()
 
-    def pinged(self):
+    def pinged(self, target="*"):
         try:
-            return {minion for minion, value in self.salt("--timeout=10", "*", "test.ping").items() if value is True}
+            return {minion for minion, value in self.salt("--timeout=10", target, "test.ping").items() if value is True}
         except AssertionError:
             return set()
 

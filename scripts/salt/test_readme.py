@@ -37,6 +37,10 @@ def example(beginning):
     return found[0]
 
 
+def carry_out(case, digest):
+    return case.example("Carry out the approved plan:").replace("{{ pillar.plan_digest }}", digest)
+
+
 def config_map(name, namespace="default", **data):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
@@ -97,12 +101,17 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.run_sls(sls)[0]["changes"], {})
 
         self.salt.write("states/platform/settings.yaml", json.dumps(config_map("readme-settings", value="2")))
+        planned = self.example("Plan the platform:")
+        self.assertEqual((self.run_sls(planned, "test=True")[0]["result"], self.run_sls("# none\n" + carry_out(self, "sha256:0"))[0]["result"]), (None, False))
+        plan, again = [self.run_sls(planned)[0] for _ in range(2)]
+        self.assertEqual((plan["result"], plan["changes"]), (True, {"plan": {"old": "absent", "new": plan["plan"]["digest"]}}))
+        self.assertEqual((again["result"], again["changes"], again["plan"]["digest"]), (True, {}, plan["plan"]["digest"]))
         command = re.search(r"^    salt-call (brine.plan .*)$", real.documents(), re.M).group(1)
-        plan = self.salt.call(*shlex.split(command))
-        carry = self.example("Carry out the approved plan:")
-        ret = self.run_sls(carry, "pillar=" + json.dumps({"plan": plan["plan"], "plan_digest": "sha256:0"}))
-        self.assertIs(ret[0]["result"], False)
-        self.twice(carry, "pillar=" + json.dumps({"plan": plan["plan"], "plan_digest": plan["digest"]}))
+        in_file = self.salt.call(*shlex.split(command))
+        self.assertTrue(os.path.exists(in_file["plan"]))
+        self.assertEqual((in_file["summary"], in_file["changes"]), (plan["plan"]["summary"], plan["plan"]["changes"]))
+        self.assertIs(self.run_sls(carry_out(self, "sha256:0"))[0]["result"], False)
+        self.twice(carry_out(self, plan["plan"]["digest"]))
 
         schedule = self.yaml(self.example("schedule:"))["schedule"]
         for job in schedule.values():
@@ -181,7 +190,7 @@ class Examples(unittest.TestCase):
 
     def test_every_example_is_run(self):
         with open(__file__) as file:
-            run = re.findall(r'self\.example\("(.*?)"\)|cls\.example\("(.*?)"\)|= example\("(.*?)"\)', file.read())
+            run = re.findall(r'self\.example\("(.*?)"\)|cls\.example\("(.*?)"\)|= example\("(.*?)"\)|case\.example\("(.*?)"\)', file.read())
         beginnings = ["".join(one).replace("\\n", "\n") for one in run] + list(ELSEWHERE)
         self.assertEqual(sorted(example(one) for one in beginnings), sorted(examples()))
 

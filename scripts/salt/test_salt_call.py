@@ -461,6 +461,22 @@ class SaltCall(unittest.TestCase):
         self.assertIs(ret["result"], False)
         self.assertIn("salt://more.yaml (rendered):6: ", ret["comment"])
 
+    def test_what_salt_says_of_states_and_functions(self):
+        """sys.argspec, sys.doc and state.sls_exists are what users look things up with."""
+        for function, command in (("applied", "apply"), ("absent", "destroy"), ("rolled_back", "rollback"), ("planned", "apply")):
+            spec = self.call("sys.state_argspec", "brine." + function)["brine." + function]
+            self.assertLessEqual({"name", "inventory", "kubeconfig", "timeout"}, set(spec["args"]))
+            self.assertEqual(spec, self.call("sys.argspec", "brine." + function)["brine." + function])
+            takes = self.call("brine.version")["flags"][command]
+            known = {one.replace("_", "-") for one in spec["args"]} - {"name", "source", "bundle", "sls", "path", "revision", "only-of"}
+            own = {"prune", "events", "event-rate", "sub-states", "saltenv", "pillar", "defaults", "allow-empty-sls"}
+            self.assertEqual(sorted(known - own - set(takes)), [])
+        self.assertIn("labels", self.call("sys.state_argspec", "brine_object.labels_exist")["brine_object.labels_exist"]["args"])
+        documented = self.call("sys.doc", "brine", "brine_object")
+        self.assertEqual([name for name, text in documented.items() if not text], [])
+        self.write("states/there.sls", "a:\n  brine.applied:\n    - bundle: 'a: b'\n")
+        self.assertEqual([self.call("state.sls_exists", name) for name in ("there", "not_there")], [True, False])
+
     def test_a_plan_is_carried_out_exactly_or_refused(self):
         self.bundle("one")
         made = self.call("brine.plan", self.name, "inventory=default/" + self.name, "source=salt://bundle.yaml", "kubeconfig=" + self.kubeconfig)

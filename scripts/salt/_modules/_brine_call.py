@@ -42,7 +42,7 @@ _NAME, _SWITCH, _TIME = ((str,), None, "a name"), ((bool, str, int), r"(?i)^(tru
 _FILES = ((str, list, tuple), None, "one or a list")
 _TYPES = {
     "source": _FILES, "sls": _FILES, "bundle": ((str, bytes, dict, list, tuple), None, "text, an object or a list of objects"),
-    "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME,
+    "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME, "plan_lifetime": _TIME,
     "wait": ((bool, str), r"(?i)^(ready|applied|true|false)$", "ready or applied (or True, False)"), "prune": _SWITCH, "events": _SWITCH, "sub_states": _SWITCH,
     "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "removed": _FILES, "refuse_removed": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
     "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9.]+$", "a number"),
@@ -50,6 +50,22 @@ _TYPES = {
     "ignore_fields": ((list, tuple, str), None, "a list of rules, or the path of a file"),
     "readiness": ((dict, str), None, "a mapping, or the path of a file"), "deny": ((dict, str), None, "a mapping, or the path of a file"),
 }
+
+
+def take_state(kwargs):
+    """What a state passes on: its id, its environment and its job, for the return, the events and brine's history."""
+    if "__low__" not in kwargs:
+        return kwargs
+    low = kwargs.pop("__low__") or {}
+    kwargs["saltenv"] = kwargs.get("saltenv") or kwargs.pop("__env__", None) or brine.opts.get("saltenv") or "base"
+    state_id = low.get("__id__", "")
+    if low.get("fun") == "mod_watch" and state_id.startswith("listener_"):  # as Salt calls it for listen
+        state_id = state_id[len("listener_"):]
+    kwargs["__id__"] = state_id
+    jid = low.get("__orchestration_jid__") or low.get("__pub_jid")
+    if jid:
+        kwargs.setdefault("jid", jid)
+    return kwargs
 
 
 class Run(object):
@@ -63,7 +79,7 @@ class Run(object):
         self.command = command
         self.direct = str(kwargs.get("__pub_fun", "")).startswith(("brine.", "brine_object."))
         self.in_state = kwargs.get("__id__") is not None
-        self.jid = kwargs.get("__pub_jid") or kwargs.get("jid") or brine.opts.get("jid") or _job()
+        self.jid = kwargs.get("__pub_jid") or kwargs.get("jid") or brine.opts.get("jid") or find_job()
         self.began = _began(self.jid)
         flags = {key: value for key, value in kwargs.items() if value is not None and key != "jid" and not key.startswith("__")}
         refuse_pinned(flags)
@@ -87,11 +103,12 @@ class Run(object):
             self.inventory = name_inventory(name, flags.pop("inventory", None), place)
         elif command == "rbac" and "/" in str(place):  # the roles are named after it
             flags.setdefault("inventory", place)
-        _check_names(command, set(flags) - {"plan_digest"}, given, self.binary)
+        if "plan-digest" not in (read_features(self.binary).get("flags") or {}).get(command, ()):
+            _approved(flags.get("plan"), flags.pop("plan_digest", None))  # an older binary
+        _check_names(command, set(flags), given, self.binary)
         if command in ("apply", "destroy", "rollback", "patch"):
             flags.setdefault("dry_run", "server" if (brine.opts.get("test", False) if test is None else test) else "none")
         self.dry = flags.get("dry_run", "none") != "none"
-        _approved(flags.get("plan"), flags.pop("plan_digest", None))
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
 
@@ -216,7 +233,7 @@ def _value(flag, value):
         return "ready" if value else "applied"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if flag.endswith("timeout") and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+    if flag.endswith(("timeout", "lifetime")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)
 
@@ -293,24 +310,23 @@ def _began(jid):
     return brine.context["brine.job"][1]
 
 
-def _job():
+def find_job():
     """
-    The id of the job that this process runs: minions note it in a file named by
-    it, and report it to no state.
+    The id of the job that this process runs, or belongs to (parallel states): minions
+    note it in a file named by it, and report it to no state.
     """
     try:
         import salt.utils.msgpack  # pylint: disable=import-outside-toplevel
 
-        folder = os.path.join(brine.opts["cachedir"], "proc")
-        found = []
+        folder, found = os.path.join(brine.opts["cachedir"], "proc"), {}
         for jid in os.listdir(folder):
             with open(os.path.join(folder, jid), "rb") as file:
-                if salt.utils.msgpack.unpackb(file.read(), raw=False).get("pid") == os.getpid():
-                    found.append(jid)
+                found.setdefault(salt.utils.msgpack.unpackb(file.read(), raw=False).get("pid"), []).append(jid)
+        jids = found.get(os.getpid()) or found.get(os.getppid()) or []
     except Exception as exc:  # pylint: disable=broad-except
         log.debug("brine: no job id: %s", exc)
         return None
-    return found[0] if len(found) == 1 else None
+    return jids[0] if len(jids) == 1 else None
 
 
 def find_binary(binary):

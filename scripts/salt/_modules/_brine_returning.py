@@ -13,6 +13,7 @@ ERRORS = (CommandExecutionError, SaltInvocationError)
 
 def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     """A run whose end is a state's return; whatever goes wrong is in it."""
+    kwargs = brine.call.take_state(kwargs)
     try:
         run = brine.call.Run(command, kwargs, name, given, words, own, state=True)
         done = brine.running.stream(run, "salt-events")
@@ -56,7 +57,8 @@ def _not_ready(run):
     except ERRORS + (ValueError, KeyError, TypeError):
         document, objects = {"errors": True}, []
     if document.get("errors"):
-        return [] if done["exit"] == 3 else ["What is ready now is not known: " + _why(done)]  # 3: there is no inventory yet
+        why = _why(done)
+        return [] if done["exit"] == 3 and "there is no inventory" in why else ["What is ready now is not known: " + why]
     found = ["{}: {}".format(brine.events.name_object(o), o.get("reason") or o["ready"]) for o in objects if o["ready"] != "ready"]
     more = ["and {} more".format(len(found) - 20)] if len(found) > 20 else []
     return ["Not ready now: " + "; ".join(found[:20] + more)] if found else []
@@ -69,6 +71,19 @@ def _sub_state(sub, state_id):
     """
     own = str(sub["low"].get("__id__")).split(": ", 1)[-1]
     return dict(sub, low=dict(sub["low"], __id__="{}: {}".format(state_id, own)))
+
+
+def last_revision(name, kwargs):
+    """The newest of an inventory's history; None if there is none. kwargs may be those of another command."""
+    takes = ("inventory", "namespace", "jid") + brine.call.CONNECTION
+    run = brine.call.Run("history", {key: value for key, value in brine.call.take_state(dict(kwargs)).items() if key.replace("_", "-") in takes}, name)
+    try:
+        revisions = read_document(run)["revisions"]
+    except CommandExecutionError as exc:
+        if "there is no inventory" in str(exc):
+            return None
+        raise
+    return max(revisions, key=lambda one: one["number"]) if revisions else None
 
 
 def run_for_result(command, name, kwargs, given=None, words=()):

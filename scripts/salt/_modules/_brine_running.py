@@ -5,11 +5,13 @@ import contextlib
 import ctypes
 import json
 import logging
+import multiprocessing
 import os
 import queue
 import signal
 import subprocess
 import threading
+import time
 
 from salt.exceptions import CommandExecutionError
 
@@ -169,6 +171,28 @@ def _forwarding(process, run=None):
             os.kill(os.getpid(), received[0])
 
 
+def keep_return():
+    """
+    For parallel states: this process collects what they did. saltutil.term_job signals all
+    processes of a job, and the states end by themselves.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before = signal.getsignal(number)
+        if getattr(before, "of_brine", False) or before == signal.SIG_IGN:
+            continue
+
+        def handle(number, frame, before=before):
+            if multiprocessing.active_children() and _end_states(brine.call.find_job()):
+                return
+            signal.signal(number, before if before is not None else signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        handle.of_brine = True
+        signal.signal(number, handle)
+
+
 def _send(process, number):
     with contextlib.suppress(OSError):
         if process.poll() is None:
@@ -182,11 +206,23 @@ def _stopped(run):
     """
     if run is None or run.direct:
         return run is not None
-    if not run.in_state or not run.jid or "state.soft_kill" not in brine.salt:
+    return run.in_state and _end_states(run.jid)
+
+
+def _end_states(jid):
+    """Tell the state run of a job to begin no further state."""
+    if not jid or "state.soft_kill" not in brine.salt:
         return False
-    try:
-        brine.salt["state.soft_kill"](run.jid)
-    except Exception as exc:  # pylint: disable=broad-except
-        log.debug("brine: the state run cannot be told to end: %s", exc)
-        return False
-    return True
+    told = os.path.join(brine.opts["cachedir"], "state_pause", str(jid))
+    for _ in range(20):
+        try:
+            brine.salt["state.soft_kill"](jid)
+            return True
+        except Exception as exc:  # pylint: disable=broad-except
+            # Parallel states do so at the same time: Salt reads what is half written, and cannot do it twice.
+            log.debug("brine: the state run cannot be told to end: %s", exc)
+            with contextlib.suppress(OSError), open(told, "rb") as file:
+                if b"__all__" in file.read():
+                    return True
+            time.sleep(0.1)
+    return False

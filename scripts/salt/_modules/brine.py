@@ -21,8 +21,8 @@ Works with Salt 3002 to 3007 (Python 3.6 on) and needs nothing but Salt.
 """
 
 import collections
-import contextlib
 import importlib.util
+import inspect
 import json
 import os
 
@@ -38,6 +38,9 @@ _spec = importlib.util.spec_from_file_location(__name__ + "._brine_parts", _path
 _parts = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_parts)
 _brine = _parts.Parts(globals())
+
+
+_ACTIONS = ("created", "configured", "recreated", "pruned", "detached", "unchanged", "skipped", "failed")
 
 
 def __virtual__():
@@ -118,9 +121,12 @@ def absent(name, **kwargs):
     return ret
 
 
-def rolled_back(name, revision=None, **kwargs):
+def rolled_back(name, revision=None, only_of=None, **kwargs):
     """
     The same as brine.rollback, and return what a state returns.
+
+    only_of
+        Ids of jobs: if the last revision is not of one of them, nothing is undone.
 
     CLI Example:
 
@@ -128,7 +134,25 @@ def rolled_back(name, revision=None, **kwargs):
 
         salt-call brine.rolled_back platform test=True
     """
+    if only_of is not None:
+        try:
+            last = _brine.returning.last_revision(name, kwargs)
+        except _brine.returning.ERRORS as exc:
+            return {"name": name, "result": False, "changes": {}, "comment": "Nothing was undone: whether there is something to undo is not known: {}".format(exc)}
+        if last is None or str(last.get("jid")) not in [str(jid) for jid in only_of]:
+            which = "there is no revision" if last is None else "the last revision, {}, is of {}".format(
+                last["number"], "the job {}".format(last["jid"]) if last.get("jid") else "no job of Salt")
+            return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: this run applied no revision; {}".format(which)}
     return _brine.returning.run_for_state("rollback", name, kwargs, words=_brine.call.revision_words(revision))
+
+
+def keep_return():
+    """
+    Called by the states where one runs in a process of its own (``parallel: True``): the
+    process of the job survives saltutil.term_job, to return what its states did, as brine
+    itself does. No further state begins.
+    """
+    _brine.running.keep_return()
 
 
 def apply(name, source=None, bundle=None, sls=None, **kwargs):
@@ -160,36 +184,81 @@ def preview(name, source=None, bundle=None, sls=None, **kwargs):
 
 def plan(name, source=None, bundle=None, sls=None, path=None, **kwargs):
     """
-    Preview what brine.applied would do, and write it to a plan file on this machine.
-    ``brine.applied`` with the same bundle and ``plan: PATH`` carries out exactly that.
-    Returns the plan's path and digest (for ``plan_digest``), the inventory, the number
-    of objects by action, and changes, comment and warnings as of brine.applied.
+    Preview what brine.applied would do, and save it as a plan. ``brine.applied`` with the
+    same bundle and ``plan: PATH`` carries out exactly that. A plan that is there and still
+    holds stays as it is. Returns where the plan is and its digest (for ``plan_digest``),
+    whether it was ``kept``, ``was``, the digest of an earlier one, when it ``expires``, the
+    inventory, the number of objects by action, and changes, comment and warnings as of
+    brine.applied.
 
     path
-        Of the plan. The default is ``brine/plans/INVENTORY.json`` below Salt's cachedir.
+        Of the plan. ``secret`` is a Secret beside the inventory, which every machine with
+        this cluster can take (``plan: secret``). The default is
+        ``brine/plans/INVENTORY.json`` below Salt's cachedir, on this machine.
+    plan_lifetime
+        How long it may be carried out: seconds, or like ``12h``. The default is a day for a
+        Secret, and no limit for a file.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-call brine.plan platform source=salt://platform/
+        salt-call brine.plan platform source=salt://platform/ path=secret
     """
+    made, ret = _plan(name, kwargs, (source, bundle, sls), path)
+    return dict(made, changes=ret["changes"], comment=ret["comment"], warnings=ret.get("warnings", []))
+
+
+def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
+    """
+    The same as brine.plan, and return what a state returns. A plan that is there and still
+    holds is no change. The return also has ``plan``, for the report that people approve.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-call brine.planned platform source=salt://platform/
+    """
+    ret = {"name": name, "result": True, "changes": {}}
+    if kwargs.get("test", __opts__.get("test")):
+        found = _brine.returning.run_for_state("apply", name, dict(kwargs, test=True), (source, bundle, sls))
+        return dict(ret, result=found["result"] and None, comment="Would save a plan, unless there is one that still holds. " + found["comment"])
+    try:
+        made, found = _plan(name, kwargs, (source, bundle, sls), path)
+    except _brine.returning.ERRORS as exc:
+        return dict(ret, result=False, comment=str(exc))
+    if found.get("warnings"):
+        ret["warnings"] = found["warnings"]
+    if not made.get("kept"):
+        ret["changes"] = {"plan": {"old": made.get("was") or "absent", "new": made["digest"]}}
+    comment = "{}: {}".format("The plan still holds" if made.get("kept") else "Saved a plan", made["digest"])
+    if made.get("expires"):
+        comment += ", to be carried out until " + made["expires"]
+    return dict(ret, comment="{}\n{}".format(found["comment"], comment), plan=dict(made, changes=found["changes"]))
+
+
+def _plan(name, kwargs, given, path):
+    """Make a plan: what is known about it, and the return of the preview."""
+    kwargs = _brine.call.take_state(kwargs)
+    inventory = _brine.call.name_inventory(name, kwargs.get("inventory"), _brine.call.read_defaults().get("inventory"))
     if path is None:
-        path = _brine.call.place_document("plans", _brine.call.name_inventory(name, kwargs.get("inventory"), _brine.call.read_defaults().get("inventory")))
-    elif _brine.call.has_pin():
-        raise SaltInvocationError("path is not an argument here: `pin: True` in the configuration")
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)  # nobody takes an earlier one for this one
-    ret = _brine.returning.run_for_state("apply", name, dict(kwargs, test=True), (source, bundle, sls), own={"plan_out": path})
-    if ret["result"] is False or not os.path.exists(path):
+        path = _brine.call.place_document("plans", inventory)
+    elif path != "secret" and _brine.call.has_pin():
+        raise SaltInvocationError("path is not an argument here, except secret: `pin: True` in the configuration")
+    before = os.stat(path).st_mtime_ns if path != "secret" and os.path.exists(path) else None
+    ret = _brine.returning.run_for_state("apply", name, dict(kwargs, test=True), given, own={"plan_out": path})
+    made = ret.pop("plan", None)
+    if ret["result"] is not False and made is None and path != "secret" and os.path.exists(path) and os.stat(path).st_mtime_ns != before:
+        made = {"digest": _brine.call.digest_file(path)}  # an older binary does not say what it saved
+    if ret["result"] is False or made is None:
         raise CommandExecutionError("no plan was written: " + "\n".join([ret["comment"]] + ret.get("warnings", [])))
-    with open(path, encoding="utf-8") as file:
-        saved = json.load(file)
-    return {
-        "plan": path, "digest": _brine.call.digest_file(path), "inventory": "{namespace}/{name}".format(**saved["inventory"]),
-        "summary": dict(collections.Counter(step["action"] for step in saved["steps"])),
-        "changes": ret["changes"], "comment": ret["comment"], "warnings": ret.get("warnings", []),
-    }
+    known = {key: made[key] for key in ("digest", "created", "expires", "kept", "was") if key in made}
+    counts = ret.pop("summary", None)
+    if counts is None:
+        with open(path, encoding="utf-8") as file:
+            counts = collections.Counter(step["action"] for step in json.load(file)["steps"])
+    return dict(known, plan=path, inventory=inventory, summary={key: counts[key] for key in _ACTIONS if counts.get(key)}), ret
 
 
 def destroy(name, **kwargs):
@@ -334,6 +403,22 @@ def version(binary=None):
         return json.loads(done["stdout"])
     except ValueError:
         raise CommandExecutionError("{} does not report its version: {}".format(path, done["stderr"] or done["stdout"]))
+
+
+# What sys.argspec shows besides; the other flags of brine are arguments, too.
+_OF_RUNS = ("inventory", "namespace", "kubeconfig", "context", "timeout", "events", "event_rate", "sub_states")
+_OF_BUNDLES = _OF_RUNS + (
+    "wait", "prune", "max_prune", "removed", "refuse_removed", "recreate", "force_conflicts", "ignore_fields", "readiness", "deny", "ignore_foreign_states",
+    "allow_empty_sls", "saltenv", "pillar", "defaults",
+)
+for _function, _names in (
+    (applied, _OF_BUNDLES + ("plan", "plan_digest")), (apply, _OF_BUNDLES + ("plan", "plan_digest")), (preview, _OF_BUNDLES),
+    (plan, _OF_BUNDLES + ("plan_lifetime",)), (planned, _OF_BUNDLES + ("plan_lifetime",)), (absent, _OF_RUNS), (destroy, _OF_RUNS), (rolled_back, _OF_RUNS + ("wait",)), (rollback, _OF_RUNS + ("wait",)),
+):
+    _shown = inspect.signature(_function)
+    _known = list(_shown.parameters.values())
+    _known[-1:-1] = [inspect.Parameter(_name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None) for _name in _names]
+    _function.__signature__ = _shown.replace(parameters=_known)
 
 
 # The names that functions of brine_object had here before version 0.3.

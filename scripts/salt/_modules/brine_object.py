@@ -283,6 +283,7 @@ def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manife
 
         salt-call brine_object.patched node-1 kind=Node apiVersion=v1 patch='{metadata: {labels: {a: b}}}'
     """
+    kwargs = _brine.call.take_state(kwargs)
     state_id = str(kwargs.get("__id__") or name)
     kwargs.setdefault("field_manager", "brine-patch-" + re.sub(r"[^A-Za-z0-9._-]+", "-", state_id)[:100])
     if absent:
@@ -303,6 +304,7 @@ def labels_exist(name, labels, kind=None, apiVersion=None, namespace="default", 
 
         salt-call brine_object.labels_exist node-1 kind=Node apiVersion=v1 labels='{a: b}'
     """
+    kwargs = _brine.call.take_state(kwargs)
     ret = {"name": name, "result": True, "changes": {}, "comment": ""}
     try:
         found = get(name, kind, apiVersion, namespace, **_connection(kwargs))
@@ -336,6 +338,7 @@ def present(name, manifest=None, **kwargs):
     """
     if manifest is not None and not (isinstance(manifest, dict) and manifest):
         return {"name": name, "result": False, "changes": {}, "comment": "give manifest, the object as a mapping"}
+    kwargs = _brine.call.take_state(kwargs)
     kwargs.setdefault("field_manager", "brine-present")
     return _object_state(name, None, None, None, manifest, dict(kwargs, create=True))
 
@@ -353,6 +356,7 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
 
         salt-call brine_object.absent_object old kind=Service apiVersion=v1 namespace=kube-system
     """
+    kwargs = _brine.call.take_state(kwargs)
     state_id = kwargs.pop("__id__", None)
     ret = _object_state(name, kind, apiVersion, namespace, manifest or ({} if kind else None), dict(kwargs, __id__=state_id, delete=True))
     if wait and ret["result"] and ret["changes"]:

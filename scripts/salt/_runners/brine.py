@@ -26,6 +26,7 @@ _HEADLINE = re.compile(
 )
 _COLUMNS = ("minion", "run", "result", "exit", "objects", "not ready", "seconds")
 _CAUSES = 5  # lines of a failed run
+_CHANGES = 100  # lines of a plan
 
 
 def __virtual__():
@@ -282,13 +283,15 @@ def _runs(minion, value):
         return [_of_state(minion, value.get("name"), value)]
     found = [(key, one) for key, one in _states(value).items() if key.split("_|-")[0] == "brine" and _is_run(key, one)]
     found.sort(key=lambda pair: pair[1].get("__run_num__") or 0)
-    return [_of_state(minion, key.split("_|-")[1], one) for key, one in found]
+    return [
+        _of_plan(minion, one["plan"]) if isinstance(one.get("plan"), dict) else _of_state(minion, key.split("_|-")[1], one) for key, one in found
+    ]
 
 
 def _is_run(key, state):
     """Of a whole inventory. A rollback that had nothing to do is none."""
     function = key.rsplit("_|-", 1)[-1]
-    return function in ("applied", "absent") or function == "rolled_back" and (bool(state.get("changes")) or state.get("result") is False)
+    return function in ("applied", "absent", "planned") or function == "rolled_back" and (bool(state.get("changes")) or state.get("result") is False)
 
 
 def _row(minion, run, result, comment):
@@ -355,8 +358,26 @@ def _of_plan(minion, plan):
     """From what brine.plan returned: the digest is what a person approves."""
     row = _row(minion, "plan of {}".format(plan.get("inventory")), _word(None, plan.get("changes")), str(plan.get("comment") or ""))
     row["exit"], row["objects"] = 0, {action: plan["summary"][action] for action in _ACTIONS if plan["summary"].get(action)}
-    row["digest"] = plan["digest"]
+    row["digest"], row["changes"] = plan["digest"], plan.get("changes") or {}
+    row["kept"], row["expires"] = bool(plan.get("kept")), plan.get("expires")
     return row
+
+
+def _changes(changes):
+    """What a plan does with each object, a line for each field."""
+    lines = []
+    for name in sorted(changes):
+        old, new = [changes[name].get(key) for key in ("old", "new")] if isinstance(changes[name], dict) else ("", changes[name])
+        if isinstance(old, dict) and isinstance(new, dict):
+            lines += ["{}: {}: {} -> {}".format(name, path, *(_short(one.get(path, "(none)")) for one in (old, new))) for path in sorted(set(old) | set(new))]
+        else:
+            lines.append("{}: {} -> {}".format(name, _short(old), _short(new)))
+    return lines
+
+
+def _short(value):
+    text = " ".join(str(value).split())
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def _word(result, changes):
@@ -392,11 +413,14 @@ def _total(rows):
 
 def _details(row):
     """The causes of a failure, or what is not ready."""
-    lines = row["causes"] or row["notReady"] or ([row["digest"]] if "digest" in row else [])
+    lines, most = row["causes"] or row["notReady"], _CAUSES
+    if "digest" in row:
+        notes = (["it was there, and still holds"] if row["kept"] else []) + (["to be carried out until {}".format(row["expires"])] if row["expires"] else [])
+        lines, most = [row["digest"] + (" ({})".format(", ".join(notes)) if notes else "")] + _changes(row["changes"]), _CHANGES
     if not row["result"]:
         lines = [row["comment"]]
-    if len(lines) > _CAUSES:
-        lines = lines[:_CAUSES] + ["and {} more".format(len(lines) - _CAUSES)]
+    if len(lines) > most:
+        lines = lines[:most] + ["and {} more".format(len(lines) - most)]
     return lines
 
 

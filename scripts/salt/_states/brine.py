@@ -19,11 +19,15 @@ Arguments are those of the execution module's functions of the same names.
 are those that a run would make.
 """
 
+import inspect
+
 __virtualname__ = "brine"
 
 
 def __virtual__():
     if "brine.applied" in __salt__:
+        for function in (applied, planned, absent, rolled_back):  # for sys.state_argspec
+            function.__signature__ = inspect.signature(__salt__["brine." + function.__name__])
         return __virtualname__
     return False, "the execution module brine is not there: sync it with saltutil.sync_modules"
 
@@ -43,6 +47,27 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
         ``timeout``, ``prune``, and every other flag of ``brine apply``.
     """
     return __salt__["brine.applied"](name, source=source, bundle=bundle, sls=sls, test=__opts__["test"], **_more(kwargs))
+
+
+def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
+    """
+    A saved plan of what brine.applied would do with a bundle, for people to approve: what
+    brine.applied with ``plan`` then carries out, or refuses. A plan that is there and still
+    holds stays, with its digest, and is no change.
+
+    .. code-block:: yaml
+
+        Plan the platform:
+          brine.planned:
+            - inventory: kube-system/platform
+            - source: salt://platform/
+
+    path
+        ``secret``, a Secret beside the inventory, or the path of a file on this machine.
+    plan_lifetime
+        How long it may be carried out: seconds, or like ``12h``.
+    """
+    return __salt__["brine.planned"](name, source=source, bundle=bundle, sls=sls, path=path, test=__opts__["test"], **_more(kwargs))
 
 
 def absent(name, **kwargs):
@@ -71,31 +96,48 @@ def rolled_back(name, revision=None, **kwargs):
         A number of brine.history. Without it, or with ``previous``, the last apply
         is undone.
     """
-    changed = revision not in (None, "previous") or _changed_here()
-    if changed:
-        return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
-    comment = "Nothing to undo: no state brine.applied of this run changed anything"
-    if changed is None:
-        comment = "It is not known whether brine.applied of this run changed anything, so nothing was undone: see brine.history, and give a revision"
-    return {"name": name, "result": changed is False, "changes": {}, "comment": comment}
+    if revision in (None, "previous") and any(key in _low() for key in ("onfail", "onfail_any", "onfail_all")):
+        changed = _changed_here()
+        if changed is False:
+            return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: no state brine.applied of this run changed anything"}
+        if changed is None:
+            comment = "It is not known whether brine.applied of this run changed anything, so nothing was undone: see brine.history, and give a revision"
+            return {"name": name, "result": False, "changes": {}, "comment": comment}
+        if isinstance(changed, list):
+            kwargs["only_of"] = changed
+    return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
 
 
 def _changed_here():
     """
     Whether the upgrade that failed wrote anything; else the last apply is an earlier one,
-    which was good. None where it ended without saying so.
+    which was good. None where it ended without saying so. Of a run in which other machines
+    apply, as an orchestrate, the ids of its jobs: what they applied has one of them.
     """
-    low = globals().get("__low__") or {}
-    if not any(key in low for key in ("onfail", "onfail_any", "onfail_all")):
-        return True
     if __opts__["test"]:  # Salt runs it after a preview that would change something: its result is None
         return False
-    applied_here = [one for tag, one in (globals().get("__running__") or {}).items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
-    if not applied_here or any(one.get("changes") for one in applied_here):
+    running = globals().get("__running__") or {}
+    applied_here = [one for tag, one in running.items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
+    if any(one.get("changes") for one in applied_here):
         return True
-    ends = [str(one.get("comment")) for one in applied_here]
+    failed = applied_here or [one for one in running.values() if one.get("result") is False]
     # brine's words, and Salt's.
-    return None if any("Objects may have changed" in end or "An exception occurred in this state" in end for end in ends) else False
+    if any(end in str(one) for one in failed for end in ("bjects may have changed", "An exception occurred in this state", "inion did not return")):
+        return None
+    if applied_here:
+        return False
+    jids = [_low().get("__orchestration_jid__")] + [one.get("__jid__") for one in running.values()]
+    return [jid for jid in jids if jid]
+
+
+def mod_init(low):
+    """
+    Salt calls it before the first state: a run with parallel states returns what they did
+    also where it is ended.
+    """
+    if low.get("parallel"):
+        __salt__["brine.keep_return"]()
+    return bool(low.get("parallel"))
 
 
 def mod_watch(name, sfun=None, **kwargs):
@@ -128,15 +170,9 @@ for _name in ("patched", "present", "absent_object", "waited", "labels_exist", "
     globals()[_name] = _forwarding(_name)
 
 
+def _low():
+    return globals().get("__low__") or {}
+
+
 def _more(kwargs):
-    """The state's id, its environment and the job's id go along, for the return, brine's history and the events."""
-    kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
-    low = globals().get("__low__") or {}
-    kwargs["__id__"] = low.get("__id__", "")
-    if low.get("fun") == "mod_watch" and kwargs["__id__"].startswith("listener_"):  # as Salt calls it for listen
-        kwargs["__id__"] = kwargs["__id__"][len("listener_"):]
-    for key in ("__orchestration_jid__", "__pub_jid"):
-        jid = low.get(key)
-        if jid:
-            kwargs.setdefault("jid", jid)
-    return kwargs
+    return dict(kwargs, __low__=_low(), __env__=globals().get("__env__"))

@@ -18,11 +18,15 @@ Arguments are those of the execution module's functions of the same names. ``tes
 asks the server what would change. For a whole bundle there is brine.applied.
 """
 
+import inspect
+
 __virtualname__ = "brine_object"
 
 
 def __virtual__():
     if "brine_object.present" in __salt__:
+        for function in (patched, present, absent_object, waited, labels_exist):  # for sys.state_argspec
+            function.__signature__ = inspect.signature(__salt__["brine_object." + function.__name__])
         return __virtualname__
     return False, "the execution module brine_object is not there: sync it with saltutil.sync_modules"
 
@@ -128,14 +132,4 @@ object_updated = patched
 
 
 def _more(kwargs):
-    """The state's id, its environment and the job's id go along, for the return, brine's history and the events."""
-    kwargs["saltenv"] = kwargs.get("saltenv") or globals().get("__env__") or __opts__.get("saltenv") or "base"
-    low = globals().get("__low__") or {}
-    kwargs["__id__"] = low.get("__id__", "")
-    if low.get("fun") == "mod_watch" and kwargs["__id__"].startswith("listener_"):  # as Salt calls it for listen
-        kwargs["__id__"] = kwargs["__id__"][len("listener_"):]
-    for key in ("__orchestration_jid__", "__pub_jid"):
-        jid = low.get(key)
-        if jid:
-            kwargs.setdefault("jid", jid)
-    return kwargs
+    return dict(kwargs, __low__=globals().get("__low__"), __env__=globals().get("__env__"))

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ func State(r *report.Result, started time.Time) map[string]any {
 		"sub_state_run": subs,
 	}
 	if r.Plan != nil {
-		ret["plan"] = r.Plan
+		ret["plan"], ret["summary"] = r.Plan, r.Summary
 	}
 	return ret
 }
@@ -386,6 +387,8 @@ func saltHeadline(r *report.Result) string {
 		return fmt.Sprintf("Interrupted by %s:%s has %s"+again, r.Interrupted, name, counts, r.ExitCode)
 	case saltFailed(r) && r.Summary.Failed == 0 && len(r.Errors) == 0 && r.Summary.NotReady > 0:
 		return fmt.Sprintf("Not ready in time:%s has %s"+again, name, counts, r.ExitCode)
+	case saltFailed(r) && slices.ContainsFunc(r.Objects, func(o *report.ObjectResult) bool { return o.Unknown }):
+		return fmt.Sprintf("Failed, and objects may have changed:%s has %s"+again, name, counts, r.ExitCode)
 	case saltFailed(r) && len(saltChanges(r)) == 0:
 		return fmt.Sprintf("Failed, and nothing was changed:%s has %s (exit code %d)", name, counts, r.ExitCode)
 	case saltFailed(r):

@@ -7,7 +7,7 @@ Deploy the platform:
     - source: salt://platform/
     - saltenv: platform-{{ platform.version }}
     {%- if platform.approved is defined %}
-    - plan: {{ opts.cachedir }}/brine/plans/kube-system.platform.json
+    - plan: secret
     - plan_digest: {{ platform.approved.get(grains.id, 'none') }}
     {%- endif %}
 
