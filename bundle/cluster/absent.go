@@ -34,7 +34,7 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 		return false, unproven(gk.String(), "APIServices", err)
 	}
 	for i := range services {
-		if group, _, _ := unstructured.NestedString(services[i].Object, "spec", "group"); group == gk.Group && behind(&services[i]) {
+		if group := bundle.At[string](services[i].Object, "spec", "group"); group == gk.Group && hasBackend(&services[i]) {
 			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", answers.ErrNotServed, gk, services[i].GetName())
 		}
 	}
@@ -128,16 +128,15 @@ func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) e
 	switch {
 	case err != nil:
 		return unproven(gv.String(), "APIService "+name, err)
-	case service != nil && behind(service):
+	case service != nil && hasBackend(service):
 		return fmt.Errorf("%w: APIService %s is there", answers.ErrNotServed, name)
 	}
 	return nil
 }
 
-// behind says whether another server stands behind an APIService.
-func behind(service *unstructured.Unstructured) bool {
-	s, _, _ := unstructured.NestedMap(service.Object, "spec", "service")
-	return s != nil
+// hasBackend says whether a server other than the API server itself serves an APIService.
+func hasBackend(service *unstructured.Unstructured) bool {
+	return bundle.At[map[string]any](service.Object, "spec", "service") != nil
 }
 
 func unproven(kind, what string, err error) error {

@@ -19,6 +19,9 @@ import (
 	"brine/bundle/cluster/answers"
 )
 
+// What Namespaces and CRDs hold, found with few LISTs; lost.go judges what of it would be
+// lost.
+
 // RoleLabel is on the roles and bindings that brine rbac writes for a bundle's
 // namespaces: they go with them.
 const RoleLabel = "brine.dev/rbac"
@@ -31,8 +34,8 @@ const (
 	perList = 50
 )
 
-// disposable are kinds of objects that controllers write and that may be lost.
-var disposable = bundle.Kinds("Event", "Endpoints", "Event.events.k8s.io", "EndpointSlice.discovery.k8s.io", "Lease.coordination.k8s.io", "ControllerRevision.apps")
+// disposableKinds are kinds of objects that controllers write and that may be lost.
+var disposableKinds = bundle.Kinds("Event", "Endpoints", "Event.events.k8s.io", "EndpointSlice.discovery.k8s.io", "Lease.coordination.k8s.io", "ControllerRevision.apps")
 
 // Search is a question for what Namespaces and CRDs hold.
 type Search struct {
@@ -59,7 +62,7 @@ func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.C
 	s := &search{
 		Search: q, client: c, namespaces: map[string]bool{}, holders: map[schema.GroupKind]bundle.ID{},
 		found: map[types.UID]*item{}, listed: map[place]bool{}, unknown: map[bundle.ID][]string{},
-		expendables: map[types.UID]bool{},
+		disposables: map[types.UID]bool{},
 	}
 	var crds []*unstructured.Unstructured
 	for _, u := range q.Holders {
@@ -101,7 +104,7 @@ type search struct {
 	client      *Client
 	namespaces  map[string]bool                // that are searched
 	holders     map[schema.GroupKind]bundle.ID // the CRDs that are searched, by what they define
-	expendables map[types.UID]bool             // what is known so far
+	disposables map[types.UID]bool             // what is known so far
 
 	mu      sync.Mutex
 	found   map[types.UID]*item
@@ -156,7 +159,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 }
 
 func (s *search) disposes(kind schema.GroupKind) bool {
-	return disposable.Has(kind) && (kind != bundle.LeaseKind || !s.Strict)
+	return disposableKinds.Has(kind) && (kind != bundle.LeaseKind || !s.Strict)
 }
 
 // listEverywhere looks into many namespaces with one LIST, or one by one where
@@ -247,14 +250,10 @@ func Defined(crd *unstructured.Unstructured) []Resource {
 
 // hasStatusOf says whether a version of a CRD has the subresource status.
 func hasStatusOf(crd *unstructured.Unstructured, version string) bool {
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		if v, ok := v.(map[string]any); ok && v["name"] == version {
-			_, has, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
-			return has
-		}
-	}
-	return false
+	return slices.ContainsFunc(bundle.Items[map[string]any](crd.Object, "spec", "versions"), func(v map[string]any) bool {
+		_, has := bundle.At[map[string]any](v, "subresources")["status"]
+		return v["name"] == version && has
+	})
 }
 
 // add notes what was found; with namespaces given, of that only what is in them.

@@ -20,6 +20,8 @@ import (
 	"brine/bundle/cluster/transport"
 )
 
+// What the server serves, which is asked once: kinds, their resources and verbs.
+
 // Resource is how the server serves a kind.
 type Resource struct {
 	GVR        schema.GroupVersionResource
@@ -86,7 +88,7 @@ func (c *Client) discover(ctx context.Context) error {
 	failed := map[schema.GroupVersion]error{}
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a request ahead whose answer nobody asked for
+	defer cancel() // a request ahead whose answer was not asked for
 	ctx = transport.WithDiscovery(ctx)
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
 		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)

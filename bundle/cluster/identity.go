@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 )
@@ -37,7 +36,7 @@ func (c *Client) Identify(ctx context.Context, namespace string) (Identity, erro
 		return id, fmt.Errorf("read which cluster this is: ConfigMap %s/kube-root-ca.crt: %w", namespace, err)
 	}
 	if u != nil {
-		text, _, _ := unstructured.NestedString(u.Object, "data", "ca.crt")
+		text := bundle.At[string](u.Object, "data", "ca.crt")
 		id.CA = certificatesDigest(text)
 	}
 	return id, nil

@@ -13,11 +13,14 @@ import (
 	"brine/bundle"
 )
 
+// What would be lost with a Namespace or CRD: not what is deleted anyway, nor what controllers
+// make.
+
 // contents says of everything found whether it would be lost.
 func (s *search) contents(ctx context.Context) map[bundle.ID]bundle.Contents {
 	unmanaged := map[bundle.ID][]string{}
 	for _, i := range s.found {
-		if s.expendable(ctx, i) {
+		if s.disposable(ctx, i) {
 			continue
 		}
 		if s.namespaces[i.id.Namespace] {
@@ -37,18 +40,18 @@ func (s *search) contents(ctx context.Context) map[bundle.ID]bundle.Contents {
 	return all
 }
 
-// expendable says whether nothing is lost with an object: it is deleted
+// disposable says whether nothing is lost with an object: it is deleted
 // already, or its owners are, or it comes with the namespace.
-func (s *search) expendable(ctx context.Context, i *item) bool {
-	if known, ok := s.expendables[i.meta.UID]; ok {
+func (s *search) disposable(ctx context.Context, i *item) bool {
+	if known, ok := s.disposables[i.meta.UID]; ok {
 		return known
 	}
-	s.expendables[i.meta.UID] = false // owners in a circle own themselves
-	s.expendables[i.meta.UID] = s.isExpendable(ctx, i)
-	return s.expendables[i.meta.UID]
+	s.disposables[i.meta.UID] = false // owners in a circle own themselves
+	s.disposables[i.meta.UID] = s.judgeDisposable(ctx, i)
+	return s.disposables[i.meta.UID]
 }
 
-func (s *search) isExpendable(ctx context.Context, i *item) bool {
+func (s *search) judgeDisposable(ctx context.Context, i *item) bool {
 	owned := func(owner metav1.OwnerReference) bool { return s.ownerGoes(ctx, i.id.Namespace, owner) }
 	switch {
 	case s.Deleted.has(i.meta.UID), i.meta.DeletionTimestamp != nil:
@@ -69,9 +72,9 @@ func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.O
 		return true
 	}
 	if i, ok := s.found[owner.UID]; ok {
-		return s.expendable(ctx, i)
+		return s.disposable(ctx, i)
 	}
-	if known, ok := s.expendables[owner.UID]; ok {
+	if known, ok := s.disposables[owner.UID]; ok {
 		return known
 	}
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
@@ -95,10 +98,10 @@ func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.O
 	case err != nil:
 		return false
 	case live == nil || live.GetUID() != owner.UID:
-		s.expendables[owner.UID] = true
+		s.disposables[owner.UID] = true
 		return true
 	}
-	return s.expendable(ctx, &item{id: id, meta: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	return s.disposable(ctx, &item{id: id, meta: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		UID: live.GetUID(), DeletionTimestamp: live.GetDeletionTimestamp(), OwnerReferences: live.GetOwnerReferences(), Annotations: live.GetAnnotations(),
 	}}})
 }
@@ -132,7 +135,7 @@ func (s *search) isToken(ctx context.Context, i *item) bool {
 	if err != nil || secret == nil || secret.GetUID() != i.meta.UID {
 		return false
 	}
-	if kind, _, _ := unstructured.NestedString(secret.Object, "type"); kind != "kubernetes.io/service-account-token" {
+	if kind := bundle.At[string](secret.Object, "type"); kind != "kubernetes.io/service-account-token" {
 		return false
 	}
 	owner, there := s.found[types.UID(uid)]
@@ -146,17 +149,14 @@ func Claims(set *unstructured.Unstructured, claim *metav1.PartialObjectMetadata)
 	if set.GroupVersionKind().GroupKind() != bundle.StatefulSetKind || set.GetNamespace() != claim.Namespace {
 		return false
 	}
-	selector, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")
-	for key, value := range selector {
+	for key, value := range bundle.At[map[string]any](set.Object, "spec", "selector", "matchLabels") {
 		if claim.Labels[key] != value {
 			return false
 		}
 	}
-	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-	return slices.ContainsFunc(templates, func(t any) bool {
-		template, _ := t.(map[string]any)
-		name, _, _ := unstructured.NestedString(template, "metadata", "name")
-		ordinal, ok := strings.CutPrefix(claim.Name, name+"-"+set.GetName()+"-")
+	templates := bundle.Items[map[string]any](set.Object, "spec", "volumeClaimTemplates")
+	return slices.ContainsFunc(templates, func(template map[string]any) bool {
+		ordinal, ok := strings.CutPrefix(claim.Name, bundle.At[string](template, "metadata", "name")+"-"+set.GetName()+"-")
 		return ok && ordinal != "" && strings.Trim(ordinal, "0123456789") == ""
 	})
 }

@@ -18,6 +18,8 @@ import (
 	"brine/bundle"
 )
 
+// Reads: one object, lists in pages, metadata alone, logs.
+
 // pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
 const pageSize = 500
 
@@ -91,7 +93,7 @@ func decodeList(text []byte) (items []unstructured.Unstructured, next string, er
 			items[i].SetAPIVersion(list.GetAPIVersion())
 		}
 	}
-	next, _, _ = unstructured.NestedString(list.Object, "metadata", "continue")
+	next = bundle.At[string](list.Object, "metadata", "continue")
 	return items, next, nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // sharing lets the objects of a LIST share the equal parts of their managedFields, which
-// take about as much memory as all else of a small object. Nobody changes them in place.
+// take about as much memory as all else of a small object. They are never changed in place.
 type sharing struct {
 	seed    maphash.Seed
 	trees   map[uint64]map[string]any // fieldsV1 by hash

@@ -18,6 +18,8 @@ import (
 	"brine/bundle/cluster/answers"
 )
 
+// The live state before the plan: of each kind one LIST or some GETs, whichever costs less.
+
 // Snapshot is the live state as it was read before the plan.
 type Snapshot struct {
 	Live map[bundle.ID]*unstructured.Unstructured

@@ -19,6 +19,8 @@ import (
 	"brine/bundle/cluster/transport"
 )
 
+// Single writes: apply, patch, create, update and delete.
+
 // Write says how one write is done.
 type Write struct {
 	// DryRun stores nothing, and holds for whatever version is there.

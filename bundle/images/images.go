@@ -40,12 +40,9 @@ func Define(objects []*unstructured.Unstructured) Definitions {
 		if !ok {
 			continue
 		}
-		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-		for _, v := range versions {
-			version, _ := v.(map[string]any)
-			name, _ := version["name"].(string)
-			if properties, found, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema"); found {
-				d[definition.Kind.WithVersion(name)] = properties
+		for _, version := range bundle.Items[map[string]any](u.Object, "spec", "versions") {
+			if properties := bundle.At[map[string]any](version, "schema", "openAPIV3Schema"); properties != nil {
+				d[definition.Kind.WithVersion(bundle.At[string](version, "name"))] = properties
 			}
 		}
 	}
@@ -66,9 +63,7 @@ func (d Definitions) Of(u *unstructured.Unstructured) []Found {
 		s.custom("", u.Object, nil, true)
 	}
 	if path := PodSpecPath(gvk.GroupKind()); path != nil {
-		if spec, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...); ok {
-			s.podSpec(strings.Join(path, "."), spec)
-		}
+		s.podSpec(strings.Join(path, "."), bundle.At[any](u.Object, path...))
 	}
 	slices.SortStableFunc(s.found, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(s.found, func(a, b Found) bool { return a.Path == b.Path })

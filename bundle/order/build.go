@@ -10,6 +10,8 @@ import (
 	"brine/bundle"
 )
 
+// The builder collects edges, drops weak ones that would close a cycle, and sorts the objects.
+
 // Options are what is known beyond the bundle.
 type Options struct {
 	// Live says that the objects are live ones, about to be deleted: explicit
@@ -46,13 +48,13 @@ type builder struct {
 	index
 	opts Options
 
-	links    []link
-	problems []bundle.Problem
-	notices  []bundle.Problem
-	invalid  map[int]bool
-	external map[int][]External
-	byName   map[kindName]int // made when something is missing
-	behind   map[int][]int    // Service -> workloads it selects, as far as asked
+	links      []link
+	problems   []bundle.Problem
+	notices    []bundle.Problem
+	invalid    map[int]bool
+	external   map[int][]External
+	byName     map[kindName]int // made when something is missing
+	selectedBy map[int][]int    // Service -> workloads it selects, once it was asked
 
 	pairs map[string]int // by rule, see pair
 	steps int            // operations done, which tests count
@@ -86,13 +88,13 @@ func build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem, int) {
 
 func newBuilder(objs []*bundle.Object, o Options) *builder {
 	return &builder{
-		index:    newIndex(objs),
-		links:    make([]link, 0, 4*len(objs)),
-		opts:     o,
-		invalid:  map[int]bool{},
-		external: map[int][]External{},
-		behind:   map[int][]int{},
-		pairs:    map[string]int{},
+		index:      newIndex(objs),
+		links:      make([]link, 0, 4*len(objs)),
+		opts:       o,
+		invalid:    map[int]bool{},
+		external:   map[int][]External{},
+		selectedBy: map[int][]int{},
+		pairs:      map[string]int{},
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"brine/bundle"
 )
 
+// Cycles: which edges are dropped to open them, and how one of explicit edges is reported.
+
 // maxRounds bounds how many cycles of explicit edges are reported that share
 // objects; people rarely write more than one.
 const maxRounds = 20

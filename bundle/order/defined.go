@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"strings"
 
-	"brine/bundle"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
+
+// Edges to what must exist first (Namespace, CRD, APIService), and to what objects name
+// outside of pods.
 
 var (
 	ingressKind      = schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
@@ -40,12 +43,12 @@ func (b *builder) definitions() {
 func (b *builder) apiServices() map[schema.GroupVersion]int {
 	served := map[schema.GroupVersion]int{}
 	for _, i := range b.byKind[bundle.APIServiceKind] {
-		spec := mapAt(content(b.objs[i]), "spec")
-		service := mapAt(spec, "service")
+		spec := bundle.At[map[string]any](content(b.objs[i]), "spec")
+		service := bundle.At[map[string]any](spec, "service")
 		if service == nil {
 			continue
 		}
-		served[schema.GroupVersion{Group: str(spec["group"]), Version: str(spec["version"])}] = i
+		served[schema.GroupVersion{Group: bundle.At[string](spec, "group"), Version: bundle.At[string](spec, "version")}] = i
 		b.needBackend(i, service, backend, "APIServices and their backends")
 	}
 	return served
@@ -107,7 +110,7 @@ func ClassReferences(of schema.GroupKind, content map[string]any) (found []PodRe
 func (b *builder) references() {
 	for i, o := range b.objs {
 		c, ns := content(o), o.ID.Namespace
-		spec := mapAt(c, "spec")
+		spec := bundle.At[map[string]any](c, "spec")
 		follow(c, objectReferences[o.ID.GroupKind], func(gk schema.GroupKind, name, verb string) { b.name(i, gk, ns, name, verb) })
 		switch o.ID.GroupKind {
 		case ingressKind:
@@ -116,26 +119,26 @@ func (b *builder) references() {
 				b.byDefault(i, ingressClassKind, "ingressclass.kubernetes.io/is-default-class")
 			}
 		case bundle.HorizontalPodAutoscalerKind:
-			target := mapAt(spec, "scaleTargetRef")
-			b.name(i, kindIn(target), ns, str(target["name"]), "scales")
+			target := bundle.At[map[string]any](spec, "scaleTargetRef")
+			b.name(i, kindIn(target), ns, bundle.At[string](target, "name"), "scales")
 		case bundle.SecretKind:
 			account, _ := annotation(o, "kubernetes.io/service-account.name")
 			b.name(i, bundle.ServiceAccountKind, ns, account, "token of")
 		case bundle.PersistentVolumeClaimKind:
 			b.storageClass(i, spec)
 		case bundle.StatefulSetKind:
-			for _, t := range maps(spec["volumeClaimTemplates"]) {
-				b.storageClass(i, mapAt(t, "spec"))
+			for _, t := range bundle.Items[map[string]any](spec, "volumeClaimTemplates") {
+				b.storageClass(i, bundle.At[map[string]any](t, "spec"))
 			}
 		case bundle.PersistentVolumeKind:
-			ref := mapAt(spec, "claimRef")
-			claim := b.find(bundle.PersistentVolumeClaimKind, str(ref["namespace"]), str(ref["name"]))
+			ref := bundle.At[map[string]any](spec, "claimRef")
+			claim := b.find(bundle.PersistentVolumeClaimKind, bundle.At[string](ref, "namespace"), bundle.At[string](ref, "name"))
 			b.need(claim, i, Applied, named, "bound to "+b.named(i))
 		}
 		if o.ID.GroupKind.Group == gatewayKind.Group {
-			for _, ref := range maps(spec["parentRefs"]) { // of a route of any kind
+			for _, ref := range bundle.Items[map[string]any](spec, "parentRefs") { // of a route of any kind
 				if kind, _ := ref["kind"].(string); kind == "" || kind == gatewayKind.Kind {
-					b.name(i, gatewayKind, cmp.Or(str(ref["namespace"]), ns), str(ref["name"]), "attached to")
+					b.name(i, gatewayKind, cmp.Or(bundle.At[string](ref, "namespace"), ns), bundle.At[string](ref, "name"), "attached to")
 				}
 			}
 		}
@@ -147,8 +150,8 @@ func (b *builder) references() {
 
 // kindIn is the kind that a reference names by apiVersion and kind.
 func kindIn(ref map[string]any) schema.GroupKind {
-	gv, _ := schema.ParseGroupVersion(str(ref["apiVersion"]))
-	return gv.WithKind(str(ref["kind"])).GroupKind()
+	gv, _ := schema.ParseGroupVersion(bundle.At[string](ref, "apiVersion"))
+	return gv.WithKind(bundle.At[string](ref, "kind")).GroupKind()
 }
 
 // name adds an edge to an object that is referred to by name; reason is the
@@ -183,19 +186,19 @@ const admissionGroup = "admissionregistration.k8s.io"
 func (b *builder) admissionPolicy(i int, kind string, spec map[string]any) {
 	switch kind {
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-		param := kindIn(mapAt(spec, "paramKind"))
+		param := kindIn(bundle.At[map[string]any](spec, "paramKind"))
 		if c, ok := b.crds[param]; ok {
 			b.need(i, c.object, Ready, named, "parameters of kind "+param.Kind)
 		}
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
 		gk := schema.GroupKind{Group: admissionGroup, Kind: strings.TrimSuffix(kind, "Binding")}
-		name := str(spec["policyName"])
+		name := bundle.At[string](spec, "policyName")
 		b.name(i, gk, "", name, "binds")
 		p := b.find(gk, "", name)
 		if p < 0 {
 			return
 		}
-		ref := mapAt(spec, "paramRef")
-		b.name(i, kindIn(mapAt(content(b.objs[p]), "spec", "paramKind")), str(ref["namespace"]), str(ref["name"]), "parameters from")
+		ref := bundle.At[map[string]any](spec, "paramRef")
+		b.name(i, kindIn(bundle.At[map[string]any](content(b.objs[p]), "spec", "paramKind")), bundle.At[string](ref, "namespace"), bundle.At[string](ref, "name"), "parameters from")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"brine/bundle"
 )
 
+// Objects are found by the fields that refer to them: kinds, names, labels of pods.
+
 // index finds objects by the fields that refer to them.
 type index struct {
 	objs []*bundle.Object
@@ -99,16 +101,16 @@ func podTemplate(o *bundle.Object) (spec, metadata map[string]any) {
 	c := content(o)
 	switch o.ID.GroupKind {
 	case bundle.PodKind:
-		return mapAt(c, "spec"), mapAt(c, "metadata")
+		return bundle.At[map[string]any](c, "spec"), bundle.At[map[string]any](c, "metadata")
 	case bundle.CronJobKind:
-		c = mapAt(c, "spec", "jobTemplate")
+		c = bundle.At[map[string]any](c, "spec", "jobTemplate")
 	}
-	template := mapAt(c, "spec", "template")
-	spec = mapAt(template, "spec")
-	if len(list(spec["containers"])) == 0 {
+	template := bundle.At[map[string]any](c, "spec", "template")
+	spec = bundle.At[map[string]any](template, "spec")
+	if len(bundle.At[[]any](spec, "containers")) == 0 {
 		return nil, nil
 	}
-	return spec, mapAt(template, "metadata")
+	return spec, bundle.At[map[string]any](template, "metadata")
 }
 
 // find is the index of an object, -1 when the bundle does not have it.
@@ -173,7 +175,7 @@ var clusterScoped = bundle.Kinds("Namespace", "PersistentVolume", "CustomResourc
 func IsClusterScoped(gk schema.GroupKind) bool { return clusterScoped.Has(gk) }
 
 func (x *index) labels(i int) labels.Set {
-	return stringMap(mapAt(content(x.objs[i]), "metadata")["labels"])
+	return stringMap(bundle.At[any](content(x.objs[i]), "metadata", "labels"))
 }
 
 // These functions read fields of any type: an unexpected one is nil, and
@@ -184,37 +186,6 @@ func content(o *bundle.Object) map[string]any {
 		return nil
 	}
 	return o.Content.Object
-}
-
-func mapAt(m map[string]any, path ...string) map[string]any {
-	for _, p := range path {
-		m, _ = m[p].(map[string]any)
-	}
-	return m
-}
-
-func list(v any) []any {
-	l, _ := v.([]any)
-	return l
-}
-
-// listOf are those elements of a list that are of a type.
-func listOf[T any](v any) []T {
-	var found []T
-	for _, e := range list(v) {
-		if t, ok := e.(T); ok {
-			found = append(found, t)
-		}
-	}
-	return found
-}
-
-func maps(v any) []map[string]any { return listOf[map[string]any](v) }
-func strs(v any) []string         { return listOf[string](v) }
-
-func str(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 func stringMap(v any) map[string]string {
@@ -232,6 +203,6 @@ func stringMap(v any) map[string]string {
 }
 
 func annotation(o *bundle.Object, key string) (string, bool) {
-	v, ok := mapAt(content(o), "metadata", "annotations")[key].(string)
+	v, ok := bundle.At[any](content(o), "metadata", "annotations", key).(string)
 	return v, ok
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 // An operator is a workload that acts on custom resources. Nothing declares it in
@@ -25,7 +27,7 @@ func (b *builder) roleGrants(parts map[int][]int) map[int][]grant {
 	all := map[int][]grant{}
 	for _, role := range slices.Concat(b.byKind[roleKind], b.byKind[clusterRoleKind]) {
 		for _, i := range append([]int{role}, parts[role]...) {
-			for _, rule := range maps(content(b.objs[i])["rules"]) {
+			for _, rule := range bundle.Items[map[string]any](content(b.objs[i]), "rules") {
 				all[role] = append(all[role], b.ruleGrants(rule)...)
 			}
 		}
@@ -34,7 +36,7 @@ func (b *builder) roleGrants(parts map[int][]int) map[int][]grant {
 }
 
 func (b *builder) ruleGrants(rule map[string]any) []grant {
-	verbs := strs(rule["verbs"])
+	verbs := bundle.Items[string](rule, "verbs")
 	has := func(some ...string) bool {
 		return slices.ContainsFunc(verbs, func(v string) bool { return slices.Contains(some, v) })
 	}
@@ -43,11 +45,11 @@ func (b *builder) ruleGrants(rule map[string]any) []grant {
 		return nil
 	}
 	var all []grant
-	for _, group := range strs(rule["apiGroups"]) {
+	for _, group := range bundle.Items[string](rule, "apiGroups") {
 		if !b.custom(group) {
 			continue
 		}
-		for _, resource := range strs(rule["resources"]) {
+		for _, resource := range bundle.Items[string](rule, "resources") {
 			b.steps++
 			resource, _, _ = strings.Cut(resource, "/")
 			all = append(all, grant{schema.GroupResource{Group: group, Resource: resource}, acts})

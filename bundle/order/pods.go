@@ -13,6 +13,9 @@ import (
 	"brine/bundle"
 )
 
+// Edges of workloads: what their pods name, and the quotas, limits and network policies for
+// them.
+
 var (
 	networkPolicyKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
 	limitRangeKind    = schema.GroupKind{Kind: "LimitRange"}
@@ -148,11 +151,11 @@ func (b *builder) workloadNeeds() {
 		for _, r := range PodReferences(w.pod) {
 			name(r.Kind, r.Name, r.Verb)
 		}
-		if str(w.pod["priorityClassName"]) == "" {
+		if bundle.At[string](w.pod, "priorityClassName") == "" {
 			b.byDefault(w.object, bundle.PriorityClassKind, "")
 		}
-		for _, v := range maps(w.pod["volumes"]) {
-			if claim := mapAt(v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {
+		for _, v := range bundle.Items[map[string]any](w.pod, "volumes") {
+			if claim := bundle.At[map[string]any](v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {
 				b.storageClass(w.object, claim)
 			}
 		}
@@ -168,7 +171,7 @@ func (b *builder) workloadNeeds() {
 
 // accountName is the ServiceAccount that a pod runs as.
 func accountName(pod map[string]any) string {
-	return cmp.Or(str(pod["serviceAccountName"]), str(pod["serviceAccount"]), "default")
+	return cmp.Or(bundle.At[string](pod, "serviceAccountName"), bundle.At[string](pod, "serviceAccount"), "default")
 }
 
 type nsName struct{ namespace, name string }
@@ -202,7 +205,7 @@ func MadeSecret(id bundle.ID, content map[string]any) string {
 	if path == nil {
 		return ""
 	}
-	name := str(mapAt(content, path[:len(path)-1]...)[path[len(path)-1]])
+	name := bundle.At[string](content, path...)
 	if name == "" && id.GroupKind.Kind != "Certificate" {
 		name = id.Name
 	}
@@ -213,7 +216,7 @@ func MadeSecret(id bundle.ID, content map[string]any) string {
 // default one is filled in at admission.
 func (b *builder) storageClass(from int, claim map[string]any) {
 	if class, given := claim["storageClassName"]; given && class != nil {
-		b.name(from, bundle.StorageClassKind, "", str(class), "of")
+		b.name(from, bundle.StorageClassKind, "", bundle.At[string](claim, "storageClassName"), "of")
 		return
 	}
 	b.byDefault(from, bundle.StorageClassKind, "storageclass.kubernetes.io/is-default-class")
@@ -232,7 +235,7 @@ func (b *builder) policies() {
 		{networkPolicyKind, "NetworkPolicies and workloads", "restricted by "},
 	} {
 		for _, i := range b.byKind[p.kind] {
-			podSelector := mapAt(content(b.objs[i]), "spec", "podSelector")
+			podSelector := bundle.At[map[string]any](content(b.objs[i]), "spec", "podSelector")
 			for _, w := range b.selected(p.rule, b.objs[i].ID.Namespace, stringMap(podSelector["matchLabels"]), labelSelector(podSelector)) {
 				b.need(b.workloads[w].object, i, Applied, policy, p.verb+b.named(i))
 			}

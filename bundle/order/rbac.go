@@ -60,9 +60,9 @@ func (b *builder) rbac() {
 // its role (-1: not in the bundle).
 func (b *builder) binding(i int, bindings map[nsName][]int) int {
 	o := b.objs[i]
-	ref := mapAt(content(o), "roleRef")
+	ref := bundle.At[map[string]any](content(o), "roleRef")
 	role := -1
-	switch name := str(ref["name"]); str(ref["kind"]) {
+	switch name := bundle.At[string](ref, "name"); bundle.At[string](ref, "kind") {
 	case "Role":
 		role = b.find(roleKind, o.ID.Namespace, name)
 	case "ClusterRole":
@@ -71,11 +71,11 @@ func (b *builder) binding(i int, bindings map[nsName][]int) int {
 	if role >= 0 {
 		b.need(i, role, Applied, named, "grants "+b.named(role))
 	}
-	for _, s := range maps(content(o)["subjects"]) {
-		if str(s["kind"]) != "ServiceAccount" {
+	for _, s := range bundle.Items[map[string]any](content(o), "subjects") {
+		if bundle.At[string](s, "kind") != "ServiceAccount" {
 			continue
 		}
-		account := nsName{str(s["namespace"]), str(s["name"])}
+		account := nsName{bundle.At[string](s, "namespace"), bundle.At[string](s, "name")}
 		b.name(i, bundle.ServiceAccountKind, account.namespace, account.name, "grants to")
 		if all := bindings[account]; len(all) == 0 || all[len(all)-1] != i {
 			bindings[account] = append(all, i)
@@ -89,7 +89,7 @@ func (b *builder) binding(i int, bindings map[nsName][]int) int {
 func (b *builder) aggregatedRoles() map[int][]int {
 	parts := map[int][]int{}
 	for _, i := range b.byKind[clusterRoleKind] {
-		for _, s := range maps(mapAt(content(b.objs[i]), "aggregationRule")["clusterRoleSelectors"]) {
+		for _, s := range bundle.Items[map[string]any](content(b.objs[i]), "aggregationRule", "clusterRoleSelectors") {
 			selector := labelSelector(s)
 			if selector == nil {
 				continue

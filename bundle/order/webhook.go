@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Edges to what the server calls when it takes an object: webhooks, converters, their
+// backends.
+
 const nameLabel = "kubernetes.io/metadata.name"
 
 // needBackend adds an edge to a Service and to the workloads that it selects,
 // which have to be ready. service has a name and a namespace.
 func (b *builder) needBackend(from int, service map[string]any, t tier, rule string) {
-	ns, name := str(service["namespace"]), str(service["name"])
+	ns, name := bundle.At[string](service, "namespace"), bundle.At[string](service, "name")
 	i := b.find(bundle.ServiceKind, ns, name)
 	if i < 0 {
 		return
@@ -29,17 +32,17 @@ func (b *builder) needBackend(from int, service map[string]any, t tier, rule str
 
 // backends are the workloads that a Service selects; found once a Service.
 func (b *builder) backends(service int, rule string) []int {
-	if found, ok := b.behind[service]; ok {
+	if found, ok := b.selectedBy[service]; ok {
 		return found
 	}
 	o := b.objs[service]
 	var found []int
-	if want := stringMap(mapAt(content(o), "spec")["selector"]); len(want) > 0 {
+	if want := stringMap(bundle.At[any](content(o), "spec", "selector")); len(want) > 0 {
 		for _, w := range b.selected(rule, o.ID.Namespace, want, nil) {
 			found = append(found, b.workloads[w].object)
 		}
 	}
-	b.behind[service] = found
+	b.selectedBy[service] = found
 	return found
 }
 
@@ -48,12 +51,12 @@ func (b *builder) backends(service int, rule string) []int {
 func (b *builder) conversions() {
 	const rule = "resources and what converts them"
 	for gk, c := range b.crds {
-		spec := mapAt(content(b.objs[c.object]), "spec", "conversion")
-		service := mapAt(spec, "webhook", "clientConfig", "service")
-		if str(spec["strategy"]) != "Webhook" || service == nil {
+		spec := bundle.At[map[string]any](content(b.objs[c.object]), "spec", "conversion")
+		service := bundle.At[map[string]any](spec, "webhook", "clientConfig", "service")
+		if bundle.At[string](spec, "strategy") != "Webhook" || service == nil {
 			continue
 		}
-		i := b.find(bundle.ServiceKind, str(service["namespace"]), str(service["name"]))
+		i := b.find(bundle.ServiceKind, bundle.At[string](service, "namespace"), bundle.At[string](service, "name"))
 		if i < 0 {
 			continue
 		}
@@ -86,8 +89,8 @@ func (b *builder) webhooks() {
 	rules := map[schema.GroupResource][]rule{}
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		for _, i := range b.byKind[schema.GroupKind{Group: admissionGroup, Kind: kind}] {
-			for _, w := range maps(content(b.objs[i])["webhooks"]) {
-				if service := mapAt(w, "clientConfig", "service"); service != nil {
+			for _, w := range bundle.Items[map[string]any](content(b.objs[i]), "webhooks") {
+				if service := bundle.At[map[string]any](w, "clientConfig", "service"); service != nil {
 					b.needBackend(i, service, backend, "webhooks and their backends")
 				}
 				b.hook(i, w, rules)
@@ -121,20 +124,20 @@ func (b *builder) hook(config int, w map[string]any, rules map[schema.GroupResou
 	one := rule{
 		config:     config,
 		name:       b.named(config),
-		exact:      str(w["matchPolicy"]) == "Exact",
-		namespaces: labelSelector(mapAt(w, "namespaceSelector")),
-		objects:    labelSelector(mapAt(w, "objectSelector")),
+		exact:      bundle.At[string](w, "matchPolicy") == "Exact",
+		namespaces: labelSelector(bundle.At[map[string]any](w, "namespaceSelector")),
+		objects:    labelSelector(bundle.At[map[string]any](w, "objectSelector")),
 	}
-	for _, r := range maps(w["rules"]) {
-		bears := slices.ContainsFunc(strs(r["operations"]), func(op string) bool {
+	for _, r := range bundle.Items[map[string]any](w, "rules") {
+		bears := slices.ContainsFunc(bundle.Items[string](r, "operations"), func(op string) bool {
 			return op == "CREATE" || op == "UPDATE" || op == "*" || b.opts.Live && op == "DELETE"
 		})
 		if !bears {
 			continue
 		}
-		one.versions, one.scope = strs(r["apiVersions"]), str(r["scope"])
-		for _, group := range strs(r["apiGroups"]) {
-			for _, resource := range strs(r["resources"]) {
+		one.versions, one.scope = bundle.Items[string](r, "apiVersions"), bundle.At[string](r, "scope")
+		for _, group := range bundle.Items[string](r, "apiGroups") {
+			for _, resource := range bundle.Items[string](r, "resources") {
 				b.steps++
 				if resource, ok := whole(resource); ok {
 					at := schema.GroupResource{Group: group, Resource: resource}

@@ -18,6 +18,9 @@ import (
 	"brine/bundle/remedy"
 )
 
+// From a document to an object: its identity, and what is taken out because only a server sets
+// it.
+
 // serverSet is the metadata that only a server sets; sending it back is at
 // best ignored, and resourceVersion or uid turn an apply into a conflict.
 var serverSet = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}

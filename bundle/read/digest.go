@@ -17,6 +17,8 @@ import (
 	"brine/bundle"
 )
 
+// The annotation brine.dev/digest-of: pods restart when the data that they use changes.
+
 // FillDigests fills the pod templates of workloads that are annotated
 // brine.dev/digest-of: configmaps/NAME,secrets/NAME with the digest of those
 // objects' data as it is in this bundle. It has to come after Resolve, and may
@@ -91,12 +93,7 @@ func digested(o *bundle.Object, of string, byID map[bundle.ID]*bundle.Object, pa
 // resources that keep it where Deployments do, and its path; nil where there is none.
 func templateAt(content map[string]any) (template map[string]any, path string) {
 	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}} {
-		v, found, err := unstructured.NestedFieldNoCopy(content, path...)
-		template, ok := v.(map[string]any)
-		if err != nil || !found || !ok {
-			continue
-		}
-		if _, ok := template["spec"].(map[string]any); ok {
+		if template := bundle.At[map[string]any](content, path...); bundle.At[map[string]any](template, "spec") != nil {
 			return template, strings.Join(path, ".")
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"brine/bundle"
 )
 
+// From a file to its documents, and from a document to nodes with positions, of YAML and JSON.
+
 // document is one document of a file, still text. The text is kept instead of
 // what was parsed from it: that is a tenth of the memory, and a line is asked
 // for only when something is wrong.

@@ -19,6 +19,8 @@ import (
 	"brine/bundle"
 )
 
+// From -f to texts: files, folders and standard input, with limits, and only UTF-8.
+
 // Stdin is the file name of standard input.
 const Stdin = "-"
 

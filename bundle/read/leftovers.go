@@ -14,6 +14,8 @@ import (
 	"brine/bundle"
 )
 
+// Warnings about what another tool was to replace, run or own.
+
 // leftovers are warnings about what another tool was to replace, run or own.
 func leftovers(b *bundle.Bundle) bundle.Problems {
 	var odd bundle.Problems

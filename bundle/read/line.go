@@ -9,6 +9,8 @@ import (
 	"brine/bundle"
 )
 
+// The line of a field, found by its path in the text of its document.
+
 // fieldLine finds the lines of the fields of the object at a position of d. Line
 // numbers are needed only where something is wrong, so the document is parsed
 // again rather than kept.
@@ -45,7 +47,7 @@ func (d *document) find(row, col int) *yaml.Node {
 	return nil
 }
 
-// follow goes down path as far as it leads. Keys may hold dots, so of several
+// follow goes down path until it ends. Keys may hold dots, so of several
 // that fit the longest is taken.
 func follow(n *yaml.Node, path string, line int) int {
 	for depth := 0; path != "" && depth < maxDepth; depth++ {

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"brine/bundle"
 )
+
+// Whether a kind is namespaced decides over namespaces, and so over the identities of objects.
 
 // Scope is whether a kind's objects are in namespaces.
 type Scope int
@@ -100,11 +101,9 @@ func (s *scopes) learn(o *bundle.Object) {
 		s.crds[d.Kind] = d
 	}
 	if content := o.Content.Object; o.ID.GroupKind == bundle.APIServiceKind {
-		group, _, _ := unstructured.NestedString(content, "spec", "group")
-		version, _, _ := unstructured.NestedString(content, "spec", "version")
 		// One without a service is served by the API server itself, now.
-		if service, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "service"); service != nil {
-			s.later[schema.GroupVersion{Group: group, Version: version}] = true
+		if bundle.At[any](content, "spec", "service") != nil {
+			s.later[schema.GroupVersion{Group: bundle.At[string](content, "spec", "group"), Version: bundle.At[string](content, "spec", "version")}] = true
 		}
 	}
 }

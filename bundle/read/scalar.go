@@ -13,6 +13,8 @@ import (
 	"brine/bundle/sls"
 )
 
+// Single values: what YAML 1.1, YAML 1.2 and JSON make of them.
+
 // yaml11 are the words that are booleans to YAML 1.1, so to Salt and kubectl,
 // but not to the parser. yesNo is y and n, which only kubectl reads so: Salt
 // keeps them as text.

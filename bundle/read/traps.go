@@ -7,6 +7,8 @@ import (
 	"brine/bundle"
 )
 
+// Values that YAML or a template engine made something else of than was meant.
+
 // traps finds values that YAML reads as another type than they look like. Free
 // content (data, annotations, a custom resource's own fields) is not checked.
 func (k *checker) traps(obj *bundle.Object) {

@@ -11,6 +11,9 @@ import (
 	"brine/bundle"
 )
 
+// From nodes to values as JSON has them, within limits: aliases, merges, keys that are there
+// twice.
+
 var (
 	errTooDeep  = fmt.Errorf("nested more than %d levels deep", maxDepth)
 	errNoNumber = errors.New("not a number that JSON can hold: put it in quotes if it is text")

@@ -9,6 +9,8 @@ import (
 	"brine/bundle"
 )
 
+// What keeps pods from being ready: containers, scheduling, claims, nodes.
+
 // cause is what keeps a pod.
 type cause struct {
 	pod   object

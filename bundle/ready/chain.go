@@ -13,6 +13,8 @@ import (
 	"brine/bundle"
 )
 
+// Why an object is not ready: the way from it down to its pods, claims and Services.
+
 // chain is the way from one object down to what keeps it.
 type chain struct {
 	d        *Diagnosis
@@ -104,7 +106,7 @@ func (c condition) abnormal() bool { return (c.status == "True") == c.inverse() 
 
 func (c *chain) podsOf(ctx context.Context, o object) []object {
 	namespace := o.text("metadata", "namespace")
-	// Pods that have done their work keep nobody.
+	// Pods that have done their work keep nothing back.
 	return c.list(ctx, podGVK, namespace, c.narrow[namespace], "status.phase!=Succeeded")
 }
 

@@ -5,49 +5,28 @@ import (
 	"strconv"
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// Reading an object's fields and conditions, whatever their types are.
 
 // object reads an object's content whatever its shape: a custom resource's
 // status holds what its controller likes.
 type object struct{ content map[string]any }
 
-func (o object) field(path ...string) any {
-	var at any = o.content
-	for _, key := range path {
-		m, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at = m[key]
-	}
-	return at
-}
+func (o object) field(path ...string) any { return bundle.At[any](o.content, path...) }
 
-func (o object) text(path ...string) string {
-	s, _ := o.field(path...).(string)
-	return s
-}
+func (o object) text(path ...string) string { return bundle.At[string](o.content, path...) }
 
-func (o object) flag(path ...string) bool {
-	b, _ := o.field(path...).(bool)
-	return b
-}
+func (o object) flag(path ...string) bool { return bundle.At[bool](o.content, path...) }
 
-func (o object) list(path ...string) []any {
-	l, _ := o.field(path...).([]any)
-	return l
-}
+func (o object) list(path ...string) []any { return bundle.At[[]any](o.content, path...) }
 
 // objects are the items of a list that are objects.
 func (o object) objects(path ...string) []object {
-	var found []object
-	for _, item := range o.list(path...) {
-		if m, ok := item.(map[string]any); ok {
-			found = append(found, object{m})
-		}
-	}
-	return found
+	return bundle.Each(bundle.Items[map[string]any](o.content, path...), func(m map[string]any) object { return object{m} })
 }
 
 func (o object) number(path ...string) (int64, bool) {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
+// CEL expressions of rules: compiled, evaluated, and their errors in one line.
+
 // expression is a compiled CEL expression over `self`.
 type expression struct {
 	text    string // in one line
@@ -97,7 +99,7 @@ func celError(text string, all []*cel.Error) error {
 	return fmt.Errorf("%s", message)
 }
 
-// from is the expression from where an error is, as far as it helps to find it.
+// from is the beginning of the expression from where an error is.
 func from(lines []string, l common.Location) string {
 	const enough = 40
 	if l.Line() < 1 || l.Line() > len(lines) {

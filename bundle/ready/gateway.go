@@ -48,7 +48,7 @@ func route(o object) Status {
 				accepted = accepted || slices.ContainsFunc(by.objects("conditions"), func(c object) bool { return c.text("type") == "Accepted" })
 			}
 		}
-		if !accepted && to.kind == "Gateway" { // of a mesh, nobody need answer
+		if !accepted && to.kind == "Gateway" { // of a mesh, no controller need answer
 			return notReady("the controller of Gateway %s has not yet said whether it is Accepted", to.name)
 		}
 	}

@@ -37,7 +37,7 @@ func doubt(o object) (reason, field string) {
 	return doubtCounts(o, state)
 }
 
-// held: somebody paused it, so nobody can wait for it.
+// held: somebody paused it, so a run cannot wait for it.
 func (o object) held() bool {
 	for _, name := range []string{"paused", "pause", "suspend", "suspended"} {
 		if o.flag("spec", name) {

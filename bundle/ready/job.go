@@ -7,7 +7,7 @@ import (
 )
 
 // job is ready when it is complete. kstatus is content when it has started.
-// One that is suspended does not run, so nobody can wait for it.
+// One that is suspended does not run, so a run cannot wait for it.
 func job(o object) Status {
 	if s, ok := finished(o); ok {
 		return s

@@ -10,8 +10,11 @@ import (
 	"brine/bundle"
 )
 
+// The rules of kinds that have one of their own, and the kinds that are ready when they are
+// stored.
+
 // Waits says whether objects of this kind, with these rules, have anything to
-// wait for; where they do not, nobody needs to watch them. Where they do, the
+// wait for; where they do not, they need no watch. Where they do, the
 // answer to the write may already be ready by Of, and needs no watch either.
 func Waits(gvk schema.GroupVersionKind, rules *Rules) bool {
 	if rules.expressions() {
@@ -95,7 +98,7 @@ func RuleOf(gvk schema.GroupVersionKind, rules *Rules) string {
 }
 
 // alwaysReady are the groups of which all kinds work as soon as they are stored, or
-// have a status that nobody waits for (an Ingress' address, a
+// have a status that is not waited for (an Ingress' address, a
 // HorizontalPodAutoscaler's metrics, what a policy's type check says).
 var alwaysReady = sets.New(
 	"admissionregistration.k8s.io", "autoscaling", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
@@ -131,7 +134,7 @@ func namespace(o object) Status {
 }
 
 // claim is ready when it is bound. One that is bound only when a pod uses it
-// blocks nobody until a pod does (the scheduler then sets selected-node).
+// blocks nothing until a pod does (the scheduler then sets selected-node).
 func claim(o object, hints Hints) Status {
 	switch phase := o.text("status", "phase"); phase {
 	case "Bound":

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"brine/bundle"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
 )
 
 var (

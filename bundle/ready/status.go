@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
@@ -19,7 +21,7 @@ type State string
 // The states, as a Result shows them.
 const (
 	Ready    State = "ready"
-	NotReady State = "not-ready" // on its way, as far as one can see
+	NotReady State = "not-ready" // on its way: nothing says that it failed
 	Failed   State = "failed"    // reported immediately; some objects do recover from it
 )
 
@@ -202,16 +204,12 @@ func deleting(o object) string {
 // Namespace or CRD, and finalizers.
 func Terminating(live *unstructured.Unstructured) string {
 	reason := "is being deleted"
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["status"] == "True" && (live.GetKind() == "Namespace" || condition["type"] == "Terminating") { // a CRD's
+	for _, condition := range bundle.Items[map[string]any](live.Object, "status", "conditions") {
+		if condition["status"] == "True" && (live.GetKind() == "Namespace" || condition["type"] == "Terminating") { // a CRD's
 			reason += fmt.Sprintf("; %v: %v", condition["reason"], condition["message"])
 		}
 	}
-	finalizers := slices.Clone(live.GetFinalizers())
-	more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
-	if finalizers = append(finalizers, more...); len(finalizers) > 0 {
+	if finalizers := slices.Concat(live.GetFinalizers(), bundle.Items[string](live.Object, "spec", "finalizers")); len(finalizers) > 0 {
 		reason += "; held by finalizers: " + strings.Join(finalizers, ", ")
 	}
 	return reason

@@ -17,6 +17,8 @@ import (
 	"brine/bundle"
 )
 
+// The file of rules for kinds, and rules in the annotations of objects and CRDs.
+
 // Table has the rules of kinds. They count for all objects of the kind; of two rules that
 // say the same, the object's own wins.
 type Table map[schema.GroupKind]*Rules

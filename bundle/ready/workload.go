@@ -24,8 +24,8 @@ func compute(o object, telling ...string) Status {
 	return notReady("%s", res.Message+o.telling(telling...))
 }
 
-// deployment: one that is paused does not roll out, so nobody can
-// wait for it (Helm's rule too).
+// deployment: one that is paused does not roll out, so a run
+// cannot wait for it (Helm's rule too).
 func deployment(o object) Status {
 	s := compute(o, "ReplicaFailure=True", "Progressing=False", "Available=False")
 	if s.State != Ready && o.flag("spec", "paused") {

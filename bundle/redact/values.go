@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// Which values an object has that are secret, and how texts may write them.
+
 // LastApplied is the annotation in which kubectl keeps the object it applied.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -14,6 +14,8 @@ import (
 	"brine/bundle/redact"
 )
 
+// Rules of --deny over the result of a dry run.
+
 // Deny has rules over a plan: what they find stops a run before its first write.
 type Deny []denial
 

@@ -11,6 +11,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// The Recorder makes events and the Result of what a run finds.
+
 // The readiness of an object, as ObjectResult.Ready has it.
 const (
 	StateReady    = "ready"

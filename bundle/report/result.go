@@ -11,6 +11,8 @@ import (
 	"brine/bundle/review"
 )
 
+// The Result: the document of -o json.
+
 // Need is an edge as shown to users: the object that is needed, whether it
 // has to be applied or ready, and why.
 type Need struct {

@@ -13,6 +13,8 @@ import (
 	"brine/inventory"
 )
 
+// Values of Secrets are masked in every text that a run shows.
+
 // Secrets are the values of all Secrets of a run: of the bundle, and of every
 // live Secret that was read. The Recorder masks them in every text.
 type Secrets struct {

@@ -7,6 +7,8 @@ import (
 	"brine/bundle"
 )
 
+// Every text of a Result or an Event can be rewritten, by the types alone.
+
 // Text is one text of a Result or an Event, with what decides how it is rewritten.
 type Text struct {
 	Kind TextKind

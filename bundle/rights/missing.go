@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -83,6 +82,5 @@ func ask(ctx context.Context, c *cluster.Client, r Right) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
-	return allowed, nil
+	return bundle.At[bool](answer.Object, "status", "allowed"), nil
 }

@@ -123,7 +123,7 @@ func OfRelease(namespace string, readOnly bool) []Right {
 func reasons(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	if path := images.PodSpecPath(u.ID.GroupKind); path != nil && u.Content != nil {
 		// The review of a preview looks whether a node has these labels.
-		if selector, _, _ := unstructured.NestedMap(u.Content.Object, slices.Concat(path, []string{"nodeSelector"})...); len(selector) > 0 {
+		if selector := bundle.At[map[string]any](u.Content.Object, slices.Concat(path, []string{"nodeSelector"})...); len(selector) > 0 {
 			add(schema.GroupResource{Resource: "nodes"}, "", "", "list")
 		}
 	}
@@ -181,7 +181,7 @@ func grows(u Use, add func(schema.GroupResource, string, string, ...string)) {
 	if u.ID.GroupKind != bundle.StatefulSetKind || u.Content == nil || !u.Recreates && u.Content.GetAnnotations()[bundle.OnImmutable] == "" {
 		return
 	}
-	if templates, _, _ := unstructured.NestedSlice(u.Content.Object, "spec", "volumeClaimTemplates"); len(templates) > 0 {
+	if len(bundle.At[[]any](u.Content.Object, "spec", "volumeClaimTemplates")) > 0 {
 		add(schema.GroupResource{Resource: "persistentvolumeclaims"}, u.ID.Namespace, "", "get", "list", "patch")
 		add(classes, "", "", "get")
 	}
@@ -200,14 +200,12 @@ func grants(u Use, add func(schema.GroupResource, string, string, ...string)) {
 		if u.Content == nil {
 			return
 		}
-		kind, _, _ := unstructured.NestedString(u.Content.Object, "roleRef", "kind")
-		name, _, _ := unstructured.NestedString(u.Content.Object, "roleRef", "name")
 		role := schema.GroupResource{Group: rbac, Resource: "roles"}
-		if kind == "ClusterRole" {
+		if bundle.At[string](u.Content.Object, "roleRef", "kind") == "ClusterRole" {
 			role.Resource = "clusterroles"
 		}
 		// Asked of the binding's namespace, whichever kind of role it is.
-		add(role, u.ID.Namespace, name, "bind")
+		add(role, u.ID.Namespace, bundle.At[string](u.Content.Object, "roleRef", "name"), "bind")
 	}
 }
 

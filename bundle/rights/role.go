@@ -16,6 +16,8 @@ import (
 	"brine/bundle/cluster"
 )
 
+// Rights as Roles, ClusterRoles and their bindings.
+
 // maxName is the longest name of most kinds. Roles may have longer ones, tools may not.
 const maxName = 253
 

@@ -6,6 +6,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
+// What a document of Salt's is: manifests, high data, low data, a rendered text, errors.
+
 // Detect finds the shape of a document, under {"local": …} or a minion's id or not.
 // A document of none of Salt's shapes is Manifests.
 func Detect(doc *yaml.Node) Shape {

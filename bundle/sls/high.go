@@ -9,6 +9,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
+// Salt's high data: declarations, includes, excludes and extensions, as Salt's compiler reads
+// them.
+
 // declaration is one module's block under a state id. An argument of high data
 // is a mapping of one field; the function is a string among them or behind the
 // module's dot.

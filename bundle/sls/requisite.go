@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+// Salt's requisites: which states wait for which.
+
 // needing are the requisites that make a state wait for its targets; inverse
 // are those that make the targets wait for it.
 var (

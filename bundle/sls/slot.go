@@ -18,6 +18,8 @@ import (
 	"brine/bundle"
 )
 
+// Slots of Salt's states that ask for the digest of an object, and how they are filled.
+
 // slotText is a slot that asks for the digest of an object, as MetalK8s'
 // execution module metalk8s_kubernetes.get_object_digest gives it: the only
 // use of slots in its charts, and the only one that needs no Salt to answer.

@@ -50,7 +50,7 @@ func Uninstalled(u *unstructured.Unstructured) ([]bundle.ID, error) {
 	fail := func(err error) ([]bundle.ID, error) {
 		return nil, fmt.Errorf("%s: read the release: %w", bundle.Name(bundle.IDOf(u)), err)
 	}
-	text, _, _ := unstructured.NestedString(u.Object, "data", "release")
+	text := bundle.At[string](u.Object, "data", "release")
 	if u.GetKind() == bundle.SecretKind.Kind {
 		decoded, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {

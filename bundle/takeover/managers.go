@@ -16,6 +16,8 @@ import (
 	"brine/bundle"
 )
 
+// Which fields change hands when fields of other managers are taken over.
+
 // lastApplied is where kubectl's client-side apply keeps what it applied.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -62,7 +64,7 @@ func (t TakeOver) Patch(live *unstructured.Unstructured) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Ours says of the path of a field whether brine owns it and nobody else does.
+// Ours says of the path of a field whether brine owns it and no other manager does.
 func Ours(live *unstructured.Unstructured) func(path []string) bool {
 	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
 	for owner, set := range ownedSets(live) {

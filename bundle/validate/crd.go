@@ -21,6 +21,8 @@ import (
 	"brine/bundle"
 )
 
+// A CRD compiled as the server does when it begins to serve it.
+
 // crd is one CustomResourceDefinition, as the server would hold it.
 type crd struct {
 	object   *bundle.Object

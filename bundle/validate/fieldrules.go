@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Rules about single fields of built-in kinds, in a table.
+
 // rule judges one field of a struct. A pointer that is nil is not judged, others by their value.
 type rule func(v *values, at *field.Path, value reflect.Value)
 

@@ -19,6 +19,8 @@ import (
 	"brine/bundle/validate/published"
 )
 
+// What is wrong with a built-in object, for a version of Kubernetes, without a server.
+
 //go:generate go run ../../scripts/schemagen
 
 // Options are the server that Offline validates for.

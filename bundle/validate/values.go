@@ -17,9 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// values judges a built-in object by the rules of the API server's own validation, as far as
-// they are about the kinds that most bundles hold: k8s.io/kubernetes/pkg/apis/*/validation has
-// all of them. A field that is not written has its default on the server. No value of a Secret
+// Rules about built-in kinds by their Go types: how they are asked, and what they share.
+
+// values judges a built-in object by the rules of the API server's own validation for the kinds
+// that most bundles hold: k8s.io/kubernetes/pkg/apis/*/validation has all of them. A field that is not written has its default on the server. No value of a Secret
 // is in any error.
 type values struct {
 	minor  int // of Kubernetes

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Rules about Services, Ingresses and NetworkPolicies that look at more than one field.
+
 func (v *values) network(value any, at *field.Path) {
 	switch o := value.(type) {
 	case *corev1.Service:

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Rules about configuration, storage, RBAC and webhooks that look at more than one field.
+
 func (v *values) others(value any, at *field.Path) {
 	switch o := value.(type) {
 	case *corev1.Namespace:

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Rules about workloads and their pods that look at more than one field.
+
 func (v *values) workloads(value any, at *field.Path) {
 	switch o := value.(type) {
 	case *appsv1.DeploymentSpec:

@@ -18,6 +18,8 @@ import (
 	"brine/bundle/validate/published"
 )
 
+// Which versions of built-in kinds the versions of Kubernetes serve.
+
 // Kubernetes 1.x, of which the types of k8s.io/api have since when and until
 // when they are served. The newest is the one that the module is of.
 const (

@@ -16,6 +16,8 @@ import (
 	"brine/bundle/validate/published"
 )
 
+// An object is compared with the structure of its kind: unknown fields, types, missing fields.
+
 // walker compares an object with the published structure of its kind. No message holds
 // a value, but for enumerations and quantities, which Secrets have none of.
 type walker struct {

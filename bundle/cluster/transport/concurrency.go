@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+// How many writes are sent at once: as many as the server takes without becoming slower.
+
 // MaxConcurrency is how many writes are under way at most, however fast the server.
 const MaxConcurrency = 64
 

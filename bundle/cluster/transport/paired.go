@@ -19,7 +19,7 @@ type pairedDiscovery struct {
 	ahead *answer // to /apis
 }
 
-// answer is one that nobody has asked for yet.
+// answer is one that was not asked for yet.
 type answer struct {
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when what follows is there

@@ -21,6 +21,8 @@ import (
 	"brine/bundle/run"
 )
 
+// brine apply and brine preview, and the flags that they share with brine rollback.
+
 // changeOptions are what the commands have in common that write objects: apply,
 // preview and rollback.
 type changeOptions struct {

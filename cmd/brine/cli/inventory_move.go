@@ -17,6 +17,8 @@ import (
 	"brine/inventory/admin"
 )
 
+// The commands that move members between inventories: split, merge, rename, adopt.
+
 // moveOptions are those of the commands that move members between inventories.
 type moveOptions struct {
 	place

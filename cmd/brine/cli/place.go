@@ -20,6 +20,8 @@ import (
 	"brine/inventory/store"
 )
 
+// Which inventory a command is about, on which cluster, and how it is read.
+
 // place are the options that say which inventory a command is about, and on
 // which cluster.
 type place struct {

@@ -23,6 +23,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The root command: exit codes of errors, flags from the environment, the way to the cluster.
+
 var (
 	//go:embed commands.txt
 	commands string

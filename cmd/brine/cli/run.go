@@ -20,6 +20,8 @@ import (
 	"brine/cmd/brine/traces"
 )
 
+// How a command that carries out a plan runs: its flags, printer, reports.
+
 // runOptions are what the commands have in common that carry out a plan: apply,
 // preview, destroy and rollback.
 type runOptions struct {

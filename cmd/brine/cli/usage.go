@@ -21,6 +21,8 @@ import (
 	"brine/inventory"
 )
 
+// Values of flags: what is wrong with them is found before anything is read or written.
+
 // wrongFlags is all that is wrong with the values of a command's flags, so that
 // nothing of it is found only when the lock is taken.
 func wrongFlags(cmd *cobra.Command) bundle.Problems {

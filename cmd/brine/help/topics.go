@@ -12,6 +12,8 @@ import (
 	"brine/scripts/salt"
 )
 
+// brine help TOPIC prints sections of the documents, without their markup.
+
 // Topic is a section that brine help NAME prints.
 type Topic struct{ Name, Title, Body string }
 

@@ -18,6 +18,8 @@ import (
 	"brine/inventory/admin"
 )
 
+// Lists of the commands that read: inventories, orphans, moves, status, history, objects.
+
 // list writes a document as JSON, or as the rows that write gives: cells in columns, and what
 // has one cell as a line. No cell can break its line.
 func list(w io.Writer, format string, document any, write func(row func(cells ...any))) error {

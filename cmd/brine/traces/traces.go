@@ -26,7 +26,7 @@ import (
 	"brine/bundle/report"
 )
 
-// sendFor bounds the sending: nobody waits long for a collector.
+// sendFor bounds the sending: a run does not wait long for a collector.
 const sendFor = 5 * time.Second
 
 // atOnce is how many spans one request holds.

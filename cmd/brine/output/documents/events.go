@@ -12,6 +12,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The lines of -o events.
+
 // EventLine is one line of -o events. Fields are added to it, never renamed;
 // those that do not belong to its type are left out.
 type EventLine struct {

@@ -12,6 +12,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The result as a comment of a merge request.
+
 // longestComment is how many bytes a comment has at most: GitHub takes 65,536.
 const longestComment = 60_000
 

@@ -9,6 +9,8 @@ import (
 	"brine/bundle/report"
 )
 
+// The graph of the page.
+
 // picture is the dependency graph of a result as a drawing: what comes first
 // stands left. Objects that need nothing and that nothing needs are not in it.
 type picture struct {

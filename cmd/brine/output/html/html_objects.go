@@ -15,6 +15,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The objects of the page: their rows, and the links between them.
+
 // link leads to an object, or, with the index -1, names one that is not in the page.
 type link struct {
 	index      int

@@ -419,7 +419,7 @@ type saltPrinter struct {
 	mu       sync.Mutex
 	out      *wording.Stream
 	format   string
-	progress wording.Printer // nil where nobody watches
+	progress wording.Printer // nil without a terminal
 	started  time.Time
 	begun    bool
 	over     bool

@@ -14,6 +14,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The end of a run as text: counts, what went wrong and why, the outcome.
+
 // closing is what a run came to. What went wrong stands last, so that the tail
 // of a log has all of it.
 func (t *Printer) closing(r *report.Result) string {

@@ -15,6 +15,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// What the live view shows, as rows of a given size; live.go draws them.
+
 // liveState is what the live view knows of a run.
 type liveState struct {
 	paint      wording.Paint

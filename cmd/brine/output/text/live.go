@@ -12,6 +12,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The block at the bottom of a terminal that shows a run while it goes on.
+
 // What the live view writes to a terminal (ECMA-48, and DEC's private modes; 2026
 // is the synchronized update of contour's "terminal synchronized output", which
 // terminals that do not know it ignore).

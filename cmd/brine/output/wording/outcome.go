@@ -13,6 +13,8 @@ import (
 	"brine/bundle/report"
 )
 
+// How a run ended, in one sentence.
+
 // IsRefused says that the run ended before it had a plan. There is nothing to count, only a
 // reason to report.
 func IsRefused(r *report.Result) bool { return len(r.Objects) == 0 && len(r.Errors) > 0 }

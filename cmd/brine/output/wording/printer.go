@@ -106,7 +106,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FillLists sets what is never null in JSON. The result is over: nobody else
+// FillLists sets what is never null in JSON. The result is over: no other goroutine
 // reads or writes it.
 func FillLists(r *report.Result) *report.Result {
 	if r.Objects == nil {

@@ -14,6 +14,8 @@ import (
 	"brine/bundle/review"
 )
 
+// What a preview would change and what is dangerous in it, in the words of all formats.
+
 // MapText is a text for each of a list.
 func MapText[T any](list []T, of func(T) string) []string {
 	lines := make([]string, 0, len(list))

@@ -23,6 +23,8 @@ import (
 	"brine/bundle/cluster/transport"
 )
 
+// Before a version of a CRD goes, the objects that may be stored in it are rewritten.
+
 const (
 	// crdDelay is how long Kubernetes itself gives the API servers of a cluster to
 	// learn of a CRD (apiextensions-apiserver's establishing controller).
@@ -190,7 +192,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 }
 
 // moveOwnership moves what is owned in versions to the resource's. A field that the
-// object does not have there, because a webhook gave it another name, is nobody's.
+// object does not have there, because a webhook gave it another name, has no owner.
 func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
 	entries := u.GetManagedFields()
 	for i := range entries {
@@ -212,7 +214,7 @@ func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
 }
 
 // dropAbsent removes the fields of objects that a value does not have. Items of lists
-// stay: nobody's item is one that is not there.
+// stay: an item without an owner is one that is not there.
 func dropAbsent(owned map[string]any, value any) {
 	fields, _ := value.(map[string]any)
 	for key, below := range owned {
@@ -242,8 +244,7 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 		if !slices.ContainsFunc(d.Versions, func(v bundle.DefinedVersion) bool { return v.Name == to && v.Storage }) {
 			return nil, fmt.Errorf("another client changed the storage version of CRD %s from %s meanwhile", name, to)
 		}
-		stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
-		stored = slices.DeleteFunc(stored, func(v string) bool { return slices.Contains(versions, v) })
+		stored := slices.DeleteFunc(bundle.Items[string](crd.Object, "status", "storedVersions"), func(v string) bool { return slices.Contains(versions, v) })
 		body, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"uid": crd.GetUID(), "resourceVersion": crd.GetResourceVersion()},
 			"status":   map[string]any{"storedVersions": stored},

@@ -15,6 +15,8 @@ import (
 	"brine/bundle"
 )
 
+// What a server-side apply of a custom resource would store, or be refused for, by its CRD.
+
 // Check is what the server would answer to a server-side apply, with force, of
 // content, which is obj's or what is sent in its place. old is the live object
 // with its managedFields, or nil: what comes out is the merge of the two, and

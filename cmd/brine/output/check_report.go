@@ -13,6 +13,8 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
+// The result of brine check as text, as JSON, and as a graph for Graphviz.
+
 // Check shows the order of a bundle and the reasons for it, in one of the
 // formats text, json (one document) and dot (Graphviz). b and g may be nil when
 // reading failed: then there are only the problems. rules has the rule of readiness of each

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"brine/bundle"
 )
 
@@ -52,9 +50,8 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			}
 		}
 		template, at := templateAt(o.Content.Object)
-		misplaced, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "annotations")
 		for _, key := range known {
-			if on, ok := misplaced.(map[string]any); ok && on[key] != nil {
+			if bundle.At[any](template, "metadata", "annotations", key) != nil {
 				odd = append(odd, o.Problem(at+".metadata.annotations["+key+"]", key+" is read on the object itself, not on its pod template: it is ignored here"))
 			}
 		}
