@@ -24,61 +24,53 @@ type Finding struct {
 	Covered  map[string]int // command, fault or disturbance, exit code
 	Steps    int
 
-	played, disturbed []string
+	disturbed []string
+}
+
+// scene is a step, what may disturb it, and the chance by which it does.
+type scene struct {
+	at     string // its number
+	chance uint64
+	step   step
+	too    *step // another process, at the same time
+	mood   mood
+}
+
+// scenesOf are those of a seed. Each has its own chance: shrinking leaves others out.
+func scenesOf(seed uint64) []scene {
+	var all []scene
+	for i, s := range steps(rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))) {
+		r := rand.New(rand.NewPCG(seed, uint64(i)+1000))
+		one := scene{at: fmt.Sprint(i), chance: r.Uint64(), step: s, mood: moodOf(r, s.calm)}
+		if s.refused && r.IntN(3) > 0 {
+			one.mood = mood{name: aimed + string(jsonPatches), faults: []fault{forbidden}, rate: 0.7, aim: jsonPatches}
+		}
+		if contested := one.mood.pace > 0; !s.damaged && (contested || !s.calm && r.IntN(6) == 0) {
+			one.too = &step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), onFailure: s.onFailure, policy: s.policy, only: s.only, patience: s.patience}
+			if contested {
+				one.too.patience = 5 * time.Minute
+			}
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // play plays a history, in a bubble of testing/synctest.
 func play(of trial) *Finding {
 	w := newWorld(of)
-	f := &Finding{Seed: of.Seed, Covered: map[string]int{}}
-	for i, s := range steps(w.rand) {
-		w.rand = rand.New(rand.NewPCG(of.Seed, uint64(i)+1000)) // each has its own chance: shrinking leaves others out
-		w.at, w.events = fmt.Sprint(i), 0
-		if slices.Contains(of.Without, w.at) {
-			continue
-		}
-		if s.carriesOut && w.plan == nil {
-			continue
-		}
-		f.played = append(f.played, w.at)
-		mood := w.mood(s.calm)
-		if s.carriesOut {
-			s = w.plan.planned(s.calm)
-		}
-		if s.refused && w.rand.IntN(3) > 0 {
-			w.mood(true)
-			mood, w.faults, w.rate, w.aim = "aimed at JSON patches", []fault{forbidden}, 0.7, isJSONPatch
-		}
-		if s.found {
-			w.somebodyCreates()
-		}
-		if s.guests {
-			w.somebodyMovesIn()
-		}
-		if s.damaged {
-			w.somebodyDamages(s.inventory)
-		}
-		running := []*done{w.begin(s, fmt.Sprintf("brine-%d", i))}
-		if contested := w.pace > 0; !s.damaged && (contested || !s.calm && w.rand.IntN(6) == 0) {
-			mood += ", two at once"
-			second := step{inventory: s.inventory, onFailure: s.onFailure, policy: s.policy, only: s.only, patience: s.patience}
-			second.text = manifests(w.rand, s.inventory)
-			second.command = "apply"
-			if contested {
-				second.patience = 5 * time.Minute
-			}
-			running = append(running, w.begin(second, fmt.Sprintf("brine-%d-too", i)))
-		}
-		if w.outage != nil {
-			w.outage.process = running[0].process
-		}
-		f.settle(w, running, mood)
+	f := &Finding{Seed: of.seed, Covered: map[string]int{}}
+	if of.scenes == nil {
+		of.scenes = scenesOf(of.seed)
+	}
+	for i := range of.scenes {
+		f.playScene(w, &of.scenes[i])
 		if len(f.Violated) > 0 {
 			break
 		}
 	}
 	if len(f.Violated) == 0 {
-		w.at, w.events = "end", 0
+		w.enter("end", mood{name: undisturbed})
 		f.converge(w)
 	}
 	f.Script, f.disturbed = w.script, w.all
@@ -88,95 +80,154 @@ func play(of trial) *Finding {
 	return f
 }
 
-// mood picks what disturbs a step; nothing, if it is to be calm.
-func (w *World) mood(calm bool) string {
-	w.faults, w.rate, w.people, w.cuts, w.outage, w.pace, w.served, w.aim = nil, 0, 0, 0, nil, 0, 0, nil
-	w.servers, w.server.Twice = nil, false
-	if calm {
-		return "undisturbed"
+func (f *Finding) playScene(w *World, one *scene) {
+	s := one.step
+	if s.carriesOut && w.plan == nil {
+		return
 	}
-	switch w.rand.IntN(10) {
+	if s.carriesOut {
+		s = w.plan.planned(s.calm)
+	}
+	w.rand = rand.New(rand.NewPCG(one.chance, 0))
+	w.enter(one.at, one.mood)
+	if s.found {
+		w.somebodyCreates()
+	}
+	if s.guests {
+		w.somebodyMovesIn()
+	}
+	if s.damaged {
+		w.somebodyDamages(s.inventory)
+	}
+	running, name := []*done{w.begin(s, "brine-"+one.at)}, one.mood.name
+	if one.too != nil {
+		name += ", two at once"
+		running = append(running, w.begin(*one.too, "brine-"+one.at+"-too"))
+	}
+	if w.outage != nil {
+		w.outage.process = running[0].process
+	}
+	f.settle(w, running, name)
+}
+
+// enter has a mood disturb what comes.
+func (w *World) enter(at string, m mood) {
+	if m.outage != nil {
+		o := *m.outage // it changes while it lasts
+		m.outage = &o
+	}
+	w.at, w.events, w.served, w.mood, w.server.Twice = at, 0, 0, m, m.twice
+}
+
+// mood is what may disturb a step.
+type mood struct {
+	name   string
+	faults []fault       // that may befall a request
+	rate   float64       // of requests that one befalls
+	aim    aim           // faults befall these requests alone
+	people float64       // of requests before which somebody else acts
+	cuts   float64       // of requests before which all watches end
+	pace   time.Duration // a request takes at most, beyond some milliseconds
+	outage *outage
+	behind []time.Duration // API servers: how far each is behind
+	twice  bool            // events may come twice
+}
+
+const undisturbed = "undisturbed"
+
+// moodOf picks what disturbs a step; nothing, if it is to be calm.
+func moodOf(r *rand.Rand, calm bool) mood {
+	if calm {
+		return mood{name: undisturbed}
+	}
+	switch r.IntN(10) {
 	case 5, 6:
-		return w.takeAim()
+		return takeAim(r)
 	case 7:
-		return w.several()
+		return several(r)
 	case 0:
-		w.faults, w.rate = []fault{killBefore, killAfter}, 0.03
-		return "killed"
+		return mood{name: "killed", faults: []fault{killBefore, killAfter}, rate: 0.03}
 	case 1, 2:
-		one := allFaults[2+w.rand.IntN(len(allFaults)-2)]
-		w.faults, w.rate = []fault{one}, 0.1
-		return string(one)
+		one := allFaults[2+r.IntN(len(allFaults)-2)]
+		return mood{name: string(one), faults: []fault{one}, rate: 0.1}
 	case 3:
-		w.people = 0.05
-		return "somebody acts"
+		return mood{name: "somebody acts", people: 0.05}
 	case 4:
-		from := w.rand.IntN(60)
-		o := &outage{from: from, to: from + 1 + w.rand.IntN(40)}
-		switch w.outage = o; w.rand.IntN(10) {
+		m, from := mood{}, r.IntN(60)
+		o := &outage{from: from, to: from + 1 + r.IntN(40)}
+		switch r.IntN(10) {
 		case 9:
 			o.mood = restarts
 		case 0:
-			o.mood, w.cuts, o.from = watchCut, 0.1, 1<<30
+			o.mood, m.cuts, o.from = watchCut, 0.1, 1<<30
 		case 1:
-			o.mood, w.cuts, o.from = watchGone, 0.1, 1<<30
+			o.mood, m.cuts, o.from = watchGone, 0.1, 1<<30
 		case 2:
 			o.mood = noRights
 		case 3:
-			o.mood, o.resource = unserved, []string{"widgets", "deployments", "configmaps"}[w.rand.IntN(3)]
+			o.mood, o.resource = unserved, []string{"widgets", "deployments", "configmaps"}[r.IntN(3)]
 		case 4, 5:
-			o.mood, o.lasts = suspended, time.Duration(61+w.rand.IntN(600))*time.Second
+			o.mood, o.lasts = suspended, time.Duration(61+r.IntN(600))*time.Second
 		case 6:
-			o.mood, o.lasts, w.pace = stopped, time.Duration(62+w.rand.IntN(12))*time.Second, time.Second
+			o.mood, o.lasts, m.pace = stopped, time.Duration(62+r.IntN(12))*time.Second, time.Second
 		default: // while another run waits for the lock
-			o.mood, o.lasts, w.pace = cutOff, time.Duration(40+w.rand.IntN(90))*time.Second, time.Second
+			o.mood, o.lasts, m.pace = cutOff, time.Duration(40+r.IntN(90))*time.Second, time.Second
 		}
-		return o.mood
+		m.name, m.outage = o.mood, o
+		return m
 	}
-	return "undisturbed"
-}
-
-func isJSONPatch(r *http.Request) bool {
-	return r.Header.Get("Content-Type") == string(types.JSONPatchType)
+	return mood{name: undisturbed}
 }
 
 // several are three API servers, of which some are behind; half of the time, while others act.
-func (w *World) several() string {
-	w.servers = []time.Duration{0, time.Duration(w.rand.IntN(1000)) * time.Millisecond, time.Duration(w.rand.IntN(8)) * time.Second}
-	w.server.Twice = w.rand.IntN(2) == 0
-	if w.rand.IntN(2) == 0 {
-		w.people = 0.05
+func several(r *rand.Rand) mood {
+	m := mood{name: "some API servers are behind", behind: []time.Duration{0, time.Duration(r.IntN(1000)) * time.Millisecond, time.Duration(r.IntN(8)) * time.Second}}
+	m.twice = r.IntN(2) == 0
+	if r.IntN(2) == 0 {
+		m.people = 0.05
 	}
-	return "some API servers are behind"
+	return m
 }
 
-// takeAim picks requests around which guards stand, and what befalls them alone.
-func (w *World) takeAim() string {
-	one := allFaults[w.rand.IntN(len(allFaults)-1)] // the last one has an aim of its own
-	w.faults, w.rate = []fault{one}, 0.4
-	at := "deletions"
-	switch w.rand.IntN(5) {
-	case 0: // a move takes a second one, about the managed fields
-		at, w.aim = "JSON patches", isJSONPatch
-	case 1: // webhooks quote what they refuse
-		at, w.faults = "Secrets", []fault{forbidden}
-		w.aim = func(r *http.Request) bool {
-			return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/")
-		}
-	case 2:
-		at, w.aim = "the inventory's writes", func(r *http.Request) bool {
-			return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/configmaps/")
-		}
-	case 3:
-		at, w.aim = "single reads", func(r *http.Request) bool {
-			t, ok := apiserver.Parse(r.URL.Path)
-			return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"
-		}
-		w.rate = 0.1
-	default:
-		w.aim = func(r *http.Request) bool { return r.Method == http.MethodDelete }
+// aim are requests around which guards stand.
+type aim string
+
+const (
+	aimed = "aimed at "
+
+	jsonPatches     aim = "JSON patches" // a move takes a second one, about the managed fields
+	secretWrites    aim = "Secrets"      // webhooks quote what they refuse
+	inventoryWrites aim = "the inventory's writes"
+	singleReads     aim = "single reads"
+	deletions       aim = "deletions"
+)
+
+func (a aim) meets(r *http.Request) bool {
+	switch a {
+	case jsonPatches:
+		return r.Header.Get("Content-Type") == string(types.JSONPatchType)
+	case secretWrites:
+		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/")
+	case inventoryWrites:
+		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/configmaps/")
+	case singleReads:
+		t, ok := apiserver.Parse(r.URL.Path)
+		return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"
 	}
-	return "aimed at " + at
+	return r.Method == http.MethodDelete
+}
+
+func takeAim(r *rand.Rand) mood {
+	one := allFaults[r.IntN(len(allFaults)-1)] // the last one has an aim of its own
+	m := mood{faults: []fault{one}, rate: 0.4, aim: []aim{jsonPatches, secretWrites, inventoryWrites, singleReads, deletions}[r.IntN(5)]}
+	switch m.aim {
+	case secretWrites:
+		m.faults = []fault{forbidden}
+	case singleReads:
+		m.rate = 0.1
+	}
+	m.name = aimed + string(m.aim)
+	return m
 }
 
 // settle serves the processes until they have ended, and judges what they did.
@@ -185,7 +236,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	for _, d := range running {
 		processes = append(processes, d.process)
 	}
-	if mood != "undisturbed" {
+	if mood != undisturbed {
 		w.note("%s", mood)
 	}
 	ended := w.run(processes...)
@@ -263,7 +314,6 @@ func (f *Finding) violate(invariant, how string) {
 // and the second one writes nothing. An apply that meets objects that are not its own may
 // refuse, the same way twice.
 func (f *Finding) converge(w *World) {
-	w.mood(true)
 	w.server.Away = ""
 	text := strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	if again := w.halfDone; again != nil {

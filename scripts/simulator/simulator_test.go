@@ -3,14 +3,15 @@
 package simulator
 
 import (
-	"encoding/json"
 	"flag"
+	"fmt"
+	"iter"
 	"maps"
 	legacy "math/rand"
-	"os"
-	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 // playOne plays a history in a bubble of its own.
 func playOne(t *testing.T, of trial) (f *Finding) {
 	t.Helper()
-	legacy.Seed(int64(of.Seed)) //nolint:staticcheck // client-go's watches pause by it
+	legacy.Seed(int64(of.seed)) //nolint:staticcheck // client-go's watches pause by it
 	synctest.Test(t, func(*testing.T) { f = play(of) })
 	return f
 }
@@ -52,7 +53,7 @@ func TestHistories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the files of runs
 	began, covered, bad, steps, played := time.Now(), map[string]int{}, 0, 0, 0
 	for i := 0; i < *histories || time.Since(began) < *during; i++ {
-		f := playOne(t, trial{Seed: *from + uint64(i)})
+		f := playOne(t, trial{seed: *from + uint64(i)})
 		played++
 		steps += f.Steps
 		for key, n := range f.Covered {
@@ -77,9 +78,9 @@ func TestHistories(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for seed := uint64(1); seed <= 4; seed++ {
-		first := playOne(t, trial{Seed: seed})
+		first := playOne(t, trial{seed: seed})
 		for range 2 {
-			if again := playOne(t, trial{Seed: seed}); !slices.Equal(first.Log, again.Log) {
+			if again := playOne(t, trial{seed: seed}); !slices.Equal(first.Log, again.Log) {
 				for i := range min(len(first.Log), len(again.Log)) {
 					if first.Log[i] != again.Log[i] {
 						t.Errorf("seed %d: write %d was\n%s, and is\n%s", seed, i, first.Log[i], again.Log[i])
@@ -92,66 +93,164 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestShrink leaves out steps and disturbances while the same invariant is violated, and
-// prints what is left: scripts/simulate --shrink.
+// TestShrink prints what is left of a history that violates something: scripts/simulate --shrink.
 func TestShrink(t *testing.T) {
 	if *shrink == 0 {
 		t.Skip("no -shrink SEED")
 	}
 	t.Setenv("TMPDIR", t.TempDir())
-	shortest := trial{Seed: *shrink}
+	shortest, f := shorten(t, *shrink)
+	t.Logf("%s\nhistory:\n  %s\nlog:\n  %s\nfor found_test.go:", strings.Join(f.Violated, "\n"), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "))
+	fmt.Println(literal(reflect.ValueOf(shortest)))
+}
+
+// Of a history in which a ConfigMap c is what is wrong, a step that brings it is left.
+func TestShorten(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	all := invariants
+	t.Cleanup(func() { invariants = all })
+	invariants = append(slices.Clone(all), invariant{"0 no ConfigMap c", func(o *oracle) (wrong []string) {
+		for _, w := range o.own() {
+			if w.Kind == bundle.ConfigMapKind && w.Name == "c" && w.After != nil {
+				wrong = append(wrong, w.String())
+			}
+		}
+		return wrong
+	}})
+	seed := uint64(1)
+	for violates(playOne(t, trial{seed: seed})) == "" {
+		seed++
+	}
+	shortest, _ := shorten(t, seed)
+	if len(shortest.scenes) != 1 || strings.Count(shortest.scenes[0].step.text, "kind:") > 2 || !strings.Contains(shortest.scenes[0].step.text, "name: c,") {
+		t.Errorf("seed %d: what is left is %s", seed, literal(reflect.ValueOf(shortest)))
+	}
+}
+
+// shorten leaves out steps, objects of bundles and disturbances while the same invariant is violated.
+func shorten(t *testing.T, seed uint64) (trial, *Finding) {
+	t.Helper()
+	shortest := trial{seed: seed, scenes: scenesOf(seed)}
 	f := playOne(t, shortest)
-	if len(f.Violated) == 0 {
-		t.Fatalf("seed %d violates nothing", *shrink)
+	first := violates(f)
+	if first == "" {
+		t.Fatalf("seed %d violates nothing", seed)
 	}
-	violates := func(f *Finding) string {
-		if len(f.Violated) == 0 {
-			return ""
-		}
-		return strings.Split(f.Violated[0], ":")[0]
-	}
-	invariant := violates(f)
-	for _, of := range []func() []string{func() []string { return f.played }, func() []string { return f.disturbed }} {
-		for _, one := range slices.Backward(of()) {
-			if !slices.Contains(of(), one) {
-				continue // it went with another one
-			}
-			try := trial{Seed: *shrink, Without: append(slices.Clone(shortest.Without), one)}
-			if shorter := playOne(t, try); violates(shorter) == invariant {
-				f, shortest = shorter, try
+	for again := true; again; {
+		again = false
+		for shorter := range shorterThan(shortest, f.disturbed) {
+			if try := playOne(t, shorter); violates(try) == first {
+				shortest, f, again = shorter, try, true
+				break
 			}
 		}
 	}
-	shortest.Without = slices.DeleteFunc(shortest.Without, func(one string) bool { // of a step that is not played any more
-		step, _, isDisturbance := strings.Cut(one, ":")
-		return isDisturbance && !slices.Contains(f.played, step)
+	shortest.without = slices.DeleteFunc(shortest.without, func(one string) bool { // of a step that is not played any more
+		at, _, _ := strings.Cut(one, ":")
+		return !slices.ContainsFunc(shortest.scenes, func(s scene) bool { return s.at == at })
 	})
-	f = playOne(t, shortest)
-	text, err := json.Marshal(shortest)
-	if err != nil {
-		t.Fatal(err)
+	return shortest, f
+}
+
+// violates is the first invariant that a history violated.
+func violates(f *Finding) string {
+	if len(f.Violated) == 0 {
+		return ""
 	}
-	t.Logf("%s\nhistory:\n  %s\nlog:\n  %s\nreplay:\n%s", strings.Join(f.Violated, "\n"), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "), text)
+	return strings.Split(f.Violated[0], ":")[0]
+}
+
+// shorterThan are histories that lack one thing each.
+func shorterThan(of trial, disturbed []string) iter.Seq[trial] {
+	return func(yield func(trial) bool) {
+		with := func(i int, change func(*scene)) trial {
+			shorter := trial{of.seed, slices.Clone(of.scenes), of.without}
+			change(&shorter.scenes[i])
+			return shorter
+		}
+		for i := range slices.Backward(of.scenes) {
+			if !yield(trial{of.seed, slices.Delete(slices.Clone(of.scenes), i, i+1), of.without}) {
+				return
+			}
+		}
+		for i, one := range of.scenes {
+			if one.too != nil && (!yield(with(i, func(s *scene) { s.too = nil })) || !yield(with(i, func(s *scene) { s.step, s.too = *one.too, nil }))) {
+				return
+			}
+			if one.mood.name != undisturbed && !yield(with(i, func(s *scene) { s.mood = mood{name: undisturbed} })) {
+				return
+			}
+			for text := range withoutOne(one.step.text) {
+				if !yield(with(i, func(s *scene) { s.step.text = text })) {
+					return
+				}
+			}
+			if one.too == nil {
+				continue
+			}
+			for text := range withoutOne(one.too.text) {
+				too := *one.too
+				too.text = text
+				if !yield(with(i, func(s *scene) { s.too = &too })) {
+					return
+				}
+			}
+		}
+		for _, one := range slices.Backward(disturbed) {
+			if !yield(trial{of.seed, of.scenes, append(slices.Clone(of.without), one)}) {
+				return
+			}
+		}
+	}
+}
+
+// withoutOne are bundles that lack one object each.
+func withoutOne(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		objects := strings.Split(text, "---\n")
+		for i := 1; i < len(objects); i++ { // the first one is empty
+			if !yield(strings.Join(slices.Delete(slices.Clone(objects), i, i+1), "---\n")) {
+				return
+			}
+		}
+	}
+}
+
+// literal is a value as Go says it, without what is zero.
+func literal(v reflect.Value) string {
+	var b strings.Builder
+	switch v.Kind() {
+	case reflect.Pointer:
+		return "&" + literal(v.Elem())
+	case reflect.String:
+		if text := v.String(); strings.Contains(text, "\n") {
+			return "`" + text + "`"
+		}
+		return strconv.Quote(v.String())
+	case reflect.Struct:
+		b.WriteString(v.Type().Name() + "{")
+		for i := range v.NumField() {
+			if !v.Field(i).IsZero() {
+				b.WriteString(v.Type().Field(i).Name + ": " + literal(v.Field(i)) + ", ")
+			}
+		}
+		return strings.TrimSuffix(b.String(), ", ") + "}"
+	case reflect.Slice:
+		b.WriteString(strings.ReplaceAll(v.Type().String(), "simulator.", "") + "{")
+		for i := range v.Len() {
+			b.WriteString(literal(v.Index(i)) + ", ")
+		}
+		return strings.TrimSuffix(b.String(), ", ") + "}"
+	}
+	return fmt.Sprint(v)
 }
 
 // Histories that were found once, by what went wrong, violate nothing.
 func TestFoundHistories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no histories: %v", err)
-	}
 	t.Setenv("TMPDIR", t.TempDir())
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var of trial
-		if err := json.Unmarshal(text, &of); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+	for name, of := range found {
 		if f := playOne(t, of); len(f.Violated) > 0 {
-			t.Errorf("%s:\n  %s\nhistory:\n  %s\nlog:\n  %s", file, strings.Join(f.Violated, "\n  "), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "))
+			t.Errorf("%s:\n  %s\nhistory:\n  %s\nlog:\n  %s", name, strings.Join(f.Violated, "\n  "), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "))
 		}
 	}
 }

@@ -35,21 +35,14 @@ type World struct {
 	targets map[string]int // of the rollbacks since the last apply, by inventory
 	server  *apiserver.Server
 	rand    *rand.Rand
-	faults  []fault // that may befall a request
-	rate    float64 // of requests that one befalls
-	people  float64 // of requests before which somebody else acts
+	mood    // of the step
 	script  []string
 	plan    *savedPlan // the last one
 	// By inventory, the ids that it had under other names; the last command about inventories
 	// that did not end.
 	renamed  map[string][]string
 	halfDone *step
-	cuts     float64                  // of requests before which all watches end
-	servers  []time.Duration          // API servers: how far each is behind
-	outage   *outage                  // nil: none
-	pace     time.Duration            // a request takes at most, beyond some milliseconds
-	aim      func(*http.Request) bool // faults befall these requests alone; nil: any
-	served   int                      // requests of the step
+	served   int // requests of the step
 	trial    trial
 	at       string   // the step
 	events   int      // disturbances of the step, so far
@@ -60,17 +53,19 @@ type World struct {
 	news    chan struct{}
 }
 
-// trial is a history: that of a seed, without some of its steps and disturbances.
+// trial is a history: that of a seed, or of these scenes, without some of the disturbances
+// that happen, which are named SCENE:NUMBER.
 type trial struct {
-	Seed    uint64
-	Without []string `json:",omitempty"` // steps, and disturbances as step:number
+	seed    uint64
+	scenes  []scene // nil: those of the seed
+	without []string
 }
 
 // happens says whether the next disturbance happens; shrinking leaves some out.
 func (w *World) happens() bool {
 	w.events++
 	key := fmt.Sprintf("%s:%d", w.at, w.events)
-	if slices.Contains(w.trial.Without, key) {
+	if slices.Contains(w.trial.without, key) {
 		return false
 	}
 	w.all = append(w.all, key)
@@ -147,7 +142,7 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.Seed, of.Seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}}
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}}
 }
 
 var errKilled = errors.New("the process was killed")
@@ -358,8 +353,8 @@ func (w *World) serveOne(one *pending) {
 		if sent != nil {
 			r.Body = io.NopCloser(bytes.NewReader(sent))
 		}
-		if w.server.Lag = 0; len(w.servers) > 0 {
-			w.server.Lag = w.servers[w.rand.IntN(len(w.servers))]
+		if w.server.Lag = 0; len(w.behind) > 0 {
+			w.server.Lag = w.behind[w.rand.IntN(len(w.behind))]
 		}
 		return w.server.Serve(r, actor)
 	}
@@ -533,9 +528,9 @@ func (w *World) pick(r *http.Request) fault {
 	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/") { // the inventory, its lock, its revisions
 		rate *= 2
 	}
-	if w.aim != nil {
+	if w.aim != "" {
 		rate = 0
-		if w.aim(r) {
+		if w.aim.meets(r) {
 			rate = w.rate
 		}
 	}

@@ -1,0 +1,28 @@
+package simulator
+
+// found are histories as scripts/simulate --shrink prints them, by what went wrong.
+var found = map[string]trial{
+	"an object was marked before the inventory had it": {seed: 1, scenes: []scene{}},
+	"both forgot what was given back, and refused in part": {seed: 8, scenes: []scene{{at: "0", chance: 10791929937620761386, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 4447902419453025223, step: step{command: "preview", inventory: "other", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.theirs.example.com}
+spec:
+  group: theirs.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, patience: 300000000000, saves: true}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 11107983319629702371, step: step{calm: true, carriesOut: true}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 3606261869329961560, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 13748392276045313491, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}}},
+}
