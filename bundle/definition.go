@@ -25,7 +25,7 @@ type DefinedVersion struct {
 // DefinitionOf reads a CustomResourceDefinition. It returns false for objects of
 // other kinds.
 func DefinitionOf(u *unstructured.Unstructured) (Definition, bool) {
-	if u == nil || u.GroupVersionKind().GroupKind() != CRDKind {
+	if u == nil || u.GetKind() != CRDKind.Kind || u.GroupVersionKind().GroupKind() != CRDKind {
 		return Definition{}, false
 	}
 	spec := At[map[string]any](u.Object, "spec")

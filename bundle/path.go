@@ -2,9 +2,27 @@ package bundle
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// HasText says whether any text in a value, but for the keys, is one of those.
+func HasText(v any, one func(string) bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			if HasText(value, one) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return HasText(item, one) })
+	case string:
+		return one(v)
+	}
+	return false
+}
 
 // Path is the way from an object down to a field.
 type Path []Step

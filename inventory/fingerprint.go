@@ -64,7 +64,7 @@ func DecodeFingerprints(packed string) map[bundle.ID]Fingerprint {
 	if unpack(packed, &records) != nil {
 		return nil
 	}
-	fingerprints := map[bundle.ID]Fingerprint{}
+	fingerprints := make(map[bundle.ID]Fingerprint, len(records))
 	for _, r := range records {
 		fingerprints[r.id()] = r.Fingerprint
 	}

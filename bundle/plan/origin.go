@@ -33,10 +33,12 @@ func (in *Input) origins(p *Plan) {
 // FoundOrigin is the origin of an object that is there before a run applies it. It is
 // Unknown for one that carries the inventory's annotation already, if there is no record.
 func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unstructured, takeOverFrom []string) inventory.Origin {
-	known := inv.OriginOf(id, live)
-	owner := live.GetAnnotations()[inventory.OwningInventory]
-	if known.How != inventory.Unknown || owner == inv.ID {
+	if known := inv.OriginOf(id, live); known.How != inventory.Unknown {
 		return known
+	}
+	owner := live.GetAnnotations()[inventory.OwningInventory]
+	if owner == inv.ID {
+		return inventory.Origin{}
 	}
 	o := inventory.Origin{How: inventory.Adopted}
 	tool := takeover.ToolOf(live)

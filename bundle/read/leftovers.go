@@ -68,20 +68,22 @@ var owned = map[string]string{
 	"kapp.k14s.io/identity":            "kapp",
 }
 
+var ownedKeys = slices.Sorted(maps.Keys(owned))
+
 func owners(o *bundle.Object) []bundle.Problem {
 	var odd []bundle.Problem
 	warned := map[string]bool{}
-	look := func(field string, values map[string]string) {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if tool := owned[key]; tool != "" && !warned[tool] {
+	metadata, _ := o.Content.Object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		for _, key := range ownedKeys {
+			if tool := owned[key]; values[key] != nil && !warned[tool] {
 				warned[tool] = true
 				odd = append(odd, o.Problem("metadata."+field+"["+key+"]", fmt.Sprintf(
 					"%s says that %s owns the object, and %s may change or delete it: remove it if brine is to own the object", key, tool, tool)))
 			}
 		}
 	}
-	look("labels", o.Content.GetLabels())
-	look("annotations", o.Content.GetAnnotations())
 	return odd
 }
 
@@ -97,7 +99,7 @@ var free = []string{"annotations", "args", "binaryData", "command", "data", "env
 // placeholders warns of what a template engine was to replace. Of a custom resource
 // only the metadata is looked at: its fields may well hold templates.
 func placeholders(o *bundle.Object) []bundle.Problem {
-	if o.ID.GroupKind == bundle.CRDKind {
+	if o.ID.GroupKind == bundle.CRDKind || !bundle.HasText(o.Content.Object, func(text string) bool { return placeholder(text) != "" }) {
 		return nil
 	}
 	content := o.Content.Object

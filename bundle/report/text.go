@@ -58,7 +58,10 @@ func (r rewriter) value(v reflect.Value, t Text) (reflect.Value, bool) {
 			return v, false
 		}
 		text := r(t)
-		return reflect.ValueOf(text), text != t.Value
+		if text == t.Value {
+			return v, false
+		}
+		return reflect.ValueOf(text), true
 	case reflect.Pointer:
 		if v.IsNil() {
 			return v, false

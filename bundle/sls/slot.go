@@ -20,6 +20,8 @@ import (
 
 // Slots of Salt's states that ask for the digest of an object, and how they are filled.
 
+const slotPrefix = "__slot__:"
+
 // slotText is a slot that asks for the digest of an object, as MetalK8s'
 // execution module metalk8s_kubernetes.get_object_digest gives it: the only
 // use of slots in its charts, and the only one that needs no Salt to answer.
@@ -37,7 +39,7 @@ type slot struct {
 
 // parseSlot reads a slot that can be answered without Salt.
 func parseSlot(text string) (slot, bool) {
-	if !strings.HasPrefix(text, "__slot__:") {
+	if !strings.HasPrefix(text, slotPrefix) {
 		return slot{}, false
 	}
 	found := slotText().FindStringSubmatch(text)
@@ -104,6 +106,9 @@ func (f *filling) object(o *bundle.Object) error {
 		return nil
 	}
 	f.begun[o] = true
+	if !bundle.HasText(o.Content.Object, func(text string) bool { return strings.HasPrefix(text, slotPrefix) }) {
+		return nil
+	}
 	_, _, err := f.value(o, nil, o.Content.Object)
 	return err
 }

@@ -186,6 +186,7 @@ func (inv *Inventory) loadObject() error {
 	if err != nil {
 		return fmt.Errorf("data of the ConfigMap: %w", err)
 	}
+	statuses := map[string]inventory.Status{} // most are the same
 	for key, value := range data {
 		id, err := inventory.ParseMemberKey(key)
 		if err != nil {
@@ -194,7 +195,12 @@ func (inv *Inventory) loadObject() error {
 		if inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
 			continue // taken for a member by an older version: it would prune the inventory
 		}
-		inv.Members[id] = inventory.DecodeStatus(value)
+		status, known := statuses[value]
+		if !known {
+			status = inventory.DecodeStatus(value)
+			statuses[value] = status
+		}
+		inv.Members[id] = status
 		inv.place[id] = inv.Name
 		if own, ok := inventory.MemberKey(id); !ok || own != key {
 			inv.spare[key] = value // written by another tool: we keep its spelling

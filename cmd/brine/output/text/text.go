@@ -65,6 +65,12 @@ func NewProgress(o wording.Options) *Printer {
 func (t *Printer) Event(e report.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if p, ok := e.Payload.(report.Acted); ok && p.Object.Action == plan.Unchanged && t.live == nil && !t.o.Verbose {
+		id := p.Object.ID()
+		t.acted[id] = e.Elapsed
+		delete(t.reported, id)
+		return // most of a large run, of which nothing is shown
+	}
 	e = wording.CleanEvent(e)
 	if t.live != nil {
 		t.live.update(e)
