@@ -86,7 +86,7 @@ func (r *report) budgets() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("**Budgets**\n\n")
+	b.WriteString("**Goals of the developers**\n\n")
 	table(&b, []string{"what", "budget", "measured", "", "best other"}, rows)
 	for _, delay := range of(r, mixedWorks, func(x result) int { return x.Delay }) {
 		b.WriteString(r.floor(count, delay))

@@ -20,16 +20,16 @@ func (r *report) markdown() string {
 	b.WriteString(r.platform())
 	b.WriteString(r.large())
 	b.WriteString(r.starts())
+	b.WriteString(r.costs())
 	b.WriteString(r.requests())
 	b.WriteString(r.failures())
 	return b.String()
 }
 
-// section is what the README shows: the budgets and the largest differences.
+// section is what the README shows: the largest differences, then the goals.
 func (r *report) section() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured by `scripts/bench`: %s. raw is a bare loop of parallel requests at its best concurrency.\n\n", r.loads())
-	b.WriteString(r.budgets())
 	delays := of(r, mixedWorks, func(x result) int { return x.Delay })
 	for _, delay := range delays {
 		for _, work := range []string{first, unchanged} {
@@ -37,7 +37,9 @@ func (r *report) section() string {
 		}
 	}
 	b.WriteString(r.platform())
+	b.WriteString(r.costs())
 	b.WriteString(r.large())
+	b.WriteString(r.budgets())
 	return strings.TrimSpace(b.String()) + "\n"
 }
 
@@ -192,6 +194,34 @@ func (r *report) requests() string {
 	var b strings.Builder
 	b.WriteString("**Requests, as the server counted them** (its controllers' own, about the same objects, are among them: two for a new namespace, and what empties one)\n\n")
 	table(&b, []string{"work", "objects", "tool", "requests by verb (APPLY is a server-side apply's PATCH)"}, rows)
+	return b.String()
+}
+
+// costs is what the server had to do, of the largest generated bundle that other tools did, too.
+func (r *report) costs() string {
+	var rows [][]string
+	tools := r.toolsOf(mixedWorks)
+	for _, work := range mixedWorks {
+		row, any := []string{work}, false
+		for _, tool := range tools {
+			c := r.cell(tool, work, few, 0)
+			if c == nil || c.failed != "" || len(c.costs) == 0 {
+				row = append(row, "")
+				continue
+			}
+			any = true
+			row = append(row, fmt.Sprintf("%s; %d; %d KB; %d KB", seconds(float64(c.costs[serverCPU])/1000), c.costs[etcdWrites], c.costs[bytesSent]/1000, c.costs[bytesRead]/1000))
+		}
+		if any {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**What the server has to do, %d objects** (kube-apiserver's processor time; its writes to etcd; bodies of requests; answers to GET and LIST, compressed). What its controllers do at the same time is in it: it is the same for each tool, but a tool that takes longer has more of it\n\n", few)
+	table(&b, append([]string{"work"}, tools...), rows)
 	return b.String()
 }
 

@@ -25,6 +25,7 @@ type result struct {
 	Run      int            `json:"run"`
 	Answered float64        `json:"answered,omitempty"` // raw delete: seconds until the last answer
 	Requests map[string]int `json:"requests,omitempty"` // as the server counted them
+	Costs    map[string]int `json:"costs,omitempty"`    // of the server: see counts
 	Sent     map[string]int `json:"sent,omitempty"`     // as brine counted its own, of large works
 	Bound    float64        `json:"bound,omitempty"`    // seconds that the server alone took
 	Load     float64        `json:"load"`               // of the machine, the minute before
@@ -211,10 +212,10 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 	if len(c.args) == 0 {
 		return nil
 	}
-	var before, after map[string]int
+	var before, cost map[string]int
 	var err error
 	if s != nil {
-		if before, err = s.requests(); err != nil {
+		if before, cost, err = s.counts(); err != nil {
 			return err
 		}
 	}
@@ -229,10 +230,11 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 	}
 	r.usage = usage
 	if s != nil {
-		if after, err = s.requests(); err != nil {
+		requests, costs, err := s.counts()
+		if err != nil {
 			return err
 		}
-		r.Requests = since(before, after)
+		r.Requests, r.Costs = since(before, requests), since(cost, costs)
 	}
 	text, err := os.ReadFile(said)
 	if err != nil && !os.IsNotExist(err) {

@@ -10,50 +10,81 @@ import (
 )
 
 var (
-	requestTotal = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
-	label        = regexp.MustCompile(`(\w+)="([^"]*)"`)
+	metric = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? (\S+)$`)
+	label  = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
-// requests are how many the server has counted so far, by verb. What the
-// control plane itself keeps asking for (leases, events, nodes, its own
-// discovery) is left out; what its controllers do about the objects is in.
-func (s *server) requests() (map[string]int, error) {
+// What a work costs the server, as counts names it.
+const (
+	serverCPU  = "cpu"  // ms of kube-apiserver's processor time
+	etcdWrites = "etcd" // of kube-apiserver to etcd
+	bytesSent  = "sent" // bodies of requests
+	bytesRead  = "read" // answers to GET and LIST, compressed where they were sent so
+)
+
+// counts is what the server has counted so far: requests by verb, and what they cost.
+// What the control plane itself keeps asking for (leases, events, nodes, its own
+// discovery) is left out, but for processor time; what its controllers do about the
+// objects is in.
+func (s *server) counts() (requests, costs map[string]int, err error) {
 	q, err := http.NewRequest(http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	q.Header.Set("Authorization", "Bearer "+s.token)
 	answer, err := s.client.Do(q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read the server's metrics: %s", answer.Status)
+		return nil, nil, fmt.Errorf("read the server's metrics: %s", answer.Status)
 	}
-	counts := map[string]int{}
+	requests, costs = map[string]int{}, map[string]int{}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		m := requestTotal.FindStringSubmatch(lines.Text())
-		if m == nil {
-			continue
+		if err := count(lines.Text(), requests, costs); err != nil {
+			return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
 		}
-		labels := map[string]string{}
-		for _, l := range label.FindAllStringSubmatch(m[1], -1) {
-			labels[l[1]] = l[2]
-		}
-		switch labels["resource"] {
-		case "leases", "events", "nodes", "endpointslices", "tokenreviews", "subjectaccessreviews", "":
-			continue
-		}
-		n, err := strconv.ParseFloat(m[2], 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the server's metrics: %w", err)
-		}
-		counts[strings.ToLower(labels["verb"])] += int(n)
 	}
-	return counts, lines.Err()
+	return requests, costs, lines.Err()
+}
+
+// count adds one line of the metrics.
+func count(line string, requests, costs map[string]int) error {
+	m := metric.FindStringSubmatch(line)
+	if m == nil {
+		return nil
+	}
+	labels := map[string]string{}
+	for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+		labels[l[1]] = l[2]
+	}
+	n, err := strconv.ParseFloat(m[3], 64)
+	if err != nil {
+		return err
+	}
+	if m[1] == "process_cpu_seconds_total" {
+		costs[serverCPU] += int(n * 1000)
+	}
+	switch labels["resource"] {
+	case "leases", "events", "nodes", "endpointslices", "tokenreviews", "subjectaccessreviews", "":
+		return nil
+	}
+	switch m[1] {
+	case "apiserver_request_total":
+		requests[strings.ToLower(labels["verb"])] += int(n)
+	case "apiserver_request_body_size_bytes_sum":
+		costs[bytesSent] += int(n)
+	case "apiserver_response_sizes_sum":
+		costs[bytesRead] += int(n)
+	case "etcd_request_duration_seconds_count":
+		if op := labels["operation"]; op == "create" || op == "update" || op == "delete" {
+			costs[etcdWrites] += int(n)
+		}
+	}
+	return nil
 }
 
 // since is what was counted between two readings.

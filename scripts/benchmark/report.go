@@ -53,7 +53,7 @@ type cell struct {
 	seconds, answered, cpu, memory float64
 	toBound                        float64 // seconds to the bound, 0 where there is none
 	parallel                       int
-	requests, sent                 map[string]int
+	requests, sent, costs          map[string]int
 	runs                           int
 	failed                         string // what it said
 }
@@ -82,7 +82,8 @@ func (r *report) cell(tool, work string, count, delay int) *cell {
 			c.toBound = 0
 		}
 		c.cpu, c.memory = of(func(x result) float64 { return x.CPU }), of(func(x result) float64 { return x.Memory })
-		c.requests, c.sent = runs[len(runs)-1].Requests, runs[len(runs)-1].Sent
+		last := runs[len(runs)-1]
+		c.requests, c.sent, c.costs = last.Requests, last.Sent, last.Costs
 		if best == nil || (c.failed == "" && (best.failed != "" || c.seconds < best.seconds)) {
 			best = c
 		}

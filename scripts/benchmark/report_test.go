@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -149,5 +150,31 @@ func TestDelay(t *testing.T) {
 	}
 	if took := time.Since(begin); took < 40*time.Millisecond {
 		t.Errorf("it took %v, less than a round trip", took)
+	}
+}
+
+func TestCount(t *testing.T) {
+	requests, costs := map[string]int{}, map[string]int{}
+	for _, line := range []string{
+		`# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.`,
+		`process_cpu_seconds_total 1.25`,
+		`apiserver_request_total{code="200",resource="configmaps",verb="APPLY"} 3`,
+		`apiserver_request_total{code="200",resource="leases",verb="PUT"} 9`, // the control plane's own
+		`apiserver_request_body_size_bytes_sum{group="",resource="configmaps",verb="patch"} 504939`,
+		`apiserver_response_sizes_sum{resource="configmaps",verb="LIST"} 1.675033e+06`,
+		`etcd_request_duration_seconds_count{group="",operation="create",resource="configmaps"} 4`,
+		`etcd_request_duration_seconds_count{group="",operation="update",resource="services"} 2`,
+		`etcd_request_duration_seconds_count{group="",operation="get",resource="services"} 7`, // no write
+		`etcd_request_duration_seconds_bucket{group="",operation="create",resource="configmaps",le="0.005"} 28`,
+	} {
+		if err := count(line, requests, costs); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := map[string]int{"apply": 3}; !maps.Equal(requests, want) {
+		t.Errorf("requests: %v, want %v", requests, want)
+	}
+	if want := map[string]int{serverCPU: 1250, etcdWrites: 6, bytesSent: 504939, bytesRead: 1675033}; !maps.Equal(costs, want) {
+		t.Errorf("costs: %v, want %v", costs, want)
 	}
 }
