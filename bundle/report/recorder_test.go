@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 // names here. What was given stays as it is.
 func TestPayloadsShowNoSecret(t *testing.T) {
 	const value = "correct-horse-battery"
-	names := strings.Fields("apiVersion kind command id namespace name server want group version file state sls ready interrupted from to wanted manager time action component Group Kind Namespace Name")
+	names := strings.Fields("apiVersion kind place command id namespace name server want group version file state sls ready interrupted from to wanted manager time action component Group Kind Namespace Name")
 	for _, empty := range []Payload{Started{}, Acting{}, Retrying{}, Acted{}, Waiting{}, BecameReady{}, NotReady{}, Diagnosed{}, Heartbeat{}, Warning{}, Finished{}} {
 		full := reflect.New(reflect.TypeOf(empty)).Elem()
 		f := filler{text: "the server says: " + value}
