@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"brine/bundle/remedy"
@@ -82,14 +83,14 @@ type Target struct {
 	Further Revision
 }
 
-// String says what the rollback does.
-func (t Target) String() string {
+// Describe says what the rollback of an inventory does.
+func (t Target) Describe(namespace, name string) string {
 	if !t.There {
 		return fmt.Sprintf("rolling back to revision %d, the last good one before revision %d, which is undone", t.Number, t.Undone.Number)
 	}
 	text := fmt.Sprintf("already at revision %d: only what differs from it is applied", t.Number)
 	if t.Further.Number > 0 {
-		text += fmt.Sprintf("; further back: %s %d", remedy.Rollback, t.Further.Number)
+		text += "; further back: " + remedy.RollbackOf(namespace, name, strconv.Itoa(t.Further.Number))
 	}
 	return text
 }

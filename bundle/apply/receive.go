@@ -76,6 +76,7 @@ func (e *scheduler) acted(w written) {
 	}
 	if w.Err != nil {
 		n.Result.Error = w.Err.Error()
+		e.Record.Explain(w.Err)
 		var notOwned *write.NotOwned
 		n.Refused = answers.Refused(w.Err) || errors.As(w.Err, &notOwned)
 		n.Result.Unknown = n.Uncertain || !n.Refused && answers.Transient(w.Err)

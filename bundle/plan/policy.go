@@ -33,7 +33,7 @@ func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy)
 	case owner == "" && policy == MustMatch:
 		return "it is on the cluster and belongs to no inventory: " + remedy.InventoryPolicy + "=" + AdoptIfNoInventory.String() + " adopts it"
 	case owner != "" && policy != AdoptAll:
-		return fmt.Sprintf("it belongs to inventory %q: %s=%s adopts it", owner, remedy.InventoryPolicy, AdoptAll)
+		return fmt.Sprintf("it belongs to inventory %q: %s=%s adopts it (see %s)", owner, remedy.InventoryPolicy, AdoptAll, remedy.HelpOtherOwner)
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func TestGuardRecreate(t *testing.T) {
 		{"kept", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), nil, "cli-utils.sigs.k8s.io/on-remove: keep"},
 		{"detached", mine("annotations: {config.k8s.io/owning-inventory: inv, client.lifecycle.config.k8s.io/deletion: detach}"), nil, "client.lifecycle.config.k8s.io/deletion: detach"},
 		{"another value", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), nil, ""},
-		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), nil, `it belongs to inventory "other": --inventory-policy=adopt-all adopts it`},
+		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), nil, `it belongs to inventory "other": --inventory-policy=adopt-all adopts it (see brine help other-owner)`},
 		{"of no inventory", mine("labels: {}"), nil, "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory adopts it"},
 		{"adopted", mine("labels: {}"), func(g *Guard) { g.Options.Policy = AdoptIfNoInventory }, ""},
 		{"itself", mine(owned), func(g *Guard) { g.Same["u"] = idOf(object(t, mine(owned))) }, ""},

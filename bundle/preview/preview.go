@@ -175,6 +175,7 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		o.Reason = o.Error
 	case r.Err != nil:
 		o.Error, o.Reason = r.Err.Error(), r.Err.Error()
+		rec.Explain(r.Err)
 		rec.Fail(o.About(r.Err.Error()))
 	case s.Deletes() && s.Kept && r.Action == plan.Skipped:
 		rec.Fail(o.About("not deleted: " + o.Reason))

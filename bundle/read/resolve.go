@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // Whether a kind is namespaced decides over namespaces, and so over the identities of objects.
@@ -139,6 +140,9 @@ func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
 		if hint := s.Hint(gvk); hint != "" {
 			odd += " (" + hint + ")"
 		}
+	}
+	if s.Scope != nil {
+		odd += " (see " + remedy.HelpUnknownKind + ")"
 	}
 	return ScopeUnknown, odd
 }

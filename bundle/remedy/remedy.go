@@ -56,11 +56,21 @@ const (
 // Help says more about a message.
 const (
 	HelpConflict    = "brine help conflict"
+	HelpConnection  = "brine help connection"
 	HelpDamaged     = "brine help damaged"
 	HelpExpiredPlan = "brine help expired-plan"
+	HelpForbidden   = "brine help forbidden"
 	HelpImmutable   = "brine help immutable"
+	HelpInvalid     = "brine help invalid"
+	HelpKept        = "brine help kept"
 	HelpLocked      = "brine help locked"
 	HelpMaxPrune    = "brine help max-prune"
+	HelpNoName      = "brine help no-name"
+	HelpNotReady    = "brine help not-ready"
+	HelpOtherOwner  = "brine help other-owner"
+	HelpStorage     = "brine help storage"
+	HelpUnknownKind = "brine help unknown-kind"
+	HelpWebhook     = "brine help webhook"
 )
 
 // Flag is the flag of a name that is data, as in a saved plan.
@@ -72,6 +82,14 @@ func ApplyOutputOf(command string) string { return command + " | brine apply -f 
 // RepairInventory is the command that repairs an inventory.
 func RepairInventory(namespace, name string) string {
 	return Repair + " " + Inventory + " " + namespace + "/" + name
+}
+
+// HistoryOf is the command that lists the revisions of an inventory.
+func HistoryOf(namespace, name string) string { return History + " " + namespace + "/" + name }
+
+// RollbackOf is the command that goes back to a revision of an inventory.
+func RollbackOf(namespace, name, revision string) string {
+	return Rollback + " " + revision + " " + Inventory + " " + namespace + "/" + name
 }
 
 // DeleteObject is the command that deletes an object; kind is like Deployment.apps.

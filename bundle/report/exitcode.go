@@ -39,7 +39,13 @@ type Stop struct {
 	Errors []error
 }
 
-func (s *Stop) Error() string   { return errors.Join(s.Errors...).Error() }
+func (s *Stop) Error() string {
+	if err := errors.Join(s.Errors...); err != nil {
+		return err.Error()
+	}
+	return "the objects say why"
+}
+
 func (s *Stop) Unwrap() []error { return s.Errors }
 
 // BadBundle ends a run because of problems of its bundle.

@@ -205,5 +205,6 @@ func (r *Recorder) Conclude(ctx context.Context, code int, err error) int {
 		res.CriticalPath = criticalPath(all)
 	}
 	res.ExitCode = r.exitCode(ctx, code)
+	r.explain(code, err)
 	return res.ExitCode
 }

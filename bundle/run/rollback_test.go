@@ -209,7 +209,7 @@ func TestRollbackRepeated(t *testing.T) {
 	}
 	s.Rollback().Want(t, 0).Prints(t, "rolling back to revision 2, the last good one before revision 3")
 	for range 3 {
-		s.Rollback().Want(t, 0).Prints(t, "already at revision 2", "further back: brine rollback 1").Did(t, "ConfigMap", "a", plan.Unchanged)
+		s.Rollback().Want(t, 0).Prints(t, "already at revision 2", "further back: brine rollback 1 --inventory "+s.Inventory).Did(t, "ConfigMap", "a", plan.Unchanged)
 		if value(t, s, "a") != "two" {
 			t.Fatalf("it is %v", value(t, s, "a"))
 		}

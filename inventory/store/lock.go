@@ -148,8 +148,8 @@ func (l *Lock) locked(detail string, cause error) error {
 	if detail != "" {
 		text += "; " + detail
 	}
-	err := fmt.Errorf("%w: %s. Wait for it with %s. If you are sure that it has ended, break the lock: kubectl delete lease -n %s %s (see %s)",
-		ErrLocked, text, remedy.LockTimeout, l.id.Namespace, l.id.Name, remedy.HelpLocked)
+	err := fmt.Errorf("%w: %s. Wait for it with %s. If you are sure that it has ended, break the lock: %s (see %s)",
+		ErrLocked, text, remedy.LockTimeout, remedy.DeleteObject("Lease", l.id.Namespace, l.id.Name), remedy.HelpLocked)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

@@ -204,7 +204,7 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 }
 
 // ErrNoTarget says that a rollback without a number has nowhere to go.
-var ErrNoTarget = errors.New("there is no earlier revision that was applied without an error")
+var ErrNoTarget = errors.New("there is no earlier revision with another content that was applied without an error")
 
 // RollbackTarget is where a rollback without a number goes; see inventory.RollbackTarget.
 // Revisions have the same content if they have the same digest or, as digests of other
@@ -243,8 +243,8 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	case err != nil:
 		return inventory.Target{}, err
 	case !ok:
-		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and %s NUMBER takes any of them",
-			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.History, remedy.Rollback)
+		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and %s takes any of them",
+			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.HistoryOf(inv.Namespace, inv.Name), remedy.RollbackOf(inv.Namespace, inv.Name, "NUMBER"))
 	}
 	return target, nil
 }
@@ -270,7 +270,7 @@ func historyOf(items []metav1.PartialObjectMetadata) []inventory.Revision {
 var ErrNoRevision = errors.New("no such revision")
 
 // ErrDamagedRevision says that a revision is not as it was saved.
-var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed; " + remedy.History + " lists the others")
+var ErrDamagedRevision = errors.New("the revision is damaged, nothing was changed")
 
 // LoadRevision reads what a revision keeps, and verifies that it is as it was
 // saved.
@@ -283,14 +283,14 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 	for i, parts := 0, 1; i < parts; i++ {
 		id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, number, i), GroupKind: bundle.SecretKind}
 		damaged := func(what string) error {
-			return fail(fmt.Errorf("%w: %s: %s", ErrDamagedRevision, bundle.Name(id), what))
+			return fail(fmt.Errorf("%w: %s: %s; %s lists the others", ErrDamagedRevision, bundle.Name(id), what, remedy.HistoryOf(inv.Namespace, inv.Name)))
 		}
 		u, err := inv.client.Get(ctx, cluster.Secrets, id)
 		switch {
 		case err != nil:
 			return nil, fail(err)
 		case u == nil && i == 0:
-			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); %s lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name, remedy.History)
+			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); %s lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name, remedy.HistoryOf(inv.Namespace, inv.Name))
 		case u == nil:
 			return nil, damaged("it is missing")
 		}

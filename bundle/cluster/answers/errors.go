@@ -21,6 +21,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // The server gives many refusals no reason that a program could go by: only its
@@ -244,6 +245,27 @@ func undecodable(err error) bool {
 // cluster has.
 func Invalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) && !NoDryRun(err) || undecodable(err)
+}
+
+// Help is the command that says more about an answer, or "".
+func Help(err error) string {
+	policy, webhook := DeniedBy(err)
+	_, lacks := MissingRight(err)
+	switch {
+	case err == nil:
+		return ""
+	case policy+webhook != "", WebhookFailed(err):
+		return remedy.HelpWebhook
+	case lacks, apierrors.IsUnauthorized(err):
+		return remedy.HelpForbidden
+	case Says(err, "StorageReadError"):
+		return remedy.HelpStorage
+	case NotServed(err):
+		return remedy.HelpUnknownKind
+	case Unreachable(err), Misdirected(err):
+		return remedy.HelpConnection
+	}
+	return ""
 }
 
 // UnknownField says whether the server's schema lacks a field of the object

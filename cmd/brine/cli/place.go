@@ -15,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -70,7 +71,7 @@ func (p *place) idFlag(cmd *cobra.Command) {
 // given says whether the flags name an inventory.
 func (p *place) given() bool { return p.inventory != "" || p.name != "" }
 
-var errNoName = errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name")
+var errNoName = errors.New("the inventory has no name: give --inventory NAMESPACE/NAME, or --name (see " + remedy.HelpNoName + ")")
 
 var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
 

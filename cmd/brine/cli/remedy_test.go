@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -39,6 +40,38 @@ func texts(t *testing.T, folder string, see func(path, text string)) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every section of the troubleshooting page is named by a message.
+func TestMessagesNameTheirHelp(t *testing.T) {
+	constants := map[string]string{}
+	remedy := filepath.Join("..", "..", "..", "bundle", "remedy")
+	source, err := os.ReadFile(filepath.Join(remedy, "remedy.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(Help\w+) += "brine help ([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+		constants[m[2]] = m[1]
+	}
+	var all strings.Builder
+	for _, folder := range []string{"bundle", "inventory", "cmd"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", "..", folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path) //nolint:gosec // of this repository
+			all.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^## ([a-z-]+)$`).FindAllStringSubmatch(troubleshooting, -1) {
+		if name := constants[m[1]]; name == "" || !strings.Contains(all.String(), "remedy."+name) {
+			t.Errorf("no message names brine help %s", m[1])
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (t *Printer) closing(r *report.Result) string {
 	}
 	if !t.o.Quiet || bad != "" || r.ExitCode != 0 {
 		text, color := wording.Outcome(r)
-		b.WriteString("\n" + t.out.Paint.In(color, text) + "\n")
+		b.WriteString("\n" + t.out.Paint.In(color, text) + "\n" + wording.More(r))
 	}
 	return b.String()
 }
@@ -45,6 +45,7 @@ func (t *Printer) refusal(r *report.Result) string {
 	for _, e := range r.Errors {
 		b.WriteString(t.err.Paint.In(wording.Red, "brine: ") + strings.TrimLeft(wording.Indent(e, "  "), " "))
 	}
+	b.WriteString(wording.More(r))
 	if r.Interrupted != "" {
 		text, color := wording.Outcome(r)
 		b.WriteString(t.err.Paint.In(color, text) + "\n")

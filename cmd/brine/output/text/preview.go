@@ -55,7 +55,7 @@ func (t *Printer) previewed(r *report.Result) string {
 		b.WriteString(t.problems(r))
 	}
 	text, color := wording.Outcome(r)
-	b.WriteString("\n" + t.out.Paint.In(color, text) + "\n")
+	b.WriteString("\n" + t.out.Paint.In(color, text) + "\n" + wording.More(r))
 	return b.String()
 }
 

@@ -119,6 +119,14 @@ func Outcome(r *report.Result) (string, string) {
 	return "failed: " + detail, Red
 }
 
+// More names where more is said about what went wrong, on a line of its own.
+func More(r *report.Result) string {
+	if len(r.Help) == 0 {
+		return ""
+	}
+	return "more: " + strings.Join(r.Help, ", ") + "\n"
+}
+
 func done(r *report.Result) string {
 	took := fmt.Sprintf(" in %.2f s", r.Summary.Seconds)
 	switch {
