@@ -31,6 +31,7 @@ func (r *Recorder) explain(code int, err error) {
 		r.help(about)
 	case code == ExitUnreachable && err != nil:
 		r.help(remedy.HelpConnection)
+	case slices.ContainsFunc(res.Errors, func(e string) bool { return strings.Contains(e, "(see ") }): // one says more than a general word
 	case code == ExitBadBundle && (res.Summary.Failed > 0 || errors.As(err, &problem) && problem.Source.File != "" || errors.As(err, &problems)):
 		r.help(remedy.HelpInvalid)
 	}

@@ -8,6 +8,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
+	"brine/bundle/report"
 	"brine/inventory/store"
 )
 
@@ -39,9 +40,10 @@ func checkRemoved(ctx context.Context, s *session, o *Options, in intent) error 
 		},
 	}.Find()
 	for _, one := range p.Removals {
-		if one.Refused {
+		switch {
+		case one.Refused:
 			p.Refused = append(p.Refused, bundle.Problem{Message: one.String()})
-		} else {
+		case o.DryRun == report.None: // the review of a preview says it
 			p.Warnings = append(p.Warnings, one.String())
 		}
 	}

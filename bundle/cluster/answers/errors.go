@@ -256,13 +256,13 @@ func Help(err error) string {
 		return ""
 	case policy+webhook != "", WebhookFailed(err):
 		return remedy.HelpWebhook
-	case lacks, apierrors.IsUnauthorized(err):
+	case lacks:
 		return remedy.HelpForbidden
 	case Says(err, "StorageReadError"):
 		return remedy.HelpStorage
 	case NotServed(err):
 		return remedy.HelpUnknownKind
-	case Unreachable(err), Misdirected(err):
+	case Unreachable(err), Misdirected(err), apierrors.IsUnauthorized(err):
 		return remedy.HelpConnection
 	}
 	return ""

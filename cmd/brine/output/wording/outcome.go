@@ -113,8 +113,11 @@ func Outcome(r *report.Result) (string, string) {
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
 		return "not ready in time: " + detail + ". Run it again to continue waiting", Red
 	}
-	if IsPreview(r) && r.ExitCode == report.ExitBadBundle {
+	switch refused := r.ExitCode == report.ExitBadBundle; {
+	case refused && IsPreview(r):
 		return "refused: " + detail + ". An apply would write nothing: the reason stands above", Red
+	case refused:
+		return "refused, nothing was written: " + detail, Red
 	}
 	return "failed: " + detail, Red
 }
