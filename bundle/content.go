@@ -1,9 +1,11 @@
 package bundle
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -22,6 +24,15 @@ func Items[T any](object map[string]any, path ...string) (found []T) {
 		}
 	}
 	return found
+}
+
+// Decode is what is sent, as an object.
+func Decode(body []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		return nil, fmt.Errorf("decode what is sent: %w", err)
+	}
+	return u, nil
 }
 
 // Each is what of makes of each one; nil of none.

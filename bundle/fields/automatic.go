@@ -85,12 +85,5 @@ func Summary(all []Automatic) string {
 	if len(all) == 0 {
 		return ""
 	}
-	var parts []string
-	for _, a := range all {
-		parts = append(parts, a.String())
-	}
-	return "brine leaves fields that the bundle writes to the controllers that own them: " + bundle.Some(parts, shown)
+	return "brine leaves fields that the bundle writes to the controllers that own them: " + bundle.Some(bundle.Each(all, Automatic.String), 3)
 }
-
-// shown is how many of them a summary names.
-const shown = 3

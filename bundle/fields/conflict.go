@@ -54,11 +54,7 @@ func ParseConflictRules(words []string) (ConflictRules, error) {
 
 // String is what ParseConflictRules reads, separated by commas.
 func (rules ConflictRules) String() string {
-	var words []string
-	for _, r := range rules {
-		words = append(words, r.Manager+"="+string(r.Do))
-	}
-	return strings.Join(words, ",")
+	return strings.Join(bundle.Each(rules, func(r ConflictRule) string { return r.Manager + "=" + string(r.Do) }), ",")
 }
 
 // Of is what is done about the fields of a manager.
@@ -244,10 +240,7 @@ func Explained(conflicts []Conflict, values bool) string {
 
 // Named are fields with their owners, like ".spec.replicas from kubectl".
 func Named(conflicts []Conflict, preposition string) string {
-	var parts []string
-	for _, c := range conflicts {
-		parts = append(parts, c.Field+" "+preposition+" "+c.Owner())
-	}
+	parts := bundle.Each(conflicts, func(c Conflict) string { return c.Field + " " + preposition + " " + c.Owner() })
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), ", ")
 }

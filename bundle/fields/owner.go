@@ -13,10 +13,7 @@ import (
 // Managed are brine's entry in managedFields and the fields of the others', read
 // without the copy that unstructured.NestedSlice makes.
 func Managed(live *unstructured.Unstructured) (ours map[string]any, others []map[string]any) {
-	metadata, _ := live.Object["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for _, entry := range bundle.Items[map[string]any](live.Object, "metadata", "managedFields") {
 		if entry["manager"] == bundle.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
 			ours = entry
 		} else if fields, ok := entry["fieldsV1"].(map[string]any); ok {

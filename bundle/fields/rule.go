@@ -93,11 +93,7 @@ func (r *reader) rules(root *yaml.Node) []Rule {
 		r.wrong(list, "it is not a list of rules, like [{kind: Deployment, fields: [/spec/replicas]}]")
 		return nil
 	}
-	var rules []Rule
-	for _, n := range list.Content {
-		rules = append(rules, r.rule(target(n)))
-	}
-	return rules
+	return bundle.Each(list.Content, func(n *yaml.Node) Rule { return r.rule(target(n)) })
 }
 
 func target(n *yaml.Node) *yaml.Node {

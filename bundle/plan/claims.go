@@ -38,14 +38,9 @@ type claimTemplate struct {
 }
 
 func claimTemplates(set *unstructured.Unstructured) []claimTemplate {
-	list, _ := fieldOf[[]any](set.Object, "spec", "volumeClaimTemplates")
-	var found []claimTemplate
-	for _, item := range list {
-		content, _ := item.(map[string]any)
-		name, _ := fieldOf[string](content, "metadata", "name")
-		found = append(found, claimTemplate{name, content})
-	}
-	return found
+	return bundle.Each(bundle.Items[map[string]any](set.Object, "spec", "volumeClaimTemplates"), func(content map[string]any) claimTemplate {
+		return claimTemplate{bundle.At[string](content, "metadata", "name"), content}
+	})
 }
 
 func find(templates []claimTemplate, name string) *claimTemplate {
@@ -77,8 +72,7 @@ func Resizes(live, desired *unstructured.Unstructured) bool {
 // ClaimsDie says whether the controller of a StatefulSet deletes its claims with it
 // (persistentVolumeClaimRetentionPolicy).
 func ClaimsDie(set *unstructured.Unstructured) bool {
-	policy, _ := fieldOf[string](set.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
-	return set.GroupVersionKind().GroupKind() == bundle.StatefulSetKind && policy == "Delete"
+	return set.GroupVersionKind().GroupKind() == bundle.StatefulSetKind && bundle.At[string](set.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete"
 }
 
 // Resize says what becomes of a claim of a StatefulSet; false if it has the size that
@@ -98,8 +92,7 @@ func Resize(desired, claim *unstructured.Unstructured, rigid func(class string) 
 		return Claim{}, false, nil
 	}
 	c = Claim{Name: claim.GetName(), From: has.String(), To: size.String()}
-	phase, _ := fieldOf[string](claim.Object, "status", "phase")
-	class, _ := fieldOf[string](claim.Object, "spec", "storageClassName")
+	phase, class := bundle.At[string](claim.Object, "status", "phase"), bundle.At[string](claim.Object, "spec", "storageClassName")
 	owner := claim.GetAnnotations()[inventory.OwningInventory]
 	switch {
 	case size.Cmp(has) < 0:

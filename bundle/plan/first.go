@@ -22,14 +22,11 @@ const prunedFirst = "it is pruned first"
 // AdmissionNames are the names that denials by an admission policy, a binding of it, or
 // a configuration of webhooks begin with.
 func AdmissionNames(id bundle.ID, u *unstructured.Unstructured) (names []string) {
-	if policy, _, _ := unstructured.NestedString(u.Object, "spec", "policyName"); policy != "" {
+	if policy := bundle.At[string](u.Object, "spec", "policyName"); policy != "" {
 		return []string{policy}
 	}
-	webhooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
-	for _, w := range webhooks {
-		if webhook, ok := w.(map[string]any); ok {
-			names = append(names, fmt.Sprint(webhook["name"]))
-		}
+	for _, webhook := range bundle.Items[map[string]any](u.Object, "webhooks") {
+		names = append(names, fmt.Sprint(webhook["name"]))
 	}
 	return append(names, id.Name)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/order"
@@ -27,22 +28,7 @@ func Shared(members map[bundle.ID]inventory.Status, objects []*bundle.Object) (n
 // Candidates are the members that the bundle no longer has, sorted: what a
 // prune might delete.
 func Candidates(members map[bundle.ID]inventory.Status, g *order.Graph, absent []*bundle.Absent) []bundle.ID {
-	wanted := map[bundle.ID]bool{}
-	for _, o := range g.Objects {
-		wanted[o.ID] = true
-	}
-	var ids []bundle.ID
-	for id := range members {
-		if !wanted[id] {
-			ids = append(ids, id)
-		}
-	}
-	for _, a := range absent {
-		if _, ok := members[a.ID]; !ok && !wanted[a.ID] {
-			ids = append(ids, a.ID)
-			wanted[a.ID] = true // once, however often it is named
-		}
-	}
+	ids := sets.KeySet(members).Insert(bundle.Each(absent, func(a *bundle.Absent) bundle.ID { return a.ID })...).Difference(bundle.IDs(g.Objects)).UnsortedList()
 	slices.SortFunc(ids, bundle.CompareIDs)
 	return ids
 }

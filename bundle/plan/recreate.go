@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,19 +88,14 @@ func Abandons(live, desired *unstructured.Unstructured) string {
 		return "a new Job does not adopt the pods of the old one"
 	case bundle.StatefulSetKind:
 		had := claimTemplates(live)
-		var fresh []string
-		for _, t := range claimTemplates(desired) {
-			if find(had, t.name) == nil {
-				fresh = append(fresh, t.name)
-			}
-		}
-		if len(fresh) > 0 {
-			return fmt.Sprintf("its pods do not have the volumes of the new claim templates %s, and cannot get them: its controller would be stuck", strings.Join(fresh, ", "))
+		fresh := slices.DeleteFunc(claimTemplates(desired), func(t claimTemplate) bool { return find(had, t.name) != nil })
+		if names := bundle.Each(fresh, func(t claimTemplate) string { return t.name }); len(names) > 0 {
+			return fmt.Sprintf("its pods do not have the volumes of the new claim templates %s, and cannot get them: its controller would be stuck", strings.Join(names, ", "))
 		}
 	}
 	pods, _, _ := unstructured.NestedStringMap(live.Object, "spec", "template", "metadata", "labels")
-	wanted, isMap := fieldOf[map[string]any](desired.Object, "spec", "selector")
-	if len(pods) == 0 || !isMap {
+	wanted := bundle.At[map[string]any](desired.Object, "spec", "selector")
+	if len(pods) == 0 || wanted == nil {
 		return ""
 	}
 	var selector metav1.LabelSelector
@@ -138,11 +134,4 @@ func KeepLive(wanted, sent, live any) any {
 		}
 	}
 	return out
-}
-
-// fieldOf is what is at a path of fields, if it is a T.
-func fieldOf[T any](m map[string]any, path ...string) (T, bool) {
-	v, _, _ := unstructured.NestedFieldNoCopy(m, path...)
-	t, ok := v.(T)
-	return t, ok
 }

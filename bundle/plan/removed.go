@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"brine/bundle"
 	"brine/bundle/fields"
 	"brine/bundle/remedy"
@@ -40,12 +42,8 @@ type Removals struct {
 // there, so that somebody most likely forgot to include it, stops a run of Salt. Where it
 // is gone, too, and an object of it is in the bundle, it was renamed.
 func (r Removals) Find() (found []Removal) {
-	pruned, stays, now, empty := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[string]bool{}, map[string]bool{}
-	for _, id := range r.Pruned {
-		pruned[id] = true
-	}
+	pruned, stays, now, empty := sets.New(r.Pruned...), bundle.IDs(r.Now.Objects), map[string]bool{}, map[string]bool{}
 	for _, o := range r.Now.Objects {
-		stays[o.ID] = true
 		now[r.comparable(o.Source.Origin())] = true
 	}
 	for _, a := range r.Now.Absent {
@@ -62,11 +60,11 @@ func (r Removals) Find() (found []Removal) {
 		if origin == "" || now[r.comparable(origin)] {
 			continue
 		}
-		renamed[origin] = renamed[origin] || stays[o.ID]
-		if !pruned[o.ID] {
+		renamed[origin] = renamed[origin] || stays.Has(o.ID)
+		if !pruned.Has(o.ID) {
 			continue
 		}
-		pruned[o.ID] = false // once
+		pruned.Delete(o.ID) // once
 		i, known := at[origin]
 		if !known {
 			i, at[origin] = len(found), len(found)
@@ -106,10 +104,7 @@ func (r Removals) decide(one *Removal, file string, empty, renamed bool) bool {
 
 // String says what became of the origin and of its objects.
 func (r Removal) String() string {
-	var names []string
-	for _, id := range r.Objects {
-		names = append(names, bundle.Name(id))
-	}
+	names := bundle.Each(r.Objects, bundle.Name)
 	count, some := bundle.Count(len(names), "object"), bundle.Some(names, 5)
 	if r.Refused {
 		return fmt.Sprintf("%s: %s would be pruned, and nothing was changed: %s. If this is intended, give %s=%s", r.What, count, some, remedy.Removed, r.Origin)

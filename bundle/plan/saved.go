@@ -286,11 +286,7 @@ func claimsText(claims []Claim) string {
 	if len(claims) == 0 {
 		return "nothing"
 	}
-	var all []string
-	for _, c := range claims {
-		all = append(all, c.String())
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(bundle.Each(claims, Claim.String), ", ")
 }
 
 // differing are the changes that only one of the two has.

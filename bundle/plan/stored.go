@@ -56,15 +56,14 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 			m.To = v.Name
 		}
 	}
-	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
-	m.From = slices.DeleteFunc(stored, func(v string) bool { return v == m.To })
+	m.From = slices.DeleteFunc(bundle.Items[string](live.Object, "status", "storedVersions"), func(v string) bool { return v == m.To })
 	if m.To == "" || len(m.From) == 0 {
 		return nil
 	}
 	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
 	for _, known := range versions {
 		version, _ := known.(map[string]any)
-		name, _ := version["name"].(string)
+		name := bundle.At[string](version, "name")
 		if slices.ContainsFunc(d.Versions, func(has bundle.DefinedVersion) bool { return has.Name == name }) {
 			continue
 		}
@@ -76,8 +75,7 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 		}
 	}
 	webhook := func(u *unstructured.Unstructured) bool {
-		strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy")
-		return strategy == "Webhook"
+		return bundle.At[string](u.Object, "spec", "conversion", "strategy") == "Webhook"
 	}
 	if m.Relabels = !webhook(desired) && !webhook(live); !m.Relabels && !webhook(desired) && len(m.Gone) > 0 {
 		m.conversion, _, _ = unstructured.NestedFieldCopy(live.Object, "spec", "conversion")
@@ -166,8 +164,7 @@ func (m *Migration) Final(interim *unstructured.Unstructured, desired *unstructu
 	versions, _, _ := unstructured.NestedSlice(interim.Object, "spec", "versions")
 	versions = slices.DeleteFunc(versions, func(v any) bool {
 		version, _ := v.(map[string]any)
-		name, _ := version["name"].(string)
-		return slices.Contains(m.Gone, name)
+		return slices.Contains(m.Gone, bundle.At[string](version, "name"))
 	})
 	_ = unstructured.SetNestedSlice(interim.Object, versions, "spec", "versions")
 	_ = unstructured.SetNestedStringSlice(interim.Object, []string{m.To}, "status", "storedVersions")

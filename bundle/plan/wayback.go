@@ -15,10 +15,7 @@ import (
 // WayBack says what in the plan could not be undone by applying an earlier bundle:
 // what is deleted with its data, and fields that the server does not change back.
 func (p *Plan) WayBack(earlier []*bundle.Object, o Options) []bundle.Problem {
-	before := map[bundle.ID]*unstructured.Unstructured{}
-	for _, e := range earlier {
-		before[e.ID] = e.Content
-	}
+	before := contents(earlier)
 	var problems []bundle.Problem
 	for _, s := range p.Steps {
 		problem := bundle.Problem{ID: s.ID}
@@ -35,6 +32,14 @@ func (p *Plan) WayBack(earlier []*bundle.Object, o Options) []bundle.Problem {
 		}
 	}
 	return problems
+}
+
+func contents(objects []*bundle.Object) map[bundle.ID]*unstructured.Unstructured {
+	all := map[bundle.ID]*unstructured.Unstructured{}
+	for _, o := range objects {
+		all[o.ID] = o.Content
+	}
+	return all
 }
 
 // losesData says what is lost with an object that is pruned; "" if it can be
@@ -82,7 +87,7 @@ func (s *Step) oneWay(was *unstructured.Unstructured, o Options) string {
 func storedForever(live, now, was *unstructured.Unstructured) string {
 	var stored []string
 	if live != nil {
-		stored, _, _ = unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+		stored = bundle.Items[string](live.Object, "status", "storedVersions")
 	}
 	next, _ := bundle.DefinitionOf(now)
 	for _, v := range next.Versions {
@@ -102,8 +107,7 @@ func storedForever(live, now, was *unstructured.Unstructured) string {
 
 // request is the size that a claim, or a template of one, asks for.
 func request(claim map[string]any) (resource.Quantity, bool) {
-	value, _ := fieldOf[any](claim, "spec", "resources", "requests", "storage")
-	text := fmt.Sprint(value) // a bundle may write a number
+	text := fmt.Sprint(bundle.At[any](claim, "spec", "resources", "requests", "storage")) // a bundle may write a number
 	q, err := resource.ParseQuantity(text)
 	return q, err == nil
 }
@@ -116,11 +120,7 @@ func recreates(u *unstructured.Unstructured, o Options) bool {
 // RecreatesOneWay are the objects that the plan may recreate, and that the earlier
 // bundle does not allow to recreate.
 func (p *Plan) RecreatesOneWay(earlier []*bundle.Object, o Options) map[bundle.ID]bool {
-	found := map[bundle.ID]bool{}
-	before := map[bundle.ID]*unstructured.Unstructured{}
-	for _, e := range earlier {
-		before[e.ID] = e.Content
-	}
+	found, before := map[bundle.ID]bool{}, contents(earlier)
 	for _, s := range p.Steps {
 		if was := before[s.ID]; was != nil && s.Recreate != NoRecreation && !s.Always && s.Live != nil && s.Action == Configured && !recreates(was, o) {
 			found[s.ID] = true

@@ -2,11 +2,7 @@ package preview
 
 import (
 	"context"
-	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -34,7 +30,7 @@ func (p *previewer) learn(results []Result) {
 				p.changedKinds[gk] = true
 			default:
 				for _, c := range diff.Objects(s.Live, r.Stored, nil).Changes {
-					if c.Path == "spec" || len(c.Path) > 5 && c.Path[:5] == "spec." {
+					if c.Path == "spec" || strings.HasPrefix(c.Path, "spec.") {
 						p.changedKinds[gk] = true
 					}
 				}
@@ -48,8 +44,7 @@ func (p *previewer) learn(results []Result) {
 func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
 	for _, need := range s.Needs {
 		if on := p.Plan.Steps[need.Step]; on.ID.GroupKind == bundle.APIServiceKind && !on.Deletes() {
-			group, _, _ := unstructured.NestedString(on.Object.Content.Object, "spec", "group")
-			if group == s.ID.GroupKind.Group {
+			if bundle.At[string](on.Object.Content.Object, "spec", "group") == s.ID.GroupKind.Group {
 				return on, true
 			}
 		}
@@ -61,13 +56,9 @@ func (p *previewer) servedBy(s *plan.Step) (*plan.Step, bool) {
 // A kind that is served already is shown to the server as well: it alone knows
 // of conflicts, and of fields that change hands.
 func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) Result {
-	sent := &unstructured.Unstructured{}
-	text, err := s.Send(body.JSON, s.Live)
+	sent, err := sentOf(s, body.JSON)
 	if err != nil {
 		return Result{Action: plan.Failed, Err: err}
-	}
-	if err := json.Unmarshal(text, &sent.Object); err != nil {
-		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
 	}
 	stored, problems, _ := p.CRDs().Check(ctx, s.Object, sent, s.Live, true)
 	if len(problems) > 0 {

@@ -43,7 +43,7 @@ func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map
 	for i := range items {
 		live := &items[i]
 		live.SetGroupVersionKind(resource.GVK)
-		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
+		id := bundle.IDOf(live)
 		if applied[id] {
 			continue
 		}

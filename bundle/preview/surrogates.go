@@ -3,12 +3,12 @@ package preview
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -35,17 +35,17 @@ func prepare(ctx context.Context, in Input) (*previewer, error) {
 	if in.Drift {
 		return p, nil // what is not there is asked of nobody
 	}
-	if err := p.home(ctx); err != nil {
+	if err := p.findNamespace(ctx); err != nil {
 		return nil, err
 	}
-	crowd := map[schema.GroupKind]bool{}
+	kinds := sets.New[schema.GroupKind]()
 	for _, s := range in.Plan.Steps {
 		if s.Deletes() || s.Blocked != "" || s.Action == plan.Unchanged || s.ID.Namespace == "" || in.Only != nil && !in.Only(s) {
 			continue
 		}
 		if p.isFresh(s.ID.Namespace) {
 			p.fresh[s.ID.Namespace] = true
-			crowd[s.ID.GroupKind] = true
+			kinds.Insert(s.ID.GroupKind)
 		}
 	}
 	if len(p.fresh) == 0 {
@@ -54,11 +54,11 @@ func prepare(ctx context.Context, in Input) (*previewer, error) {
 	if err := p.chooseSurrogates(ctx); err != nil {
 		return nil, err
 	}
-	return p, p.clashes(ctx, slices.Collect(maps.Keys(crowd)))
+	return p, p.clashes(ctx, kinds.UnsortedList())
 }
 
-// home finds out whether apply would have to create the inventory's namespace.
-func (p *previewer) home(ctx context.Context) error {
+// findNamespace finds out whether apply would have to create the inventory's namespace.
+func (p *previewer) findNamespace(ctx context.Context) error {
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: p.Inventory.Namespace}
 	if _, ok := p.steps[id]; ok || p.Inventory.Exists() {
 		return nil

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
@@ -53,24 +52,29 @@ func names(text, name string) bool {
 // over what is there.
 func (p *previewer) guess(s *plan.Step, body []byte, why string) Result {
 	r := Result{Action: s.Action, Reason: s.Reason, Verified: Unverified + why}
-	sent := &unstructured.Unstructured{}
-	body, err := s.Send(body, s.Live)
+	sent, err := sentOf(s, body)
 	if err != nil {
 		return Result{Action: plan.Failed, Err: err}
-	}
-	if err := json.Unmarshal(body, &sent.Object); err != nil {
-		return Result{Action: plan.Failed, Err: fmt.Errorf("decode what is to be applied: %w", err)}
 	}
 	if s.Live == nil {
 		r.Stored = sent
 		return r
 	}
-	over, _ := overlay(s.Live.Object, sent.Object).(map[string]any)
-	r.Stored = &unstructured.Unstructured{Object: over}
+	merged, _ := overlay(s.Live.Object, sent.Object).(map[string]any)
+	r.Stored = &unstructured.Unstructured{Object: merged}
 	if s.Action == plan.Configured && diff.Equal(s.Live, r.Stored) {
 		r.Action = plan.Unchanged
 	}
 	return r
+}
+
+// sentOf is what is sent of a step.
+func sentOf(s *plan.Step, body []byte) (*unstructured.Unstructured, error) {
+	body, err := s.Send(body, s.Live)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Decode(body)
 }
 
 // overlay lays what is sent over what is there: maps are merged, items of lists
@@ -82,8 +86,7 @@ func overlay(live, sent any) any {
 		if !ok {
 			return sent
 		}
-		out := make(map[string]any, len(there))
-		maps.Copy(out, there)
+		out := maps.Clone(there)
 		for k, v := range sent {
 			out[k] = overlay(there[k], v)
 		}

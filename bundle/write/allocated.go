@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
@@ -53,16 +51,13 @@ func (w *Writer) allocated(ctx context.Context, s *plan.Step, err error) (wait b
 
 // allocations are the IP addresses and node ports that a Service has or asks for.
 func allocations(service map[string]any) []string {
-	all, _, _ := unstructured.NestedStringSlice(service, "spec", "clusterIPs")
-	ip, _, _ := unstructured.NestedString(service, "spec", "clusterIP")
-	all = append(all, ip)
-	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
-	for _, p := range ports {
-		if port, ok := p.(map[string]any); ok && port["nodePort"] != nil {
+	all := append(bundle.Items[string](service, "spec", "clusterIPs"), bundle.At[string](service, "spec", "clusterIP"))
+	for _, port := range bundle.Items[map[string]any](service, "spec", "ports") {
+		if port["nodePort"] != nil {
 			all = append(all, fmt.Sprintf("nodePort %v/%v", port["nodePort"], cmp.Or(port["protocol"], any("TCP"))))
 		}
 	}
-	if port, found, _ := unstructured.NestedFieldNoCopy(service, "spec", "healthCheckNodePort"); found {
+	if port := bundle.At[any](service, "spec", "healthCheckNodePort"); port != nil {
 		all = append(all, fmt.Sprintf("nodePort %v/TCP", port))
 	}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" || text == "None" })

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -118,16 +117,16 @@ func (t *target) elsewhere() bool {
 
 func (w *Writer) create(ctx context.Context, t *target) Outcome {
 	id := t.step.ID
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(t.body, &u.Object); err != nil {
-		return failed(fmt.Errorf("decode what is to be created: %w", err))
+	u, err := bundle.Decode(t.body)
+	if err != nil {
+		return failed(err)
 	}
 	sent := u.DeepCopy()
 	if id.Namespace != "" {
 		u.SetNamespace(t.place.Namespace)
 	}
 	var stored *unstructured.Unstructured
-	err := w.caughtUp(ctx, t.step, func() (err error) {
+	err = w.caughtUp(ctx, t.step, func() (err error) {
 		stored, err = w.Client.Create(ctx, t.resource, u, cluster.Write{DryRun: w.Mode == DryRun})
 		return err
 	})
@@ -168,12 +167,12 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte, live *unstruc
 // try dry-runs an apply in its place, and returns the object as it would be where
 // it belongs.
 func (w *Writer) try(ctx context.Context, t *target, body []byte, force bool) (*unstructured.Unstructured, []string, error) {
-	id, sent := t.step.ID, &unstructured.Unstructured{}
-	if err := json.Unmarshal(body, &sent.Object); err != nil {
-		return nil, nil, fmt.Errorf("decode what is to be applied: %w", err)
+	id := t.step.ID
+	sent, err := bundle.Decode(body)
+	if err != nil {
+		return nil, nil, err
 	}
 	if t.elsewhere() || id.GroupKind == bundle.PodKind {
-		var err error
 		if body, err = t.place.Move(body, w.NewAccount); err != nil {
 			return nil, nil, err
 		}

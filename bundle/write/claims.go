@@ -59,6 +59,14 @@ func (w *Writer) grow(ctx context.Context, t *target, live, desired *unstructure
 
 // claims are the PersistentVolumeClaims of a StatefulSet.
 func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cluster.Resource, []unstructured.Unstructured, error) {
+	r, items, err := w.claimsBeside(ctx, set)
+	return r, slices.DeleteFunc(items, func(claim unstructured.Unstructured) bool {
+		return !cluster.Claims(set, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: claim.GetNamespace(), Name: claim.GetName(), Labels: claim.GetLabels()}})
+	}), err
+}
+
+// claimsBeside are all PersistentVolumeClaims in the namespace of a StatefulSet.
+func (w *Writer) claimsBeside(ctx context.Context, set *unstructured.Unstructured) (cluster.Resource, []unstructured.Unstructured, error) {
 	r, err := w.Client.Any(bundle.PersistentVolumeClaimKind)
 	if err != nil {
 		return r, nil, err
@@ -67,9 +75,7 @@ func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cl
 	if err != nil {
 		return r, nil, fmt.Errorf("read its PersistentVolumeClaims: %w", err)
 	}
-	return r, slices.DeleteFunc(items, func(claim unstructured.Unstructured) bool {
-		return !cluster.Claims(set, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: claim.GetNamespace(), Name: claim.GetName(), Labels: claim.GetLabels()}})
-	}), nil
+	return r, items, nil
 }
 
 // growOne grows a claim, unless it keeps its size. It is decided again when the claim
@@ -77,7 +83,7 @@ func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cl
 func (w *Writer) growOne(ctx context.Context, r cluster.Resource, desired, claim *unstructured.Unstructured, rigid func(string) (string, error)) (c plan.Claim, differs bool, err error) {
 	id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: claim.GetNamespace(), Name: claim.GetName()}
 	for range guardTries {
-		class, _, _ := unstructured.NestedString(claim.Object, "spec", "storageClassName")
+		class := bundle.At[string](claim.Object, "spec", "storageClassName")
 		if c, differs, err = plan.Resize(desired, claim, rigid); err != nil || !differs || c.Kept != "" || w.Mode == DryRun && w.changesClass(class) != nil {
 			return c, differs, err
 		}
@@ -97,12 +103,9 @@ func (w *Writer) growOne(ctx context.Context, r cluster.Resource, desired, claim
 
 // patchOwn merges a patch into the very version of an object that was read.
 func (w *Writer) patchOwn(ctx context.Context, r cluster.Resource, id bundle.ID, live *unstructured.Unstructured, patch map[string]any) error {
-	metadata, _ := patch["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	metadata["uid"], metadata["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
-	patch["metadata"] = metadata
+	bound := &unstructured.Unstructured{Object: patch}
+	bound.SetUID(live.GetUID())
+	bound.SetResourceVersion(live.GetResourceVersion())
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)
@@ -126,7 +129,7 @@ func (w *Writer) rigid(ctx context.Context, class string) (string, error) {
 	if live == nil {
 		return fmt.Sprintf("StorageClass %s does not exist", class), nil
 	}
-	if allowed, _, _ := unstructured.NestedBool(live.Object, "allowVolumeExpansion"); !allowed {
+	if !bundle.At[bool](live.Object, "allowVolumeExpansion") {
 		return fmt.Sprintf("StorageClass %s does not allow volume expansion", class), nil
 	}
 	return "", nil
@@ -165,10 +168,10 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 	}
 	generation := set.GetGeneration()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		switch seen, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration"); {
+		switch {
 		case set.GetUID() != live.GetUID() || set.GetDeletionTimestamp() != nil || plan.ClaimsDie(set):
 			return live, nil // this version is no more: the deletion is refused, and decided again
-		case seen >= generation:
+		case bundle.At[int64](set.Object, "status", "observedGeneration") >= generation:
 			return set, w.disown(ctx, set)
 		case !w.Deadline.IsZero() && time.Now().After(w.Deadline) || !cluster.Sleep(ctx, pause):
 			return nil, fmt.Errorf("its controller has not seen that it is to keep its PersistentVolumeClaims: %w", cmp.Or(cluster.WhyEnded(ctx), context.DeadlineExceeded))
@@ -185,13 +188,9 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 // disown takes the owner references to a StatefulSet from its claims.
 func (w *Writer) disown(ctx context.Context, set *unstructured.Unstructured) error {
 	for range guardTries {
-		r, err := w.Client.Any(bundle.PersistentVolumeClaimKind)
+		r, items, err := w.claimsBeside(ctx, set)
 		if err != nil {
 			return err
-		}
-		items, err := w.Client.List(ctx, r, set.GetNamespace(), "", "")
-		if err != nil {
-			return fmt.Errorf("read its PersistentVolumeClaims: %w", err)
 		}
 		owned := false
 		for i := range items {

@@ -59,10 +59,7 @@ func (w *Writer) search(ctx context.Context) {
 			return
 		}
 		w.searches.mu.Unlock()
-		holders := make([]*unstructured.Unstructured, len(batch))
-		for i, s := range batch {
-			holders[i] = s.holder
-		}
+		holders := bundle.Each(batch, func(s *searching) *unstructured.Unstructured { return s.holder })
 		// Kinds may have come since the plan was made.
 		err := w.Client.Discover(ctx)
 		var found map[bundle.ID]bundle.Contents

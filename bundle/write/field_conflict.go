@@ -3,10 +3,11 @@ package write
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"brine/bundle"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/fields"
 	"brine/bundle/redact"
@@ -34,15 +35,14 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 		if len(reported) == 0 || live == nil {
 			return s, err
 		}
-		wanted := map[string]any{}
-		if wrong := utiljson.Unmarshal(body, &wanted); wrong != nil {
-			return s, fmt.Errorf("decode what is to be applied: %w", wrong)
+		wanted, wrong := bundle.Decode(body)
+		if wrong != nil {
+			return s, wrong
 		}
-		var conflicts []fields.Conflict
-		for _, c := range reported {
-			conflicts = append(conflicts, fields.ConflictsOf(c.Field, c.Name(), wanted, live)...)
-		}
-		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted, conflicts)
+		conflicts := slices.Concat(bundle.Each(reported, func(c answers.Conflict) []fields.Conflict {
+			return fields.ConflictsOf(c.Field, c.Name(), wanted.Object, live)
+		})...)
+		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted.Object, conflicts)
 		if !ok {
 			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || CopiesSecret(t.step.Object.Content)
 			return s, conflictError(err, conflicts, !secret)

@@ -81,11 +81,9 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 
 // conflictOf is the conflict as the server reports it.
 func conflictOf(conflicts merge.Conflicts) error {
-	var fields []answers.Conflict
-	for _, c := range conflicts {
-		fields = append(fields, answers.Conflict{Manager: c.Manager, Field: c.Path.String()})
-	}
-	return answers.ConflictError(fields, conflicts.Error())
+	return answers.ConflictError(bundle.Each(conflicts, func(c merge.Conflict) answers.Conflict {
+		return answers.Conflict{Manager: c.Manager, Field: c.Path.String()}
+	}), conflicts.Error())
 }
 
 // oneVersion leaves objects in the version in which they are: fields of others,

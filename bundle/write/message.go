@@ -21,11 +21,7 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 		return conflict
 	}
 	if reported := answers.FieldConflicts(err); len(reported) > 0 { // where there was no object before
-		var conflicts []fields.Conflict
-		for _, c := range reported {
-			conflicts = append(conflicts, fields.Conflict{Field: c.Field, Manager: c.Name()})
-		}
-		return conflictError(err, conflicts, false)
+		return conflictError(err, bundle.Each(reported, func(c answers.Conflict) fields.Conflict { return fields.Conflict{Field: c.Field, Manager: c.Name()} }), false)
 	}
 	text := answers.Message(err)
 	if field := stays(s.Object, s.Live, err); field != "" {

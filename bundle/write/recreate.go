@@ -76,7 +76,7 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 // prepareRecreation does all that can be refused before the object is deleted. The
 // result gets what is created, and the claims.
 func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, result *written) (unproven string, err error) {
-	desired, err := decoded(t.body)
+	desired, err := bundle.Decode(t.body)
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func keepLive(t *target, was written, desired *unstructured.Unstructured) ([]byt
 	if was.body == nil {
 		return t.body, nil
 	}
-	sent, err := decoded(was.body)
+	sent, err := bundle.Decode(was.body)
 	if err != nil {
 		return nil, err
 	}
@@ -119,15 +119,6 @@ func keepLive(t *target, was written, desired *unstructured.Unstructured) ([]byt
 		return nil, fmt.Errorf("encode what is to be created: %w", err)
 	}
 	return body, nil
-}
-
-// decoded is a body that is sent, as an object.
-func decoded(body []byte) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body, &u.Object); err != nil {
-		return nil, fmt.Errorf("decode what is to be created: %w", err)
-	}
-	return u, nil
 }
 
 // reasonOf says why an object is recreated, and what becomes of what it leaves.
@@ -139,13 +130,7 @@ func reasonOf(s *plan.Step, claims []plan.Claim, why error) string {
 	return strings.Join(append([]string{text + why.Error()}, lines(claims)...), "\n")
 }
 
-func lines(claims []plan.Claim) []string {
-	var all []string
-	for _, c := range claims {
-		all = append(all, c.String())
-	}
-	return all
-}
+func lines(claims []plan.Claim) []string { return bundle.Each(claims, plan.Claim.String) }
 
 // restoreGrace is how long an interrupted run tries to restore an object.
 const restoreGrace = report.Grace * 3 / 10
@@ -210,7 +195,7 @@ const restoreTries = 10
 // (apiserver's registry/generic/registry/store.go, Create). It returns why that
 // cannot be known where what prevents it is deleted with the old object.
 func (w *Writer) provesCreation(ctx context.Context, t *target) (unproven string, err error) {
-	u, err := decoded(t.body)
+	u, err := bundle.Decode(t.body)
 	if err != nil {
 		return "", err
 	}
@@ -296,7 +281,7 @@ func restorable(old *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" }))
 	switch u.GroupVersionKind().GroupKind() {
 	case bundle.JobKind:
-		if manual, _, _ := unstructured.NestedBool(u.Object, "spec", "manualSelector"); !manual {
+		if !bundle.At[bool](u.Object, "spec", "manualSelector") {
 			unstructured.RemoveNestedField(u.Object, "spec", "selector")
 			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
 				unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "labels", label)

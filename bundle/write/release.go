@@ -32,9 +32,7 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 	}
 	if others, ok := patch["metadata"].(map[string]any); ok {
 		for _, key := range []string{"labels", "annotations"} {
-			both, _ := others[key].(map[string]any)
-			own, _ := metadata[key].(map[string]any)
-			metadata[key] = mergedMaps(both, own)
+			metadata[key] = mergedMaps(bundle.At[map[string]any](others, key), bundle.At[map[string]any](metadata, key))
 		}
 	}
 	metadata["resourceVersion"] = live.GetResourceVersion()
@@ -92,11 +90,8 @@ func given(u *unstructured.Unstructured) map[string]any {
 
 // notSetBack says which fields of a released object are not what they were; "" if all are.
 func notSetBack(s *plan.Step, stored *unstructured.Unstructured) string {
-	var paths []string
 	was, is := &unstructured.Unstructured{Object: given(s.Restore.Unstructured)}, &unstructured.Unstructured{Object: given(stored)}
-	for _, c := range diff.Objects(was, is, func(text string) string { return text }).Changes {
-		paths = append(paths, c.Path)
-	}
+	paths := bundle.Each(diff.Objects(was, is, func(text string) string { return text }).Changes, func(c diff.Change) string { return c.Path })
 	if len(paths) == 0 {
 		return ""
 	}

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/takeover"
@@ -50,9 +50,9 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 	var conflicts settled
 	if err == nil {
 		conflicts, err = w.settle(t, moved, body, func(body []byte, force bool) (err error) {
-			sent := &unstructured.Unstructured{}
-			if err := json.Unmarshal(body, &sent.Object); err != nil {
-				return fmt.Errorf("decode what is to be applied: %w", err)
+			sent, err := bundle.Decode(body)
+			if err != nil {
+				return err
 			}
 			would, err = applied(converter, moved, sent, force || w.Client.Forces())
 			return err
