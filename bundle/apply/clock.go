@@ -22,10 +22,7 @@ func (e *scheduler) clock() {
 	now := time.Now()
 	asked := 0
 	stuck := stuck{e: e, now: now}
-	for _, n := range e.nodes {
-		if n.state != waiting && n.state != failing {
-			continue
-		}
+	for _, n := range e.awaited(nil) {
 		// A watch may hang without an error, behind a proxy that lost its server.
 		if now.Sub(n.checked) > distrust && now.Sub(e.lastSeen[n.ID.GroupKind]) > distrust && asked < distrustful && !n.polled {
 			n.checked = now

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,6 +52,19 @@ type node struct {
 	changed  time.Time // when more than its times changed since
 }
 
+// isAwaited says whether the server has the object, and it is not ready, or gone, yet.
+func (n *node) isAwaited() bool { return n.state == waiting || n.state == failing }
+
+// awaited are the nodes that are waited for; of, unless nil, says which of them.
+func (e *scheduler) awaited(of func(*node) bool) (nodes []*node) {
+	for _, n := range e.nodes {
+		if n.isAwaited() && (of == nil || of(n)) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // dependent is an edge, seen from the node that is needed.
 type dependent struct {
 	node *node
@@ -68,7 +82,7 @@ func kindOf(n *node) int {
 // set moves a node to another state. Counting as it goes keeps every step of
 // the loop cheap, however many objects there are.
 func (e *scheduler) set(n *node, s state) {
-	if (n.state == waiting || n.state == failing) && s != waiting && s != failing {
+	if n.isAwaited() && s != waiting && s != failing {
 		n.because("")
 	}
 	e.counts[kindOf(n)][n.state]--
@@ -116,11 +130,8 @@ func (e *scheduler) idle(n *node) bool {
 // outcome is how the node ended, as those see it that need it.
 func (n *node) outcome() plan.Outcome {
 	o := plan.Outcome{Action: n.Result.Action}
-	if n.state == waiting || n.state == failing || n.Result.Ready == report.StateNotReady || n.Result.Ready == report.StateFailed {
-		o.NotReady = n.Result.Reason
-		if o.NotReady == "" {
-			o.NotReady = "no reason is known"
-		}
+	if n.isAwaited() || n.Result.Ready == report.StateNotReady || n.Result.Ready == report.StateFailed {
+		o.NotReady = cmp.Or(n.Result.Reason, "no reason is known")
 	}
 	return o
 }

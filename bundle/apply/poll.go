@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,12 +38,7 @@ func (e *scheduler) pollAfter(r cluster.Resource, pause time.Duration) {
 
 // pollDue asks for those of a kind that are still waited for.
 func (e *scheduler) pollDue(r cluster.Resource) {
-	var nodes []*node
-	for _, n := range e.nodes {
-		if (n.state == waiting || n.state == failing) && n.polled && n.resource.GVR == r.GVR {
-			nodes = append(nodes, n)
-		}
-	}
+	nodes := e.awaited(func(n *node) bool { return n.polled && n.resource.GVR == r.GVR })
 	if len(nodes) == 0 {
 		e.polling[r.GVR] = false
 		return
@@ -59,30 +55,35 @@ func (e *scheduler) read(r cluster.Resource, nodes []*node, done func()) {
 	for i, n := range nodes {
 		ids[i], byID[n.ID] = n.ID, n
 	}
-	go func() {
-		e.Client.Poll(e.requests, r, ids, e.Selector, func(id bundle.ID, live *unstructured.Unstructured, err error) {
+	e.begin(func(ctx context.Context) {
+		e.Client.Poll(ctx, r, ids, e.Selector, func(id bundle.ID, live *unstructured.Unstructured, err error) {
 			e.send(polledObject{node: byID[id], live: live, err: err})
 		})
 		if done != nil {
 			done()
 		}
-	}()
+	})
+}
+
+// begin has loop begin requests in a goroutine, which their context ends.
+func (e *scheduler) begin(ask func(context.Context)) {
+	e.jobs = append(e.jobs, func(ctx context.Context) { go ask(ctx) })
 }
 
 // confirm asks for one object.
 func (e *scheduler) confirm(n *node) {
-	if n.state != waiting && n.state != failing {
+	if !n.isAwaited() {
 		return
 	}
-	go func() {
-		live, err := e.Client.Get(e.requests, n.resource, n.ID)
+	e.begin(func(ctx context.Context) {
+		live, err := e.Client.Get(ctx, n.resource, n.ID)
 		e.send(polledObject{node: n, live: live, err: err})
-	}()
+	})
 }
 
 func (e *scheduler) observed(m polledObject) {
 	n := m.node
-	if n.state != waiting && n.state != failing || m.err != nil {
+	if !n.isAwaited() || m.err != nil {
 		return
 	}
 	if m.live != nil && !n.polled && n.Action != plan.Awaited && !e.labelled(m.live) {

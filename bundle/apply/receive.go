@@ -41,13 +41,9 @@ func (e *scheduler) receive(m any) {
 		}
 	case cluster.Synced:
 		// Objects that the watch should have seen, and has not, are read.
-		var missed []*node
-		for _, n := range e.nodes {
-			if (n.state == waiting || n.state == failing) && !n.watched && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace) {
-				missed = append(missed, n)
-			}
-		}
-		e.read(m.Resource, missed, nil)
+		e.read(m.Resource, e.awaited(func(n *node) bool {
+			return !n.watched && n.resource.GVR == m.Resource.GVR && (m.Namespace == "" || m.Namespace == n.ID.Namespace)
+		}), nil)
 	case cluster.Broken:
 		e.broken(m)
 	case polledObject:
@@ -136,6 +132,6 @@ func (e *scheduler) follow(n *node) {
 func (e *scheduler) send(m any) {
 	select {
 	case e.messages <- m:
-	case <-e.requests.Done():
+	case <-e.over:
 	}
 }

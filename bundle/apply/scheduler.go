@@ -83,7 +83,8 @@ type scheduler struct {
 	work       chan *node // for the appliers; it never blocks
 	appliers   int
 	watches    *cluster.Watches
-	requests   context.Context                      //nolint:containedctx // of requests: lives a little longer than the run
+	jobs       []func(context.Context)              // requests that loop begins when a message was dealt with
+	over       <-chan struct{}                      // closed when no answer is waited for any more
 	reported   time.Time                            // when anything was last reported
 	ended      error                                // why no new writes are sent
 	scopes     map[string]string                    // kind -> the namespace to watch
@@ -136,7 +137,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	defer cancel()
 	e := &scheduler{
 		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)+len(in.Plan.Outside)),
-		messages: make(chan any, 1024), requests: requests, reported: time.Now(),
+		messages: make(chan any, 1024), over: requests.Done(), reported: time.Now(),
 		lastSeen: map[schema.GroupKind]time.Time{}, unwatched: map[string]bool{}, polling: map[schema.GroupVersionResource]bool{},
 		said: whatIsSaid(in.Plan),
 	}
@@ -165,7 +166,7 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 			e.dependents[on.index] = append(e.dependents[on.index], dependent{node: n, need: need})
 		}
 	}
-	e.loop(ctx, cancel)
+	e.loop(ctx, requests, cancel)
 	outcomes := make([]Outcome, len(e.nodes))
 	for i, n := range e.nodes {
 		n.Done = n.state == finished
@@ -197,8 +198,9 @@ func (e *scheduler) outside() []*node { return e.nodes[len(e.Plan.Steps):] }
 
 type nodeKey struct{}
 
-// loop runs until every node is settled.
-func (e *scheduler) loop(ctx context.Context, cancel context.CancelFunc) {
+// loop runs until every node is settled. What it begins has the context of requests, which
+// lives a little longer than the run.
+func (e *scheduler) loop(ctx, requests context.Context, cancel context.CancelFunc) {
 	for _, n := range e.nodes {
 		if n.state == blocked {
 			e.consider(n)
@@ -207,7 +209,7 @@ func (e *scheduler) loop(ctx context.Context, cancel context.CancelFunc) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	interrupted, grace := ctx.Done(), false
-	for e.advance() { //nolint:contextcheck // requests have a context that lives a little longer
+	for e.advance(requests) {
 		select {
 		case m := <-e.messages:
 			e.receive(m)
@@ -229,7 +231,11 @@ func (e *scheduler) loop(ctx context.Context, cancel context.CancelFunc) {
 }
 
 // advance starts what may go; false when all is settled.
-func (e *scheduler) advance() bool {
+func (e *scheduler) advance(requests context.Context) bool {
+	for _, begin := range e.jobs {
+		begin(requests)
+	}
+	e.jobs = nil
 	for e.acting() < e.Client.Concurrency() && e.queue.Len() > 0 && e.ended == nil {
 		n, ok := heap.Pop(&e.queue).(*node)
 		if !ok || n.state != queued {
@@ -240,7 +246,7 @@ func (e *scheduler) advance() bool {
 		e.Record.Emit(report.Acting{Object: n.Result})
 		if e.acting() > e.appliers {
 			e.appliers++
-			go e.apply()
+			go e.apply(requests) // ends with e.work
 		}
 		e.work <- n
 	}
@@ -250,20 +256,20 @@ func (e *scheduler) advance() bool {
 	}
 	if hanging > 0 {
 		e.giveUp() // only failed ones, and those that need them, are left
-		return e.advance()
+		return e.advance(requests)
 	}
 	if !e.pruning && e.ended == nil {
 		e.startPruning()
-		return e.advance()
+		return e.advance(requests)
 	}
 	return false
 }
 
 // apply is an applier: it sends one object after the other. (A goroutine for each object
 // would grow its stack each time.)
-func (e *scheduler) apply() {
+func (e *scheduler) apply(requests context.Context) {
 	for n := range e.work {
-		o := e.Writer.Do(context.WithValue(e.requests, nodeKey{}, n), n.Step)
+		o := e.Writer.Do(context.WithValue(requests, nodeKey{}, n), n.Step)
 		e.messages <- written{n, o}
 	}
 }

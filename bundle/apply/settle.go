@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -76,7 +77,7 @@ func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured) {
 }
 
 func (e *scheduler) probed(m served) {
-	if m.node.state != waiting && m.node.state != failing {
+	if !m.node.isAwaited() {
 		return
 	}
 	if m.err != nil {
@@ -95,7 +96,7 @@ func (e *scheduler) settled(n *node) {
 
 // settle ends a node well: ready, or gone.
 func (e *scheduler) settle(n *node) {
-	waited := n.state == waiting || n.state == failing
+	waited := n.isAwaited()
 	e.set(n, finished)
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
 	if n.Member {                 // of others, the records ask who owned them
@@ -141,20 +142,20 @@ const servedTime = 30 * time.Second
 // little before.
 func (e *scheduler) probe(n *node) {
 	resources := cluster.Defined(n.Object.Content)
-	go func() {
+	e.begin(func(ctx context.Context) {
 		deadline := time.Now().Add(servedTime)
 		for _, r := range resources {
 			for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-				ok, err := e.Client.Serves(e.requests, r.GVR)
+				ok, err := e.Client.Serves(ctx, r.GVR)
 				if ok {
 					break
 				}
-				if time.Now().After(deadline) || !cluster.Sleep(e.requests, pause) {
+				if time.Now().After(deadline) || !cluster.Sleep(ctx, pause) {
 					e.send(served{node: n, err: fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err))})
 					return
 				}
 			}
 		}
 		e.send(served{node: n})
-	}()
+	})
 }

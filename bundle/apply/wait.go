@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -56,7 +57,12 @@ func (e *scheduler) wait(n *node, status ready.Status) {
 		e.poll(n, pollEvery)
 		return
 	}
-	e.watches.Start(e.requests, n.resource, scope)
+	e.watch(n, scope)
+}
+
+// watch has loop start a watch of a node's kind, where there is none yet.
+func (e *scheduler) watch(n *node, namespace string) {
+	e.jobs = append(e.jobs, func(ctx context.Context) { e.watches.Start(ctx, n.resource, namespace) })
 }
 
 func watchName(n *node, namespace string) string { return n.resource.GVR.String() + " " + namespace }
@@ -95,10 +101,7 @@ func (e *scheduler) progress(n *node, status ready.Status) {
 
 // observe judges an object that a watch, or a GET, has seen.
 func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool) {
-	if n.state != waiting && n.state != failing {
-		return
-	}
-	if older(n, live) {
+	if !n.isAwaited() || older(n, live) {
 		return
 	}
 	if n.Deletes() {
@@ -170,11 +173,11 @@ func (e *scheduler) broken(m cluster.Broken) {
 	e.unwatched[m.Resource.GVR.String()+" "+m.Namespace] = true
 	polled := false
 	for _, n := range e.nodes {
-		if (n.state != waiting && n.state != failing) || n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
+		if !n.isAwaited() || n.resource.GVR != m.Resource.GVR || (m.Namespace != "" && m.Namespace != n.ID.Namespace) {
 			continue
 		}
 		if m.Namespace == "" && n.ID.Namespace != "" && !e.unwatched[watchName(n, n.ID.Namespace)] {
-			e.watches.Start(e.requests, n.resource, n.ID.Namespace)
+			e.watch(n, n.ID.Namespace)
 			continue
 		}
 		polled = true
