@@ -84,11 +84,7 @@ func (r record) id() bundle.ID {
 
 // EncodeMembers packs members for an overflow ConfigMap.
 func EncodeMembers(members map[bundle.ID]Status) (string, error) {
-	var records []record
-	for _, id := range bundle.SortedIDs(members) {
-		records = append(records, recordOf(id, members[id]))
-	}
-	return pack(records)
+	return pack(bundle.Each(bundle.SortedIDs(members), func(id bundle.ID) record { return recordOf(id, members[id]) }))
 }
 
 // DecodeMembers is the inverse of EncodeMembers. Each member names an object.

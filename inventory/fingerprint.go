@@ -44,11 +44,7 @@ func packChunks[V any](values map[bundle.ID]V, bytes int, recordOfOne func(recor
 	var chunks []string
 	for ids := bundle.SortedIDs(values); len(ids) > 0; {
 		n := chunkLength(ids, bytes)
-		records := make([]any, n)
-		for i, id := range ids[:n] {
-			records[i] = recordOfOne(recordOf(id, Status{}), values[id])
-		}
-		packed, err := pack(records)
+		packed, err := pack(bundle.Each(ids[:n], func(id bundle.ID) any { return recordOfOne(recordOf(id, Status{}), values[id]) }))
 		if err != nil {
 			return nil, err
 		}

@@ -96,13 +96,10 @@ func (o AdoptOptions) gone(ctx context.Context, m *mover) error {
 
 func readLive(ctx context.Context, c *cluster.Client, id bundle.ID) (*unstructured.Unstructured, error) {
 	r, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", bundle.Name(id), err)
-	case !served:
-		return nil, nil
+	var live *unstructured.Unstructured
+	if err == nil && served {
+		live, err = c.Get(ctx, r, id)
 	}
-	live, err := c.Get(ctx, r, id)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", bundle.Name(id), err)
 	}

@@ -78,16 +78,10 @@ func (m *mover) owns(live *unstructured.Unstructured) bool {
 func (m *mover) next(b *batch, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	want := &unstructured.Unstructured{Object: map[string]any{}}
 	m.to.SetOwner(want)
-	if live.GetAnnotations()[inventory.OwningInventory] != m.to.ID {
-		if why := b.refusal(live); why != "" {
-			return nil, "", errors.New(why)
-		}
-		want.SetUID(live.GetUID())
-		want.SetResourceVersion(live.GetResourceVersion())
-		patch, err := json.Marshal(want.Object)
-		return patch, types.MergePatchType, err
+	if why := b.refusal(live); why != "" && live.GetAnnotations()[inventory.OwningInventory] != m.to.ID {
+		return nil, "", errors.New(why)
 	}
-	if live.GetLabels()[inventory.PartOf] != m.to.ApplySetID() {
+	if !m.owns(live) {
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(live.GetResourceVersion())
 		patch, err := json.Marshal(want.Object)
@@ -131,12 +125,12 @@ func appliedOwner(entries []metav1.ManagedFieldsEntry, apiVersion string) (moved
 		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
 			return nil, false, fmt.Errorf("read its managed fields: %w", err)
 		}
-		both := set.Intersection(fields)
-		if both.Empty() {
+		taken := set.Intersection(fields)
+		if taken.Empty() {
 			moved = append(moved, entry)
 			continue
 		}
-		owned, changed = owned.Union(both), true
+		owned, changed = owned.Union(taken), true
 		if rest := set.Difference(fields); !rest.Difference(parents).Empty() {
 			if entry.FieldsV1, err = fieldsOf(rest); err != nil {
 				return nil, false, err

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"brine/bundle"
 	"brine/inventory"
 )
 
@@ -34,46 +36,34 @@ const annotationBytes = 192 << 10
 // Kinds are the group-kinds of all members, sorted as the ApplySet's
 // annotation lists them.
 func (inv *Inventory) Kinds() []schema.GroupKind {
-	seen := map[schema.GroupKind]bool{}
+	kinds := sets.New[schema.GroupKind]()
 	for id := range inv.Members {
-		seen[id.GroupKind] = true
+		kinds.Insert(id.GroupKind)
 	}
 	if len(inv.damage) > 0 { // those of members that are still to be found
 		recorded, _ := inv.RecordedKinds()
-		for _, gk := range recorded {
-			seen[gk] = true
-		}
+		kinds.Insert(recorded...)
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func (inv *Inventory) namespaces() []string {
-	seen := map[string]bool{}
+	namespaces := sets.New[string]()
 	for id := range inv.Members {
-		if id.Namespace != "" && id.Namespace != inv.Namespace {
-			seen[id.Namespace] = true
-		}
+		namespaces.Insert(id.Namespace)
 	}
 	if len(inv.damage) > 0 {
 		recorded, _ := inv.RecordedNamespaces()
-		for _, namespace := range recorded {
-			if namespace != inv.Namespace {
-				seen[namespace] = true
-			}
-		}
+		namespaces.Insert(recorded...)
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return sets.List(namespaces.Delete("", inv.Namespace))
 }
 
 // setParent makes the inventory object what cli-utils and kubectl expect of it.
 func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{inventory.Label: inv.ID, parentID: inv.ApplySetID()}))
 
-	kinds := inv.Kinds()
-	names := make([]string, len(kinds))
-	for i, gk := range kinds {
-		names[i] = gk.String()
-	}
+	names := bundle.Each(inv.Kinds(), schema.GroupKind.String)
 	annotations := labels.Merge(u.GetAnnotations(), labels.Set{tooling: toolPrefix + inv.version, containedKinds: strings.Join(names, ","), formatKey: inventory.FormatText()})
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
@@ -111,11 +101,7 @@ func (inv *Inventory) Outdated() bool {
 // does not.
 func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
 	names, ok := inv.recorded(containedKinds)
-	var kinds []schema.GroupKind
-	for _, name := range names {
-		kinds = append(kinds, schema.ParseGroupKind(name))
-	}
-	return kinds, ok
+	return bundle.Each(names, schema.ParseGroupKind), ok
 }
 
 // RecordedNamespaces are the namespaces of all members, the inventory's own

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 )
 
@@ -54,11 +55,9 @@ func (all Locks) Take(ctx context.Context) (context.Context, error) {
 
 // Release gives all of them back; remove says which of the Leases go.
 func (all Locks) Release(ctx context.Context, remove func(*Lock) bool) error {
-	var errs []error
-	for _, l := range slices.Backward(all) {
-		errs = append(errs, l.Release(ctx, remove(l)))
-	}
-	return errors.Join(errs...)
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return errors.Join(bundle.Each(all, func(l *Lock) error { return l.Release(ctx, remove(l)) })...)
 }
 
 // Of says whether it is the lock of the inventory.
