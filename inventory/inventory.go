@@ -56,7 +56,7 @@ type Status struct {
 	// Creating is the number of the run that was to create the member and has not ended:
 	// nothing was there. See Origin.
 	Creating int `json:"creating,omitempty"`
-	// Came is Origin.Came as versions before 0.3 wrote it.
+	// Came is Origin.BroughtFrom as versions before 0.3 wrote it.
 	Came string `json:"from,omitempty"`
 }
 

@@ -37,10 +37,10 @@ type Origin struct {
 	From string `json:"f,omitempty"`
 	// Was is of what was Moved how the other inventory got it.
 	Was How `json:"w,omitempty"`
-	// Came is where a command of brine inventory got it from, as long as no run has
+	// BroughtFrom is where a command of brine inventory got it from, as long as no run has
 	// applied it since: an inventory, or FromNone. A bundle that contains nothing that came
 	// from there is older than that, and does not prune it.
-	Came string `json:"c,omitempty"`
+	BroughtFrom string `json:"c,omitempty"`
 }
 
 // FromNone is where a member came from that was in no inventory.

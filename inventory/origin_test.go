@@ -19,7 +19,7 @@ func TestOrigins(t *testing.T) {
 	for n := range 2 * chunkMembers {
 		origins[id(n)] = Origin{How: Created, Run: n}.Of(types.UID(fmt.Sprint(n)))
 	}
-	origins[id(1)] = Origin{UID: 1<<64 - 1, How: Moved, From: "shop/other", Was: Adopted, Came: "shop/other"}
+	origins[id(1)] = Origin{UID: 1<<64 - 1, How: Moved, From: "shop/other", Was: Adopted, BroughtFrom: "shop/other"}
 	chunks, err := EncodeOrigins(origins)
 	if err != nil || len(chunks) < 2 {
 		t.Fatal(len(chunks), err)

@@ -9,9 +9,9 @@ import (
 // startPruning starts the deletions, unless something keeps all of them.
 func (e *scheduler) startPruning() {
 	e.pruning = true
-	kept := e.keepsAll()
+	kept := e.pruningHeld()
 	if e.prunes = kept == ""; !e.prunes {
-		e.keepAll(kept)
+		e.skipDeletions(kept)
 	}
 	last := e.settledLast()
 	for _, n := range e.nodes {
@@ -24,21 +24,21 @@ func (e *scheduler) startPruning() {
 	}
 }
 
-// keepsAll is the reason why nothing is pruned yet, or "".
-func (e *scheduler) keepsAll() string {
+// pruningHeld is the reason why nothing is pruned yet, or "".
+func (e *scheduler) pruningHeld() string {
 	outcomes := make([]plan.Outcome, len(e.Plan.Steps))
 	for i := range outcomes {
 		outcomes[i] = e.nodes[i].outcome()
 	}
-	kept := e.Plan.KeepsAll(outcomes, !e.WaitApplied && !e.PruneAnyway)
-	if kept != "" && e.ended == nil && e.Plan.KeepsAll(outcomes, false) == "" {
+	kept := e.Plan.HoldsPruning(outcomes, !e.WaitApplied && !e.PruneAnyway)
+	if kept != "" && e.ended == nil && e.Plan.HoldsPruning(outcomes, false) == "" {
 		kept += " (" + remedy.PruneAnyway + " prunes nevertheless)"
 	}
 	return kept
 }
 
-// keepAll skips every deletion that was not begun, each with the same reason.
-func (e *scheduler) keepAll(reason string) {
+// skipDeletions skips every deletion that was not begun, each with the same reason.
+func (e *scheduler) skipDeletions(reason string) {
 	for _, n := range e.nodes {
 		if n.Deletes() && n.state == blocked && n.Action != plan.Skipped {
 			e.end(n, plan.Skipped, reason)

@@ -56,8 +56,8 @@ type Outcome struct {
 	Refused, Uncertain bool
 	// PutBack: it was pruned first, and pruning did not follow.
 	PutBack bool
-	// SeenComplete: a Job is complete, and its TTL removes it.
-	SeenComplete bool
+	// SeenCompleted: a Job is complete, and its TTL removes it.
+	SeenCompleted bool
 	// Latest is the object as last seen on the cluster; nil once it is Done.
 	Latest *unstructured.Unstructured
 	// UID is that of the object that was stored; "" if none was.
@@ -332,8 +332,8 @@ func (e *scheduler) settleAll(reason string) {
 			e.settleNotReady(n, report.StateNotReady, reason+": "+n.reason)
 		}
 	}
-	if kept := e.keepsAll(); kept != "" && !e.pruning && errors.Is(e.ended, report.ErrTimeout) {
-		e.keepAll(kept)
+	if kept := e.pruningHeld(); kept != "" && !e.pruning && errors.Is(e.ended, report.ErrTimeout) {
+		e.skipDeletions(kept)
 	}
 	for _, n := range e.nodes {
 		if n.Deletes() && (n.state == blocked || n.state == queued) {

@@ -55,7 +55,7 @@ func (e *scheduler) settleUnchanged(n *node) {
 // becameReady settles a ready object; a CRD whose resources wait for it only
 // after its versions are served.
 func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured) {
-	n.SeenComplete = ready.Completed(live)
+	n.SeenCompleted = ready.Completed(live)
 	if n.ID.GroupKind == bundle.CRDKind && n.Result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
 		if n.probing {
 			return

@@ -39,7 +39,7 @@ func (p *Plan) Losses(b Back) []bundle.Problem {
 			}
 		}
 	}
-	add(p.WayBack(b.Earlier.Objects, b.Options)...)
+	add(p.Irreversible(b.Earlier.Objects, b.Options)...)
 	before, defined := map[bundle.ID]*bundle.Object{}, map[schema.GroupVersionKind]bool{}
 	for _, o := range b.Earlier.Objects {
 		before[o.ID] = o

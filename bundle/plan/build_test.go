@@ -278,7 +278,7 @@ func (c *buildCase) fingerprint(t *testing.T, in *Input) {
 			}
 		}
 		if slices.Contains(c.Last.Completed, bundle.Name(o.ID)) {
-			in.Inventory.Fingerprints[o.ID] = s.Complete(in.Inventory.Fingerprints[o.ID])
+			in.Inventory.Fingerprints[o.ID] = s.WithCompletion(in.Inventory.Fingerprints[o.ID])
 		}
 	}
 }

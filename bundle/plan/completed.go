@@ -46,8 +46,8 @@ func (in *Input) remembers(s *Step) bool {
 	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))
 }
 
-// Complete is the fingerprint of a Job that was seen complete in this run.
-func (s *Step) Complete(f inventory.Fingerprint) inventory.Fingerprint {
+// WithCompletion is the fingerprint of a Job that was seen complete in this run.
+func (s *Step) WithCompletion(f inventory.Fingerprint) inventory.Fingerprint {
 	f.Completed = s.spec
 	return f
 }

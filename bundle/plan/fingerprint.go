@@ -95,13 +95,13 @@ func (s *Step) liveHash(live *unstructured.Unstructured) (string, bool) {
 	text = appendFields(text, owned, content)
 	var shared []string
 	for _, other := range others {
-		if both := sharedFields(owned, other); both != "" {
-			shared = append(shared, both)
+		if common := sharedFields(owned, other); common != "" {
+			shared = append(shared, common)
 		}
 	}
 	slices.Sort(shared)
-	for _, both := range slices.Compact(shared) {
-		text = append(append(text, '\n'), both...)
+	for _, common := range slices.Compact(shared) {
+		text = append(append(text, '\n'), common...)
 	}
 	sum := sha256.Sum256(text)
 	return short(sum[:]), true

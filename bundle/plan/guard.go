@@ -76,19 +76,19 @@ func newGuard(in *Input, p *Plan) *Guard {
 func (in *Input) moved() map[bundle.ID]Verdict {
 	known := map[string]bool{}
 	for _, o := range in.Graph.Objects {
-		known[in.Inventory.Origins[o.ID].Came] = true
+		known[in.Inventory.Origins[o.ID].BroughtFrom] = true
 	}
 	moved := map[bundle.ID]Verdict{}
 	for id, status := range in.Inventory.Members {
-		came := in.Inventory.Origins[id].Came
+		from := in.Inventory.Origins[id].BroughtFrom
 		switch {
 		case status.MovingTo != "":
 			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: "its move to inventory " + status.MovingTo + " was interrupted: repeat that command first"}
-		case came == "" || known[came] || in.Options.Destroy:
-		case came == inventory.FromNone:
+		case from == "" || known[from] || in.Options.Destroy:
+		case from == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
 		default:
-			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + came + ", and the bundle contains no object from there yet"}
+			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + from + ", and the bundle contains no object from there yet"}
 		}
 	}
 	return moved

@@ -22,7 +22,7 @@ func (in *Input) origins(p *Plan) {
 		}
 		o, known := FoundOrigin(in.Inventory, s.ID, s.Live, in.Options.TakeOverFrom), in.Inventory.Origins[s.ID]
 		if o.How == inventory.Unknown { // a record is of another object, which is gone
-			o.Came = known.Came
+			o.BroughtFrom = known.BroughtFrom
 		}
 		if o != known {
 			p.Origins[s.ID] = o

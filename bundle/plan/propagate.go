@@ -99,9 +99,9 @@ func NotApplied(count int) string {
 	return fmt.Sprintf("kept, because %s could not be applied", bundle.Count(count, "object"))
 }
 
-// KeepsAll is the reason to prune nothing yet, or "": the old stays until the new
+// HoldsPruning is the reason to prune nothing yet, or "": the old stays until the new
 // is applied and, if readiness counts, ready.
-func (p *Plan) KeepsAll(outcomes []Outcome, readiness bool) string {
+func (p *Plan) HoldsPruning(outcomes []Outcome, readiness bool) string {
 	notApplied, notReady := 0, []string(nil)
 	for i, s := range p.Steps {
 		switch {

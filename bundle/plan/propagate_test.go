@@ -98,7 +98,7 @@ func TestKeepsAll(t *testing.T) {
 		"readiness does not count":  {[]Outcome{{Action: Created, NotReady: "0 of 1"}, {Action: Created}, {}}, false, ""},
 		"not applied always counts": {[]Outcome{{Action: Skipped}, {Action: Created}, {}}, false, "kept, because 1 object could not be applied"},
 	} {
-		if got := p.KeepsAll(test.outcomes, test.readiness); got != test.want {
+		if got := p.HoldsPruning(test.outcomes, test.readiness); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

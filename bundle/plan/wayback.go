@@ -12,9 +12,9 @@ import (
 	"brine/bundle/remedy"
 )
 
-// WayBack says what in the plan could not be undone by applying an earlier bundle:
+// Irreversible says what in the plan could not be undone by applying an earlier bundle:
 // what is deleted with its data, and fields that the server does not change back.
-func (p *Plan) WayBack(earlier []*bundle.Object, o Options) []bundle.Problem {
+func (p *Plan) Irreversible(earlier []*bundle.Object, o Options) []bundle.Problem {
 	before := contents(earlier)
 	var problems []bundle.Problem
 	for _, s := range p.Steps {
@@ -24,7 +24,7 @@ func (p *Plan) WayBack(earlier []*bundle.Object, o Options) []bundle.Problem {
 		} else {
 			problem = s.Object.Problem("", "")
 			if was := before[s.ID]; was != nil && s.Action != Unchanged {
-				problem.Message = s.oneWay(was, o)
+				problem.Message = s.irreversible(was, o)
 			}
 		}
 		if problem.Message != "" {
@@ -59,8 +59,8 @@ func (s *Step) losesData(o Options) string {
 	return ""
 }
 
-// oneWay says which change of an object the server would not take back.
-func (s *Step) oneWay(was *unstructured.Unstructured, o Options) string {
+// irreversible says which change of an object the server would not take back.
+func (s *Step) irreversible(was *unstructured.Unstructured, o Options) string {
 	now := s.Object.Content
 	switch s.ID.GroupKind {
 	case bundle.CRDKind:
@@ -117,9 +117,9 @@ func recreates(u *unstructured.Unstructured, o Options) bool {
 	return o.recreation(u, u.GroupVersionKind().GroupKind()) != NoRecreation
 }
 
-// RecreatesOneWay are the objects that the plan may recreate, and that the earlier
+// RecreatedForGood are the objects that the plan may recreate, and that the earlier
 // bundle does not allow to recreate.
-func (p *Plan) RecreatesOneWay(earlier []*bundle.Object, o Options) map[bundle.ID]bool {
+func (p *Plan) RecreatedForGood(earlier []*bundle.Object, o Options) map[bundle.ID]bool {
 	found, before := map[bundle.ID]bool{}, contents(earlier)
 	for _, s := range p.Steps {
 		if was := before[s.ID]; was != nil && s.Recreate != NoRecreation && !s.Always && s.Live != nil && s.Action == Configured && !recreates(was, o) {

@@ -63,12 +63,12 @@ type Review struct {
 	Same        []Same `json:"same"`
 	// Back is what going back would lose or meet; nil where it was not looked for, or where
 	// there is nothing to go back to.
-	Back *WayBack `json:"back,omitempty"`
+	Back *GoingBack `json:"back,omitempty"`
 }
 
-// WayBack is what going back to the last good revision would lose or meet, once the
+// GoingBack is what going back to the last good revision would lose or meet, once the
 // change was made.
-type WayBack struct {
+type GoingBack struct {
 	Revision int    `json:"revision"` // 0 where that is not known either
 	Losses   []Loss `json:"losses"`
 	// Unknown is why the losses are not all; "" if they are, but for NotKnown.
@@ -77,7 +77,7 @@ type WayBack struct {
 	NotKnown string `json:"notKnown"`
 }
 
-// NotKnown is WayBack.NotKnown.
+// NotKnown is GoingBack.NotKnown.
 const NotKnown = "what controllers and databases do until then"
 
 // Loss is what going back would lose or meet at one object.
@@ -86,9 +86,9 @@ type Loss struct {
 	Text   string `json:"text"`
 }
 
-// NewWayBack is the way back to a revision with its losses.
-func NewWayBack(revision int, losses []bundle.Problem) *WayBack {
-	b := &WayBack{Revision: revision, Losses: []Loss{}, NotKnown: NotKnown}
+// NewGoingBack is the way back to a revision with its losses.
+func NewGoingBack(revision int, losses []bundle.Problem) *GoingBack {
+	b := &GoingBack{Revision: revision, Losses: []Loss{}, NotKnown: NotKnown}
 	for _, l := range losses {
 		b.Losses = append(b.Losses, Loss{objectOf(l.ID), l.Message})
 	}

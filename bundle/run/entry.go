@@ -115,8 +115,8 @@ func (e *entry) mark(o *apply.Outcome, inv *inventory.Inventory) {
 	if o.Action == plan.Unchanged {
 		f, known = inv.Fingerprints[o.ID]
 	}
-	if o.SeenComplete {
-		f, known = o.Complete(f), true
+	if o.SeenCompleted {
+		f, known = o.WithCompletion(f), true
 	}
 	if delete(e.fingerprints, o.ID); known {
 		e.fingerprints[o.ID] = f
@@ -256,7 +256,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 			continue
 		}
 		origin := all[o.ID]
-		origin.Came = ""
+		origin.BroughtFrom = ""
 		switch o.Result.Action {
 		case plan.Created:
 			origin = inventory.Origin{How: inventory.Created, Run: end.number}.Of(o.UID)

@@ -21,9 +21,9 @@ import (
 // Objects of the bundle may depend on objects outside of it. Those are read before the
 // plan is made and waited for, but never written. They are no members of the inventory.
 
-// seen is what a read of an object outside the bundle gave: neither of the two if
+// outsideObject is what a read of an object outside the bundle gave: neither of the two if
 // there is none.
-type seen struct {
+type outsideObject struct {
 	live *unstructured.Unstructured
 	err  error // why it is not known
 }
@@ -33,14 +33,14 @@ const readersOutside = 8
 
 // readAllOutside reads what the objects of the run depend on outside the bundle,
 // unless it is a member, which is read anyway.
-func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target, inv *store.Inventory) map[bundle.ID]seen {
+func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target, inv *store.Inventory) map[bundle.ID]outsideObject {
 	var ids []bundle.ID
 	t.eachOutside(func(_ int, e order.External) {
 		if _, member := inv.Members[e.On]; !member && o.Mode != Drift && !slices.Contains(ids, e.On) {
 			ids = append(ids, e.On)
 		}
 	})
-	found := make([]seen, len(ids))
+	found := make([]outsideObject, len(ids))
 	var reading errgroup.Group
 	reading.SetLimit(readersOutside)
 	for i, id := range ids {
@@ -50,7 +50,7 @@ func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target
 		})
 	}
 	_ = reading.Wait()
-	all := map[bundle.ID]seen{}
+	all := map[bundle.ID]outsideObject{}
 	for i, id := range ids {
 		all[id] = found[i]
 	}
@@ -88,7 +88,7 @@ func (now situation) liveOutside(o *Options) (map[bundle.ID]*unstructured.Unstru
 	now.eachOutside(func(i int, e order.External) {
 		at, ok := now.outside[e.On]
 		if !ok { // a member, or an object that was left out of the bundle
-			at = seen{live: now.live.Live[e.On], err: now.live.Unknown[e.On]}
+			at = outsideObject{live: now.live.Live[e.On], err: now.live.Unknown[e.On]}
 		}
 		switch {
 		case at.live != nil:

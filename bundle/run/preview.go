@@ -94,7 +94,7 @@ func foreseePruning(ctx context.Context, s *session, o *Options, in intent, resu
 			outcomes[i].NotReady = ready.Of(step.Live, in.rules[step.ID], hints).Reason
 		}
 	}
-	if kept := in.plan.KeepsAll(outcomes, true); kept != "" {
+	if kept := in.plan.HoldsPruning(outcomes, true); kept != "" {
 		s.record.Warn(fmt.Sprintf("%s would be pruned once all is ready: %s. %s prunes nevertheless", bundle.Count(pruned, "object"), kept, remedy.PruneAnyway))
 	}
 }

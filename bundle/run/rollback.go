@@ -72,8 +72,8 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 		return nil, err
 	}
 	options := o.planning(in.bundle)
-	refuse(p.WayBack(content.Bundle.Objects, options)...)
-	if irreversible := p.RecreatesOneWay(content.Bundle.Objects, options); len(irreversible) > 0 {
+	refuse(p.Irreversible(content.Bundle.Objects, options)...)
+	if irreversible := p.RecreatedForGood(content.Bundle.Objects, options); len(irreversible) > 0 {
 		found, err := dryRun(ctx, s, o, in) // only the server knows which fields are immutable
 		if err != nil {
 			return nil, err
@@ -96,15 +96,15 @@ func (in intent) isOf(r inventory.Revision) bool {
 	return r.Digest == digestOf(in.bundle, in.inventory.Key) || r.Digest == in.bundle.Digest
 }
 
-// lookBack says what going back to the last good revision would lose or meet, once
+// previewGoingBack says what going back to the last good revision would lose or meet, once
 // the plan was carried out; nil where it changes nothing, or nothing can be undone.
-func lookBack(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) *review.WayBack {
+func previewGoingBack(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) *review.GoingBack {
 	changes := slices.ContainsFunc(results, func(one preview.Result) bool { return one.Action != plan.Unchanged && one.Action != plan.Skipped })
 	if !changes || o.Mode != Apply || in.chosen != nil || in.inventory.Last().Number == 0 {
 		return nil
 	}
-	unknown := func(number int, err error) *review.WayBack {
-		back := review.NewWayBack(number, nil)
+	unknown := func(number int, err error) *review.GoingBack {
+		back := review.NewGoingBack(number, nil)
 		back.Unknown = err.Error()
 		return back
 	}
@@ -140,7 +140,7 @@ func lookBack(ctx context.Context, s *session, o *Options, in intent, results []
 			refused++
 		}
 	}
-	back := review.NewWayBack(good.Number, in.plan.Losses(b))
+	back := review.NewGoingBack(good.Number, in.plan.Losses(b))
 	if refused > 0 {
 		back.Unknown = bundle.Count(refused, "object") + " would fail or be skipped"
 	}
@@ -162,7 +162,7 @@ func rollBack(ctx context.Context, s *session, o Options, failed intent, emit fu
 	s.after = newShutdown(ctx) // which has more time than the run that failed
 	o = o.rollingBack(to)
 	record := report.New(o.Header, func(e report.Event) {
-		if _, over := e.Payload.(report.Finished); !over {
+		if _, ended := e.Payload.(report.Finished); !ended {
 			emit(e)
 		}
 	})

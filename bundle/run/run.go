@@ -159,7 +159,7 @@ func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	}
 	foreseePruning(ctx, s, o, in, asked.results)
 	s.record.Result.Review = preview.Review(ctx, s.client, in.plan, asked.objects, asked.results)
-	s.record.Result.Review.Back = lookBack(ctx, s, o, in, asked.results)
+	s.record.Result.Review.Back = previewGoingBack(ctx, s, o, in, asked.results)
 	if !asked.readOnly {
 		if err := preview.Stop(s.record.Result.MissingRights); err != nil {
 			return in, err

@@ -56,15 +56,15 @@ func newShutdown(ctx context.Context) shutdown {
 	var stops []func() bool
 	outlasting := func(signalled, timedOut time.Duration) shutdownGrace {
 		g := make(shutdownGrace)
-		over := sync.OnceFunc(func() { close(g) })
+		end := sync.OnceFunc(func() { close(g) })
 		if parent := signalledOf(ctx); parent != nil {
-			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, over) }))
+			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, end) }))
 		}
 		stops = append(stops, context.AfterFunc(ctx, func() {
 			if errors.Is(context.Cause(ctx), report.ErrTimeout) {
-				time.AfterFunc(timedOut, over)
+				time.AfterFunc(timedOut, end)
 			} else {
-				time.AfterFunc(signalled, over)
+				time.AfterFunc(signalled, end)
 			}
 		}))
 		return g

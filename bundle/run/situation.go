@@ -45,7 +45,7 @@ type situation struct {
 	target
 	inventory *store.Inventory
 	live      *cluster.Snapshot
-	outside   map[bundle.ID]seen // objects outside the bundle
+	outside   map[bundle.ID]outsideObject // objects outside the bundle
 }
 
 // intent is what a run is going to do. The live objects are not kept with it, but for

@@ -73,7 +73,7 @@ type mover struct {
 type batch struct {
 	// source is nil for objects that are in no inventory.
 	source *store.Inventory
-	from   string // Origin.Came of what it brings
+	from   string // Origin.BroughtFrom of what it brings
 	// owners are the annotations that the objects may have, besides the target's.
 	owners map[string]bool
 	ids    []bundle.ID
@@ -212,7 +212,7 @@ func (m *mover) repeated(from string) bool {
 		return true
 	}
 	for id, origin := range m.to.Origins {
-		if origin.Came == from && (m.Select == nil || m.Select(id)) {
+		if origin.BroughtFrom == from && (m.Select == nil || m.Select(id)) {
 			return true
 		}
 	}
@@ -353,7 +353,7 @@ func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origi
 			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID()).MovedTo(nameOf(m.to), b.from)
 		}
 		origin := origins[id]
-		origin.Came = b.from
+		origin.BroughtFrom = b.from
 		origins[id] = origin
 	}
 	return origins

@@ -20,10 +20,10 @@ import (
 // cannot be decoded, Damage says why.
 func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) ([]*Inventory, error) {
 	var objects, parts []unstructured.Unstructured
-	both, reading := errgroup.WithContext(ctx)
+	reading, ctx := errgroup.WithContext(ctx)
 	list := func(items *[]unstructured.Unstructured, label string) {
-		both.Go(func() (err error) {
-			if *items, err = c.List(reading, cluster.ConfigMaps, namespace, label, ""); err != nil {
+		reading.Go(func() (err error) {
+			if *items, err = c.List(ctx, cluster.ConfigMaps, namespace, label, ""); err != nil {
 				return fmt.Errorf("list ConfigMaps with label %s: %w", label, err)
 			}
 			return nil
@@ -31,7 +31,7 @@ func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) 
 	}
 	list(&objects, inventory.Label)
 	list(&parts, inventory.OverflowLabel)
-	if err := both.Wait(); err != nil {
+	if err := reading.Wait(); err != nil {
 		return nil, err
 	}
 	of := map[[2]string][]unstructured.Unstructured{} // namespace and name of an inventory

@@ -52,7 +52,7 @@ func (inv *Inventory) takeOldOrigins() {
 		if _, known := inv.Origins[id]; known || status.Came == "" {
 			continue
 		}
-		inv.Origins[id] = inventory.Origin{Came: status.Came}
+		inv.Origins[id] = inventory.Origin{BroughtFrom: status.Came}
 	}
 }
 

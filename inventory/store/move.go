@@ -130,10 +130,10 @@ func (inv *Inventory) copyKey(ctx context.Context, from *Inventory) error {
 
 func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstructured.Unstructured) error {
 	rest, ok := strings.CutPrefix(part.GetName(), from.Name+"-revision-")
-	number, index, both := strings.Cut(rest, "-")
+	number, index, isPart := strings.Cut(rest, "-")
 	n, err := strconv.Atoi(number)
 	i, wrong := strconv.Atoi(index)
-	if valid := ok && both && err == nil && wrong == nil; !valid {
+	if valid := ok && isPart && err == nil && wrong == nil; !valid {
 		return nil // not a part of this inventory's history
 	}
 	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, n, i), GroupKind: bundle.SecretKind}

@@ -319,15 +319,15 @@ func (inv *Inventory) removeOne(ctx context.Context, u *unstructured.Unstructure
 // overflow after it, because the inventory object names its parts. An inventory without a object
 // is removed by what is left of it.
 func (inv *Inventory) Delete(ctx context.Context) error {
-	both, deleting := errgroup.WithContext(ctx)
-	both.Go(func() error {
-		if err := inv.DeleteHistory(deleting); err != nil {
+	deleting, parallel := errgroup.WithContext(ctx)
+	deleting.Go(func() error {
+		if err := inv.DeleteHistory(parallel); err != nil {
 			return inv.failed("delete the history", err)
 		}
 		return nil
 	})
-	both.Go(func() error { return inv.remove(deleting, slices.Concat(inv.fingerprints, inv.origins)) })
-	if err := both.Wait(); err != nil {
+	deleting.Go(func() error { return inv.remove(parallel, slices.Concat(inv.fingerprints, inv.origins)) })
+	if err := deleting.Wait(); err != nil {
 		return err
 	}
 	if inv.object != nil {

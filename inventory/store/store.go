@@ -146,13 +146,13 @@ func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructu
 		auxiliary, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
 		return err
 	}
-	both, parallel := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
+	reading, parallel := errgroup.WithContext(ctx)
+	reading.Go(func() (err error) {
 		object, err = inv.client.Get(parallel, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
 		return err
 	})
-	both.Go(func() error { return list(parallel) })
-	if err := both.Wait(); err != nil {
+	reading.Go(func() error { return list(parallel) })
+	if err := reading.Wait(); err != nil {
 		return nil, nil, err
 	}
 	if object != nil && inv.ID == "" {

@@ -122,7 +122,7 @@ func ClearLine(r *review.Review) string {
 }
 
 // BackTitle is above what going back would lose.
-func BackTitle(b *review.WayBack) string {
+func BackTitle(b *review.GoingBack) string {
 	switch {
 	case b == nil:
 		return ""
@@ -135,7 +135,7 @@ func BackTitle(b *review.WayBack) string {
 }
 
 // BackLines are what going back would lose or meet, and what is not known of it.
-func BackLines(b *review.WayBack) []string {
+func BackLines(b *review.GoingBack) []string {
 	if b == nil {
 		return nil
 	}
