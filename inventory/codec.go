@@ -15,6 +15,8 @@ import (
 	"brine/bundle"
 )
 
+// How members are encoded: a key and a value each, or packed.
+
 // MemberKey is the member's key in the inventory object; false when cli-utils
 // could not read it back ("_" in a name, cli-utils#487) or a ConfigMap could not
 // hold it.

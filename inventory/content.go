@@ -16,6 +16,8 @@ import (
 	"brine/bundle"
 )
 
+// What a revision keeps, and its encoding.
+
 // Content is what a revision keeps: all that its bundle needs to be applied
 // again in the same way.
 type Content struct {

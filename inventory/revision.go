@@ -10,6 +10,8 @@ import (
 	"brine/bundle/remedy"
 )
 
+// The history: which revision is good, which is kept, where a rollback goes.
+
 // Revision is a bundle that was applied.
 type Revision struct {
 	Number  int       `json:"number"`

@@ -16,6 +16,8 @@ import (
 	"brine/bundle/report"
 )
 
+// How a node ends well: unchanged, ready, gone.
+
 // dropReady finds the unchanged members that are ready, and does not keep their live
 // objects: of thousands, they are most of the memory.
 func (in *Input) dropReady() map[*plan.Step]bool {

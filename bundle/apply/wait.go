@@ -15,6 +15,8 @@ import (
 	"brine/bundle/report"
 )
 
+// Waiting: what a watch or a GET has seen of an object decides whether it is ready.
+
 // assess judges an object just after it was applied.
 func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	if !ready.Waits(n.GVK, n.rules) && live.GetDeletionTimestamp() == nil {

@@ -12,6 +12,8 @@ import (
 	"brine/bundle"
 )
 
+// What changes in the schemas of a CRD.
+
 // SchemaChange is what becomes of one field of a custom resource, or of a version.
 type SchemaChange struct {
 	Version string `json:"version" text:"name"`

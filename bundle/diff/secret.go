@@ -8,6 +8,8 @@ import (
 	"brine/bundle/redact"
 )
 
+// Values of Secrets are masked, and differ where they differed.
+
 // What stands for a Secret's value. Nothing that is derived from the value (its
 // length, a hash) may: short values can be guessed from either.
 const (

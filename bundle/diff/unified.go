@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
+// The unified diff of two objects as YAML.
+
 // unified is the diff of a and b as YAML; nil is an object that is not there.
 func unified(a, b any) string {
 	from, to := "live", "applied"

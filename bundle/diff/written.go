@@ -15,6 +15,8 @@ import (
 	"brine/bundle/fields"
 )
 
+// Who wrote what differs, by managedFields.
+
 // Written sets the Manager and the Time of each change whose Old value is in the
 // live object: of other managers than brine the last one, else brine. It returns a
 // sentence for people: "spec.replicas was written by kubectl (subresource scale) at

@@ -15,6 +15,8 @@ import (
 	"brine/bundle"
 )
 
+// Fields that other managers own with other values.
+
 // Resolution is what is done about a field that another manager owns with another
 // value.
 type Resolution string

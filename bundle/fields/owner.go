@@ -10,6 +10,8 @@ import (
 	"brine/bundle"
 )
 
+// Who owns a value of a live object, and parts of it, by fieldsV1.
+
 // Managed are brine's entry in managedFields and the fields of the others', read
 // without the copy that unstructured.NestedSlice makes.
 func Managed(live *unstructured.Unstructured) (ours map[string]any, others []map[string]any) {

@@ -15,6 +15,8 @@ import (
 	"brine/bundle"
 )
 
+// Rules about fields that are left to others, and their file.
+
 // Rule leaves fields of all objects that it matches to others. A part that is nil
 // matches everything; in the others * stands for any text.
 type Rule struct {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// What is sent, and what counts, where fields are left to others.
+
 // Sent is what is sent of an object to one that is live. A field that is left to
 // others is left out where another manager owns it, or nobody does. Where brine
 // alone owns it the server would remove it then: its live value is sent. What the

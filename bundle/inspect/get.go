@@ -17,6 +17,8 @@ import (
 	"brine/bundle/report"
 )
 
+// brine get: objects as they are, with who owns them.
+
 // Query names objects of one kind on the cluster.
 type Query struct {
 	// Kind is KIND or KIND.GROUP, APIVersion GROUP/VERSION or "".

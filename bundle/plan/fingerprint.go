@@ -16,6 +16,8 @@ import (
 	"brine/inventory"
 )
 
+// Fingerprints: whether the live object and the bundle are still what was applied.
+
 // DesiredHash is the hash of what the bundle asks for: body as it is sent.
 func DesiredHash(body []byte) string {
 	sum := sha256.Sum256(body)

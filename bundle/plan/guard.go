@@ -14,6 +14,8 @@ import (
 	"brine/inventory"
 )
 
+// Whether an object may be deleted.
+
 // Guard decides whether an object may be deleted. It knows what the plan knows,
 // and decides twice: for the plan, and directly before the deletion.
 type Guard struct {

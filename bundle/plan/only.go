@@ -15,6 +15,8 @@ import (
 	"brine/bundle/remedy"
 )
 
+// Partial runs: which objects are chosen, and what they need.
+
 // Choose are the objects of a partial run: those that one of the words selects, and
 // withNeeds, all that these need. A word is a label selector (app=web), a kind and a
 // name (Deployment/web, Deployment/shop/web, with * for any text), a file or folder

@@ -14,6 +14,8 @@ import (
 	"brine/inventory"
 )
 
+// The plan: its input, its steps, and how applies come into it.
+
 // Options are what a user may say about a plan.
 type Options struct {
 	Policy  Policy

@@ -15,6 +15,8 @@ import (
 	"brine/inventory"
 )
 
+// Deletions come into the plan: candidates, their order, how many.
+
 // Shared is how many members a bundle has.
 func Shared(members map[bundle.ID]inventory.Status, objects []*bundle.Object) (n int) {
 	for _, o := range objects {

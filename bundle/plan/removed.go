@@ -13,6 +13,8 @@ import (
 	"brine/bundle/remedy"
 )
 
+// SLS and files of an earlier run that are gone.
+
 // Removal is an SLS or a file of an earlier run from which this bundle was not rendered,
 // or which gives nothing any more, with the objects of it that are pruned.
 type Removal struct {

@@ -20,6 +20,8 @@ import (
 	"brine/inventory"
 )
 
+// The document of a saved plan, and how it differs from one made now.
+
 // SavedVersion is the format of a saved plan.
 const SavedVersion = "brine.dev/v1"
 

@@ -13,6 +13,8 @@ import (
 	"brine/bundle/remedy"
 )
 
+// CRDs whose stored versions change.
+
 // Stored is what was found of the objects of a CRD whose stored versions change.
 type Stored struct {
 	Count int

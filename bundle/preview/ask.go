@@ -19,6 +19,8 @@ import (
 	"brine/bundle/write"
 )
 
+// One step of a plan is asked of the server.
+
 // ask asks the server about one step.
 func (p *previewer) ask(ctx context.Context, s *plan.Step) Result {
 	switch {

@@ -22,6 +22,8 @@ import (
 	"brine/bundle/review"
 )
 
+// What a review asks of the cluster is read.
+
 var budgetKind = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 
 // Review says what the plan is about, and what is dangerous in it. Only what is

@@ -10,6 +10,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// What was looked for, what could not be, and the pods that come.
+
 // Unchecked is what could not be looked for, and why.
 type Unchecked struct {
 	What string `json:"what"`

@@ -15,6 +15,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// What a review wants to know from the cluster.
+
 // Questions are what a review wants to know from the cluster. A change of which
 // nothing is dangerous has none.
 type Questions struct {

@@ -15,6 +15,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Pods and claims that name what is not there.
+
 var (
 	priorityClass = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
 	runtimeClass  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}

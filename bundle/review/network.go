@@ -14,6 +14,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Webhooks, routes, Services and policies.
+
 const admission = "admissionregistration.k8s.io"
 
 // webhook is about requests that other servers are asked about, or answer.

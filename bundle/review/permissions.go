@@ -9,6 +9,8 @@ import (
 	"brine/bundle"
 )
 
+// What rules of RBAC permit, and what is dangerous in it.
+
 // permission is one verb on one resource, or on a path of the server.
 type permission struct {
 	verb, group, resource, name string // name "" is every name

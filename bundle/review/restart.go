@@ -15,6 +15,8 @@ import (
 	"brine/bundle/diff"
 )
 
+// Workloads whose pods are replaced, or get fewer.
+
 var (
 	deployment       = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	daemonSet        = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}

@@ -12,6 +12,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Who may do more than before.
+
 const rbac = "rbac.authorization.k8s.io"
 
 // wherever is the scope of a ClusterRole that RoleBindings outside of the change may give

@@ -15,6 +15,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Services that are deleted, and who names them.
+
 // setting is a text in an object that may name a Service: an argument or a variable of a
 // container.
 type setting struct {

@@ -18,6 +18,8 @@ import (
 	"brine/bundle/redact"
 )
 
+// Images and versions that change, and objects that change alike.
+
 // imagesOf are the images that change, in the order of their names.
 func imagesOf(changes []Change) []ImageChange {
 	var all []*unstructured.Unstructured

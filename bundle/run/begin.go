@@ -20,6 +20,8 @@ import (
 	"brine/inventory/store"
 )
 
+// How a run begins: discovery, the identities of the bundle's objects, the inventory.
+
 // begin asks what the server serves, settles what the bundle's objects are, and reads the
 // inventory meanwhile.
 func begin(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (*store.Inventory, error) {

@@ -17,6 +17,8 @@ import (
 	"brine/inventory/store"
 )
 
+// How a run is entered in its inventory: what entry.go decided is written, in its order.
+
 // recordsTime bounds the writing of the revision and the fingerprints of a run
 // that was not interrupted: long enough for a server that is slow.
 const recordsTime = 2 * time.Minute

@@ -19,6 +19,8 @@ import (
 	"brine/inventory"
 )
 
+// The rollback of a run that failed: where it goes, what cannot be undone, and the second run.
+
 // rollbackReserve is the share of the time that is kept for a rollback.
 const rollbackReserve = 3
 

@@ -17,6 +17,8 @@ import (
 	"brine/inventory/store"
 )
 
+// Saved plans: what is saved, and whether it is still what would be done.
+
 // PlanPlace is where a plan is saved.
 type PlanPlace struct {
 	Name     string        // for messages

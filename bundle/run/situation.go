@@ -29,6 +29,8 @@ import (
 	"brine/inventory/store"
 )
 
+// From the bundle and the cluster to the plan: target, situation, intent.
+
 // target is what the cluster must match: the bundle in its order.
 type target struct {
 	bundle *bundle.Bundle

@@ -20,6 +20,8 @@ import (
 	"brine/bundle/takeover"
 )
 
+// One apply or creation, with what comes before and after it.
+
 // kindDelay bounds how long a kind that this run defines may take to be served.
 const kindDelay = 30 * time.Second
 

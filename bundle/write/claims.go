@@ -18,6 +18,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// The PersistentVolumeClaims of a StatefulSet that is recreated.
+
 // grow makes the claims of a StatefulSet that is recreated as large as its new
 // templates ask for. The server refuses to change the templates of a live one, and no
 // controller grows claims (kubernetes/kubernetes#68737, KEP-661). It returns all

@@ -17,6 +17,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Deletions and detachments.
+
 // guardTries is how often a deletion is decided again because the object changed
 // between the decision and the act. Controllers write status all the time.
 const guardTries = 20

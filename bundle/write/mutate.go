@@ -14,6 +14,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Apply-time mutation (config.kubernetes.io/apply-time-mutation).
+
 // Body is what is sent of an object, as JSON.
 type Body struct {
 	JSON   []byte

@@ -21,6 +21,8 @@ import (
 	"brine/bundle/report"
 )
 
+// An object is deleted and created again, or put back as it was.
+
 // recreate deletes the object and creates it again. was is the apply that was just
 // refused, with the object as it is: the server compared its resourceVersion first.
 // A dry run shows no new object: its name is still taken.

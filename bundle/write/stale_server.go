@@ -15,6 +15,8 @@ import (
 	"brine/bundle/plan"
 )
 
+// Refusals by an API server that has not heard of what this run changed.
+
 // settling is how long after a change the API servers, and the controllers that
 // write what they go by, may still answer as if it had not been made. Each
 // server hears of it through a watch of its own.

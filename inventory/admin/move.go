@@ -20,6 +20,8 @@ import (
 	"brine/inventory/store"
 )
 
+// Members move from inventories to another one.
+
 // MoveOptions are what a user says about moving members between inventories.
 type MoveOptions struct {
 	From []report.Inventory

@@ -20,6 +20,8 @@ import (
 	"brine/inventory"
 )
 
+// An object gets another owner.
+
 // ownTries is how often an object may change between two requests. Controllers
 // write status all the time.
 const ownTries = 20

@@ -15,6 +15,8 @@ import (
 	"brine/inventory/store"
 )
 
+// A damaged inventory finds its members again.
+
 // RepairOptions are what a user says about a repair of an inventory.
 type RepairOptions struct {
 	Inventory   report.Inventory

@@ -18,6 +18,8 @@ import (
 	"brine/inventory"
 )
 
+// The lock of a run: awaited, taken, given back. renew.go keeps it.
+
 const (
 	// leaseDuration outlives an election of etcd, and an API server under load.
 	leaseDuration = time.Minute

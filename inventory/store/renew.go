@@ -13,6 +13,8 @@ import (
 	"brine/bundle/cluster"
 )
 
+// The lock is renewed, and writes are held back while it may have run out.
+
 // margin is how long before the end of the lease no more writes are sent: they
 // take their time to arrive. It is also how often the lease is renewed.
 func (l *Lock) margin() time.Duration { return l.duration / 6 }

@@ -20,6 +20,8 @@ import (
 	"brine/inventory"
 )
 
+// Revisions as Secrets: saved, read, trimmed.
+
 const (
 	revisionInfo = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
 	revisionHead = "brine.dev/last-revision" // annotation of the inventory object: the same, of the last one

@@ -19,6 +19,8 @@ import (
 	"brine/inventory"
 )
 
+// Members are written: which ConfigMap has which, and in which order.
+
 const (
 	// objectBytes of keys and values go into the inventory object: managedFields
 	// repeat every key, and etcd takes 1.5 MiB in all.
