@@ -21,6 +21,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/cluster/transport"
+	"brine/bundle/fields"
 )
 
 // Before a version of a CRD goes, the objects that may be stored in it are rewritten.
@@ -205,30 +206,12 @@ func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
 		if json.Unmarshal(entries[i].FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
-		dropAbsent(owned, u.Object)
+		fields.DropAbsent(owned, u.Object)
 		if text, err := json.Marshal(owned); err == nil {
 			entries[i].FieldsV1 = metav1.NewFieldsV1(string(text))
 		}
 	}
 	u.SetManagedFields(entries)
-}
-
-// dropAbsent removes the fields of objects that a value does not have. Items of lists
-// stay: an item without an owner is one that is not there.
-func dropAbsent(owned map[string]any, value any) {
-	fields, _ := value.(map[string]any)
-	for key, below := range owned {
-		name, is := strings.CutPrefix(key, "f:")
-		if !is {
-			continue
-		}
-		field, there := fields[name]
-		if !there {
-			delete(owned, key)
-		} else if tree, ok := below.(map[string]any); ok {
-			dropAbsent(tree, field)
-		}
-	}
 }
 
 // Unstore removes versions from the status of a CRD, in which no object is stored

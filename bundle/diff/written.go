@@ -93,14 +93,15 @@ func owns(tree map[string]any, live any, steps []step) bool {
 		if len(tree) == 0 {
 			return true // of a value that has an owner as a whole
 		}
-		var next any
+		ok := false
 		switch in := live.(type) {
 		case map[string]any:
 			value, there := in[s.key]
 			if !there || s.item {
 				return false
 			}
-			live, next = value, tree["f:"+s.key]
+			live = value
+			tree, ok = fields.Below(tree, s.key, nil)
 		case []any:
 			at := slices.IndexFunc(in, s.is)
 			if i, err := strconv.Atoi(s.key); err == nil && i < len(in) {
@@ -110,17 +111,11 @@ func owns(tree map[string]any, live any, steps []step) bool {
 				return false
 			}
 			live = in[at]
-			for key, below := range tree {
-				if (strings.HasPrefix(key, "k:") || strings.HasPrefix(key, "v:")) && fields.IsElement(key, live) {
-					next = below
-				}
-			}
+			tree, ok = fields.Below(tree, "", live)
 		}
-		below, ok := next.(map[string]any)
 		if !ok {
 			return false
 		}
-		tree = below
 	}
 	return true
 }

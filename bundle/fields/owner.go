@@ -111,7 +111,7 @@ func (o owned) elements() []string {
 	var keys []string
 	for _, tree := range o.trees() {
 		for key := range tree {
-			if strings.HasPrefix(key, "k:") || strings.HasPrefix(key, "v:") {
+			if isElementKey(key) {
 				keys = append(keys, key)
 			}
 		}
@@ -186,7 +186,7 @@ func (o owned) alone() (any, bool) {
 // elementAlone is what brine alone owns of an element, with its keys.
 func (o owned) elementAlone(item any) (any, bool) {
 	for key := range o.ours {
-		if !strings.HasPrefix(key, "k:") && !strings.HasPrefix(key, "v:") || !IsElement(key, item) {
+		if !isElementKey(key) || !IsElement(key, item) {
 			continue
 		}
 		value, ok := o.below(key, item, true).alone()

@@ -5,10 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -94,10 +91,10 @@ func (s *Step) liveHash(live *unstructured.Unstructured) (string, bool) {
 		}
 	}
 	text := fmt.Appendf(nil, "%v\n", ours["apiVersion"])
-	text = appendFields(text, owned, content)
+	text = fields.AppendOwned(text, owned, content)
 	var shared []string
 	for _, other := range others {
-		if common := sharedFields(owned, other); common != "" {
+		if common := fields.Shared(owned, other); common != "" {
 			shared = append(shared, common)
 		}
 	}
@@ -107,122 +104,4 @@ func (s *Step) liveHash(live *unstructured.Unstructured) (string, bool) {
 	}
 	sum := sha256.Sum256(text)
 	return short(sum[:]), true
-}
-
-// sharedFields are the fields that two entries of managedFields share.
-func sharedFields(a, b map[string]any) string {
-	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		inB, ok := b[key].(map[string]any)
-		if !ok {
-			continue
-		}
-		inA, _ := a[key].(map[string]any)
-		if below := sharedFields(inA, inB); below != "" || len(inA) == 0 || len(inB) == 0 {
-			fmt.Fprintf(&text, "%q{%s}", key, below)
-		}
-	}
-	return text.String()
-}
-
-// appendFields walks fieldsV1 and the live value side by side (the format:
-// structured-merge-diff, fieldpath/serialize.go: f: a field, k: a list item by
-// its keys, v: a set's value, i: an index, ".": the thing itself). The tree is
-// walked as it was decoded: to read it into a fieldpath.Set first takes half as long again,
-// and two thirds more memory (BenchmarkLiveHash).
-func appendFields(text []byte, fields map[string]any, live any) []byte {
-	if len(fields) == 0 {
-		return appendValue(text, live)
-	}
-	var items func(key string) any
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		text = append(strconv.AppendQuote(text, key), '{')
-		below, _ := fields[key].(map[string]any)
-		kind, name, _ := strings.Cut(key, ":")
-		switch kind {
-		case "f":
-			object, _ := live.(map[string]any)
-			value, ok := object[name]
-			if !ok {
-				text = append(text, "absent"...)
-				break
-			}
-			text = appendFields(text, below, value)
-		case "k":
-			if items == nil {
-				items = itemsByKey(live)
-			}
-			item := items(name)
-			if item == nil {
-				text = append(text, "absent"...)
-				break
-			}
-			text = appendFields(text, below, item)
-		case "v":
-			text = strconv.AppendBool(text, contains(live, name))
-		case "i":
-			text = appendValue(text, live)
-		case ".":
-			text = strconv.AppendBool(text, live != nil)
-		}
-		text = append(text, '}')
-	}
-	return text
-}
-
-func appendValue(text []byte, v any) []byte {
-	if s, ok := v.(string); ok { // as nearly all of them are
-		return strconv.AppendQuote(text, s)
-	}
-	value, err := json.Marshal(v)
-	if err != nil {
-		value = fmt.Append(nil, v)
-	}
-	return append(text, value...)
-}
-
-// itemsByKey finds items of a list by their keys, as JSON: {"name":"app"}.
-// Each set of key fields is indexed once, so long lists stay cheap.
-func itemsByKey(live any) func(string) any {
-	list, _ := live.([]any)
-	indices := map[string]map[string]any{}
-	return func(key string) any {
-		var wanted map[string]any
-		if json.Unmarshal([]byte(key), &wanted) != nil {
-			return nil
-		}
-		names := slices.Sorted(maps.Keys(wanted))
-		index, ok := indices[strings.Join(names, ",")]
-		if !ok {
-			index = map[string]any{}
-			for _, item := range list {
-				if object, ok := item.(map[string]any); ok {
-					index[keyOf(object, names)] = item
-				}
-			}
-			indices[strings.Join(names, ",")] = index
-		}
-		return index[keyOf(wanted, names)]
-	}
-}
-
-func keyOf(object map[string]any, names []string) string {
-	var key strings.Builder
-	for _, name := range names {
-		text, err := json.Marshal(object[name])
-		if err != nil {
-			return ""
-		}
-		key.Write(text)
-		key.WriteByte(',')
-	}
-	return key.String()
-}
-
-func contains(live any, value string) bool {
-	list, _ := live.([]any)
-	return slices.ContainsFunc(list, func(item any) bool {
-		text, err := json.Marshal(item)
-		return err == nil && string(text) == value
-	})
 }
