@@ -52,3 +52,20 @@ func IDs(objects []*Object) sets.Set[ID] {
 	}
 	return ids
 }
+
+// Groups are values by their keys, in the order in which the keys came.
+type Groups[K comparable, V any] struct {
+	Keys []K
+	Of   map[K][]V
+}
+
+// Add adds values to a group.
+func (g *Groups[K, V]) Add(key K, values ...V) {
+	if _, known := g.Of[key]; !known {
+		g.Keys = append(g.Keys, key)
+	}
+	if g.Of == nil {
+		g.Of = map[K][]V{}
+	}
+	g.Of[key] = append(g.Of[key], values...)
+}

@@ -56,15 +56,21 @@ func packChunks[V any](values map[bundle.ID]V, bytes int, recordOfOne func(recor
 // DecodeFingerprints reads one ConfigMap's. What cannot be read is left out: it
 // is a cache.
 func DecodeFingerprints(packed string) map[bundle.ID]Fingerprint {
-	var records []fingerprintRecord
+	return unpackChunk(packed, func(r fingerprintRecord) (bundle.ID, Fingerprint) { return r.id(), r.Fingerprint })
+}
+
+// unpackChunk is the inverse of packChunks for one chunk; nil if it cannot be read.
+func unpackChunk[R, V any](packed string, of func(R) (bundle.ID, V)) map[bundle.ID]V {
+	var records []R
 	if unpack(packed, &records) != nil {
 		return nil
 	}
-	fingerprints := make(map[bundle.ID]Fingerprint, len(records))
+	values := make(map[bundle.ID]V, len(records))
 	for _, r := range records {
-		fingerprints[r.id()] = r.Fingerprint
+		id, value := of(r)
+		values[id] = value
 	}
-	return fingerprints
+	return values
 }
 
 // chunkLength is how many of the ids go into one ConfigMap, with so many bytes for each.

@@ -129,13 +129,5 @@ func EncodeOrigins(origins map[bundle.ID]Origin) ([]string, error) {
 
 // DecodeOrigins reads one ConfigMap's. What cannot be read is unknown.
 func DecodeOrigins(packed string) map[bundle.ID]Origin {
-	var records []originRecord
-	if unpack(packed, &records) != nil {
-		return nil
-	}
-	origins := map[bundle.ID]Origin{}
-	for _, r := range records {
-		origins[r.id()] = r.Origin
-	}
-	return origins
+	return unpackChunk(packed, func(r originRecord) (bundle.ID, Origin) { return r.id(), r.Origin })
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"brine/bundle/ready"
 	"brine/bundle/report"
 )
 
@@ -32,8 +31,8 @@ func (e *scheduler) clock() {
 		if n.state == waiting && e.statusOverdue(n, now) {
 			continue
 		}
-		if limit := limitOf(n.rules); limit > 0 && now.Sub(n.since) > limit {
-			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", limit, n.reason))
+		if n.rules != nil && n.rules.Timeout != nil && *n.rules.Timeout > 0 && now.Sub(n.since) > *n.rules.Timeout {
+			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", *n.rules.Timeout, n.reason))
 		} else if limit := stuck.after(n); limit > 0 {
 			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready, and unchanged for %s: %s", limit, n.reason))
 		}
@@ -60,12 +59,4 @@ func (e *scheduler) pending() []report.Pending {
 	}
 	slices.SortStableFunc(pending, func(a, b report.Pending) int { return a.Since.Compare(b.Since) })
 	return pending
-}
-
-// limitOf is an object's own time limit; 0 is none.
-func limitOf(rules *ready.Rules) time.Duration {
-	if rules == nil || rules.Timeout == nil {
-		return 0
-	}
-	return *rules.Timeout
 }

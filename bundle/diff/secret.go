@@ -56,7 +56,9 @@ func maskPair(a, b any) {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	if (x != nil && redact.IsSecret(x)) || (y != nil && redact.IsSecret(y)) {
-		maskSecret(x, y)
+		maskField(x, y, "data")
+		maskField(x, y, "stringData")
+		maskAnnotations(x, y)
 		return
 	}
 	for k, v := range x {
@@ -84,13 +86,6 @@ func maskLists(a, b any) {
 			maskPair(x[i], y[i])
 		}
 	}
-}
-
-func maskSecret(a, b map[string]any) {
-	for _, f := range []string{"data", "stringData"} {
-		maskField(a, b, f)
-	}
-	maskAnnotations(a, b)
 }
 
 // maskField masks what is at f, in whatever shape: a bad Secret may hold a

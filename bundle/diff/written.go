@@ -23,8 +23,7 @@ import (
 // …".
 func Written(live *unstructured.Unstructured, changes []Change) string {
 	type writer struct{ name, at string }
-	var writers []writer
-	paths := map[writer][]string{}
+	var paths bundle.Groups[writer, string]
 	for i := range changes {
 		c := &changes[i]
 		if c.Old == nil && c.New != nil {
@@ -35,22 +34,18 @@ func Written(live *unstructured.Unstructured, changes []Change) string {
 			continue
 		}
 		c.Manager, c.Time = entry.name, entry.time
-		w := writer{entry.name, entry.time}
-		if paths[w] == nil {
-			writers = append(writers, w)
-		}
-		paths[w] = append(paths[w], c.Path)
+		paths.Add(writer{entry.name, entry.time}, c.Path)
 	}
 	var parts []string
-	for _, w := range writers {
+	for _, w := range paths.Keys {
 		verb, at := " was", ""
-		if len(paths[w]) > 1 {
+		if len(paths.Of[w]) > 1 {
 			verb = " were"
 		}
 		if w.at != "" {
 			at = " at " + w.at
 		}
-		parts = append(parts, bundle.Some(paths[w], 5)+verb+" written by "+w.name+at)
+		parts = append(parts, bundle.Some(paths.Of[w], 5)+verb+" written by "+w.name+at)
 	}
 	return strings.Join(parts, "; ")
 }

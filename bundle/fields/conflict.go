@@ -212,26 +212,21 @@ func drop(value any, keys []string) any {
 // left out where they may be those of a Secret.
 func Explained(conflicts []Conflict, values bool) string {
 	type owner struct{ name, since string }
-	fields := map[owner][]string{}
-	var owners []owner
+	var fields bundle.Groups[owner, string]
 	conflicts = slices.Clone(conflicts) // the server's order is by chance
 	slices.SortStableFunc(conflicts, func(a, b Conflict) int {
 		return cmp.Or(cmp.Compare(a.Owner(), b.Owner()), cmp.Compare(a.Field, b.Field))
 	})
 	for _, c := range conflicts {
-		o := owner{c.Owner(), c.Since}
-		if fields[o] == nil {
-			owners = append(owners, o)
-		}
 		text := c.Field
 		if values && c.Live+c.Wanted != "" {
 			text += fmt.Sprintf(" (%s on the cluster, %s in the bundle)", cmp.Or(c.Live, "nothing"), cmp.Or(c.Wanted, "nothing"))
 		}
-		fields[o] = append(fields[o], text)
+		fields.Add(owner{c.Owner(), c.Since}, text)
 	}
 	var parts []string
-	for _, o := range owners {
-		part := o.name + " owns " + strings.Join(fields[o], ", ")
+	for _, o := range fields.Keys {
+		part := o.name + " owns " + strings.Join(fields.Of[o], ", ")
 		if o.since != "" {
 			part += ", written at " + o.since
 		}

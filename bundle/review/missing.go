@@ -172,8 +172,7 @@ func (r *reviewer) missing() {
 	for i := range r.changes {
 		c := &r.changes[i]
 		starts := startsPods(c) || claims(c)
-		var groups [][2]string // why, and what follows from it
-		names, details := map[[2]string][]string{}, map[[2]string][]string{}
+		var names, details bundle.Groups[[2]string, string] // by why, and what follows from it
 		before := referencesOf(c.ID, content(c.Before))
 		report := func(ref reference, why, name, path string) {
 			detail := path
@@ -183,11 +182,8 @@ func (r *reviewer) missing() {
 			r.stuck[c.ID] = r.stuck[c.ID] || blocks(ref)
 			r.doubtful[c.ID] = r.doubtful[c.ID] || ref.verb == argument
 			group := [2]string{why, consequence(ref)}
-			if names[group] == nil {
-				groups = append(groups, group)
-			}
-			names[group] = append(names[group], name)
-			details[group] = append(details[group], name+": "+detail)
+			names.Add(group, name)
+			details.Add(group, name+": "+detail)
 		}
 		for _, ref := range references(c) {
 			why := ""
@@ -228,8 +224,8 @@ func (r *reviewer) missing() {
 				}
 			}
 		}
-		for _, g := range groups {
-			r.add(Missing, c, 0, details[g], "%s: %s (%s)", g[1], bundle.Some(names[g], shownFields), g[0])
+		for _, g := range names.Keys {
+			r.add(Missing, c, 0, details.Of[g], "%s: %s (%s)", g[1], bundle.Some(names.Of[g], shownFields), g[0])
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(unknown)) {

@@ -62,19 +62,16 @@ const heaviest = 1000
 // in an order: first what gives all other rights, then what gives those of every
 // ServiceAccount, then how many there are.
 func notable(all []permission, wide bool) (text string, severe bool, weight int) {
-	what := map[string][]string{} // by what is done
-	var order []string
+	var what bundle.Groups[string, string] // by what is done
 	most := 0
 	for _, p := range all {
 		verb, object, opens := p.danger(wide)
 		if verb == "" {
 			continue
 		}
-		if severe = severe || opens; what[verb] == nil {
-			order = append(order, verb)
-		}
-		if !slices.Contains(what[verb], object) {
-			what[verb] = append(what[verb], object)
+		severe = severe || opens
+		if !slices.Contains(what.Of[verb], object) {
+			what.Add(verb, object)
 			weight++
 		}
 		switch {
@@ -86,12 +83,12 @@ func notable(all []permission, wide bool) (text string, severe bool, weight int)
 		}
 	}
 	weight += most
-	if slices.Contains(what["do"], "everything") {
+	if slices.Contains(what.Of["do"], "everything") {
 		return "do everything", true, weight
 	}
-	parts := make([]string, 0, len(order))
-	for _, verb := range order {
-		list := strings.Join(what[verb], ", ")
+	parts := make([]string, 0, len(what.Keys))
+	for _, verb := range what.Keys {
+		list := strings.Join(what.Of[verb], ", ")
 		if i := strings.LastIndex(list, ", "); i >= 0 {
 			list = list[:i] + " and" + list[i+1:]
 		}
@@ -161,8 +158,7 @@ const certificates = "certificates.k8s.io"
 
 // sentences are rights in a few lines: "get, list: pods, services".
 func sentences(all []permission) []string {
-	verbs := map[string][]string{} // by what they are about
-	var order []string
+	var verbs bundle.Groups[string, string] // by what they are about
 	for _, p := range all {
 		what := p.resource
 		if p.group != "" {
@@ -174,24 +170,13 @@ func sentences(all []permission) []string {
 		if p.path != "" {
 			what = p.path
 		}
-		if _, known := verbs[what]; !known {
-			order = append(order, what)
-		}
-		if !slices.Contains(verbs[what], p.verb) {
-			verbs[what] = append(verbs[what], p.verb)
+		if !slices.Contains(verbs.Of[what], p.verb) {
+			verbs.Add(what, p.verb)
 		}
 	}
-	about := map[string][]string{} // by their verbs
-	var lines []string
-	for _, what := range order {
-		words := strings.Join(verbs[what], ", ")
-		if _, known := about[words]; !known {
-			lines = append(lines, words)
-		}
-		about[words] = append(about[words], what)
+	var about bundle.Groups[string, string] // by their verbs
+	for _, what := range verbs.Keys {
+		about.Add(strings.Join(verbs.Of[what], ", "), what)
 	}
-	for i, words := range lines {
-		lines[i] = words + ": " + strings.Join(about[words], ", ")
-	}
-	return lines
+	return bundle.Each(about.Keys, func(words string) string { return words + ": " + strings.Join(about.Of[words], ", ") })
 }

@@ -143,16 +143,12 @@ func gainers(c *Change) []string {
 
 // widened are the rights that everybody gains, a Risk for each subject.
 func (r *reviewer) widened() {
-	var order []string
-	by := map[string][]grant{}
+	var by bundle.Groups[string, grant]
 	for _, g := range r.grants {
-		if by[g.subject] == nil {
-			order = append(order, g.subject)
-		}
-		by[g.subject] = append(by[g.subject], g)
+		by.Add(g.subject, g)
 	}
-	for _, subject := range order {
-		r.found = append(r.found, wider(subject, by[subject]))
+	for _, subject := range by.Keys {
+		r.found = append(r.found, wider(subject, by.Of[subject]))
 	}
 }
 

@@ -26,7 +26,9 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[string]se
 	for _, to := range slices.Sorted(maps.Keys(returns)) {
 		ids := returns[to]
 		done, err := giveBackTo(ctx, s, o, to, ids)
-		text := namesOf(ids.UnsortedList()) + ": "
+		names := bundle.Each(ids.UnsortedList(), bundle.Name)
+		slices.Sort(names)
+		text := bundle.Some(names, 5) + ": "
 		switch {
 		case errors.Is(err, errNotThere):
 			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, which is not there any more: they stay members", text, to))
@@ -37,13 +39,6 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[string]se
 			s.record.Warn(text + "given back to inventory " + done)
 		}
 	}
-}
-
-// namesOf are the names of objects for a message.
-func namesOf(ids []bundle.ID) string {
-	names := bundle.Each(ids, bundle.Name)
-	slices.Sort(names)
-	return bundle.Some(names, 5)
 }
 
 var errNotThere = errors.New("there is no such inventory")

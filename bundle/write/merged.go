@@ -37,7 +37,9 @@ func applied(types managedfields.TypeConverter, live, sent *unstructured.Unstruc
 	updater := (&merge.UpdaterBuilder{Converter: oneVersion{}}).BuildUpdater()
 	after, _, err := updater.Apply(before, asked, fieldpath.APIVersion(sent.GetAPIVersion()), managers, oursApplied, force)
 	if conflicts, ok := errors.AsType[merge.Conflicts](err); ok {
-		return nil, conflictOf(conflicts)
+		return nil, answers.ConflictError(bundle.Each(conflicts, func(c merge.Conflict) answers.Conflict { // as the server reports it
+			return answers.Conflict{Manager: c.Manager, Field: c.Path.String()}
+		}), conflicts.Error())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("merge what is to be applied: %w", err)
@@ -77,13 +79,6 @@ func managersOf(live *unstructured.Unstructured) (fieldpath.ManagedFields, error
 		managers[name] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(entry.APIVersion), isApply)
 	}
 	return managers, nil
-}
-
-// conflictOf is the conflict as the server reports it.
-func conflictOf(conflicts merge.Conflicts) error {
-	return answers.ConflictError(bundle.Each(conflicts, func(c merge.Conflict) answers.Conflict {
-		return answers.Conflict{Manager: c.Manager, Field: c.Path.String()}
-	}), conflicts.Error())
 }
 
 // oneVersion leaves objects in the version in which they are: fields of others,
