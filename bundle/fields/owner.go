@@ -15,7 +15,10 @@ import (
 // Managed are brine's entry in managedFields and the fields of the others', read
 // without the copy that unstructured.NestedSlice makes.
 func Managed(live *unstructured.Unstructured) (ours map[string]any, others []map[string]any) {
-	for _, entry := range bundle.Items[map[string]any](live.Object, "metadata", "managedFields") {
+	metadata, _ := live.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
 		if entry["manager"] == bundle.FieldManager && entry["operation"] == "Apply" && entry["subresource"] == nil {
 			ours = entry
 		} else if fields, ok := entry["fieldsV1"].(map[string]any); ok {
