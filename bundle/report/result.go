@@ -153,7 +153,7 @@ type Result struct {
 	// "patch deployments.apps in namespace shop". Only of dry runs.
 	MissingRights []string `json:"missingRights,omitempty"`
 	// Help are commands that say more about what went wrong: "brine help webhook".
-	Help []string `json:"help,omitempty" text:"name"`
+	Help []string `json:"help,omitempty"`
 	// ExitCode is the process's, Interrupted the signal's name that ended it.
 	ExitCode    int    `json:"exitCode"`
 	Interrupted string `json:"interrupted,omitempty" text:"name"`
