@@ -149,7 +149,7 @@ func (t *Printer) problems(r *report.Result) string {
 	t.section(&b, "Failed", len(failed), func() {
 		for _, o := range failed {
 			b.WriteString("  " + t.named(o) + "\n" + wording.Indent(cmp.Or(o.Error, o.Reason, "no reason is known"), "    "))
-			chain(&b, o.Why)
+			chain(&b, o)
 		}
 	})
 	others := wording.ErrorsOfNoObject(r.Errors, slices.Concat(failed, waiting, skipped))
@@ -199,7 +199,7 @@ func (t *Printer) named(o *report.ObjectResult) string {
 // unready prints why an object is not ready, down to the cause, and where to look.
 func (t *Printer) unready(b *strings.Builder, o *report.ObjectResult) {
 	b.WriteString("  " + t.named(o) + "\n" + wording.Indent(cmp.Or(o.Reason, o.Error, "no reason is known"), "    "))
-	chain(b, o.Why)
+	chain(b, o)
 	look := "kubectl describe " + schema.GroupKind{Group: o.Group, Kind: strings.ToLower(o.Kind)}.String() + " " + o.Name
 	if o.Namespace != "" {
 		look += " --namespace " + o.Namespace
@@ -207,8 +207,12 @@ func (t *Printer) unready(b *strings.Builder, o *report.ObjectResult) {
 	b.WriteString("    see: " + look + "\n")
 }
 
-func chain(b *strings.Builder, why []string) {
-	for _, w := range why {
+// chain is why, down to the cause; what the object's own reason has said is left out.
+func chain(b *strings.Builder, o *report.ObjectResult) {
+	for _, w := range o.Why {
+		if _, reason, _ := strings.Cut(w, ": "); reason != "" && strings.HasSuffix(o.Reason, reason) {
+			continue
+		}
 		b.WriteString("    because " + strings.TrimLeft(wording.Indent(w, "      "), " "))
 	}
 }
