@@ -205,7 +205,7 @@ func (o *oracle) administeredSuperset() []string {
 // (3), or says what it could not move (1).
 func (o *oracle) repeatedEnds() []string {
 	said := o.d.move != nil && len(o.d.move.NotMoved) > 0
-	if !o.alone || o.d.exit == report.ExitOK || o.d.exit == report.ExitBadBundle || said && o.d.exit == report.ExitFailed {
+	if !o.alone || o.behind || o.d.exit == report.ExitOK || o.d.exit == report.ExitBadBundle || said && o.d.exit == report.ExitFailed {
 		return nil
 	}
 	return []string{fmt.Sprintf("exit code %d: %v", o.d.exit, o.d.err)}

@@ -27,6 +27,7 @@ type oracle struct {
 	server *apiserver.Server
 	d      *done
 	were   []string // the earlier names of its inventory
+	behind bool     // an API server may not know yet what is served
 	alone  bool     // nobody else acted, and nothing failed, since the step began
 }
 

@@ -279,7 +279,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.note("%s: %v", d.actor, d.err)
 		}
 		f.Covered[d.called()+" × "+mood+" × "+code]++
-		o := &oracle{server: w.server, d: d, were: w.renamed[d.inventory], alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
+		o := &oracle{server: w.server, d: d, were: w.renamed[d.inventory], behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
 		for _, invariant := range holds {
 			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue

@@ -201,6 +201,9 @@ func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unst
 	}
 }
 
+// inUse is the finalizer that keeps a claim while a pod uses it; here none does.
+const inUse = "kubernetes.io/pvc-protection"
+
 // undefine drops a kind, of which there are no objects any more.
 func (s *Server) undefine(crd *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
@@ -245,10 +248,14 @@ func (s *Server) Create(actor string, k Kind, u *unstructured.Unstructured, dry 
 		u.SetGeneration(1)
 	}
 	switch k.Kind {
-	case "Namespace":
+	case "Namespace": // after managers were noted
+		setDefault(u.Object, []any{"kubernetes"}, "spec", "finalizers")
 		u.Object["status"] = map[string]any{"phase": "Active"}
 	case "PersistentVolumeClaim":
-		u.Object["status"] = map[string]any{"phase": "Bound"}
+		u.Object["status"] = map[string]any{"phase": "Pending"}
+		if finalizers := u.GetFinalizers(); !slices.Contains(finalizers, inUse) { // by admission, for no manager
+			u.SetFinalizers(append(finalizers, inUse))
+		}
 	case "Deployment":
 		u.Object["status"] = map[string]any{}
 	default:
@@ -286,6 +293,9 @@ func (s *Server) update(actor, verb string, k Kind, live, u *unstructured.Unstru
 		u.Object["status"] = status
 	} else if live.Object["status"] != nil && s.hasStatus(k) {
 		u.Object["status"] = live.Object["status"]
+	}
+	if finalizers, has, _ := unstructured.NestedFieldCopy(live.Object, "spec", "finalizers"); has && k.Kind == "Namespace" {
+		_ = unstructured.SetNestedField(u.Object, finalizers, "spec", "finalizers")
 	}
 	switch {
 	case u.GetResourceVersion() == "" && !slices.Contains(unconditional, k.Kind):
@@ -422,7 +432,10 @@ func (s *Server) apply(actor, manager string, k Kind, t Target, sent *unstructur
 
 // fit says whether an object is one that the path names.
 func (k Kind) fit(t Target, u *unstructured.Unstructured) error {
-	if k.Namespaced && u.GetNamespace() == "" {
+	switch {
+	case !k.Namespaced: // what is said is dropped
+		u.SetNamespace("")
+	case u.GetNamespace() == "":
 		u.SetNamespace(t.Namespace)
 	}
 	if u.GetNamespace() != t.Namespace && k.Namespaced {
@@ -464,6 +477,18 @@ func (s *Server) Delete(actor string, k Kind, p Place, o metav1.DeleteOptions, d
 	}
 	if pre := o.Preconditions; pre != nil {
 		of := schema.GroupResource{Group: k.Group, Resource: k.Kind}
+		if k.Kind == "Namespace" || k.Kind == definition { // in words of their own
+			failed := "precondition failed"
+			if k.Kind == "Namespace" {
+				failed = "Precondition failed"
+			}
+			switch {
+			case pre.UID != nil && *pre.UID != live.GetUID():
+				return nil, apierrors.NewConflict(k.resource(), p.Name, fmt.Errorf("%s: UID in precondition: %v, UID in object meta: %v", failed, *pre.UID, live.GetUID()))
+			case pre.ResourceVersion != nil && *pre.ResourceVersion != live.GetResourceVersion():
+				return nil, apierrors.NewConflict(k.resource(), p.Name, fmt.Errorf("%s: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", failed, *pre.ResourceVersion, live.GetResourceVersion()))
+			}
+		}
 		if pre.UID != nil && *pre.UID != live.GetUID() {
 			return nil, apierrors.NewConflict(of, p.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *pre.UID, live.GetUID()))
 		}
@@ -475,7 +500,7 @@ func (s *Server) Delete(actor string, k Kind, p Place, o metav1.DeleteOptions, d
 		return nil, apierrors.NewForbidden(k.resource(), p.Name, errors.New("this namespace may not be deleted"))
 	}
 	u := live.DeepCopy()
-	if waits := finalizerOf(o); o.PropagationPolicy != nil {
+	if waits := finalizerOf(o); o.PropagationPolicy != nil && k.Kind != "CustomResourceDefinition" {
 		keep := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool {
 			return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 		})
@@ -493,12 +518,17 @@ func (s *Server) Delete(actor string, k Kind, p Place, o metav1.DeleteOptions, d
 		}
 		now, zero := metav1.NewTime(time.Now().Truncate(time.Second)), int64(0)
 		u.SetDeletionTimestamp(&now)
-		if k.Kind == "Namespace" {
+		switch k.Kind {
+		case "Namespace":
 			u.Object["status"] = map[string]any{"phase": "Terminating"}
-		} else {
+		case "CustomResourceDefinition":
+			if finalizers := u.GetFinalizers(); !slices.Contains(finalizers, cleanup) {
+				u.SetFinalizers(append(finalizers, cleanup))
+			}
+		default:
 			u.SetDeletionGracePeriodSeconds(&zero)
 		}
-		if k.counts() {
+		if k.counts() && k.Kind != "CustomResourceDefinition" {
 			u.SetGeneration(u.GetGeneration() + 1)
 		}
 		if !dry {
@@ -610,7 +640,7 @@ func (s *Server) Step() bool {
 			continue
 		}
 		k, owners, leaving := s.KindAt(p), u.GetOwnerReferences(), u.GetDeletionTimestamp() != nil
-		if len(owners) == 0 && !leaving && k.Kind != "Deployment" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
+		if len(owners) == 0 && !leaving && k.Kind != "Deployment" && k.Kind != "PersistentVolumeClaim" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
 			s.done[p] = u
 			continue
 		}
@@ -622,6 +652,18 @@ func (s *Server) Step() bool {
 			continue
 		case leaving && s.propagate(k, p, u):
 			continue
+		case k.Kind == "PersistentVolumeClaim" && leaving && slices.Contains(u.GetFinalizers(), inUse):
+			left := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == inUse })
+			if next := u.DeepCopy(); len(left) > 0 {
+				next.SetFinalizers(left)
+				s.store("system", "unprotect", k, p, next)
+			} else {
+				s.store("system", "unprotect", k, p, nil)
+			}
+			continue
+		case k.Kind == "PersistentVolumeClaim":
+			next = u.DeepCopy()
+			_ = unstructured.SetNestedField(next.Object, "Bound", "status", "phase")
 		case k.Kind == "Deployment":
 			next = u.DeepCopy()
 			waits = s.settle(next)
@@ -722,6 +764,9 @@ func (s *Server) settle(u *unstructured.Unstructured) (waits bool) {
 	return waits
 }
 
+// cleanup is the finalizer of a CRD that is deleted: its resources go first.
+const cleanup = "customresourcecleanup.apiextensions.k8s.io"
+
 // establish serves what a CRD defines. Its stored versions are kept: only a client takes one out.
 func (s *Server) establish(u *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
@@ -764,8 +809,11 @@ func (s *Server) end(k Kind, p Place, u *unstructured.Unstructured) {
 		held := k.Kind == "Namespace" && q.Namespace == p.Name || k.Kind != "Namespace" && q.Group == group && q.Resource == Plural
 		if held {
 			left = true
-			if len(s.Objects[q].GetFinalizers()) == 0 {
+			switch one := s.Objects[q]; {
+			case len(one.GetFinalizers()) == 0:
 				s.store("system", "cascade", s.KindAt(q), q, nil)
+			case one.GetDeletionTimestamp() == nil:
+				_, _ = s.Delete("system", s.KindAt(q), q, metav1.DeleteOptions{}, false)
 			}
 		}
 	}

@@ -194,7 +194,8 @@ func (s *side) note(path string, object map[string]any) {
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|uid-[0-9]+`)
 	versions = regexp.MustCompile(`\(\d+\)`)
-	keys     = regexp.MustCompile(`Key: [^,]*,`) // in etcd
+	stored   = regexp.MustCompile(`(precondition|object meta): \d+`) // version
+	keys     = regexp.MustCompile(`Key: [^,]*,`)                     // in etcd
 	suffix   = regexp.MustCompile(`generated-[a-z0-9]{5}\b`)
 )
 
@@ -203,6 +204,9 @@ func (s *side) plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		plain := map[string]any{}
+		if v["kind"] == "CustomResourceDefinition" {
+			v = withoutControllers(v)
+		}
 		for key, value := range v {
 			if key == "continue" && value == "" {
 				continue
@@ -233,8 +237,22 @@ func (s *side) plain(v any) any {
 		return plain
 	case string:
 		v = versions.ReplaceAllString(uids.ReplaceAllString(v, "UID"), "(VERSION)")
+		v = stored.ReplaceAllString(v, "$1: VERSION")
 		v = keys.ReplaceAllString(v, "Key: KEY,")
 		return suffix.ReplaceAllString(v, "generated-SUFFIX")
+	}
+	return v
+}
+
+// withoutControllers is a CRD without what its controllers write at their own time, and
+// without managed fields: the simulated server deduces the types of a CRD's fields.
+func withoutControllers(v map[string]any) map[string]any {
+	v = maps.Clone(v)
+	delete(v, "status")
+	if metadata, ok := v["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		v["metadata"] = metadata
 	}
 	return v
 }
@@ -368,6 +386,15 @@ func playBoth(t *testing.T, c *clustertest.Cluster, seed uint64) int {
 		server.Step()
 	}
 	server.Served() // a CRD needs no time here
+	heldBy := request{method: "POST", path: "/api/v1/namespaces", contentType: "application/json", body: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace + "-held"}}}
+	both := func(r request) {
+		t.Helper()
+		if d := compare(r, real.ask(t, r), simulated.ask(t, r)); d != nil {
+			t.Errorf("seed %d: %s\n  %s\n  real %s\n  simulated %s", seed, r, d.at, d.real, d.simulated)
+		}
+	}
+	both(heldBy)
+	defer endNamespace(both, namespace+"-held")
 	for range 100 { // its controllers come first
 		if real.ask(t, request{method: "GET", path: "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"}).code == 200 &&
 			real.ask(t, request{method: "GET", path: "/api/v1/namespaces/" + namespace + "/configmaps/kube-root-ca.crt"}).code == 200 {
@@ -403,6 +430,21 @@ func playBoth(t *testing.T, c *clustertest.Cluster, seed uint64) int {
 		}
 	}
 	return length
+}
+
+// endNamespace deletes a namespace in which something has a finalizer: until that goes, nothing
+// can be created there.
+func endNamespace(both func(request), name string) {
+	path := "/api/v1/namespaces/" + name
+	object := func(name string, finalizers ...any) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "finalizers": finalizers}}
+	}
+	const plain, merge = "application/json", "application/merge-patch+json"
+	both(request{method: "POST", path: path + "/configmaps", contentType: plain, body: object("stays", "example.com/wait")})
+	both(request{method: "DELETE", path: path, contentType: plain, body: map[string]any{"apiVersion": "v1", "kind": "DeleteOptions"}})
+	both(request{method: "POST", path: path + "/configmaps", contentType: plain, body: object("late")})
+	both(request{method: "PATCH", path: path + "/configmaps/late?fieldManager=brine", contentType: "application/apply-patch+yaml", body: object("late")})
+	both(request{method: "PATCH", path: path + "/configmaps/stays", contentType: merge, body: map[string]any{"metadata": map[string]any{"finalizers": nil}}})
 }
 
 func (s *side) version(t *testing.T, path string) string {
@@ -450,4 +492,85 @@ func (s *side) watch(t *testing.T, path, since string) (events []any) {
 	}
 	t.Fatalf("the watch of %s ended: %v", path, lines.Err())
 	return nil
+}
+
+// Discovery is that of a real server, for each resource that the simulated one has: what is
+// said of it, and the order of the versions.
+func TestDiscoveryIsThatOfARealServer(t *testing.T) {
+	c := clustertest.Shared(t)
+	c.Needs(t, 37, "what is compared")
+	defineWidgets(t, c)
+	real := newSide(transport(t, c))
+	server := apiserver.New()
+	simulated := newSide(func(r *http.Request) (*http.Response, error) { return server.Serve(r, "brine"), nil })
+	simulated.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: widgets})
+	for range 3 {
+		server.Step()
+	}
+	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, path := range []string{"/api", "/apis"} {
+		r := request{method: "GET", path: path, accept: accept}
+		has, says := discovered(real.ask(t, r)), discovered(simulated.ask(t, r))
+		for name, resource := range says {
+			if at := firstDifference(has[name], resource); at != "" {
+				t.Errorf("%s: %s%s", path, name, at)
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1", "/apis/apps/v1", "/apis/differential.example.com/v1", "/apis/nowhere.example.com/v1", "/version"} {
+		r := request{method: "GET", path: path}
+		has, says := real.ask(t, r), simulated.ask(t, r)
+		if has.code != says.code {
+			t.Errorf("%s: code %d, simulated %d", path, has.code, says.code)
+		}
+		list, _ := says.body.(map[string]any)
+		for _, one := range anySlice(list["resources"]) {
+			name := one.(map[string]any)["name"]
+			all, _ := has.body.(map[string]any)
+			same := slices.ContainsFunc(anySlice(all["resources"]), func(other any) bool {
+				return other.(map[string]any)["name"] == name && firstDifference(known37(other), known37(one)) == ""
+			})
+			if !same {
+				t.Errorf("%s: %v is not said as the real server does", path, one)
+			}
+		}
+	}
+}
+
+func anySlice(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// known37 is what the simulated server says of a resource, and brine reads.
+func known37(v any) map[string]any {
+	all := map[string]any{}
+	for _, key := range []string{"name", "kind", "namespaced"} {
+		all[key] = v.(map[string]any)[key]
+	}
+	return all
+}
+
+// discovered are the resources that an aggregated answer names, without what brine does not
+// read of them.
+func discovered(a answer) map[string]any {
+	all := map[string]any{}
+	body, _ := a.body.(map[string]any)
+	for _, group := range anySlice(body["items"]) {
+		g, _ := group.(map[string]any)
+		metadata, _ := g["metadata"].(map[string]any)
+		for i, version := range anySlice(g["versions"]) {
+			v, _ := version.(map[string]any)
+			name, _ := metadata["name"].(string)
+			for _, resource := range anySlice(v["resources"]) {
+				r, _ := resource.(map[string]any)
+				said := map[string]any{"order": i, "freshness": v["freshness"]}
+				for _, key := range []string{"resource", "responseKind", "scope", "verbs", "singularResource"} {
+					said[key] = r[key]
+				}
+				all[fmt.Sprintf("%s %v %v", name, v["version"], r["resource"])] = said
+			}
+		}
+	}
+	return all
 }

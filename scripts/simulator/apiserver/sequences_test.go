@@ -13,10 +13,14 @@ import (
 type kind struct {
 	prefix, apiVersion, kind, plural string
 	dry                              bool
+	cluster                          bool // no namespace
 	content                          func(*generator) map[string]any
 }
 
 func (k kind) path(namespace, name string) string {
+	if k.cluster {
+		return strings.TrimSuffix(fmt.Sprintf("%s/%s/%s", k.prefix, k.plural, name), "/")
+	}
 	return strings.TrimSuffix(fmt.Sprintf("%s/namespaces/%s/%s/%s", k.prefix, namespace, k.plural, name), "/")
 }
 
@@ -58,6 +62,29 @@ var kinds = []kind{
 				}}},
 			},
 		}}
+	}},
+}
+
+// held are kinds whose objects controllers write: of them, requests are dry runs. One
+// Namespace and one CRD are there, named NAMESPACE-held and widgets.
+var held = []kind{
+	{prefix: "/api/v1", apiVersion: "v1", kind: "Namespace", plural: "namespaces", dry: true, cluster: true, content: func(*generator) map[string]any {
+		return map[string]any{}
+	}},
+	{prefix: "/api/v1", apiVersion: "v1", kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", dry: true, content: func(g *generator) map[string]any {
+		return map[string]any{"spec": map[string]any{
+			"accessModes": []any{"ReadWriteOnce"}, "storageClassName": g.key(), "resources": map[string]any{"requests": map[string]any{"storage": g.value() + "Gi"}},
+		}}
+	}},
+	{prefix: "/apis/apiextensions.k8s.io/v1", apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", plural: "customresourcedefinitions", dry: true, cluster: true, content: func(g *generator) map[string]any {
+		spec := map[string]any{}
+		for key, value := range widgets["spec"].(map[string]any) {
+			spec[key] = value
+		}
+		if g.rand.IntN(2) == 0 {
+			spec["conversion"] = map[string]any{"strategy": "None"}
+		}
+		return map[string]any{"spec": spec}
 	}},
 }
 
@@ -104,6 +131,15 @@ func (g *generator) next() request {
 		return *r
 	}
 	k, name := kinds[g.rand.IntN(len(kinds))], of(g, "one", "two", "three")
+	if g.rand.IntN(5) == 0 {
+		k = held[g.rand.IntN(len(held))]
+		switch {
+		case k.kind == "Namespace" && g.rand.IntN(3) > 0:
+			name = g.namespace + "-held"
+		case k.kind == "CustomResourceDefinition":
+			name = "widgets.differential.example.com"
+		}
+	}
 	r := request{query: url.Values{}, contentType: "application/json", path: k.path(g.namespace, name), of: k.path(g.namespace, name), where: "metadata"}
 	if k.dry || g.rand.IntN(5) == 0 {
 		r.query.Set("dryRun", "All")
@@ -189,7 +225,11 @@ func (g *generator) post(r *request, k kind, body map[string]any) {
 // read is a GET or a LIST.
 func (g *generator) read(r *request, k kind) {
 	r.method, r.query = "GET", url.Values{}
-	switch g.rand.IntN(6) {
+	kindOfRead := g.rand.IntN(6)
+	if k.cluster { // a list has what others made
+		kindOfRead = 0
+	}
+	switch kindOfRead {
 	case 0, 1:
 	case 2:
 		r.path = strings.Replace(r.path, k.plural, of(g, k.plural, "nothings"), 1)

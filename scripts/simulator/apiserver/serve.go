@@ -380,8 +380,7 @@ func (s *Server) discover(r *http.Request) *http.Response {
 					groups[k.Group] = map[string][]any{}
 				}
 				groups[k.Group][k.Version] = append(groups[k.Group][k.Version], map[string]any{
-					"resource": k.Plural, "responseKind": map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}, "scope": scope,
-					"singularResource": strings.ToLower(k.Kind), "verbs": verbs,
+					"resource": k.Plural, "responseKind": k.response(), "scope": scope, "singularResource": strings.ToLower(k.Kind), "verbs": k.verbs(),
 				})
 			}
 		}
@@ -405,7 +404,24 @@ func (s *Server) discover(r *http.Request) *http.Response {
 	return s.groupVersion(r, path)
 }
 
-var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// verbs come in another order for custom resources. A collection of Namespaces is not deleted.
+func (k Kind) verbs() []string {
+	switch {
+	case k.isCustom():
+		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	case k.Kind == "Namespace":
+		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	}
+	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
+
+// response is the kind that a resource answers with: the server's own say only its name.
+func (k Kind) response() map[string]any {
+	if k.isCustom() {
+		return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+	}
+	return map[string]any{"group": "", "version": "", "kind": k.Kind}
+}
 
 func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	gv, ok := strings.CutPrefix(path, "apis/")
@@ -415,7 +431,7 @@ func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds {
 		if k.GroupVersion().String() == gv && s.serves(k) {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: verbs})
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: k.verbs()})
 		}
 	}
 	if len(list.APIResources) == 0 {

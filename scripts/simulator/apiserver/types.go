@@ -123,9 +123,12 @@ func internalize(k Kind, u *unstructured.Unstructured) {
 		setDefault(u.Object, "Opaque", "type")
 	case "PersistentVolumeClaim":
 		setDefault(u.Object, "Filesystem", "spec", "volumeMode")
+	case "CustomResourceDefinition":
+		setDefault(u.Object, "None", "spec", "conversion", "strategy")
 	case "Namespace":
-		setDefault(u.Object, []any{"kubernetes"}, "spec", "finalizers")
-		setDefault(u.Object, u.GetName(), "metadata", "labels", "kubernetes.io/metadata.name")
+		if u.GetName() != "" {
+			setDefault(u.Object, u.GetName(), "metadata", "labels", "kubernetes.io/metadata.name")
+		}
 	case "Deployment":
 		defaultDeployment(u)
 	}
@@ -176,6 +179,9 @@ func (k Kind) blank() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if o, err := scheme.Scheme.New(k.GroupVersionKind); err == nil {
 		u.Object, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	}
+	if k.Kind == "CustomResourceDefinition" {
+		u.Object["spec"] = map[string]any{"group": "", "names": map[string]any{"kind": "", "plural": ""}, "scope": "", "versions": nil}
 	}
 	u.SetGroupVersionKind(k.GroupVersionKind)
 	return u

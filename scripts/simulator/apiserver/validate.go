@@ -9,16 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+const definition = "CustomResourceDefinition"
+
 // validate refuses what a real server refuses of an object's metadata, and changes of what
 // may not change.
 func (k Kind) validate(u, live *unstructured.Unstructured) error {
 	path := field.NewPath("metadata")
 	var wrong field.ErrorList
 	if live == nil {
-		wrong = apivalidation.ValidateObjectMetaAccessor(u, k.Namespaced, apivalidation.NameIsDNSSubdomain, path)
+		names := apivalidation.NameIsDNSSubdomain
+		if k.Kind == "Namespace" {
+			names = apivalidation.NameIsDNSLabel
+		}
+		wrong = apivalidation.ValidateObjectMetaAccessor(u, k.Namespaced, names, path)
+		plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		if generated := u.GetGenerateName(); k.Kind == definition && generated != "" && generated != plural+"."+group {
+			wrong = append(wrong, field.Invalid(path.Child("generateName"), generated, `must be spec.names.plural+"."+spec.group`))
+		}
+		if k.Kind == definition && u.GetName() != plural+"."+group {
+			wrong = append(wrong, field.Invalid(path.Child("name"), u.GetName(), `must be spec.names.plural+"."+spec.group`))
+		}
 	} else {
 		wrong = apivalidation.ValidateObjectMetaAccessorUpdate(u, live, path)
-		if k.isCustom() { // they are asked twice
+		if k.isCustom() || k.Kind == definition { // they are asked twice
 			wrong = append(wrong, wrong...)
 		}
 		wrong = append(wrong, k.immutable(u, live)...)
