@@ -11,11 +11,12 @@ import (
 
 	"brine/bundle/report"
 	"brine/cmd/brine/help"
+	"brine/cmd/brine/profile"
 )
 
 // Run runs one command line and returns the process's exit code.
 func Run(ctx context.Context, s Streams, args []string) int {
-	var p profile
+	var p profile.Profile
 	root := newRoot(s, &p)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])}
 	root.SetArgs(args)
@@ -24,7 +25,7 @@ func Run(ctx context.Context, s Streams, args []string) int {
 	if err == nil {
 		cmd, err = root.ExecuteContextC(ctx)
 	}
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		s.warn(err.Error())
 	}
 	if err == nil {

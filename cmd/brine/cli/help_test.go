@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"brine/cmd/brine/help"
+	"brine/cmd/brine/profile"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,7 +15,7 @@ import (
 
 // all gives every command that does something.
 func all(see func(*cobra.Command)) *cobra.Command {
-	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile{})
+	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile.Profile{})
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if cmd.Runnable() {
@@ -123,7 +124,7 @@ func takes(text string) string {
 	if len(args) == 0 {
 		return "it does not call brine"
 	}
-	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile{})
+	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile.Profile{})
 	if err := help.UnknownWord(root, args); err != nil {
 		return err.Error()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/report"
+	"brine/cmd/brine/profile"
 )
 
 func TestEveryCommandHasATimeout(t *testing.T) {
@@ -35,7 +36,7 @@ func TestEveryCommandHasATimeout(t *testing.T) {
 		}
 		delete(short, name)
 	}
-	walk(newRoot(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, &profile{}))
+	walk(newRoot(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, &profile.Profile{}))
 	if len(short) > 0 {
 		t.Errorf("no such commands: %v", short)
 	}

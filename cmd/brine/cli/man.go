@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"brine/cmd/brine/profile"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -25,7 +27,7 @@ func init() {
 }
 
 func writeDocuments(dir string) error {
-	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile{})
+	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile.Profile{})
 	root.DisableAutoGenTag = true
 	at, err := time.Parse(time.RFC3339, date)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"brine/cmd/brine/profile"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -86,7 +88,7 @@ func TestFlagsInMessagesExist(t *testing.T) {
 			add(c)
 		}
 	}
-	add(newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile{}))
+	add(newRoot(Streams{Out: io.Discard, Err: io.Discard}, &profile.Profile{}))
 
 	remedy := filepath.Join("..", "..", "..", "bundle", "remedy")
 	named := 0

@@ -21,6 +21,7 @@ import (
 	"brine/cmd/brine/help"
 	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
+	"brine/cmd/brine/profile"
 )
 
 // The root command: exit codes of errors, flags from the environment, the way to the cluster.
@@ -81,7 +82,7 @@ func printed(what string, err error, code int) error {
 	return nil
 }
 
-func newRoot(s Streams, p *profile) *cobra.Command {
+func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "brine",
 		Version:       version(),
@@ -94,10 +95,10 @@ func newRoot(s Streams, p *profile) *cobra.Command {
 				return problems
 			}
 			warnOfOldSpellings(s, cmd.Flags())
-			return p.start()
+			return p.Start()
 		},
 	}
-	root.PersistentFlags().StringVar(&p.dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
+	root.PersistentFlags().StringVar(&p.Dir, "profile-dir", "", "write profiles and a trace of this command into a directory")
 	_ = root.PersistentFlags().MarkHidden("profile-dir")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"brine/cmd/brine/profile"
 )
 
 // brine help TOPIC prints the section of a reference, for a terminal.
@@ -42,7 +44,7 @@ func TestHelpTopics(t *testing.T) {
 
 // The sections of the references are the commands and the topics.
 func TestHelpHasTheSectionsOfTheDocuments(t *testing.T) {
-	root := newRoot(Streams{}, &profile{})
+	root := newRoot(Streams{}, &profile.Profile{})
 	var commands, sections, named []string
 	for _, cmd := range root.Commands() {
 		for _, sub := range cmd.Commands() {

@@ -1,4 +1,5 @@
-package cli
+// Package profile writes what a command spent its time and memory on, for --profile-dir.
+package profile
 
 import (
 	"errors"
@@ -10,26 +11,28 @@ import (
 	"runtime/trace"
 )
 
-// profile writes cpu.pprof, heap.pprof, allocs.pprof and trace.out of one
-// command into a directory, for --profile-dir.
-type profile struct {
-	dir        string
+// Profile writes cpu.pprof, heap.pprof, allocs.pprof and trace.out of one
+// command into a directory.
+type Profile struct {
+	Dir string // "" writes nothing
+
 	cpu, trace *os.File
 }
 
-func (p *profile) start() error {
-	if p.dir == "" {
+// Start begins them.
+func (p *Profile) Start() error {
+	if p.Dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(p.dir, 0o750)
+	err := os.MkdirAll(p.Dir, 0o750)
 	if err == nil {
-		p.cpu, err = os.Create(filepath.Join(p.dir, "cpu.pprof"))
+		p.cpu, err = os.Create(filepath.Join(p.Dir, "cpu.pprof"))
 	}
 	if err == nil {
 		err = pprof.StartCPUProfile(p.cpu)
 	}
 	if err == nil {
-		p.trace, err = os.Create(filepath.Join(p.dir, "trace.out"))
+		p.trace, err = os.Create(filepath.Join(p.Dir, "trace.out"))
 	}
 	if err == nil {
 		err = trace.Start(p.trace)
@@ -40,8 +43,9 @@ func (p *profile) start() error {
 	return nil
 }
 
-func (p *profile) stop() error {
-	if p.dir == "" {
+// Stop ends and writes them.
+func (p *Profile) Stop() error {
+	if p.Dir == "" {
 		return nil
 	}
 	var errs []error
@@ -55,7 +59,7 @@ func (p *profile) stop() error {
 	}
 	runtime.GC() // the heap's profile is as of the last collection
 	for _, name := range []string{"heap", "allocs"} {
-		file, err := os.Create(filepath.Join(p.dir, name+".pprof"))
+		file, err := os.Create(filepath.Join(p.Dir, name+".pprof"))
 		if err != nil {
 			errs = append(errs, err)
 			continue
