@@ -46,12 +46,18 @@ func (g shutdownGrace) of(ctx context.Context) (context.Context, context.CancelF
 	return late, cancel
 }
 
+// signalledOf is the context that signals end, of a run inside of another one; otherwise nil.
+func signalledOf(ctx context.Context) context.Context {
+	parent, _ := ctx.Value(signalledKey{}).(context.Context)
+	return parent
+}
+
 func newShutdown(ctx context.Context) shutdown {
 	var stops []func() bool
 	outlasting := func(signalled, timedOut time.Duration) shutdownGrace {
 		g := make(shutdownGrace)
 		end := sync.OnceFunc(func() { close(g) })
-		if parent, inside := ctx.Value(signalledKey{}).(context.Context); inside { // which only signals end
+		if parent := signalledOf(ctx); parent != nil {
 			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, end) }))
 		}
 		stops = append(stops, context.AfterFunc(ctx, func() {
