@@ -62,7 +62,7 @@ func TestMessagesNameTheirHelp(t *testing.T) {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
-			text, err := os.ReadFile(path) //nolint:gosec // of this repository
+			text, err := os.ReadFile(path)
 			all.Write(text)
 			return err
 		})
