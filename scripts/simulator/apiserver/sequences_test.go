@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -77,10 +78,7 @@ var held = []kind{
 		}}
 	}},
 	{prefix: "/apis/apiextensions.k8s.io/v1", apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", plural: "customresourcedefinitions", dry: true, cluster: true, content: func(g *generator) map[string]any {
-		spec := map[string]any{}
-		for key, value := range widgets["spec"].(map[string]any) {
-			spec[key] = value
-		}
+		spec := maps.Clone(widgets["spec"].(map[string]any))
 		if g.rand.IntN(2) == 0 {
 			spec["conversion"] = map[string]any{"strategy": "None"}
 		}
