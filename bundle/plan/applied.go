@@ -57,7 +57,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	case s.Live == nil:
 		s.Action = Created
 		if err := in.Unknown[o.ID]; err != nil {
-			s.Action, s.Reason = Configured, "it may exist, but cannot be read: "+err.Error()
+			s.Action, s.Unread, s.Reason = Configured, err, "it may exist, but cannot be read: "+err.Error()
 		}
 		return s, nil
 	case why != "":

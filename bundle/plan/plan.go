@@ -105,7 +105,9 @@ type Step struct {
 	Terminating *unstructured.Unstructured
 	Action      Action
 	Reason      string
-	Needs       []Need
+	// Unread is why nothing can be known of it; nil where that is not so.
+	Unread error
+	Needs  []Need
 	// Awaits are the needs of objects outside the bundle: Step is an index into
 	// Plan.Outside.
 	Awaits []Need

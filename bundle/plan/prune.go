@@ -48,7 +48,7 @@ func (in *Input) prune(p *Plan) {
 		live := in.Live[id]
 		switch err := in.Unknown[id]; {
 		case live == nil && err != nil:
-			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Kept: !in.Options.NoPrune,
+			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Kept: !in.Options.NoPrune, Unread: err,
 				Reason: "it may still exist, but cannot be read: " + err.Error()})
 			continue
 		case live == nil:
@@ -58,7 +58,7 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		if twin, err := in.unknownTwin(id); err != nil {
-			steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Skipped, Kept: !in.Options.NoPrune, Reason: fmt.Sprintf(
+			steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: Skipped, Kept: !in.Options.NoPrune, Unread: err, Reason: fmt.Sprintf(
 				"it may be the same object as %s, which cannot be read: %v", bundle.Name(twin), err)})
 			continue
 		}

@@ -86,6 +86,16 @@ func (b *Saved) StillHolds(now *Saved) bool {
 	return lifetime(b) == lifetime(now) && len(b.Drift(now)) == 0
 }
 
+// Unread are the objects of which nothing could be known, each with the reason.
+func Unread(steps []*Step) (errs []error) {
+	for _, s := range steps {
+		if s.Unread != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", bundle.Name(s.ID), s.Unread))
+		}
+	}
+	return errs
+}
+
 // IgnoreFields are the rules about fields of others that a plan was made with.
 func (b *Saved) IgnoreFields() ([]fields.Rule, error) {
 	text := b.Options["ignore-fields"]

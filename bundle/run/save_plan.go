@@ -143,6 +143,9 @@ func savePlan(ctx context.Context, s *session, o *Options, in intent, results []
 	if !now.Cluster.Known() {
 		return &report.Stop{Code: report.ExitUnreachable, Errors: []error{errors.New("no plan was written: it could not say which cluster it is for; missing right: get namespaces kube-system")}}
 	}
+	if unread := plan.Unread(in.plan.Steps); len(unread) > 0 {
+		return &report.Stop{Code: report.ExitUnreachable, Errors: append([]error{errors.New("no plan was written: what would be done is not known while objects cannot be read; try again")}, unread...)}
+	}
 	if key := in.inventory.Key; key != nil && key.Fresh() {
 		s.record.Warn("the plan does not cover the values of Secrets: they are compared by keyed hashes, and the first apply makes the key of this inventory")
 	}

@@ -25,4 +25,26 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: extra-app}
 `, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 13748392276045313491, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}}},
+	"a plan was saved of what could not be read": {seed: 28000042, scenes: []scene{{at: "3", chance: 11101117907680761130, step: step{command: "preview", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, saves: true}, mood: mood{name: "aimed at single reads", faults: []fault{"plain 404"}, rate: 0.1, aim: "single reads"}}, {at: "4", chance: 11920694557566778338, step: step{calm: true, carriesOut: true}, mood: mood{name: "undisturbed"}}}},
 }
