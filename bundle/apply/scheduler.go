@@ -7,6 +7,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -340,4 +341,14 @@ func (e *scheduler) settleAll(reason string) {
 			e.lose(n, plan.Skipped, reason)
 		}
 	}
+}
+
+// AllApplied is an error that names an object which is not applied; nil: all are.
+func AllApplied(outcomes []Outcome) error {
+	for i := range outcomes {
+		if a := outcomes[i].Result.Action; a == plan.Failed || a == plan.Skipped && !outcomes[i].Deletes() {
+			return fmt.Errorf("%s was %s", bundle.Name(outcomes[i].ID), a)
+		}
+	}
+	return nil
 }

@@ -70,7 +70,7 @@ const (
 	HelpOtherOwner  = "brine help other-owner"
 	HelpStorage     = "brine help storage"
 	HelpUnknownKind = "brine help unknown-kind"
-	HelpWebhook     = "brine help webhook"
+	HelpWebhook     = "brine help webhook" //nolint:gosec // no password: its name holds the letters p, W
 )
 
 // Flag is the flag of a name that is data, as in a saved plan.

@@ -21,7 +21,7 @@ func ExitCode(err error) int {
 		return s.Code
 	case errors.Is(err, store.ErrNoRevision):
 		return report.ExitBadBundle
-	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict):
+	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotLast):
 		return report.ExitLocked
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), answers.Unreachable(err), answers.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
 		return report.ExitUnreachable

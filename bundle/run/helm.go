@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"brine/bundle"
 	"brine/bundle/apply"
-	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/takeover"
@@ -34,7 +32,7 @@ func readReleases(ctx context.Context, s *session, o *Options, now situation) ([
 // forgetReleases makes Helm forget the releases, once all of their objects are applied.
 func forgetReleases(ctx context.Context, s *session, o *Options, releases []helm.Release, steps []apply.Outcome) {
 	for i := range releases {
-		err := allApplied(steps)
+		err := apply.AllApplied(steps)
 		if err == nil {
 			err = releases[i].Forget(ctx, s.client, o.Inventory.Namespace+"/"+o.Inventory.Name)
 		}
@@ -42,13 +40,4 @@ func forgetReleases(ctx context.Context, s *session, o *Options, releases []helm
 			s.record.Warn(fmt.Sprintf("%s is not forgotten by Helm, and \"helm uninstall\" would still delete its objects: %v. The next run with %s tries again", releases[i], err, remedy.TakeOverFrom))
 		}
 	}
-}
-
-func allApplied(outcomes []apply.Outcome) error {
-	for i := range outcomes {
-		if a := outcomes[i].Result.Action; a == plan.Failed || a == plan.Skipped && !outcomes[i].Deletes() {
-			return fmt.Errorf("%s was %s", bundle.Name(outcomes[i].ID), a)
-		}
-	}
-	return nil
 }

@@ -63,6 +63,7 @@ type Options struct {
 	// it was applied with, as flags name them.
 	Revision        int
 	RevisionOptions map[string]string
+	Undoes          int // the last revision, when Revision was chosen to undo it; 0: the user named it
 	// Only selects the objects of a partial run, WithNeeds adds what these need.
 	Only      []string
 	WithNeeds bool

@@ -89,6 +89,9 @@ func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (int
 func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, error) {
 	in := intent{inventory: inv}
 	s.record.Result.Inventory.ID = inv.ID
+	if err := inv.StillLast(o.Undoes); err != nil {
+		return in, err
+	}
 	if o.Mode != Destroy && inv.OnlyAuxiliary() {
 		s.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %q finds them",
 			inv.Namespace, inv.Name, remedy.RepairInventory(inv.Namespace, inv.Name)))

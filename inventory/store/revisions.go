@@ -251,6 +251,19 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	return target, nil
 }
 
+// ErrNotLast says that what was to be undone is not the last revision any more.
+var ErrNotLast = errors.New("nothing was changed: another run saved a revision meanwhile")
+
+// StillLast is the error of a rollback that was to undo a revision, where another run got in
+// between; 0 is any.
+func (inv *Inventory) StillLast(undone int) error {
+	if last := inv.Last().Number; undone != 0 && last != undone {
+		return fmt.Errorf("%w: revision %d of inventory %s/%s is the last one, and revision %d was to be undone; %s lists them, and %s takes any of them", ErrNotLast,
+			last, inv.Namespace, inv.Name, undone, remedy.HistoryOf(inv.Namespace, inv.Name), remedy.RollbackOf(inv.Namespace, inv.Name, "NUMBER"))
+	}
+	return nil
+}
+
 // revisions are the Secrets with the parts of all revisions.
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	return inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)

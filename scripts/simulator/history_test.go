@@ -268,7 +268,7 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 		if target, err = inv.RollbackTarget(ctx); err != nil {
 			return nil, err
 		}
-		d.target = target.Number
+		d.target, o.Undoes = target.Number, inv.Last().Number
 	}
 	content, err := inv.LoadRevision(ctx, target.Number)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // rollbackOptions are those of rollback.
 type rollbackOptions struct {
 	changeOptions
-	revision int // 0 undoes the last apply
+	revision, undoes int // revision 0 undoes the last apply, which is then undoes
 }
 
 func newRollback(s Streams) *cobra.Command {
@@ -59,7 +59,7 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 	if err != nil {
 		return nil, failed(err)
 	}
-	o.Revision, o.RevisionOptions, o.Sources = number, content.Options, content.Sources
+	o.Revision, o.Undoes, o.RevisionOptions, o.Sources = number, r.undoes, content.Options, content.Sources
 	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
 	return content.Bundle, nil
 }
@@ -78,6 +78,6 @@ func (r *rollbackOptions) number(ctx context.Context, s Streams, inv *store.Inve
 		return 0, failed(err)
 	}
 	s.warn(target.Describe(inv.Namespace, inv.Name))
-	r.revision = target.Number // who was asked about it gets it
+	r.revision, r.undoes = target.Number, inv.Last().Number // who was asked about it gets it
 	return target.Number, nil
 }
