@@ -279,7 +279,7 @@ class SaltCall(unittest.TestCase):
         self.assertEqual((run["Back"]["result"], run["Back"]["changes"]), (True, {}), run["Back"]["comment"])
 
         # One that was begun is undone.
-        broken = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad", "namespace": self.name}, "spec": {"ports": [{"port": 0}]}}
+        broken = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad", "namespace": self.name}, "spec": {"clusterIP": "203.0.113.7", "ports": [{"port": 80}]}}
         upgrade[1]["bundle"] = real.bundle("three", self.name, [broken])
         run = self.run_states(Upgrade=upgrade, Back=back)
         self.assertIs(run["Upgrade"]["result"], False)
