@@ -169,9 +169,9 @@ func TestObjectOutsideTheBundleIsNotReadyInTime(t *testing.T) {
 		flags  []string
 		reason string
 	}{
-		"for the whole run": {flags: []string{"--timeout=4s"}, reason: "ready-when does not hold"},
+		"for the whole run": {flags: []string{"--timeout=10s"}, reason: "ready-when does not hold"},
 		"for its own time":  {more: map[string]any{"annotations": map[string]any{"brine.dev/ready-when": "false", "brine.dev/timeout": "1s"}}, reason: "not ready after 1s: ready-when does not hold"},
-		"terminating":       {more: map[string]any{"annotations": map[string]any{}, "finalizers": []any{"example.com/hold"}}, delete: true, flags: []string{"--timeout=4s"}, reason: "example.com/hold"},
+		"terminating":       {more: map[string]any{"annotations": map[string]any{}, "finalizers": []any{"example.com/hold"}}, delete: true, flags: []string{"--timeout=10s"}, reason: "example.com/hold"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)
@@ -233,7 +233,7 @@ func TestPreviewOfAnObjectOutsideTheBundle(t *testing.T) {
 func TestObjectOfAnotherInventoryIsWaitedFor(t *testing.T) {
 	s := clitest.New(t)
 	other := s.Other("other")
-	other.Apply(clitest.PodWith("base", "schedulingGates: [{name: example.com/wait}]"), "--timeout=2s").Want(t, report.ExitNotReady)
+	other.Apply(clitest.PodWith("base", "schedulingGates: [{name: example.com/wait}]"), "--timeout=10s").Want(t, report.ExitNotReady)
 	p := s.Proxied()
 	var reads atomic.Int32
 	p.Intercept(func(r clustertest.Request) clustertest.Action {

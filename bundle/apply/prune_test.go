@@ -24,7 +24,7 @@ func TestNothingIsPrunedUntilAllIsReady(t *testing.T) {
 		{"failed", clitest.Documents(clitest.ConfigMap("stays"), failed), "", "ConfigMap {ns}/renamed is not ready", true},
 		{"its own time-out", clitest.Documents(clitest.ConfigMap("stays"), late), "", "Pod {ns}/late is not ready", true},
 		{"two", clitest.Documents(clitest.ConfigMap("stays"), failed, late), "", "1 more object are not ready", true},
-		{"the run's time-out", clitest.Documents(clitest.ConfigMap("stays"), strings.Replace(late, "1s", `"0"`, 1)), "--timeout=3s", "Pod {ns}/late is not ready", true},
+		{"the run's time-out", clitest.Documents(clitest.ConfigMap("stays"), strings.Replace(late, "1s", `"0"`, 1)), "--timeout=10s", "Pod {ns}/late is not ready", true},
 		{"applied is enough", clitest.Documents(clitest.ConfigMap("stays"), failed), "--wait=applied", "", false},
 		{"anyway", clitest.Documents(clitest.ConfigMap("stays"), failed), "--prune-anyway", "", false},
 	} {

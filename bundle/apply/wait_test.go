@@ -21,7 +21,7 @@ import (
 func TestDestroyHeldByFinalizer(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.Documents(clitest.ConfigMap("held", "finalizers: [example.com/hold]"), clitest.ConfigMap("free"))).Want(t, 0)
-	result := s.Destroy("--timeout=3s").Want(t, 4)
+	result := s.Destroy("--timeout=10s").Want(t, 4)
 	result.Prints(t, "held by finalizers: example.com/hold")
 	if got := s.Members(); !slices.Equal(got, []string{"ConfigMap " + s.NS + "/held"}) {
 		t.Errorf("the inventory holds %v, want what still stands", got)
@@ -38,7 +38,7 @@ func TestUnschedulablePodIsReportedAndNotReady(t *testing.T) {
 	s := clitest.New(t)
 	// kstatus calls it failed after 15 seconds. brine tells at once what is wrong,
 	// and waits: a node may still come. The run ends with the same exit code.
-	result := s.Apply(clitest.Documents(clitest.PodWith("nowhere", "nodeSelector: {foo: bar}"), clitest.ConfigMap("other")), "--timeout=4s").Want(t, 4)
+	result := s.Apply(clitest.Documents(clitest.PodWith("nowhere", "nodeSelector: {foo: bar}"), clitest.ConfigMap("other")), "--timeout=10s").Want(t, 4)
 	if o := result.Object(t, "Pod", "nowhere"); o.Ready != "not-ready" {
 		t.Errorf("the pod is %q: %s", o.Ready, o.Reason)
 	}
@@ -48,7 +48,7 @@ func TestUnschedulablePodIsReportedAndNotReady(t *testing.T) {
 func TestObjectThatIsLateIsNotReadyAndAMember(t *testing.T) {
 	s := clitest.New(t)
 	// kwok's pods pull any image: one held by a scheduling gate is as late.
-	result := s.Apply(clitest.PodWith("late", "schedulingGates: [{name: example.com/wait}]"), "--timeout=3s").Want(t, 4)
+	result := s.Apply(clitest.PodWith("late", "schedulingGates: [{name: example.com/wait}]"), "--timeout=10s").Want(t, 4)
 	if o := result.Object(t, "Pod", "late"); o.Ready != "not-ready" {
 		t.Errorf("the pod is %q: %s", o.Ready, o.Reason)
 	}

@@ -207,8 +207,8 @@ func TestDriftThatNoApplyCanUndo(t *testing.T) {
 func TestDriftAfterARunThatWasNotReady(t *testing.T) {
 	s := clitest.New(t)
 	never := clitest.ConfigMapOf("a", "{key: one}", clitest.Annotations("brine.dev/ready-when: 'false'"))
-	s.Apply(never, "--timeout=2s").Want(t, 4)
-	s.Apply(never+"---\n"+clitest.ConfigMap("more"), "--timeout=2s").Want(t, 4)
+	s.Apply(never, "--timeout=10s").Want(t, 4)
+	s.Apply(never+"---\n"+clitest.ConfigMap("more"), "--timeout=10s").Want(t, 4)
 	s.Rollback().Want(t, 3).Prints(t, "revision 1 does not count: it is applied, but not all of its objects got ready", "brine rollback NUMBER")
 	drift(s).Want(t, 0)
 	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMap("more"))).Want(t, 0)

@@ -16,7 +16,7 @@ func TestPreviewNamesWhatHoldsUpThePruning(t *testing.T) {
 	s := clitest.New(t)
 	late := clitest.ConfigMap("late", clitest.Annotations(`brine.dev/ready-when: "has(self.data.done)"`))
 	both := clitest.Documents(late, clitest.ConfigMap("old"))
-	s.Apply(both, "--timeout=2s").Want(t, report.ExitNotReady)
+	s.Apply(both, "--timeout=10s").Want(t, report.ExitNotReady)
 	s.Preview(late).Want(t, 0).Prints(t, "1 object would be pruned once all is ready: kept, because ConfigMap "+s.NS+"/late is not ready. --prune-anyway prunes nevertheless")
 	for _, flag := range []string{"--prune-anyway", "--wait=applied"} {
 		if out := s.Preview(late, flag).Want(t, 0); strings.Contains(out.Stdout+out.Stderr, "once all is ready") {

@@ -15,7 +15,7 @@ import (
 func TestRunThatChangesNothingWritesNothing(t *testing.T) {
 	s := clitest.New(t)
 	text := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("gate", clitest.Annotations(`brine.dev/ready-when: "has(self.data.open)"`)))
-	s.Apply(text, "--timeout=3s").Want(t, report.ExitNotReady)
+	s.Apply(text, "--timeout=10s").Want(t, report.ExitNotReady)
 
 	leased := 0
 	p := s.Proxied()
@@ -25,7 +25,7 @@ func TestRunThatChangesNothingWritesNothing(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
-	s.Apply(text, "--timeout=3s").Want(t, report.ExitNotReady)
+	s.Apply(text, "--timeout=10s").Want(t, report.ExitNotReady)
 	if leased == 0 {
 		t.Error("it waited without the lock")
 	}
