@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +34,9 @@ type options struct {
 	peerRuns int
 	readme   string
 	render   bool
+	redraw   bool
+	record   string // the repository, or ""
+	commit   string
 }
 
 func main() {
@@ -64,9 +68,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.redraw {
+		return redraw(o.record)
+	}
 	var report *report
 	if o.render {
-		report, err = readReport(o.out)
+		report, err = readReport(filepath.Join(o.out, resultsFile))
 	} else {
 		report, err = measure(ctx, o)
 	}
@@ -77,7 +84,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.readme != "" {
-		return replaceSection(o.readme, report.section())
+		if err := replaceSection(o.readme, sectionBegin, report.section()); err != nil {
+			return err
+		}
+	}
+	if o.record != "" {
+		return report.record(o.record)
 	}
 	return nil
 }
@@ -93,6 +105,9 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.bundles, "bundles", "", "folder of the real platform's bundles, metalk8s-old and metalk8s-new")
 	f.StringVar(&o.readme, "readme", "", "README whose marked section is replaced")
 	f.BoolVar(&o.render, "render", false, "measure nothing: write the report of the results in --out")
+	f.BoolVar(&o.redraw, "redraw", false, "measure nothing: draw the picture of what is recorded in --record")
+	f.StringVar(&o.record, "record", "", "repository whose recorded medians, picture and README are replaced")
+	f.StringVar(&o.commit, "commit", "", "brine's commit, which is recorded")
 	f.IntVar(&o.runs, "runs", 3, "runs of each cell; medians are shown")
 	f.IntVar(&o.peerRuns, "peer-runs", 3, "of these, with other tools")
 	tools := f.String("tools", "raw,brine,"+strings.Join(peers, ","), "what is measured")

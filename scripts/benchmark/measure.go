@@ -46,7 +46,10 @@ func measure(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	b := &bench{options: o}
-	b.Machine = machine()
+	b.Machine, b.Commit, b.Versions = machine(), o.commit, map[string]string{}
+	for peer, binary := range o.peers {
+		b.Versions[peer] = versionOf(binary)
+	}
 	if b.work, err = os.MkdirTemp("", "brine-bench-*"); err != nil {
 		return nil, err
 	}

@@ -6,29 +6,37 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
+const resultsFile = "results.json"
+
 // report is all that was measured.
 type report struct {
-	Machine string    `json:"machine"`
-	Time    time.Time `json:"time"`
-	Results []result  `json:"results"`
+	Machine  string            `json:"machine"`
+	Time     time.Time         `json:"time"`
+	Commit   string            `json:"commit,omitempty"`   // brine's
+	Versions map[string]string `json:"versions,omitempty"` // of the other tools
+	Results  []result          `json:"results"`
 }
 
-func readReport(dir string) (*report, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+func readReport(file string) (*report, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	r := &report{}
-	return r, json.Unmarshal(text, r)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return r, nil
 }
 
-func (r *report) save(dir string) error {
+func (r *report) save(dir string) error { return r.saveAs(filepath.Join(dir, resultsFile)) }
+
+func (r *report) saveAs(file string) error {
 	if r.Time.IsZero() {
 		r.Time = time.Now().UTC().Truncate(time.Second)
 	}
@@ -36,7 +44,7 @@ func (r *report) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "results.json"), append(text, '\n'), 0o666)
+	return os.WriteFile(file, append(text, '\n'), 0o666)
 }
 
 // write writes results.json, results.md and results.svg.
@@ -51,11 +59,14 @@ func (r *report) write(dir string) error {
 // cell is the medians of the runs of one tool at one work.
 type cell struct {
 	seconds, answered, cpu, memory float64
+	load                           float64 // the highest
 	toBound                        float64 // seconds to the bound, 0 where there is none
 	parallel                       int
 	requests, sent, costs          map[string]int
 	runs                           int
-	failed                         string // what it said
+	failed                         string // exit, and the end of what it said
+	exit                           int
+	said                           string
 }
 
 // cell finds the medians; raw's are those of its best concurrency. nil where
@@ -69,11 +80,13 @@ func (r *report) cell(tool, work string, count, delay int) *cell {
 	}
 	var best *cell
 	for parallel, runs := range byParallel {
-		c := &cell{parallel: parallel, runs: len(runs)}
+		c := &cell{parallel: parallel}
 		for _, x := range runs {
 			if x.Exit != 0 {
-				c.failed = fmt.Sprintf("exit code %d: %s", x.Exit, lastLine(x.Said))
+				c.exit, c.said = x.Exit, lastLine(x.Said)
+				c.failed = fmt.Sprintf("exit code %d: %s", c.exit, c.said)
 			}
+			c.runs, c.load = max(c.runs, x.Run), max(c.load, x.Load)
 		}
 		of := func(value func(result) float64) float64 { return median(runs, value) }
 		c.seconds, c.answered = of(func(x result) float64 { return x.Seconds }), of(func(x result) float64 { return x.Answered })
@@ -200,7 +213,8 @@ func (r *report) loads() string {
 		}
 	}
 	text += fmt.Sprintf("; load average %.1f to %.1f", low, high)
-	if busy := 2 * float64(runtime.NumCPU()); high > busy {
+	var cores float64 // where it was measured, which need not be here
+	if _, err := fmt.Sscan(r.Machine, &cores); err == nil && high > 2*cores {
 		text += ". Others kept the machine busy, more at some times than at others: the ratios are rough, and so is every verdict below"
 	}
 	return text

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -63,7 +66,7 @@ func TestReplaceSection(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a\n"+sectionBegin+"\nold\n"+sectionEnd+"\nb\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceSection(path, "new\n"); err != nil {
+	if err := replaceSection(path, sectionBegin, "new\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(path)
@@ -73,7 +76,7 @@ func TestReplaceSection(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if replaceSection(path, "new\n") == nil {
+	if replaceSection(path, sectionBegin, "new\n") == nil {
 		t.Error("no error without the markers")
 	}
 }
@@ -176,5 +179,74 @@ func TestCount(t *testing.T) {
 	}
 	if want := map[string]int{serverCPU: 1250, etcdWrites: 6, bytesSent: 504939, bytesRead: 1675033}; !maps.Equal(costs, want) {
 		t.Errorf("costs: %v, want %v", costs, want)
+	}
+}
+
+// What is recorded is the medians of the best: the picture of them is that of all results.
+func TestRecordedPicture(t *testing.T) {
+	r := sample()
+	r.Commit, r.Versions, r.Time = "0123abc", map[string]string{"kapp": "v0.65.0"}, time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)
+	root := t.TempDir()
+	folder := filepath.Join(root, "scripts", "benchmark")
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "README.md"), []byte("a\n"+recordBegin+"\nold\n"+sectionEnd+"\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.record(root); err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := readReport(filepath.Join(folder, recordedFile))
+	if err != nil || len(recorded.Results) != 4 {
+		t.Fatal(err, recorded)
+	}
+	picture, line := r.speed()
+	again, _ := recorded.speed()
+	if again != picture {
+		t.Errorf("of the medians:\n%s\nof all:\n%s", again, picture)
+	}
+	if err := xml.Unmarshal([]byte(picture), &struct{ XMLName xml.Name }{}); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{">1.50 s<", ">1.80 s<", ">6.00 s<", ">fails<", "brine 0123abc, kapp v0.65.0", "2 cores; medians of 3 runs", "prefers-color-scheme:dark"} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("no %q in\n%s", want, picture)
+		}
+	}
+	want := "[![Seconds for 1000 objects on one machine, less is better. first apply: raw 1.50 s, brine 1.80 s, kapp 6.00 s, helm fails](scripts/benchmark/speed.svg)](scripts/benchmark/README.md)\n"
+	if line != want {
+		t.Errorf("got %q, want %q", line, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "README.md")); err != nil || string(text) != "a\n"+recordBegin+"\n"+want+sectionEnd+"\nb\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// The picture in the repository is that of the figures beside it, and the README shows it
+// as soon as there are any.
+func TestPictureOfTheREADME(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), recordBegin+"\n")
+	shown, _, ok := strings.Cut(rest, sectionEnd)
+	if !ok || strings.TrimSpace(shown) == "" {
+		t.Fatalf("README.md has nothing between %q and %q", recordBegin, sectionEnd)
+	}
+	r, err := readReport(recordedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(pictureFile); err == nil || strings.Contains(shown, pictureFile) {
+			t.Errorf("a picture without %s", recordedFile)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, line := r.speed()
+	if stored, err := os.ReadFile(pictureFile); err != nil || string(stored) != picture || shown != line {
+		t.Errorf("%s and the README are not of %s: run scripts/bench --redraw (%v)", pictureFile, recordedFile, err)
 	}
 }
