@@ -126,12 +126,12 @@ class Contract(unittest.TestCase):
         self.assertEqual((dry["result"], dry["changes"], state["result"], state["changes"]), (True, {}, True, {}))
 
     def test_partial_failure(self):
-        bad = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad", "namespace": self.namespace}, "spec": {"ports": [{"port": 0}]}}
+        bad = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad", "namespace": self.namespace}, "spec": {"clusterIP": "203.0.113.7", "ports": [{"port": 80}]}}
         ret = stateful(*self.run_brine("apply", "-o", "salt-cmd", bundle=self.bundle("one", bad)))
         self.assertIs(ret["result"], False)
         self.assertIs(ret["changes"]["changed"], True)
         self.assertIn("Service %s/bad" % self.namespace, ret["comment"])
-        self.assertIn("port", ret["comment"])
+        self.assertIn("clusterIP", ret["comment"])
 
     def test_time_out(self):
         ret = stateful(*self.run_brine("apply", "-o", "salt-cmd", "--timeout=4s", bundle=self.bundle("one", real.late_job(self.namespace))))
