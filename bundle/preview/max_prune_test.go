@@ -30,8 +30,8 @@ func TestPreviewBeyondMaxPrune(t *testing.T) {
 		t.Error("a plan that is refused was written")
 	}
 	text := s.Preview(clitest.Documents(clitest.ConfigMap("a")), "--max-prune=2", "-o", "text").Want(t, report.ExitBadBundle)
-	if listed, told := strings.Index(text.Stdout+text.Stderr, "/e"), strings.Index(text.Stdout+text.Stderr, refused); listed < 0 || told < listed {
-		t.Errorf("the deletions are not listed, and then the error:\n%s\n%s", text.Stdout, text.Stderr)
+	if listed, told := strings.Index(text.Stdout, s.NS+"/e"), strings.Index(text.Stdout, refused); told < 0 || listed < told {
+		t.Errorf("the error is not said, and then the deletions listed:\n%s\n%s", text.Stdout, text.Stderr)
 	}
 	s.Apply(clitest.Documents(clitest.ConfigMap("a")), "--max-prune=2").Want(t, report.ExitBadBundle).Prints(t, refused)
 	for _, w := range p.Writes() {

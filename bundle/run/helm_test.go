@@ -77,7 +77,7 @@ func TestTakeOverFromHelm(t *testing.T) {
 	s.Apply(both, flag, "--rollback-on-failure").Want(t, 3).Prints(t, "cannot be taken over with --rollback-on-failure")
 
 	// As long as an object is not applied, Helm keeps the release.
-	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"), clitest.ConfigMap("c", "unknown: 1")), flag).Want(t, 1).Prints(t, "is not forgotten by Helm")
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"), clitest.RefusedService("c")), flag).Want(t, 1).Prints(t, "is not forgotten by Helm")
 	if n := known(s); n != 2 {
 		t.Errorf("Helm knows %d revisions, want 2", n)
 	}

@@ -29,7 +29,7 @@ func TestListOfInventories(t *testing.T) {
 	s := clitest.New(t)
 	other := s.Other("other")
 	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"), clitest.ConfigMap(strings.Repeat("n", 250)))).Want(t, 0)
-	other.Apply(clitest.Documents(clitest.ConfigMap("c"), clitest.ConfigMap("d", "unknown: 1")), "--field-validation=Strict").Want(t, 1)
+	other.Apply(clitest.Documents(clitest.ConfigMap("c"), clitest.RefusedService("d"))).Want(t, 1)
 	s.Create("v1/configmaps", clitest.ConfigMapOf("kapply", "{}", "labels: {cli-utils.sigs.k8s.io/inventory-id: of-kapply}"))
 	s.Create("coordination.k8s.io/v1/leases", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: brine-kapply, namespace: "{ns}"}, spec: {holderIdentity: host/pid-7/boot/token, acquireTime: "2026-01-02T03:04:05.000000Z"}}`)
 

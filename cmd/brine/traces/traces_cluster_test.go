@@ -58,17 +58,17 @@ func TestSpansOfRunsOnACluster(t *testing.T) {
 			t.Errorf("%s sent\n%s\nwant\n%s", command, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	hidden := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: {ns}}\nstringData: {password: swordfish swordfish}\n"
+	hidden := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: {ns}}\nstringData: {password: swordfish-swordfish}\n"
 	good := clitest.Documents(hidden, clitest.ConfigMap("a"), clitest.ConfigMap("old"), clitest.Deployment("web", 1, "1m", clitest.DependsOn("/namespaces/{ns}/ConfigMap/a")))
 	s.Apply(good).Want(t, 0)
 	wants("apply", "finish < brine apply", "brine apply < ", "apply < brine apply", "created ConfigMap a < apply", "created ConfigMap old < apply", "created Deployment.apps web < apply", "created Secret s < apply")
 
-	// The server's answer quotes the key, which is the Secret's value.
-	bad := clitest.Documents(hidden, clitest.ConfigMapOf("a", `{"swordfish swordfish": x}`), clitest.Deployment("web", 1, "2m"))
+	// The server's answer quotes a name, which is the Secret's value.
+	bad := clitest.Documents(hidden, clitest.ConfigMap("a"), clitest.PodWith("p", "priorityClassName: swordfish-swordfish"), clitest.Deployment("web", 1, "2m"))
 	s.Preview(bad).Want(t, 1)
 	wants("preview", "brine preview < : error") // what it asks about an object has no times
 	s.Apply(bad).Want(t, 1)
-	wants("apply", "finish < brine apply", "brine apply < : error", "apply < brine apply", "failed ConfigMap a < apply: error", "configured Deployment.apps web < apply")
+	wants("apply", "finish < brine apply", "brine apply < : error", "apply < brine apply", "failed Pod p < apply: error", "configured Deployment.apps web < apply")
 
 	s.Destroy().Want(t, 0)
 	wants("destroy", "finish < brine destroy", "brine destroy < ", "prune < brine destroy", "pruned ConfigMap a < prune", "pruned ConfigMap old < prune", "pruned Deployment.apps web < prune", "pruned Secret s < prune")
