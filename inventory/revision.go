@@ -86,13 +86,13 @@ type Target struct {
 }
 
 // Describe says what the rollback of an inventory does.
-func (t Target) Describe(namespace, name string) string {
+func (t Target) Describe(namespace, name string, commands remedy.Commands) string {
 	if !t.There {
 		return fmt.Sprintf("rolling back to revision %d, the last good one before revision %d, which is undone", t.Number, t.Undone.Number)
 	}
 	text := fmt.Sprintf("already at revision %d: only what differs from it is applied", t.Number)
 	if t.Further.Number > 0 {
-		text += "; further back: " + remedy.RollbackOf(namespace, name, strconv.Itoa(t.Further.Number))
+		text += "; further back: " + commands.Rollback(namespace, name, strconv.Itoa(t.Further.Number))
 	}
 	return text
 }

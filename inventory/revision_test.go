@@ -70,7 +70,7 @@ func TestRollbackTarget(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, ok := RollbackTarget(written(test.history), SameDigest)
 			if ok != (test.target > 0) || got.Number != test.target || got.Undone.Number != test.undone || got.Further.Number != test.further || got.There != test.there {
-				t.Errorf("it goes to %d, undoes %d, further back is %d, there %t: %s", got.Number, got.Undone.Number, got.Further.Number, got.There, got.Describe("shop", "inv"))
+				t.Errorf("it goes to %d, undoes %d, further back is %d, there %t: %s", got.Number, got.Undone.Number, got.Further.Number, got.There, got.Describe("shop", "inv", ""))
 			}
 			kept := Kept(written(test.history), 1)
 			trimmed := slices.DeleteFunc(written(test.history), func(r Revision) bool { return !kept[r.Number] })

@@ -27,11 +27,14 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"brine/bundle/cluster/transport"
+	"brine/bundle/remedy"
 )
 
 // Options are what a run may change about how it speaks to the server.
 type Options struct {
 	UserAgent string
+	// Commands are how messages show commands for this cluster.
+	Commands remedy.Commands
 	// RetryFor bounds how long one request's transient answers (429, 5xx,
 	// connection errors, a webhook that is not up yet) are retried. Zero: a
 	// minute.
@@ -79,6 +82,9 @@ type Client struct {
 	polls    flowcontrol.RateLimiter
 	started  chan error // the answer to StartDiscovery
 }
+
+// Commands are how messages show commands for this cluster.
+func (c *Client) Commands() remedy.Commands { return c.options.Commands }
 
 // New makes a client for config; it sends nothing yet.
 func New(config *rest.Config, o Options) (*Client, error) {

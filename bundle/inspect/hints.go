@@ -55,6 +55,6 @@ func Reader(c *cluster.Client) ready.Reader {
 			}
 			return c.List(ctx, resource, namespace, labelSelector, fieldSelector)
 		},
-		Logs: c.Logs,
+		Logs: c.Logs, Commands: c.Commands(),
 	}
 }

@@ -55,6 +55,8 @@ type Options struct {
 	// Before are objects as they were before the runs that are undone adopted them, where
 	// that is known.
 	Before map[bundle.ID]*Was `json:"-"`
+	// Commands are how reasons show commands.
+	Commands remedy.Commands `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // Reader is how a Diagnosis reads from a cluster. Functions may be nil: what
@@ -24,6 +25,8 @@ type Reader struct {
 	List func(ctx context.Context, gvk schema.GroupVersionKind, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error)
 	// Logs reads the last lines of a container's log, of its previous run if so.
 	Logs func(ctx context.Context, namespace, pod, container string, previous bool, tail int64) (string, error)
+	// Commands are how reasons show commands.
+	Commands remedy.Commands
 }
 
 // Diagnosis finds out why objects are not ready. It remembers what it has

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/remedy"
 )
 
 // listings are what a Diagnosis reads in a test: objects by hand.
@@ -35,6 +36,7 @@ func (l *listings) asked(format string, args ...any) {
 
 func (l *listings) reader() Reader {
 	return Reader{
+		Commands: remedy.ForCluster("--context=prod"),
 		Get: func(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 			l.asked("GET %s %s", gvk.Kind, name)
 			for _, u := range l.objects {
@@ -331,7 +333,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 		t.Errorf("%d lists, %d logs read; want %d and %d", lists, logs, want, 2*detailed)
 	}
 	last := got[bundle.ID{GroupKind: late[99].GroupVersionKind().GroupKind(), Namespace: "prod", Name: "web99"}]
-	want := "log app: not read, because many objects are not ready; see kubectl logs -n prod web99-2-a -c app --previous"
+	want := "log app: not read, because many objects are not ready; see kubectl logs web99-2-a --container app --namespace prod --previous --context=prod"
 	if len(last) == 0 || last[len(last)-1] != want {
 		t.Errorf("the last object is shown as\n  %s", strings.Join(last, "\n  "))
 	}

@@ -2,7 +2,6 @@ package ready
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -21,11 +20,7 @@ func (c *chain) log(ctx context.Context, pod object, t trouble) {
 		return
 	}
 	if !c.detailed {
-		command := fmt.Sprintf("kubectl logs -n %s %s -c %s", namespace, name, t.container)
-		if previous {
-			command += " --previous"
-		}
-		c.add("log %s: not read, because many objects are not ready; see %s", t.container, command)
+		c.add("log %s: not read, because many objects are not ready; see %s", t.container, c.d.reader.Commands.Logs(namespace, name, t.container, previous))
 		return
 	}
 	text, err := c.d.reader.Logs(ctx, namespace, name, t.container, previous, maxLogTail)

@@ -3,7 +3,11 @@
 // names one.
 package remedy
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Flags, as a user writes them.
 const (
@@ -79,24 +83,66 @@ func Flag(name string) string { return "--" + name }
 // ApplyOutputOf is the command that applies what another one prints.
 func ApplyOutputOf(command string) string { return command + " | brine apply -f - --name NAME" }
 
-// RepairInventory is the command that repairs an inventory.
-func RepairInventory(namespace, name string) string {
-	return Repair + " " + Inventory + " " + namespace + "/" + name
+// Commands makes the commands that messages show: each runs as it stands. It is the flags by
+// which the user chose the cluster, which every one of them needs.
+type Commands string
+
+// ForCluster makes commands with flags, of which each is like "--context=prod".
+func ForCluster(flags ...string) Commands {
+	var c Commands
+	for _, flag := range flags {
+		if strings.ContainsFunc(flag, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+			flag = "'" + strings.ReplaceAll(flag, "'", `'\''`) + "'"
+		}
+		c += Commands(" " + flag)
+	}
+	return c
 }
 
-// HistoryOf is the command that lists the revisions of an inventory.
-func HistoryOf(namespace, name string) string { return History + " " + namespace + "/" + name }
+// plain is what no shell reads otherwise.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
 
-// RollbackOf is the command that goes back to a revision of an inventory.
-func RollbackOf(namespace, name, revision string) string {
-	return Rollback + " " + revision + " " + Inventory + " " + namespace + "/" + name
+// Repair is the command that repairs an inventory.
+func (c Commands) Repair(namespace, name string) string {
+	return Repair + " " + Inventory + " " + namespace + "/" + name + string(c)
 }
 
-// DeleteObject is the command that deletes an object; kind is like Deployment.apps.
-func DeleteObject(kind, namespace, name string) string {
-	text := "kubectl delete " + strings.ToLower(kind) + " " + name
+// History is the command that lists the revisions of an inventory.
+func (c Commands) History(namespace, name string) string {
+	return History + " " + namespace + "/" + name + string(c)
+}
+
+// Status is the command that lists the objects of an inventory.
+func (c Commands) Status(inventory string) string { return Status + " " + inventory + string(c) }
+
+// Rollback is the command that goes back to a revision of an inventory.
+func (c Commands) Rollback(namespace, name, revision string) string {
+	return Rollback + " " + revision + " " + Inventory + " " + namespace + "/" + name + string(c)
+}
+
+// Delete is the command that deletes an object.
+func (c Commands) Delete(kind schema.GroupKind, namespace, name string) string {
+	return c.kubectl("delete", kind, namespace, name)
+}
+
+// Describe is the command that says what is known about an object, its events too.
+func (c Commands) Describe(kind schema.GroupKind, namespace, name string) string {
+	return c.kubectl("describe", kind, namespace, name)
+}
+
+func (c Commands) kubectl(verb string, kind schema.GroupKind, namespace, name string) string {
+	text := "kubectl " + verb + " " + strings.ToLower(kind.String()) + " " + name
 	if namespace != "" {
 		text += " --namespace " + namespace
 	}
-	return text
+	return text + string(c)
+}
+
+// Logs is the command that prints the log of a container, of its previous run if so.
+func (c Commands) Logs(namespace, pod, container string, previous bool) string {
+	text := "kubectl logs " + pod + " --container " + container + " --namespace " + namespace
+	if previous {
+		text += " --previous"
+	}
+	return text + string(c)
 }

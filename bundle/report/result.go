@@ -8,6 +8,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/review"
 )
 
@@ -142,6 +143,7 @@ type Result struct {
 	Inventory  Inventory       `json:"inventory"`
 	DryRun     DryRun          `json:"dryRun"`
 	Server     string          `json:"server,omitempty" text:"name"` // the API server's URL
+	Commands   remedy.Commands `json:"-" text:"name"`                // how its output shows commands
 	Summary    Summary         `json:"summary"`
 	Objects    []*ObjectResult `json:"objects"`
 	// Outside are objects that are not in the bundle, and were waited for because

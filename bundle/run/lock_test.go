@@ -105,7 +105,7 @@ func TestHolderOnAnotherMachineKeepsItsLock(t *testing.T) {
 			makeLease(s, holder, 60)
 			renewed(s)
 			got := s.Apply(clitest.ConfigMap("a")).Want(t, report.ExitLocked)
-			got.Prints(t, "locked by another run", "--lock-timeout", "kubectl delete lease brine-inv --namespace "+s.NS)
+			got.Prints(t, "locked by another run", "--lock-timeout", "kubectl delete lease.coordination.k8s.io brine-inv --namespace "+s.NS)
 			if strings.Contains(holder, "4194999") {
 				got.Prints(t, "process 4194999 on host "+host)
 			}

@@ -12,7 +12,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
-	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/write"
 	"brine/inventory"
@@ -51,7 +50,7 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server})
 	}
 	if err != nil {
-		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, remedy.DeleteObject("namespace", "", id.Name)))
+		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, s.client.Commands().Delete(id.GroupKind, "", id.Name)))
 		return
 	}
 	result := &report.ObjectResult{Version: "v1", Kind: id.GroupKind.Kind, Name: id.Name, Action: plan.Pruned, Reason: "brine made it for the inventory, and nothing else is in it", Needs: []report.Need{}}

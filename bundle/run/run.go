@@ -83,7 +83,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	defer stop()
 	s := newSession(forward, c, report.New(o.Header, emit))
 	defer func() { s.after.stop() }()
-	s.record.Result.Server = c.Server()
+	s.record.Result.Server, s.record.Result.Commands = c.Server(), c.Commands()
 	in, err := run(forward, s, o, b)
 	if exit := s.record.Conclude(forward, ExitCode(err), timedOut(forward, err)); in.mayRollBack(exit) {
 		in = rollBack(ctx, s, o, in, emit)
@@ -100,7 +100,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 // run takes the stages of the mode. What it was about to do is returned as far as it got.
 func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in intent, err error) {
 	o.Planning.TakeOverFrom = takeover.Qualified(o.Planning.TakeOverFrom, o.Namespace)
-	o.Planning.Undo, o.Planning.Destroy = o.Mode == Rollback, o.Mode == Destroy
+	o.Planning.Undo, o.Planning.Destroy, o.Planning.Commands = o.Mode == Rollback, o.Mode == Destroy, s.client.Commands()
 	switch {
 	case o.Mode == Drift:
 		in, err = runDrift(ctx, s, &o, b)

@@ -14,7 +14,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -203,7 +202,7 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 		all = append(all, b)
 	}
 	if chosen == 0 && m.Select != nil && !slices.ContainsFunc(all, func(b *batch) bool { return m.repeated(b.from) }) {
-		return nil, refused("no member of inventory %s is chosen: %s lists its members", all[0].from, remedy.Status+" "+all[0].from)
+		return nil, refused("no member of inventory %s is chosen: %s lists its members", all[0].from, m.client.Commands().Status(all[0].from))
 	}
 	return all, nil
 }

@@ -151,7 +151,7 @@ func (l *Lock) locked(detail string, cause error) error {
 		text += "; " + detail
 	}
 	err := fmt.Errorf("%w: %s. Wait for it with %s. If you are sure that it has ended, break the lock: %s (see %s)",
-		ErrLocked, text, remedy.LockTimeout, remedy.DeleteObject("Lease", l.id.Namespace, l.id.Name), remedy.HelpLocked)
+		ErrLocked, text, remedy.LockTimeout, l.client.Commands().Delete(l.id.GroupKind, l.id.Namespace, l.id.Name), remedy.HelpLocked)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

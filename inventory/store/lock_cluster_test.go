@@ -220,7 +220,7 @@ func TestLeaseThatLastsTenYearsIsNotWaitedFor(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the error is %v", err)
 	}
-	for _, words := range []string{"process 12 on host far-away", "2026-01-01", "87600h", "--lock-timeout", "kubectl delete lease brine-inv --namespace " + ns} {
+	for _, words := range []string{"process 12 on host far-away", "2026-01-01", "87600h", "--lock-timeout", "kubectl delete lease.coordination.k8s.io brine-inv --namespace " + ns} {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("it does not say %q: %v", words, err)
 		}

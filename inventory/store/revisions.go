@@ -16,7 +16,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
-	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -246,7 +245,7 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 		return inventory.Target{}, err
 	case !ok:
 		return inventory.Target{}, fmt.Errorf("inventory %s/%s: %w: %s; %s lists them, and %s takes any of them",
-			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), remedy.HistoryOf(inv.Namespace, inv.Name), remedy.RollbackOf(inv.Namespace, inv.Name, "NUMBER"))
+			inv.Namespace, inv.Name, ErrNoTarget, inventory.NoTarget(history, target.Undone.Number), inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
 	}
 	return target, nil
 }
@@ -259,7 +258,7 @@ var ErrNotLast = errors.New("nothing was changed: another run saved a revision m
 func (inv *Inventory) StillLast(undone int) error {
 	if last := inv.Last().Number; undone != 0 && last != undone {
 		return fmt.Errorf("%w: revision %d of inventory %s/%s is the last one, and revision %d was to be undone; %s lists them, and %s takes any of them", ErrNotLast,
-			last, inv.Namespace, inv.Name, undone, remedy.HistoryOf(inv.Namespace, inv.Name), remedy.RollbackOf(inv.Namespace, inv.Name, "NUMBER"))
+			last, inv.Namespace, inv.Name, undone, inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
 	}
 	return nil
 }
@@ -298,14 +297,14 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 	for i, parts := 0, 1; i < parts; i++ {
 		id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, number, i), GroupKind: bundle.SecretKind}
 		damaged := func(what string) error {
-			return fail(fmt.Errorf("%w: %s: %s; %s lists the others", ErrDamagedRevision, bundle.Name(id), what, remedy.HistoryOf(inv.Namespace, inv.Name)))
+			return fail(fmt.Errorf("%w: %s: %s; %s lists the others", ErrDamagedRevision, bundle.Name(id), what, inv.Commands().History(inv.Namespace, inv.Name)))
 		}
 		u, err := inv.client.Get(ctx, cluster.Secrets, id)
 		switch {
 		case err != nil:
 			return nil, fail(err)
 		case u == nil && i == 0:
-			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); %s lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name, remedy.HistoryOf(inv.Namespace, inv.Name))
+			return nil, fmt.Errorf("%w: %d of inventory %s/%s (Secret %s is not there); %s lists them", ErrNoRevision, number, inv.Namespace, inv.Name, id.Name, inv.Commands().History(inv.Namespace, inv.Name))
 		case u == nil:
 			return nil, damaged("it is missing")
 		}

@@ -19,6 +19,8 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/inventory"
+
+	"brine/bundle/remedy"
 )
 
 // ErrConflict says that another run or tool wrote the inventory since it was read.
@@ -48,6 +50,9 @@ type Inventory struct {
 	lastRevision string                       // to be written to the inventory object
 	renamedFrom  string                       // the same
 }
+
+// Commands are how messages show commands about the inventory.
+func (inv *Inventory) Commands() remedy.Commands { return inv.client.Commands() }
 
 // Exists says whether the inventory is on the cluster.
 func (inv *Inventory) Exists() bool { return inv.object != nil }

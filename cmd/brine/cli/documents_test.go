@@ -40,7 +40,7 @@ func TestCommandsOfDocumentsAreTaken(t *testing.T) {
 	if commands < 20 {
 		t.Errorf("only %d commands were found", commands)
 	}
-	for _, text := range []string{remedy.ApplyOutputOf("kustomize build shop"), remedy.RepairInventory("platform", "shop")} {
+	for _, text := range []string{remedy.ApplyOutputOf("kustomize build shop"), remedy.ForCluster("--context=prod", "--kubeconfig=clusters/prod.yaml").Repair("platform", "shop")} {
 		if why := takes(upper.Replace(text)); why != "" {
 			t.Errorf("a message shows %q: %s", text, why)
 		}

@@ -77,7 +77,7 @@ func (r *rollbackOptions) number(ctx context.Context, s Streams, inv *store.Inve
 	if err != nil {
 		return 0, failed(err)
 	}
-	s.warn(target.Describe(inv.Namespace, inv.Name))
+	s.warn(target.Describe(inv.Namespace, inv.Name, inv.Commands()))
 	r.revision, r.undoes = target.Number, inv.Last().Number // who was asked about it gets it
 	return target.Number, nil
 }

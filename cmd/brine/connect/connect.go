@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
 )
 
 // Flags are kubectl's, and how long requests are retried.
@@ -121,5 +122,17 @@ func (c *Flags) Client(o cluster.Options) (*cluster.Client, error) {
 	if c.flags.CacheDir != nil && *c.flags.CacheDir != "" {
 		o.CacheDir = filepath.Join(*c.flags.CacheDir, "http")
 	}
+	o.Commands = c.commands()
 	return cluster.New(config, o)
+}
+
+// commands are for the same cluster, which flags chose.
+func (c *Flags) commands() remedy.Commands {
+	var given []string
+	for _, name := range []string{"kubeconfig", "context", "cluster", "user"} {
+		if f := c.given.Lookup(name); f.Changed {
+			given = append(given, remedy.Flag(name)+"="+f.Value.String())
+		}
+	}
+	return remedy.ForCluster(given...)
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/wording"
 )
@@ -143,7 +142,7 @@ func (t *Printer) problems(r *report.Result) string {
 	t.section(&b, "Skipped", len(skipped), func() { t.skipped(&b, skipped) })
 	t.section(&b, "Not ready", len(waiting), func() {
 		for _, o := range waiting {
-			t.unready(&b, o)
+			t.unready(&b, o, r.Commands)
 		}
 	})
 	t.section(&b, "Failed", len(failed), func() {
@@ -197,14 +196,10 @@ func (t *Printer) named(o *report.ObjectResult) string {
 }
 
 // unready prints why an object is not ready, down to the cause, and where to look.
-func (t *Printer) unready(b *strings.Builder, o *report.ObjectResult) {
+func (t *Printer) unready(b *strings.Builder, o *report.ObjectResult, commands remedy.Commands) {
 	b.WriteString("  " + t.named(o) + "\n" + wording.Indent(cmp.Or(o.Reason, o.Error, "no reason is known"), "    "))
 	chain(b, o)
-	look := "kubectl describe " + schema.GroupKind{Group: o.Group, Kind: strings.ToLower(o.Kind)}.String() + " " + o.Name
-	if o.Namespace != "" {
-		look += " --namespace " + o.Namespace
-	}
-	b.WriteString("    see: " + look + "\n")
+	b.WriteString("    see: " + commands.Describe(o.ID().GroupKind, o.Namespace, o.Name) + "\n")
 }
 
 // chain is why, down to the cause; what the object's own reason has said is left out.
