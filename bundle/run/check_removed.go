@@ -8,7 +8,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
-	"brine/bundle/report"
 	"brine/inventory/store"
 )
 
@@ -40,10 +39,9 @@ func checkRemoved(ctx context.Context, s *session, o *Options, in intent) error 
 		},
 	}.Find()
 	for _, one := range p.Removals {
-		switch {
-		case one.Refused:
+		if one.Refused {
 			p.Refused = append(p.Refused, bundle.Problem{Message: one.String()})
-		case o.DryRun == report.None: // the review of a preview says it
+		} else {
 			p.Warnings = append(p.Warnings, one.String())
 		}
 	}

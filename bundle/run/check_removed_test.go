@@ -60,7 +60,7 @@ func TestSLSThatIsNotIncludedAnyMore(t *testing.T) {
 	// Gone from the tree as well: dangerous, and refused where that is asked for.
 	tree = []string{"p/web.yaml", "p/db.yaml"}
 	salt("apply", []string{web}, "--refuse-removed").Want(t, 3).Prints(t, "salt://p/log.yaml", `is no longer in saltenv \"prod\"`)
-	dangerous := salt("preview", []string{web}).Want(t, 0)
+	dangerous := salt("preview", []string{web}).Want(t, 0).Prints(t, "pruned with it: 1 object: ConfigMap "+s.NS+"/log") // Salt shows the warnings
 	risks := dangerous.Result.Review.Risks
 	if !slices.ContainsFunc(risks, func(r review.Risk) bool {
 		return r.Type == review.Removed && len(r.Objects) == 1 && r.Objects[0].Name == "log"
