@@ -38,7 +38,7 @@ func TestNamesDerivedFromFilesOfTwoApplications(t *testing.T) {
 	for _, command := range []string{"apply", "preview"} {
 		for _, more := range [][]string{nil, {"--no-prune"}} {
 			brine(append([]string{command, "-f", blog}, more...)...).Want(t, 3).Prints(t, "inventory "+s.NS+"/deploy, named after the bundle's file, was made from shop/deploy.yaml",
-				"of its 3 objects, 1 are in this bundle", "--name=deploy")
+				"this bundle has 1 of its 3 objects", "--name=deploy")
 		}
 	}
 	s.Missing("v1/configmaps", "c")

@@ -316,8 +316,8 @@ func checkDerivedName(ctx context.Context, o *Options, now situation) error {
 		from = strings.Join(last.Sources, ", ")
 	}
 	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
-		"inventory %s/%s, named after the bundle's file, was made from %s: of its %s, %d are in this bundle, and the others would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
-		inv.Namespace, inv.Name, from, bundle.Count(len(inv.Members), "object"), shared, remedy.Name, inv.Name)})
+		"inventory %s/%s, named after the bundle's file, was made from %s: this bundle has %d of its %s, and the others would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
+		inv.Namespace, inv.Name, from, shared, bundle.Count(len(inv.Members), "object"), remedy.Name, inv.Name)})
 }
 
 // contentsOfHolders is what the Namespaces and CRDs hold that might be deleted.
