@@ -17,14 +17,20 @@ import (
 
 // Deletions come into the plan: candidates, their order, how many.
 
-// Shared is how many members a bundle has.
-func Shared(members map[bundle.ID]inventory.Status, objects []*bundle.Object) (n int) {
+// Shared is how many members a bundle has. own: they are more than Namespaces and CRDs, which
+// several applications may name, or there are no other members.
+func Shared(members map[bundle.ID]inventory.Status, objects []*bundle.Object) (n int, own bool) {
+	own = true
+	for id := range members {
+		own = own && bundle.HoldsObjects(id.GroupKind)
+	}
 	for _, o := range objects {
 		if _, ok := members[o.ID]; ok {
 			n++
+			own = own || !bundle.HoldsObjects(o.ID.GroupKind)
 		}
 	}
-	return n
+	return n, own
 }
 
 // Candidates are the members that the bundle no longer has, sorted: what a

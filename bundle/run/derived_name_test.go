@@ -58,3 +58,30 @@ func TestNamesDerivedFromFilesOfTwoApplications(t *testing.T) {
 	brine("apply", "-f", write(filepath.Join(dir, "moved", "deploy.yaml"), shared, c)).Want(t, 0)
 	brine("apply", "-f", write(filepath.Join(dir, "elsewhere", "moved", "deploy.yaml"), b)).Want(t, 3)
 }
+
+// A Namespace that both name is no sign that they are one.
+func TestNameDerivedFromAFileSharesMoreThanANamespace(t *testing.T) {
+	s := clitest.New(t)
+	dir := t.TempDir()
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: {ns}}\n"
+	deploy := func(folder string, want int, objects ...string) {
+		t.Helper()
+		path := filepath.Join(dir, folder, "deploy.yaml")
+		text, err := os.ReadFile(s.File(clitest.Documents(append(objects, namespace)...)))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		clitest.Run(t, s.Kubeconfig, "apply", "-f", path, "--namespace", s.NS, "--inventory-policy=adopt-all", "--timeout=60s").Want(t, want)
+	}
+	deploy("shop", 0, clitest.ConfigMap("a"))
+	deploy("blog", 3, clitest.ConfigMap("b"))
+	s.Exists("v1/configmaps", "a")
+	deploy("shop", 0, clitest.ConfigMap("b"))
+	s.Missing("v1/configmaps", "a")
+}

@@ -297,8 +297,8 @@ func reportPlan(record *report.Recorder, inv *store.Inventory, p *plan.Plan) {
 // the inventory was made from: /a/bundle.yaml must not prune what /b/bundle.yaml made.
 func checkDerivedName(ctx context.Context, o *Options, now situation) error {
 	inv, objects := now.inventory, now.bundle.Objects
-	shared := plan.Shared(inv.Members, objects)
-	if !o.Derived || len(objects) == 0 || 2*shared >= len(inv.Members) {
+	shared, own := plan.Shared(inv.Members, objects)
+	if !o.Derived || len(objects) == 0 || own && 2*shared >= len(inv.Members) {
 		return nil
 	}
 	last := &inventory.Content{}
