@@ -37,7 +37,7 @@ func (t *Printer) previewed(r *report.Result) string {
 		b.WriteString("  files are in " + wording.Line(root) + "\n")
 	}
 	b.WriteString(t.reviewed(r.Review))
-	clear(t.warned) // who reads the result elsewhere has not seen the progress
+	clear(t.warned)                                                                            // who reads the result elsewhere has not seen the progress
 	b.WriteString(t.warnings(slices.DeleteFunc(slices.Clone(r.Warnings), func(w string) bool { // the review said it
 		return r.Review != nil && slices.ContainsFunc(r.Review.Risks, func(one review.Risk) bool { return one.Type == review.Removed && strings.HasPrefix(w, one.Text) })
 	})))
