@@ -73,7 +73,8 @@ func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets
 	}
 	again := Options{
 		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts},
-		Timeout: o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
+		SkipInvalid: true, // what a server once took: as much of it as possible
+		Timeout:     o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
 	}
 	for _, b := range content.Bundle.Objects {
 		if ids.Has(b.ID) {

@@ -73,7 +73,7 @@ func (in intent) needsNoWrite() bool {
 
 // isLate says whether an object that stays as it is has to be waited for.
 func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
-	return !s.Completed && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
+	return !s.Completed && !s.Deletes() && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
 }
 
 // prepare makes the plan of a run that begins.

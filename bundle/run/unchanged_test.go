@@ -50,10 +50,11 @@ func TestRunThatChangesNothingWritesNothing(t *testing.T) {
 // has the bundle.
 func TestRunThatKeepsMembersWritesNothing(t *testing.T) {
 	s := clitest.New(t)
-	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	late := clitest.PodWith("late", "schedulingGates: [{name: example.com/wait}]")
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), late), "--wait=applied").Want(t, 0)
 	text := clitest.ConfigMap("a")
 	s.Apply(text, "--no-prune").Want(t, 0)
-	s.Holds("ConfigMap a", "ConfigMap b")
+	s.Holds("ConfigMap a", "Pod late") // it is waited for no more
 	p := s.Proxied()
 	got := s.Apply(text, "--no-prune").Want(t, 0)
 	if w := p.Writes(); len(w) > 0 || got.Result.Revision != 2 {

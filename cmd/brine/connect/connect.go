@@ -129,7 +129,7 @@ func (c *Flags) Client(o cluster.Options) (*cluster.Client, error) {
 // commands are for the same cluster, which flags chose.
 func (c *Flags) commands() remedy.Commands {
 	var given []string
-	for _, name := range []string{"kubeconfig", "context", "cluster", "user"} {
+	for _, name := range []string{"kubeconfig", "context", "cluster", "user", "server", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify", "as"} {
 		if f := c.given.Lookup(name); f.Changed {
 			given = append(given, remedy.Flag(name)+"="+f.Value.String())
 		}
