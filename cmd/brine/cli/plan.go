@@ -19,7 +19,7 @@ import (
 // inSecret is the word for a plan in a Secret beside the inventory, in place of a file.
 const inSecret = "secret"
 
-// secretLifetime is how long a plan in a Secret may be carried out: nobody tidies up there.
+// secretLifetime is how long a plan in a Secret may be carried out: no run deletes it.
 const secretLifetime = 24 * time.Hour
 
 // planOptions are those of saved plans.
