@@ -221,6 +221,7 @@ func (inv *Inventory) parent() (object *unstructured.Unstructured, same bool) {
 // SaveFingerprints would make of it, in whatever format.
 func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, origins map[bundle.ID]inventory.Origin, fingerprints map[bundle.ID]inventory.Fingerprint) bool {
 	for id, status := range statuses {
+		status.MovingTo = inv.Members[id].MovingTo // Finish keeps it
 		if inv.Members[id] != status {
 			return false
 		}

@@ -3,6 +3,7 @@ package simulator
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,6 +153,19 @@ func (w *World) somebodyMovesIn() {
 		if _, err := w.server.Create(person, k, u, false); err == nil {
 			w.note("%s creates %s %s/guest", person, k.Plural, at)
 		}
+	}
+}
+
+// somebodyTidiesUp is a person who deletes what is of no inventory here, but what brine keeps
+// of inventories, and what controllers made.
+func (w *World) somebodyTidiesUp() {
+	for _, p := range slices.Clone(w.server.Places()) {
+		u := w.server.Objects[p]
+		if by := owner(u); p.Namespace == "" || p.Namespace == "default" && p.Name != "guest" || by != "" && by != stranger || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
+			continue
+		}
+		w.note("%s deletes %s %s/%s", person, p.Resource, p.Namespace, p.Name)
+		_, _ = w.server.Delete(person, w.server.KindAt(p), p, metav1.DeleteOptions{}, false)
 	}
 }
 

@@ -47,4 +47,19 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, saves: true}, mood: mood{name: "aimed at single reads", faults: []fault{"plain 404"}, rate: 0.1, aim: "single reads"}}, {at: "4", chance: 11920694557566778338, step: step{calm: true, carriesOut: true}, mood: mood{name: "undisturbed"}}}},
+	"an apply took the lock each time, and wrote nothing, after a split that was killed": {seed: 50281, scenes: []scene{{at: "0", chance: 6241148084655432505, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+`}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 13189509422673321274, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/*"}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "10", chance: 6904718109242993268, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/a", "Secret/*/*"}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -34,6 +34,7 @@ type step struct {
 	text      string // of the bundle
 	onFailure bool   // --rollback-on-failure
 	policy    plan.Policy
+	force     bool // --force-conflicts
 	revision  int  // of a rollback; 0 undoes the last apply
 	found     bool // before it, somebody creates objects that bundles name
 	guests    bool // before it, somebody creates objects that no bundle names, in namespaces and of kinds of bundles
@@ -200,7 +201,7 @@ func (w *World) begin(s step, actor string) *done {
 	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
 	w.note("%s: %s of inventory %s%s (policy %s)", actor, s.called(), s.inventory, s.arguments(), s.policy)
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
-	d.process = w.start(ctx, actor, s.inventory, func(ctx context.Context, c *cluster.Client) {
+	d.process = w.start(ctx, actor, s.inventory, s.force, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()
 		c.Close()

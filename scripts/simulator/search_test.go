@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
@@ -23,6 +24,8 @@ type Finding struct {
 	Log      []string
 	Covered  map[string]int // command, fault or disturbance, exit code
 	Steps    int
+	// Converged: at its end an apply had exit code 0, and the next one wrote nothing.
+	Converged bool
 
 	disturbed []string
 }
@@ -310,32 +313,62 @@ func (f *Finding) violate(invariant, how string) {
 	f.Violated = append(f.Violated, invariant+": "+how)
 }
 
-// converge is invariant 7: an undisturbed apply of a good bundle ends with exit code 0,
-// and the second one writes nothing. An apply that meets objects that are not its own may
-// refuse, the same way twice.
+// converge is invariant 7: an undisturbed apply of a good bundle ends with exit code 0, and the
+// next one writes nothing. An apply that meets what others have may refuse it. Then people take
+// away what is of no inventory, and a run adopts all and forces what conflicts; at last, the
+// other inventory is destroyed, and no reason is left.
 func (f *Finding) converge(w *World) {
 	w.server.Away = ""
-	text := strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	if again := w.halfDone; again != nil {
 		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
 	}
-	var exits []int
+	last := step{command: "apply", inventory: "shop"}
+	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
+	guests := func(refusals string) bool {
+		return w.interrupts(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
+	}
+	f.Converged = f.endsTwice(w, last, "last", func(refusals string) bool {
+		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
+	})
+	if f.goesOn() {
+		w.somebodyTidiesUp()
+		last.policy, last.force = plan.AdoptAll, true
+		f.Converged = f.endsTwice(w, last, "last-forced", guests)
+	}
+	if f.goesOn() {
+		f.settle(w, []*done{w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")}, "undisturbed at the end")
+		w.somebodyTidiesUp()
+		f.Converged = f.endsTwice(w, last, "last-alone", w.interrupts)
+	}
+}
+
+func (f *Finding) goesOn() bool { return !f.Converged && len(f.Violated) == 0 }
+
+// interrupts says whether refusals are for a command about inventories, which refuses to go on.
+func (w *World) interrupts(refusals string) bool {
+	return w.halfDone != nil && strings.Contains(refusals, "was interrupted: repeat that command first")
+}
+
+// endsTwice says whether a step ended with exit code 0, and wrote nothing when it was repeated.
+// What refuses it may be right.
+func (f *Finding) endsTwice(w *World, s step, name string, right func(string) bool) bool {
 	for i := range 2 {
-		d := w.begin(step{command: "apply", inventory: "shop", text: text}, fmt.Sprintf("last-%d", i))
+		d := w.begin(s, fmt.Sprintf("%s-%d", name, i))
 		f.settle(w, []*done{d}, "undisturbed at the end")
 		if d.result == nil || len(f.Violated) > 0 {
-			return
+			return false
 		}
-		exits = append(exits, d.result.ExitCode)
-		refusals := strings.Join(errorsOf(d.result), " ")
-		foreign := strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, "conflict: before-first-apply") || w.halfDone != nil && strings.Contains(refusals, "was interrupted: repeat that command first") // a person's object, with a person's values
-		if d.result.ExitCode != report.ExitOK && !foreign {
-			f.violate("7 convergence", fmt.Sprintf("exit code %d: %s", d.result.ExitCode, strings.Join(errorsOf(d.result), "; ")))
+		if d.result.ExitCode != report.ExitOK {
+			if !right(strings.Join(errorsOf(d.result), " ")) {
+				f.violate("7 convergence", fmt.Sprintf("exit code %d: %s", d.result.ExitCode, strings.Join(errorsOf(d.result), "; ")))
+			}
+			return false
 		}
-		if wrote := (&oracle{server: w.server, d: d}).own(); i == 1 && exits[0] == report.ExitOK && len(wrote) > 0 {
+		if wrote := (&oracle{server: w.server, d: d}).own(); i == 1 && len(wrote) > 0 {
 			f.violate("7 convergence", "the second run writes: "+wrote[0].String())
 		}
 	}
+	return true
 }
 
 func errorsOf(r *report.Result) []string {

@@ -51,11 +51,14 @@ func playOne(t *testing.T, of trial) (f *Finding) {
 // Histories of fixed seeds hold all invariants. scripts/simulate plays others.
 func TestHistories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the files of runs
-	began, covered, bad, steps, played := time.Now(), map[string]int{}, 0, 0, 0
+	began, covered, bad, steps, played, converged := time.Now(), map[string]int{}, 0, 0, 0, 0
 	for i := 0; i < *histories || time.Since(began) < *during; i++ {
 		f := playOne(t, trial{seed: *from + uint64(i)})
 		played++
 		steps += f.Steps
+		if f.Converged {
+			converged++
+		}
 		for key, n := range f.Covered {
 			covered[key] += n
 		}
@@ -69,6 +72,7 @@ func TestHistories(t *testing.T) {
 	}
 	took := time.Since(began)
 	t.Logf("%d histories, %d runs in %s: %.1f histories a second; %d with a violation", played, steps, took.Round(time.Millisecond), float64(played)/took.Seconds(), bad)
+	t.Logf("histories that converged: %d of %d", converged, played)
 	for _, key := range slices.Sorted(maps.Keys(covered)) {
 		t.Logf("%6d  %s", covered[key], key)
 	}

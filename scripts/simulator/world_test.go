@@ -194,11 +194,11 @@ func (w *World) drop(match func(*pending) bool) []*pending {
 }
 
 // start starts a process.
-func (w *World) start(ctx context.Context, name, inventory string, do func(context.Context, *cluster.Client)) *Process {
+func (w *World) start(ctx context.Context, name, inventory string, force bool, do func(context.Context, *cluster.Client)) *Process {
 	p := &Process{world: w, name: name, lock: "default/" + inventory, ended: make(chan struct{})}
 	ctx, p.kill = context.WithCancelCause(ctx)
 	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
-		UserAgent: "brine", RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
+		UserAgent: "brine", ForceConflicts: force, RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
 		Wall: func() time.Time { return time.Now().Add(time.Duration(p.suspended.Load())) },
 	})
 	if err != nil {
