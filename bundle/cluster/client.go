@@ -150,7 +150,7 @@ func (c *Client) restClients(config *rest.Config) error {
 	disco := rest.CopyConfig(config)
 	disco.Burst = max(disco.Burst, transport.DefaultBurst)
 	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
-	asked := transport.DiscoveryClient(c.http, c.options.CacheDir)
+	asked := transport.Cached(c.options.CacheDir, c.http)
 	var made [4]rest.Interface
 	for i, of := range []struct {
 		config *rest.Config

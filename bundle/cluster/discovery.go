@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,18 +86,10 @@ func (c *Client) StartDiscovery(ctx context.Context) {
 }
 
 func (c *Client) discover(ctx context.Context) error {
-	var groups []*metav1.APIGroup
-	var lists []*metav1.APIResourceList
-	failed := map[schema.GroupVersion]error{}
+	var k *kinds
 	begin := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a request ahead whose answer was not asked for
-	ctx = transport.WithDiscovery(ctx)
 	err := c.retryFor(ctx, min(c.options.RetryFor, firstContact), func(ctx context.Context) (err error) {
-		groups, lists, err = discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco)
-		if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-			failed, err = partly.Groups, nil
-		}
+		k, err = c.ask(ctx)
 		if apierrors.IsForbidden(err) { // its message says nothing else
 			if err = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the user may not get /api and /apis")); time.Since(begin) < transport.StartingFor {
 				return apierrors.NewServiceUnavailable(err.Error())
@@ -105,40 +100,80 @@ func (c *Client) discover(ctx context.Context) error {
 	if err != nil {
 		return answers.ExplainReach(c.config.Host, err)
 	}
-	k := kinds{
-		byKind:    map[schema.GroupVersionKind]Resource{},
-		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
-		failed:    failed,
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	c.kinds.keep(k)
+	c.kinds.byKind, c.kinds.preferred, c.kinds.failed = k.byKind, k.preferred, k.failed
+	return nil
+}
+
+// aggregated is what discovery accepts: all groups with their resources in one answer. It is
+// v2beta1 in Kubernetes 1.27 to 1.29, with the same fields (k8s.io/api/apidiscovery/v2beta1),
+// which client-go does not read any more.
+const (
+	aggregated     = discovery.AcceptV2 + ",application/json;g=apidiscovery.k8s.io;v=v2beta1;as=" + aggregatedKind + "," + discovery.AcceptV1
+	aggregatedKind = "APIGroupDiscoveryList"
+)
+
+// ask asks for /api and /apis at the same time. (client-go's own discovery asks one after the
+// other, and serves here where a server has no aggregated one.)
+func (c *Client) ask(ctx context.Context) (*kinds, error) {
+	var lists [2]apidiscovery.APIGroupDiscoveryList
+	asking, parallel := errgroup.WithContext(ctx)
+	for i, path := range []string{"/api", "/apis"} {
+		asking.Go(func() error {
+			text, err := c.disco.RESTClient().Get().AbsPath(path).SetHeader("Accept", aggregated).Do(parallel).Raw()
+			if path == "/api" && apierrors.IsNotFound(err) { // of a server without the core group
+				lists[i].Kind = aggregatedKind
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(text, &lists[i])
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return nil, err
+	}
+	k := &kinds{byKind: map[schema.GroupVersionKind]Resource{}, preferred: map[schema.GroupKind]schema.GroupVersionKind{}, failed: map[schema.GroupVersion]error{}}
+	if lists[0].Kind != aggregatedKind || lists[1].Kind != aggregatedKind {
+		return k, c.askEachGroup(ctx, k)
 	}
 	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
+		groups, resources, failed := discovery.SplitGroupsAndResources(list)
+		for i := range groups.Groups {
+			k.addGroup(&groups.Groups[i], resources)
 		}
-		for _, r := range list.APIResources {
-			if !strings.Contains(r.Name, "/") {
-				k.add(gv, r, hasStatus(list.APIResources, r.Name))
-			}
+		maps.Copy(k.failed, failed)
+	}
+	return k, nil
+}
+
+func (c *Client) askEachGroup(ctx context.Context, k *kinds) error {
+	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco.WithLegacyWithContext(ctx))
+	if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
+		k.failed, err = partly.Groups, nil
+	}
+	resources := map[schema.GroupVersion]*metav1.APIResourceList{}
+	for _, list := range lists {
+		if gv, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
+			resources[gv] = list
 		}
 	}
 	for _, group := range groups {
-		for _, v := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: v.Version}
-			for gvk := range k.byKind {
-				if gvk.GroupVersion() != gv {
-					continue
-				}
-				if _, ok := k.preferred[gvk.GroupKind()]; !ok {
-					k.preferred[gvk.GroupKind()] = gvk
-				}
-			}
+		k.addGroup(group, resources)
+	}
+	return err
+}
+
+func (k *kinds) addGroup(group *metav1.APIGroup, resources map[schema.GroupVersion]*metav1.APIResourceList) {
+	for _, v := range group.Versions {
+		gv := schema.GroupVersion{Group: group.Name, Version: v.Version}
+		if list := resources[gv]; list != nil {
+			k.add(gv, list.APIResources)
 		}
 	}
-	c.kinds.mu.Lock()
-	defer c.kinds.mu.Unlock()
-	c.kinds.keep(&k)
-	c.kinds.byKind, c.kinds.preferred, c.kinds.failed = k.byKind, k.preferred, k.failed
-	return nil
 }
 
 // keep takes over into the new knowledge what a later discovery in the same
@@ -161,16 +196,23 @@ func (k *kinds) keep(next *kinds) {
 	}
 }
 
-func hasStatus(all []metav1.APIResource, name string) bool {
-	return slices.ContainsFunc(all, func(r metav1.APIResource) bool { return r.Name == name+"/status" })
+// add makes the resources of a version known; of a kind the first one is preferred.
+func (k *kinds) add(gv schema.GroupVersion, resources []metav1.APIResource) {
+	for _, r := range resources {
+		gvk := gv.WithKind(r.Kind)
+		if _, known := k.byKind[gvk]; known || strings.Contains(r.Name, "/") {
+			continue
+		}
+		k.byKind[gvk] = servedIn(gvk, r, resources)
+		if k.preferred[gvk.GroupKind()].Empty() {
+			k.preferred[gvk.GroupKind()] = gvk
+		}
+	}
 }
 
-func (k *kinds) add(gv schema.GroupVersion, r metav1.APIResource, status bool) {
-	gvk := gv.WithKind(r.Kind)
-	if _, ok := k.byKind[gvk]; ok {
-		return
-	}
-	k.byKind[gvk] = Resource{GVR: gv.WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: status}
+func servedIn(gvk schema.GroupVersionKind, r metav1.APIResource, all []metav1.APIResource) Resource {
+	status := slices.ContainsFunc(all, func(other metav1.APIResource) bool { return other.Name == r.Name+"/status" })
+	return Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: status}
 }
 
 // Resource finds how a kind is served. Its error is a meta.NoKindMatchError
@@ -251,7 +293,7 @@ func (c *Client) LearnServed(ctx context.Context, gvk schema.GroupVersionKind) e
 	resources, err := c.resourcesOf(ctx, gvk.GroupVersion())
 	for _, r := range resources {
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			c.Learn(Resource{GVR: gvk.GroupVersion().WithResource(r.Name), GVK: gvk, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: hasStatus(resources, r.Name)})
+			c.Learn(servedIn(gvk, r, resources))
 		}
 	}
 	return err
@@ -277,14 +319,7 @@ func (c *Client) AskFailed(ctx context.Context, needed func(group string) bool) 
 			c.kinds.mu.Lock()
 			defer c.kinds.mu.Unlock()
 			delete(c.kinds.failed, gv)
-			for _, r := range resources {
-				if !strings.Contains(r.Name, "/") {
-					c.kinds.add(gv, r, hasStatus(resources, r.Name))
-					if gk := gv.WithKind(r.Kind).GroupKind(); c.kinds.preferred[gk].Empty() {
-						c.kinds.preferred[gk] = gv.WithKind(r.Kind)
-					}
-				}
-			}
+			c.kinds.add(gv, resources)
 		})
 	}
 	asking.Wait()

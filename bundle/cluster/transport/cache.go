@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/third_party/forked/httpcache"
 )
 
-// cached answers discovery from dir where the server says that nothing changed
+// Cached answers discovery from dir where the server says that nothing changed
 // (If-None-Match, 304): it is asked every time, so the cache is never stale,
 // whatever cluster is behind an address by now. The files are kubectl's own
 // (client-go's discovery/cached/disk/round_tripper.go), which both may use.
-func cached(dir string, client *http.Client) *http.Client {
+func Cached(dir string, client *http.Client) *http.Client {
 	if !filepath.IsAbs(dir) { // without a home directory there is no place for it
 		return client
 	}
