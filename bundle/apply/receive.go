@@ -15,20 +15,17 @@ import (
 	"brine/bundle/write"
 )
 
-// receive handles one message of an applier or a watch.
-func (e *scheduler) receive(m any) {
+// retried notes that a request about an object is sent again.
+func (e *scheduler) retried(n *node, err error, attempt int) {
+	n.Result.Reason = ""
+	n.reason = "is sent again after " + answers.Message(err)
+	n.Uncertain = n.Uncertain || !answers.Refused(err)
+	e.Record.Emit(report.Retrying{Object: n.Result, Error: err.Error(), Attempt: attempt})
+}
+
+// noticed handles what a watch reports.
+func (e *scheduler) noticed(m any) {
 	switch m := m.(type) {
-	case written:
-		e.acted(m)
-	case retried:
-		m.node.Result.Reason = ""
-		m.node.reason = "is sent again after " + answers.Message(m.err)
-		m.node.Uncertain = m.node.Uncertain || !answers.Refused(m.err)
-		e.Record.Emit(report.Retrying{Object: m.node.Result, Error: m.err.Error(), Attempt: m.attempt})
-	case waits:
-		m.node.reason = m.what
-	case served:
-		e.probed(m)
 	case cluster.Seen:
 		e.lastSeen[m.ID.GroupKind] = time.Now()
 		if n := e.byID[m.ID]; n != nil {
@@ -46,19 +43,11 @@ func (e *scheduler) receive(m any) {
 		}), nil)
 	case cluster.Broken:
 		e.broken(m)
-	case polledObject:
-		e.observed(m)
-	case due:
-		e.pollDue(m.resource)
-	case polled:
-		e.polling[m.resource.GVR] = false
-		e.pollAfter(m.resource, pollEvery)
 	}
 }
 
 // acted settles what the server answered.
-func (e *scheduler) acted(w written) {
-	n := w.node
+func (e *scheduler) acted(n *node, w write.Outcome) {
 	n.resource = w.Resource
 	n.Result.ActedAt = e.Record.Seconds()
 	e.reported = time.Now()
@@ -129,9 +118,10 @@ func (e *scheduler) follow(n *node) {
 	}
 }
 
-func (e *scheduler) send(m any) {
+// send has loop do something.
+func (e *scheduler) send(do func()) {
 	select {
-	case e.messages <- m:
+	case e.messages <- do:
 	case <-e.over:
 	}
 }

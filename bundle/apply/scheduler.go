@@ -68,8 +68,8 @@ type Outcome struct {
 	HasFingerprint bool
 }
 
-// scheduler carries out a plan. One goroutine (loop) owns all state; appliers and
-// watches only send it messages. Waiting never holds an applier.
+// scheduler carries out a plan. One goroutine (loop) owns all state; appliers, watches and
+// timers only send it what it has to do. Waiting never holds an applier.
 type scheduler struct {
 	Input
 	nodes      []*node
@@ -80,7 +80,7 @@ type scheduler struct {
 	pruning    bool             // applies are through: deletions may begin
 	prunes     bool             // and nothing keeps all of them
 	counts     [2][lost + 1]int // nodes by state: applies, deletions
-	messages   chan any
+	messages   chan func()
 	work       chan *node // for the appliers; it never blocks
 	appliers   int
 	watches    *cluster.Watches
@@ -95,38 +95,6 @@ type scheduler struct {
 	said       saidBy                               // what custom kinds say of themselves
 }
 
-// written is what an applier sends when it is through.
-type written struct {
-	node *node
-	write.Outcome
-}
-
-// served is the answer to a CRD's probe.
-type served struct {
-	node *node
-	err  error
-}
-
-// polledObject is the answer about an object that was polled.
-type polledObject struct {
-	node *node
-	live *unstructured.Unstructured
-	err  error
-}
-
-// retried: a request about an object is sent again.
-type retried struct {
-	node    *node
-	err     error
-	attempt int
-}
-
-// waits: an applier waits for something else than an answer.
-type waits struct {
-	node *node
-	what string
-}
-
 // requestGrace is how long requests under way may take when the run is
 // interrupted, or its time has run out.
 const requestGrace = report.Grace * 4 / 10
@@ -138,17 +106,17 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	defer cancel()
 	e := &scheduler{
 		Input: in, byID: map[bundle.ID]*node{}, byStep: map[*plan.Step]*node{}, dependents: make([][]dependent, len(in.Plan.Steps)+len(in.Plan.Outside)),
-		messages: make(chan any, 1024), over: requests.Done(), reported: time.Now(),
+		messages: make(chan func(), 1024), over: requests.Done(), reported: time.Now(),
 		lastSeen: map[schema.GroupKind]time.Time{}, unwatched: map[string]bool{}, polling: map[schema.GroupVersionResource]bool{},
 		said: whatIsSaid(in.Plan),
 	}
 	e.work = make(chan *node, cap(e.dependents))
-	e.watches = in.Client.Watches(in.Selector, e.send)
-	in.Writer.Retrying = func(s *plan.Step, err error) { e.send(retried{node: e.byStep[s], err: err, attempt: 1}) }
-	in.Writer.Waiting = func(s *plan.Step, what string) { e.send(waits{e.byStep[s], what}) }
+	e.watches = in.Client.Watches(in.Selector, func(m any) { e.send(func() { e.noticed(m) }) })
+	in.Writer.Retrying = func(s *plan.Step, err error) { e.send(func() { e.retried(e.byStep[s], err, 1) }) }
+	in.Writer.Waiting = func(s *plan.Step, what string) { e.send(func() { e.byStep[s].reason = what }) }
 	in.Client.OnRetry(func(ctx context.Context, err error, attempt int) {
 		if n, ok := ctx.Value(nodeKey{}).(*node); ok {
-			e.send(retried{node: n, err: err, attempt: attempt})
+			e.send(func() { e.retried(n, err, attempt) })
 		}
 	})
 	wasReady := in.dropReady()
@@ -212,8 +180,8 @@ func (e *scheduler) loop(ctx, requests context.Context, cancel context.CancelFun
 	interrupted, grace := ctx.Done(), false
 	for e.advance(requests) {
 		select {
-		case m := <-e.messages:
-			e.receive(m)
+		case do := <-e.messages:
+			do()
 		case <-tick.C:
 			e.clock()
 		case <-interrupted:
@@ -271,7 +239,7 @@ func (e *scheduler) advance(requests context.Context) bool {
 func (e *scheduler) apply(requests context.Context) {
 	for n := range e.work {
 		o := e.Writer.Do(context.WithValue(requests, nodeKey{}, n), n.Step)
-		e.messages <- written{n, o}
+		e.messages <- func() { e.acted(n, o) }
 	}
 }
 
