@@ -137,7 +137,13 @@ func (b *Bundle) Names(id ID) bool {
 func CompareIDs(a, b ID) int { return strings.Compare(a.String(), b.String()) }
 
 // SortedIDs are the keys of a map in that order.
-func SortedIDs[V any](m map[ID]V) []ID { return slices.SortedFunc(maps.Keys(m), CompareIDs) }
+func SortedIDs[V any](m map[ID]V) []ID {
+	texts := make(map[string]ID, len(m))
+	for id := range m {
+		texts[id.String()+" "+id.Name] = id // RBAC's a:b and a__b are one text
+	}
+	return Each(slices.Sorted(maps.Keys(texts)), func(text string) ID { return texts[text] })
+}
 
 // Name is how messages name an object: "Deployment.apps ns/name",
 // "Namespace name". It is unique, short, and what kubectl understands. What has

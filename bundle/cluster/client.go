@@ -142,6 +142,7 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 // restClients makes the clients that encode and decode. None of them retries.
 func (c *Client) restClients(config *rest.Config) error {
 	untyped := dynamic.ConfigFor(config)
+	untyped.NegotiatedSerializer = quick{untyped.NegotiatedSerializer}
 	partial := metadata.ConfigFor(config)
 	partial.GroupVersion = &schema.GroupVersion{} // for the options of a list
 	plain := rest.CopyConfig(config)

@@ -24,7 +24,7 @@ func TestDecodeList(t *testing.T) {
 		if err := want.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		items, next, err := decodeList([]byte(text))
+		items, next, err := decodeList([]byte(text), nil)
 		if err != nil || next != want.GetContinue() || !reflect.DeepEqual(items, want.Items) {
 			t.Errorf("%s:\n%v, next %q, %v\nwant %v, next %q", text, items, next, err, want.Items, want.GetContinue())
 		}
@@ -48,7 +48,7 @@ func TestDecodeListThatIsNone(t *testing.T) {
 		``:                "decode the list",
 		`{"kind": "ConfigMapList", "items": [{"metadata": {}}`: "decode the list",
 	} {
-		items, _, err := decodeList([]byte(text))
+		items, _, err := decodeList([]byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", text, items, err)
 		}
@@ -58,7 +58,7 @@ func TestDecodeListThatIsNone(t *testing.T) {
 func FuzzDecodeList(f *testing.F) {
 	f.Add([]byte(`{"kind": "ConfigMapList", "metadata": {"continue": 1}, "items": [{"metadata": {"name": "a"}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		items, next, err := decodeList(text)
+		items, next, err := decodeList(text, nil)
 		if err != nil {
 			return
 		}

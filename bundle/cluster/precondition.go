@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -16,6 +18,13 @@ const noVersion = "9223372036854775807"
 // where live is nil, only for an object that does not exist. The uid is never sent
 // alone: the server would report another uid as an immutable field.
 func bound(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+	if at := metadataIn(body); at > 0 {
+		more := fmt.Appendf(nil, `"resourceVersion":%q,`, noVersion)
+		if live != nil {
+			more = fmt.Appendf(nil, `"resourceVersion":%q,"uid":%q,`, live.GetResourceVersion(), live.GetUID())
+		}
+		return slices.Concat(body[:at], more, body[at:]), nil
+	}
 	var object, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, fmt.Errorf("decode what is to be applied: %w", err)
@@ -38,4 +47,32 @@ func bound(body []byte, live *unstructured.Unstructured) ([]byte, error) {
 		return nil, fmt.Errorf("encode what is to be applied: %w", err)
 	}
 	return text, nil
+}
+
+// metadataIn is where the fields of an object's metadata begin in its text; 0 if that has to be
+// decoded to be found, or if a uid or a version may be among them.
+func metadataIn(body []byte) int {
+	const key = `"metadata":{"`
+	if bytes.Contains(body, []byte(`"uid":`)) || bytes.Contains(body, []byte(`"resourceVersion":`)) {
+		return 0
+	}
+	open := 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
+		case '"':
+			if open == 1 && bytes.HasPrefix(body[i:], []byte(key)) {
+				return i + len(key) - 1
+			}
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return 0
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"brine/bundle"
+	"brine/bundle/cluster/jsontree"
 )
 
 // Reads: one object, lists in pages, metadata alone, logs.
@@ -44,13 +45,9 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 // namespace "" reads all namespaces.
 func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
-	shared := newSharing()
+	shared := jsontree.Fields{}
 	items, _, err := listAll(ctx, c, o, 0, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
-		page, next, err := c.page(ctx, r, namespace, o)
-		for i := range page {
-			shared.managedFields(&page[i])
-		}
-		return page, next, err
+		return c.page(ctx, r, namespace, o, shared)
 	})
 	for i := range items {
 		c.secret(&items[i])
@@ -59,22 +56,22 @@ func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector,
 }
 
 // page reads one page of a list, and where the next begins.
-func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
+func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav1.ListOptions, shared jsontree.Fields) ([]unstructured.Unstructured, string, error) {
 	result := c.raw.Get().AbsPath(r.path(namespace), r.GVR.Resource).SetHeader("Accept", "application/json").
 		VersionedParams(&o, metav1.ParameterCodec).Do(ctx)
 	text, _ := result.Raw() // its error lacks what the server said
 	if err := result.Error(); err != nil {
 		return nil, "", err
 	}
-	return decodeList(text)
+	return decodeList(text, shared)
 }
 
-// decodeList decodes a list of objects, and where its next page begins. (The decoder of
-// the dynamic client decodes each item twice, and reads the text four times more:
-// apimachinery's unstructured/helpers.go, decodeToList.)
-func decodeList(text []byte) (items []unstructured.Unstructured, next string, err error) {
+// decodeList decodes a list of objects, which share their managedFields, and where its next
+// page begins. (The decoder of the dynamic client decodes each item twice, and reads the text
+// four times more: apimachinery's unstructured/helpers.go, decodeToList.)
+func decodeList(text []byte, shared jsontree.Fields) (items []unstructured.Unstructured, next string, err error) {
 	var list unstructured.Unstructured
-	if err := json.Unmarshal(text, &list.Object); err != nil {
+	if err := shared.Unmarshal(text, &list.Object); err != nil {
 		return nil, "", fmt.Errorf("decode the list: %w", err)
 	}
 	kind, isList := strings.CutSuffix(list.GetKind(), "List")

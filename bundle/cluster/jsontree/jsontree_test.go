@@ -1,0 +1,136 @@
+package jsontree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// What is decoded is what util/json decodes, and what is refused is refused in its words.
+func compare(t *testing.T, text string) {
+	t.Helper()
+	var got, want map[string]any
+	err, wantErr := Unmarshal([]byte(text), &got), json.Unmarshal([]byte(text), &want)
+	if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
+	}
+	sharing := Fields{}
+	for range 2 {
+		var got map[string]any
+		if err := sharing.Unmarshal([]byte(text), &got); fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("shared: %.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
+		}
+	}
+}
+
+var cases = []string{
+	`{}`, ` { } `, `{"a":1}`, `{"a":-0,"b":-12,"c":9223372036854775807,"d":9223372036854775808,"e":1.5,"f":1e3,"g":-2E-2,"h":1.0}`,
+	`{"a":[],"b":[1,"x",null,true,false,[{}],{"c":[2]}],"c":{}}`, "{\n\t\"a\" : [ 1 , 2 ] ,\r\n \"b\" : { \"c\" : \"d\" } }",
+	`{"a":1,"a":2}`, `{"a":{"b":1},"a":{"c":2}}`, `{"":""}`, `{"a":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud800x"}`, `{"ä":"é😀"}`, "{\"a\":\"\xff\"}", "{\"\xff\":1}",
+	`{"a\u0062":"c"}`, `{"a":"` + strings.Repeat("long ", 100) + `"}`, `{"A":1,"a":2}`, `{"a":1e400}`, `{"a":123456789012345678901234567890}`,
+	`{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\\"a\\":\\"}\\"}":{}}}},{"manager":"b"}]}`, `{"fieldsV1":1,"a":{"fieldsV1":"}"},"managedFields":{}}`, `{"managedFields":[1,"]",null,[{}]]}`,
+	`{"fieldsV1":{"a":1]}`, `{"fieldsV1":{"a":1`, `{"managedFields":[{"a":"\`, `{"fieldsV1":}`, `{"fieldsV1"`, `{"managedFields":[}`, `{"managedFields":[{},]}`,
+	// refused, or not an object
+	``, ` `, `null`, `[]`, `"a"`, `1`, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,"a":1}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[}`, `{"a":01}`, `{"a":+1}`,
+	`{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":-}`, `{"a":1-2}`, `{"a":tru}`, `{"a":nul`, `{"a":trueish}`, `{"a":"`, `{"a":"\`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\x00é\"}",
+	`{a:1}`, `{"a":1}}`, `{"a":1} x`, "{\"a\":1}\x00", "\x00{}", "{\"a\":\x00}", `{"a":'b'}`, `{1:2}`, `{"a":1}{"b":2}`,
+	`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, `{"a":` + strings.Repeat("[", 20000),
+}
+
+func TestUnmarshal(t *testing.T) {
+	for _, text := range cases {
+		compare(t, text)
+	}
+}
+
+// Texts that are cut off, or have a byte changed, too.
+func TestUnmarshalOfBrokenText(t *testing.T) {
+	whole, err := os.ReadFile("../../validate/metadata.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	from := append([]string{string(whole[:min(len(whole), 4000)])}, cases...)
+	for range 20000 {
+		text := []byte(from[random.IntN(len(from))])
+		if len(text) == 0 || len(text) > 8000 {
+			continue
+		}
+		switch at := random.IntN(len(text)); random.IntN(3) {
+		case 0:
+			text = text[:at]
+		case 1:
+			text[at] = `{}[]",:\0123e.-+ tfnu`[random.IntN(21)]
+		default:
+			text[at] = byte(random.IntN(256))
+		}
+		compare(t, string(text))
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, text := range cases {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) { compare(t, text) })
+}
+
+// What was decoded before is not changed by what is decoded later.
+func TestUnmarshalSharesNothingThatChanges(t *testing.T) {
+	text := []byte(`{"a":{"b":["c"]}}`)
+	var one, other map[string]any
+	if err := Unmarshal(text, &one); err != nil {
+		t.Fatal(err)
+	}
+	copy(text, `{"x":{"y":["z"]}}`)
+	if err := Unmarshal(text, &other); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(one, map[string]any{"a": map[string]any{"b": []any{"c"}}}) {
+		t.Errorf("it became %v", one)
+	}
+}
+
+// Equal managedFields are one map, others stay apart.
+func TestFieldsAreShared(t *testing.T) {
+	entries := []string{
+		`{"manager":"a","time":"1","fieldsV1":{"f:data":{}}}`, `{"manager":"a","time":"2","fieldsV1":{"f:data":{}}}`,
+		`{"manager":"a","time":"1","fieldsV1":{"f:spec":{}}}`, `{"manager":"a","time":"1","subresource":"status","fieldsV1":{"f:data":{}}}`,
+	}
+	fields, maps, trees := Fields{}, map[uintptr]bool{}, map[uintptr]bool{}
+	for _, text := range append(entries, entries...) {
+		var object map[string]any
+		if err := fields.Unmarshal([]byte(`{"metadata":{"managedFields":[`+text+`]}}`), &object); err != nil {
+			t.Fatal(err)
+		}
+		entry := object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
+		maps[reflect.ValueOf(entry).Pointer()], trees[reflect.ValueOf(entry["fieldsV1"]).Pointer()] = true, true
+	}
+	if len(maps) != len(entries) || len(trees) != 2 {
+		t.Errorf("%d maps and %d trees for %d entries with two trees", len(maps), len(trees), len(entries))
+	}
+}
+
+func BenchmarkUnmarshal(b *testing.B) {
+	var list strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&list, `,{"metadata":{"name":"object-%d","namespace":"bench-%d","uid":"5a9f3c1e-0000-4000-8000-%012d","resourceVersion":"%d","creationTimestamp":"2026-11-25T07:17:37Z","labels":{"app":"bench","part":"%d"},"managedFields":[{"manager":"brine","operation":"Apply","apiVersion":"v1","time":"2026-11-25T07:17:37Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:mode":{},"f:settings.ini":{}},"f:metadata":{"f:labels":{"f:app":{},"f:part":{}}}}}]},"data":{"mode":"fast","settings.ini":"number = %d\nlevel = info\n"}}`, i, i%10, i, i, i, i)
+	}
+	text := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + list.String()[1:] + `]}`)
+	for name, unmarshal := range map[string]func([]byte, *map[string]any) error{"jsontree": Unmarshal, "fields": func(text []byte, into *map[string]any) error { return Fields{}.Unmarshal(text, into) }, "utiljson": func(text []byte, into *map[string]any) error { return json.Unmarshal(text, into) }} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var object map[string]any
+				if err := unmarshal(text, &object); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
