@@ -117,7 +117,7 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 	config.WarningHandlerWithContext = transport.Warnings{}
 	wire := transport.NewWire(counter, o.Parallel, o.RequestTimeout)
 	if config.QPS == 0 && config.RateLimiter == nil {
-		config.RateLimiter = wire.Limiter()
+		config.QPS, wire.LimitsRate = -1, true
 	}
 	c := &Client{
 		Requests: counter, config: given, options: o, wire: wire,
@@ -149,7 +149,6 @@ func (c *Client) restClients(config *rest.Config) error {
 	plain.GroupVersion = &metav1.SchemeGroupVersion // any does
 	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	disco := rest.CopyConfig(config)
-	disco.Burst = max(disco.Burst, transport.DefaultBurst)
 	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
 	asked := transport.Cached(c.options.CacheDir, c.http)
 	var made [4]rest.Interface

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"brine/bundle/cluster/answers"
-	"brine/bundle/cluster/transport"
 )
 
 const (
@@ -26,12 +27,10 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 }
 
 func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
-	ctx, after := transport.WithRetryAfter(ctx)
 	var answer error // the last one of the server
 	var failed time.Time
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
-		after.Reset()
 		err := answers.Judge(try(ctx))
 		switch {
 		case err == nil:
@@ -55,8 +54,11 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			left = min(left, time.Until(began.Add(c.options.FirstContact)))
 		}
 		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
-		if asked := after.Asked(err); asked > 0 {
-			err = asksToWait(err, asked)
+		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
+			asked := time.Duration(seconds) * time.Second
+			if asked > lastPause { // long enough to be noticed
+				err = fmt.Errorf("%w (it asks to wait for %s: Retry-After)", err, asked)
+			}
 			wait = min(asked, max(left, firstPause)) // a proxy may ask for a day: it is asked again before the time is over
 		}
 		if wait > left {
@@ -83,14 +85,6 @@ func (c *Client) explain(err error) error {
 		return explained
 	}
 	return err
-}
-
-// asksToWait names a wait that is long enough to be noticed.
-func asksToWait(err error, asked time.Duration) error {
-	if asked <= lastPause {
-		return err
-	}
-	return fmt.Errorf("%w (it asks to wait for %s: Retry-After)", err, asked)
 }
 
 // fewTries is how often a webhook that cannot be reached is asked for where no waiting

@@ -10,13 +10,11 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/util/flowcontrol"
@@ -53,14 +51,17 @@ var verbs = request.RequestInfoFactory{APIPrefixes: setOf("api", "apis"), Groupl
 // Wire is what all requests of a client pass: the gate of writes, the limits of how many
 // and how long, and the count of what was sent.
 type Wire struct {
+	// LimitsRate limits the rate of requests where the server does not.
+	LimitsRate bool
+
 	counter     *Counter
-	limiter     defaultLimit
+	limiter     atomic.Pointer[flowcontrol.RateLimiter]
+	once        sync.Once // finds out whether there has to be one
 	concurrency *concurrency
-	gate        gate
+	gate        atomic.Pointer[func(context.Context) error] // what every write waits for
 	allowed     allowed
 	answered    atomic.Bool
 	limit       time.Duration // --request-timeout
-	once        sync.Once
 }
 
 // NewWire counts in counter, has so many writes under way at once (0: as many as the
@@ -72,8 +73,16 @@ func NewWire(counter *Counter, parallel int, limit time.Duration) *Wire {
 // Wrap sends requests over next.
 func (w *Wire) Wrap(next http.RoundTripper) http.RoundTripper { return &transport{w, next} }
 
-// Limiter limits the rate of requests where the server does not.
-func (w *Wire) Limiter() flowcontrol.RateLimiter { return &w.limiter }
+// limitRate limits the rate of requests, as kubectl does, where the server cannot look after
+// itself: one with priority and fairness says so in every answer. It is called with the first
+// good answer (a load balancer's own say nothing of the server), before there is traffic worth
+// limiting.
+func (w *Wire) limitRate(header http.Header) {
+	if w.LimitsRate && header.Get("X-Kubernetes-PF-FlowSchema-UID") == "" {
+		limiter := flowcontrol.NewTokenBucketRateLimiter(50, 300)
+		w.limiter.Store(&limiter)
+	}
+}
 
 // Answered says whether the server has answered at least once.
 func (w *Wire) Answered() bool { return w.answered.Load() }
@@ -93,10 +102,10 @@ func (w *Wire) Concurrency() int {
 // through. Its error is the write's, which is not retried.
 func (w *Wire) Gate(wait func(context.Context) error) {
 	if wait == nil {
-		w.gate.wait.Store(nil)
+		w.gate.Store(nil)
 		return
 	}
-	w.gate.wait.Store(&wait)
+	w.gate.Store(&wait)
 }
 
 // transport is the way of requests over a Wire.
@@ -113,17 +122,22 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		verb = info.Verb
 	}
+	if limiter := t.limiter.Load(); limiter != nil {
+		if err := (*limiter).Wait(r.Context()); err != nil {
+			closeBody(r)
+			return nil, err
+		}
+	}
 	response, err := t.send(r, verb)
 	if err != nil {
 		return nil, err
 	}
-	noteRetryAfter(r.Context(), response.Header)
 	t.allowed.learn(info, response.StatusCode)
 	if code := response.StatusCode; code < http.StatusMultipleChoices || code >= http.StatusBadRequest && code < http.StatusInternalServerError {
 		t.answered.Store(true)
 	}
 	if response.StatusCode < http.StatusBadRequest {
-		t.once.Do(func() { t.limiter.learn(response.Header) })
+		t.once.Do(func() { t.limitRate(response.Header) })
 	}
 	return response, nil
 }
@@ -151,12 +165,12 @@ func (t *transport) send(r *http.Request, verb string) (*http.Response, error) {
 // sendNow asks the gate, last of all: by then the lock may be lost.
 func (t *transport) sendNow(r *http.Request, verb string) (response *http.Response, begin time.Time, err error) {
 	var body *heldBody
-	if Writes(verb) {
-		if err := t.gate.pass(r.Context()); err != nil {
+	if wait := t.gate.Load(); wait != nil && Writes(verb) {
+		if err := (*wait)(r.Context()); err != nil {
 			closeBody(r)
 			return nil, time.Now(), answers.Permanent(err)
 		}
-		r, body = t.gate.hold(r)
+		r, body = t.hold(r)
 	}
 	t.counter.add(verb)
 	begin = time.Now()
@@ -173,25 +187,13 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// gate holds writes back.
-type gate struct {
-	wait atomic.Pointer[func(context.Context) error]
-}
-
-func (g *gate) pass(ctx context.Context) error {
-	if wait := g.wait.Load(); wait != nil {
-		return (*wait)(ctx)
-	}
-	return nil
-}
-
 // errHeldBack: the write can be sent again, and waits then.
 var errHeldBack = errors.New("not sent: the lease of the inventory's lock may have run out while a connection was waited for")
 
 // hold asks the gate once more when the first byte of the body is to go out, without
 // waiting: there may have been no connection until then.
-func (g *gate) hold(r *http.Request) (*http.Request, *heldBody) {
-	wait := g.wait.Load()
+func (w *Wire) hold(r *http.Request) (*http.Request, *heldBody) {
+	wait := w.gate.Load()
 	if wait == nil || r.Body == nil {
 		return r, nil
 	}
@@ -279,39 +281,6 @@ func (Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ 
 func CollectWarnings(ctx context.Context) (context.Context, *[]string) {
 	list := &[]string{}
 	return context.WithValue(ctx, warningsKey{}, list), list
-}
-
-// RetryAfter is how many seconds the header of the last answer asks to wait; the API
-// server says it in the Status, too, a proxy does not.
-type RetryAfter struct{ seconds atomic.Int64 }
-
-type retryAfterKey struct{}
-
-// WithRetryAfter is a context in which the answers' Retry-After is noted.
-func WithRetryAfter(ctx context.Context) (context.Context, *RetryAfter) {
-	after := &RetryAfter{}
-	return context.WithValue(ctx, retryAfterKey{}, after), after
-}
-
-// longestWait is longer than any run.
-const longestWait = 365 * 24 * time.Hour
-
-func noteRetryAfter(ctx context.Context, header http.Header) {
-	if after, ok := ctx.Value(retryAfterKey{}).(*RetryAfter); ok {
-		if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
-			after.seconds.Store(int64(seconds))
-		}
-	}
-}
-
-// Reset forgets the last answer.
-func (r *RetryAfter) Reset() { r.seconds.Store(0) }
-
-// Asked is the wait that an answer asks for; 0 is none.
-func (r *RetryAfter) Asked(err error) time.Duration {
-	said, _ := apierrors.SuggestsClientDelay(err)
-	seconds := max(r.seconds.Load(), int64(said), 0)
-	return time.Duration(min(seconds, int64(longestWait/time.Second))) * time.Second
 }
 
 func setOf(s ...string) sets.String { return sets.NewString(s...) } //nolint:staticcheck // RequestInfoFactory's own type
