@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,7 +79,7 @@ type Client struct {
 	disco    *discovery.DiscoveryClient
 	raw      rest.Interface
 	kinds    kinds
-	sizes    sizes
+	sizes    sync.Map // by GVR: how many objects of a kind there were at least when all were read last
 	polls    flowcontrol.RateLimiter
 	started  chan error // the answer to StartDiscovery
 }

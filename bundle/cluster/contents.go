@@ -148,7 +148,8 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 		if !r.Namespaced || !r.Can("delete") || s.disposes(r.GVK.GroupKind()) {
 			continue
 		}
-		if len(names) > fewNamespaces && s.client.sizes.Asked(r) < perList*len(names) {
+		size, _ := s.client.sizes.Load(r.GVR)
+		if known, _ := size.(int); len(names) > fewNamespaces && known < perList*len(names) {
 			group.Go(func() error { return s.listEverywhere(ctx, r, names) })
 			continue
 		}
@@ -167,7 +168,7 @@ func (s *search) disposes(kind schema.GroupKind) bool {
 func (s *search) listEverywhere(ctx context.Context, r Resource, names []string) error {
 	items, all, err := s.client.listMetadata(ctx, r, "", "", perList*len(names))
 	if err == nil {
-		s.client.sizes.set(r, len(items))
+		s.client.sizes.Store(r.GVR, len(items))
 	}
 	if all {
 		s.add(r, items, names...)
@@ -274,25 +275,4 @@ func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, namespace
 		}
 		s.found[items[i].UID] = &item{id: id, meta: items[i]}
 	}
-}
-
-// sizes are how many objects of a kind there were at least when all were read last.
-type sizes struct {
-	mu sync.Mutex
-	by map[schema.GroupVersionResource]int
-}
-
-func (s *sizes) set(r Resource, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = map[schema.GroupVersionResource]int{}
-	}
-	s.by[r.GVR] = n
-}
-
-func (s *sizes) Asked(r Resource) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.by[r.GVR]
 }

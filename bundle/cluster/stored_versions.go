@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
-	"brine/bundle/cluster/answers"
 	"brine/bundle/cluster/transport"
 	"brine/bundle/fields"
 )
@@ -166,12 +165,8 @@ func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructur
 func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, from []string) error {
 	for range contendedTries {
 		moveOwnership(u, r, from)
-		err := c.retry(ctx, func(ctx context.Context) error {
-			_, err := c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
-			if apierrors.IsConflict(err) {
-				return answers.Permanent(err)
-			}
-			return err
+		_, err := c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 		})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -235,12 +230,8 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 		if err != nil {
 			return nil, fmt.Errorf("encode status.storedVersions: %w", err)
 		}
-		err = c.retry(ctx, func(ctx context.Context) (err error) {
-			crd, err = c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status")
-			if apierrors.IsConflict(err) {
-				return answers.Permanent(err)
-			}
-			return err
+		crd, err = c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status")
 		})
 		if err == nil || !apierrors.IsConflict(err) {
 			return crd, err

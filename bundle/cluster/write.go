@@ -68,18 +68,28 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 			return nil, nil, err
 		}
 	}
-	var stored *unstructured.Unstructured
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
+	final := func(err error) bool {
+		return !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != ""
+	}
+	stored, err := c.send(ctx, final, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		*warned = (*warned)[:0]
-		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
-		if !w.DryRun && apierrors.IsConflict(err) || UnservedOwnership(err, r) != "" {
+		return c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
+	})
+	return stored, *warned, answers.ExplainSize(mayNotCreate(err, r, id), func() int { return len(body) })
+}
+
+// send sends a write until it succeeds. final says which errors no retry mends: after a conflict
+// the caller has to read the object again, as the write holds for one version only.
+func (c *Client) send(ctx context.Context, final func(error) bool, write func(context.Context) (*unstructured.Unstructured, error)) (stored *unstructured.Unstructured, err error) {
+	err = c.retry(ctx, func(ctx context.Context) error {
+		stored, err = write(ctx)
+		if final(err) {
 			return answers.Permanent(err)
 		}
 		return err
 	})
-	err = mayNotCreate(err, r, id)
 	c.secret(stored)
-	return stored, *warned, answers.ExplainSize(err, func() int { return len(body) })
+	return stored, err
 }
 
 // readable is JSON that the server can read as the YAML it takes it for: control
@@ -103,17 +113,9 @@ func readable(body []byte) []byte {
 // Patch sends a JSON or merge patch, as for managedFields and for labels that
 // are taken off an object.
 func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types.PatchType, body []byte, w Write) (*unstructured.Unstructured, error) {
-	var stored *unstructured.Unstructured
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		stored, err = c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body,
-			metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
-		if (kind == types.JSONPatchType || kind == types.MergePatchType) && apierrors.IsConflict(err) {
-			return answers.Permanent(err) // it holds for one version only
-		}
-		return err
+	return c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body, metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
 	})
-	c.secret(stored)
-	return stored, err
 }
 
 // Create posts an object; AlreadyExists is returned as it is.
@@ -170,14 +172,9 @@ func sizeOf(u *unstructured.Unstructured) int {
 // DryUpdate is a dry run of Update.
 func (c *Client) DryUpdate(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	ctx, warned := transport.CollectWarnings(ctx)
-	var stored *unstructured.Unstructured
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
+	stored, err := c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		*warned = (*warned)[:0]
-		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager, DryRun: []string{metav1.DryRunAll}})
-		if apierrors.IsConflict(err) {
-			return answers.Permanent(err)
-		}
-		return err
+		return c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager, DryRun: []string{metav1.DryRunAll}})
 	})
 	return stored, *warned, err
 }
