@@ -6,6 +6,7 @@ package inventory
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -130,3 +131,9 @@ func (inv *Inventory) ClearOwner(live *unstructured.Unstructured) map[string]any
 	metadata["uid"] = live.GetUID()
 	return metadata
 }
+
+//go:embed README.md
+var readme string
+
+// Readme is README.md, whose sections are topics of brine's help.
+func Readme() string { return readme }
