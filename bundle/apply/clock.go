@@ -55,7 +55,6 @@ func (e *scheduler) clock() {
 	}
 }
 
-// pending is what is being waited for, longest first.
 func (e *scheduler) pending() []report.Pending {
 	var pending []report.Pending
 	for _, n := range e.nodes {
@@ -70,7 +69,6 @@ func (e *scheduler) pending() []report.Pending {
 	return pending
 }
 
-// noteChange notes that an object that is waited for was seen, and when it last changed.
 func (n *node) noteChange(live *unstructured.Unstructured) {
 	n.seen = time.Now()
 	if n.Latest == nil || !sameButTimes(n.Latest.Object, live.Object) {
@@ -212,7 +210,6 @@ func (all saidBy) of(kind schema.GroupKind) *said {
 	return all[kind]
 }
 
-// hear notes what one object of a kind says.
 func (all saidBy) hear(kind schema.GroupKind, live *unstructured.Unstructured) {
 	if custom(kind.Group) {
 		k := all.of(kind)

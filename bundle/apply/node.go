@@ -27,7 +27,6 @@ const (
 	lost                  // failed, skipped or timed out: who needs it is skipped
 )
 
-// node is a step being carried out.
 type node struct {
 	Outcome
 	index int

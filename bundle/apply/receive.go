@@ -15,7 +15,6 @@ import (
 	"brine/bundle/write"
 )
 
-// retried notes that a request about an object is sent again.
 func (e *scheduler) retried(n *node, err error, attempt int) {
 	n.Result.Reason = ""
 	n.reason = "is sent again after " + answers.Message(err)
@@ -23,7 +22,6 @@ func (e *scheduler) retried(n *node, err error, attempt int) {
 	e.Record.Emit(report.Retrying{Object: n.Result, Error: err.Error(), Attempt: attempt})
 }
 
-// noticed handles what a watch reports.
 func (e *scheduler) noticed(m any) {
 	switch m := m.(type) {
 	case cluster.Seen:
@@ -46,7 +44,6 @@ func (e *scheduler) noticed(m any) {
 	}
 }
 
-// acted settles what the server answered.
 func (e *scheduler) acted(n *node, w write.Outcome) {
 	n.resource = w.Resource
 	n.Result.ActedAt = e.Record.Seconds()

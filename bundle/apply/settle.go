@@ -127,7 +127,6 @@ func (e *scheduler) settleUnawaited(n *node, status ready.Status) {
 	e.Record.Emit(report.NotReady{Object: n.Result, Reason: n.Result.Reason})
 }
 
-// settleNotReady ends the waiting for an object.
 func (e *scheduler) settleNotReady(n *node, how, reason string) {
 	n.Result.Ready = how
 	if n.Deletes() {
@@ -228,7 +227,6 @@ func (e *scheduler) giveUp() {
 	}
 }
 
-// startPruning starts the deletions, unless something keeps all of them.
 func (e *scheduler) startPruning() {
 	e.pruning = true
 	kept := e.pruningHeld()
@@ -246,7 +244,6 @@ func (e *scheduler) startPruning() {
 	}
 }
 
-// pruningHeld is the reason why nothing is pruned yet, or "".
 func (e *scheduler) pruningHeld() string {
 	outcomes := make([]plan.Outcome, len(e.Plan.Steps))
 	for i := range outcomes {

@@ -188,7 +188,6 @@ func (e *scheduler) broken(m cluster.Broken) {
 // for each kind, the next one a pause after the last one's answers.
 const pollEvery = 2 * time.Second
 
-// poll asks for an object in every round from now on.
 func (e *scheduler) poll(n *node, after time.Duration) {
 	n.polled = true
 	e.pollAfter(n.resource, after)
@@ -202,7 +201,6 @@ func (e *scheduler) pollAfter(r cluster.Resource, pause time.Duration) {
 	time.AfterFunc(pause, func() { e.send(func() { e.pollDue(r) }) })
 }
 
-// pollDue asks for those of a kind that are still waited for.
 func (e *scheduler) pollDue(r cluster.Resource) {
 	nodes := e.awaited(func(n *node) bool { return n.polled && n.resource.GVR == r.GVR })
 	if len(nodes) == 0 {
@@ -239,7 +237,6 @@ func (e *scheduler) begin(ask func(context.Context)) {
 	e.jobs = append(e.jobs, func(ctx context.Context) { go ask(ctx) })
 }
 
-// confirm asks for one object.
 func (e *scheduler) confirm(n *node) {
 	if !n.isAwaited() {
 		return

@@ -134,7 +134,6 @@ func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) e
 	return nil
 }
 
-// hasBackend says whether a server other than the API server itself serves an APIService.
 func hasBackend(service *unstructured.Unstructured) bool {
 	return bundle.At[map[string]any](service.Object, "spec", "service") != nil
 }

@@ -140,7 +140,6 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 	return c, nil
 }
 
-// restClients makes the clients that encode and decode. None of them retries.
 func (c *Client) restClients(config *rest.Config) error {
 	untyped := dynamic.ConfigFor(config)
 	untyped.NegotiatedSerializer = quick{untyped.NegotiatedSerializer}

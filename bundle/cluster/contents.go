@@ -93,7 +93,6 @@ type item struct {
 	meta metav1.PartialObjectMetadata
 }
 
-// place is a kind in a namespace.
 type place struct {
 	kind      schema.GroupKind
 	namespace string
@@ -116,7 +115,6 @@ func namespaceID(name string) bundle.ID {
 	return bundle.ID{GroupKind: bundle.NamespaceKind, Name: name}
 }
 
-// addUnknown notes what cannot be read in a holder.
 func (s *search) addUnknown(holder bundle.ID, what string, err error) {
 	reason := err.Error()
 	if apierrors.IsForbidden(err) {
@@ -249,7 +247,6 @@ func Defined(crd *unstructured.Unstructured) []Resource {
 	return resources
 }
 
-// hasStatusOf says whether a version of a CRD has the subresource status.
 func hasStatusOf(crd *unstructured.Unstructured, version string) bool {
 	return slices.ContainsFunc(bundle.Items[map[string]any](crd.Object, "spec", "versions"), func(v map[string]any) bool {
 		_, has := bundle.At[map[string]any](v, "subresources")["status"]

@@ -150,7 +150,6 @@ func renderedLast(ctx context.Context, inv *store.Inventory) (number int, object
 	return number, objects, err
 }
 
-// readReleases finds the Helm releases to take over from, or stops the run.
 func readReleases(ctx context.Context, s *session, o *Options, now situation) ([]helm.Release, error) {
 	releases, wrong, err := helm.Read(ctx, s.client, o.Planning.TakeOverFrom, now.bundle, now.live.Live)
 	if err != nil {

@@ -114,7 +114,6 @@ func resolve(ctx context.Context, s *session, o *Options, b *bundle.Bundle) erro
 	return nil
 }
 
-// slotReader reads an object that a slot names.
 func slotReader(ctx context.Context, c *cluster.Client) func(bundle.ID) (*unstructured.Unstructured, error) {
 	return func(id bundle.ID) (*unstructured.Unstructured, error) {
 		resource, err := c.Any(id.GroupKind)
@@ -125,7 +124,6 @@ func slotReader(ctx context.Context, c *cluster.Client) func(bundle.ID) (*unstru
 	}
 }
 
-// servedAs is a clause about the versions of a kind that the server serves.
 func servedAs(c *cluster.Client) func(schema.GroupVersionKind) string {
 	return func(gvk schema.GroupVersionKind) string {
 		versions := c.Versions(gvk.GroupKind())
@@ -157,7 +155,6 @@ func skipInvalid(record *report.Recorder, o *Options, b *bundle.Bundle, problems
 	return nil
 }
 
-// reportInvalid reports objects that were left out of the bundle.
 func reportInvalid(record *report.Recorder, problems []bundle.Problem) {
 	known := map[bundle.ID]*report.ObjectResult{}
 	for _, p := range problems {

@@ -20,7 +20,6 @@ import (
 	"brine/bundle/write"
 )
 
-// outcome is how the plan ended.
 type outcome struct {
 	steps   []apply.Outcome
 	deleted *cluster.Deleted
@@ -129,7 +128,6 @@ func diagnose(ctx context.Context, s *session, outcomes []apply.Outcome) {
 	}
 }
 
-// hintsOf are what the readiness of the plan's objects depends on besides them.
 func hintsOf(ctx context.Context, s *session, in intent) ready.Hints {
 	ids := bundle.Each(slices.Concat(in.plan.Steps, in.plan.Outside), func(s *plan.Step) bundle.ID { return s.ID })
 	return inspect.ReadHints(ctx, s.client, ids, in.bundle.Objects)

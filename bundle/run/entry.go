@@ -105,7 +105,6 @@ func entryOf(end ending) entry {
 	return e
 }
 
-// mark sets the status and the fingerprint of an object that is a member.
 func (e *entry) mark(o *apply.Outcome, inv *inventory.Inventory) {
 	e.statuses[o.ID] = statusOf(o.Result)
 	if o.UID == "" && o.Action != plan.Unchanged {
@@ -151,7 +150,6 @@ func (e *entry) withoutOrigins(before map[bundle.ID]inventory.Status) {
 	}
 }
 
-// leavesNone says whether no member stays.
 func (e *entry) leavesNone(all map[bundle.ID]inventory.Status) bool {
 	left := len(all)
 	for _, id := range e.gone {
@@ -232,7 +230,6 @@ func originsBefore(in intent) map[bundle.ID]inventory.Origin {
 	return all
 }
 
-// numbered is an origin that a run found.
 func numbered(o inventory.Origin, run int) inventory.Origin {
 	if o.Run == 0 && o.Before() {
 		o.Run = run

@@ -28,7 +28,6 @@ type outsideObject struct {
 	err  error // why it is not known
 }
 
-// readersOutside are parallel reads of objects outside the bundle.
 const readersOutside = 8
 
 // readAllOutside reads what the objects of the run depend on outside the bundle,
@@ -137,7 +136,6 @@ func compileRulesOutside(record *report.Recorder, t target, p *plan.Plan) {
 	}
 }
 
-// previewOutside says of the objects outside the bundle whether they are ready now.
 func previewOutside(ctx context.Context, s *session, in intent) {
 	if len(in.plan.Outside) == 0 {
 		return

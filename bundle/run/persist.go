@@ -106,7 +106,6 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 	return nil
 }
 
-// writeTogether writes parts at the same time, and returns the error of each.
 func writeTogether(parts []part, write func(part) error) []error {
 	errs := make([]error, len(parts))
 	var together sync.WaitGroup

@@ -32,7 +32,6 @@ type asked struct {
 	invalid  bool // an apply would be refused for what objects say
 }
 
-// askServer reports what the server says about the plan.
 func askServer(ctx context.Context, s *session, o *Options, in intent) (asked, error) {
 	objects := s.record.Start(in.plan)
 	previewOutside(ctx, s, in)
@@ -45,7 +44,6 @@ func askServer(ctx context.Context, s *session, o *Options, in intent) (asked, e
 	return found, nil
 }
 
-// dryRun asks the server about every step.
 func dryRun(ctx context.Context, s *session, o *Options, in intent) (asked, error) {
 	results, denied, err := preview.Run(ctx, o.previewing(s, in))
 	found := asked{results: results}

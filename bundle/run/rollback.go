@@ -41,7 +41,6 @@ func (o *Options) keepRollbackReserve(ctx context.Context) (context.Context, con
 	return context.WithDeadlineCause(ctx, deadline.Add(-o.Timeout/rollbackReserve), cause)
 }
 
-// rollbackTarget is what a run that fails is rolled back to.
 type rollbackTarget struct {
 	number  int // of the revision
 	content *inventory.Content
@@ -99,7 +98,6 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 	return target, nil
 }
 
-// isOf says whether a revision is of the same bundle.
 func (in intent) isOf(r inventory.Revision) bool {
 	return r.Digest == digestOf(in.bundle, in.inventory.Key) || r.Digest == in.bundle.Digest
 }
@@ -155,7 +153,6 @@ func previewGoingBack(ctx context.Context, s *session, o *Options, in intent, re
 	return back
 }
 
-// mayRollBack says whether a run with an exit code is rolled back.
 func (in intent) mayRollBack(exit int) bool {
 	return in.begun && in.back != nil && (exit == report.ExitFailed || exit == report.ExitNotReady)
 }

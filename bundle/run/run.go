@@ -179,7 +179,6 @@ func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	return in, savePlan(ctx, s, o, in, asked.results)
 }
 
-// runDrift compares the live objects with the bundle.
 func runDrift(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
 	in, err := prepare(ctx, s, o, b)
 	if err != nil {

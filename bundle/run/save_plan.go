@@ -28,7 +28,6 @@ type PlanPlace struct {
 	Write func(context.Context, *store.Inventory, []byte) error
 }
 
-// savedPlan is the plan, as it is saved, with the results of its dry run.
 func savedPlan(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) (*plan.Saved, error) {
 	on, err := s.client.Identify(ctx, o.Inventory.Namespace)
 	if err != nil {
@@ -105,7 +104,6 @@ func confirmSavedPlan(ctx context.Context, s *session, o *Options, in intent) er
 	return compareSavedPlan(o.SavedPlan, now)
 }
 
-// compareSavedPlan is the error of a saved plan that is not what would be done now.
 func compareSavedPlan(saved, now *plan.Saved) error {
 	drift := saved.Drift(now)
 	if len(drift) == 0 {

@@ -36,7 +36,6 @@ func newSession(ctx context.Context, c *cluster.Client, record *report.Recorder)
 	return &session{client: c, record: record, after: newShutdown(ctx)}
 }
 
-// await waits until no other run has the lock.
 func (s *session) await(ctx context.Context, o *Options) (err error) {
 	who := o.Who // for those that find the lock held
 	if o.JobID != "" {
@@ -118,7 +117,6 @@ func makeNamespace(ctx context.Context, c *cluster.Client, o *Options, b *bundle
 	return made, nil
 }
 
-// inventoryNamespace is the ID of the Namespace that holds the inventory.
 func inventoryNamespace(o *Options) bundle.ID {
 	return bundle.ID{GroupKind: bundle.NamespaceKind, Name: o.Inventory.Namespace}
 }

@@ -65,7 +65,6 @@ type intent struct {
 	begun     bool                                     // the inventory is extended: the plan is carried out
 }
 
-// needsNoWrite says whether nothing of a run has to be written or waited for.
 func (in intent) needsNoWrite() bool {
 	return in.inventory.Exists() && len(in.releases) == 0 && in.plan.ChangesNothing() &&
 		!slices.ContainsFunc(in.plan.Steps, func(s *plan.Step) bool { return in.isLate(s, in.hints) })
@@ -76,7 +75,6 @@ func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
 	return !s.Completed && !s.Deletes() && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
 }
 
-// prepare makes the plan of a run that begins.
 func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
 	inv, err := begin(ctx, s, o, b)
 	if err != nil {

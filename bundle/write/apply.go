@@ -94,7 +94,6 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	return o
 }
 
-// target is an object that is being written.
 type target struct {
 	step     *plan.Step
 	resource cluster.Resource
@@ -224,7 +223,6 @@ func (w *Writer) resourceOf(ctx context.Context, s *plan.Step) (cluster.Resource
 	}
 }
 
-// awaitGone waits until the object that was read is deleted.
 func (w *Writer) awaitGone(ctx context.Context, t *target, old *unstructured.Unstructured, deadline time.Time) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		live, err := w.Client.Get(ctx, t.resource, t.step.ID)

@@ -93,7 +93,6 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 	return failed(fmt.Errorf("delete: %w", errChanging))
 }
 
-// decide asks the guard about an object as it is now.
 func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) (plan.Verdict, error) {
 	if w.Mode == DryRun {
 		return plan.Verdict{Action: plan.Pruned}, nil
@@ -108,7 +107,6 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 	return w.Plan.Guard.Decide(id, live, holds), nil
 }
 
-// deleteVersion deletes an object if it is still the one that was decided about.
 func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Resource, live *unstructured.Unstructured) (bool, error) {
 	if w.Mode == Persist {
 		w.BeforeDelete(s.ID)
@@ -222,7 +220,6 @@ type searching struct {
 	done   chan struct{}
 }
 
-// contents is what a Namespace or CRD holds now.
 func (w *Writer) contents(ctx context.Context, holder *unstructured.Unstructured) (bundle.Contents, error) {
 	if holder.GroupVersionKind().GroupKind() == bundle.CRDKind { // one LIST, directly before the DELETE
 		id := bundle.ID{GroupKind: bundle.CRDKind, Name: holder.GetName()}

@@ -59,7 +59,6 @@ func (w *Writer) grow(ctx context.Context, t *target, live, desired *unstructure
 	return claims, nil
 }
 
-// claims are the PersistentVolumeClaims of a StatefulSet.
 func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cluster.Resource, []unstructured.Unstructured, error) {
 	r, items, err := w.claimsBeside(ctx, set)
 	return r, slices.DeleteFunc(items, func(claim unstructured.Unstructured) bool {
@@ -67,7 +66,6 @@ func (w *Writer) claims(ctx context.Context, set *unstructured.Unstructured) (cl
 	}), err
 }
 
-// claimsBeside are all PersistentVolumeClaims in the namespace of a StatefulSet.
 func (w *Writer) claimsBeside(ctx context.Context, set *unstructured.Unstructured) (cluster.Resource, []unstructured.Unstructured, error) {
 	r, err := w.Client.Any(bundle.PersistentVolumeClaimKind)
 	if err != nil {
@@ -187,7 +185,6 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 	}
 }
 
-// disown takes the owner references to a StatefulSet from its claims.
 func (w *Writer) disown(ctx context.Context, set *unstructured.Unstructured) error {
 	for range guardTries {
 		r, items, err := w.claimsBeside(ctx, set)

@@ -35,7 +35,6 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 	return &answer{text: text, err: err}
 }
 
-// denier is the step that prunes what denied a request, nil if none does.
 func (w *Writer) denier(err error) *plan.Step {
 	policy, webhook := answers.DeniedBy(err)
 	return w.Plan.Denier(policy + webhook)
@@ -89,7 +88,6 @@ func stays(o *bundle.Object, live *unstructured.Unstructured, err error) string 
 	return field
 }
 
-// needsRecreate says what the user can do about an immutable field.
 func needsRecreate(s *plan.Step, err error) error {
 	return fmt.Errorf("%w. To have it deleted and created again, annotate it with %s: %s (or %s, which keeps its pods and other dependents), or use %s=%s (see %s)", err, bundle.OnImmutable, bundle.Recreate, bundle.Orphan, remedy.Recreate, s.ID.GroupKind, remedy.HelpImmutable)
 }

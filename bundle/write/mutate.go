@@ -59,7 +59,6 @@ func (w *Writer) Mutate(ctx context.Context, s *plan.Step) (Body, error) {
 	return body, nil
 }
 
-// source reads the object that a substitution takes its value from.
 func (w *Writer) source(ctx context.Context, step *plan.Step, s mutation.FieldSubstitution, known map[bundle.ID]*unstructured.Unstructured) (bundle.ID, *unstructured.Unstructured, error) {
 	id := s.SourceRef.ToObjMetadata()
 	resource, err := w.Client.Any(id.GroupKind)

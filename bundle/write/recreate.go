@@ -123,7 +123,6 @@ func keepLive(t *target, was written, desired *unstructured.Unstructured) ([]byt
 	return body, nil
 }
 
-// reasonOf says why an object is recreated, and what becomes of what it leaves.
 func reasonOf(s *plan.Step, claims []plan.Claim, why error) string {
 	text := "deleted and created again: "
 	if s.Orphans() {
@@ -221,7 +220,6 @@ func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructur
 	return fmt.Errorf("delete it, to create it again: %w", err)
 }
 
-// mayDelete asks the guard about an object that is to be recreated.
 func (w *Writer) mayDelete(t *target, live *unstructured.Unstructured) error {
 	if why := w.Plan.Guard.Recreate(t.step.ID, live); why != "" {
 		return fmt.Errorf("it cannot be deleted, to create it again: %w", &NotOwned{why})

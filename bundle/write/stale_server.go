@@ -34,7 +34,6 @@ type changes struct {
 	when map[string]time.Time
 }
 
-// note notes the change of an object.
 func (c *changes) note(o *bundle.Object, action plan.Action) { c.touch(topicsOf(o, action)...) }
 
 func (c *changes) touch(topics ...string) {
@@ -68,7 +67,6 @@ func (c *changes) explain(id bundle.ID, err error) bool {
 	return false
 }
 
-// newSchema says whether this run has just changed the schema of a kind.
 func (c *changes) newSchema(kind schema.GroupKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

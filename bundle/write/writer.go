@@ -109,7 +109,6 @@ type Outcome struct {
 	Err        error
 }
 
-// failed is the outcome of a step that the server refused.
 func failed(err error) Outcome { return Outcome{Action: plan.Failed, Err: err} }
 
 // Do carries out a step where it belongs.

@@ -70,7 +70,6 @@ type mover struct {
 	mu sync.Mutex // of move.NotMoved
 }
 
-// batch are the members of one source.
 type batch struct {
 	// source is nil for objects that are in no inventory.
 	source *store.Inventory
@@ -364,7 +363,6 @@ func (m *mover) removed(inv *store.Inventory) {
 	m.move.Removed = append(m.move.Removed, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
 }
 
-// stay gives up to move some members.
 func (m *mover) stay(ctx context.Context, b *batch, ids []bundle.ID) error {
 	b.ids = slices.DeleteFunc(b.ids, func(id bundle.ID) bool { return slices.Contains(ids, id) })
 	if err := m.to.Forget(ctx, ids); err != nil || b.source == nil {

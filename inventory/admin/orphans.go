@@ -86,7 +86,6 @@ func FindOrphans(ctx context.Context, c *cluster.Client, namespace, version stri
 	return o, nil
 }
 
-// memberships say which inventory lists an object.
 type memberships struct {
 	byID   map[string][]*store.Inventory
 	others map[bundle.ID]*store.Inventory // one that lists the object, whatever its annotation says

@@ -68,7 +68,6 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 	return errors.New("change its owner: other clients changed it again and again")
 }
 
-// owns says whether an object's metadata name the target.
 func (m *mover) owns(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[inventory.OwningInventory] == m.to.ID && live.GetLabels()[inventory.PartOf] == m.to.ApplySetID()
 }
@@ -100,7 +99,6 @@ func (m *mover) next(b *batch, live *unstructured.Unstructured) ([]byte, types.P
 	return patch, types.JSONPatchType, err
 }
 
-// ownership are the fields of the ownership metadata.
 func ownership() (fields, parents *fieldpath.Set) {
 	annotations, labels := fieldpath.MakePathOrDie("metadata", "annotations"), fieldpath.MakePathOrDie("metadata", "labels")
 	return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", inventory.OwningInventory), fieldpath.MakePathOrDie("metadata", "labels", inventory.PartOf)),

@@ -93,7 +93,6 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 // releaseTime bounds how long an interrupted command takes to release a lock.
 const releaseTime = report.Grace * 9 / 10
 
-// finder searches the cluster for members.
 type finder struct {
 	client *cluster.Client
 	inv    *store.Inventory

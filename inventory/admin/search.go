@@ -43,7 +43,6 @@ type UnsearchedKind struct {
 	Reason string `json:"reason"`
 }
 
-// search finds objects by LISTs of their metadata.
 type search struct {
 	client   *cluster.Client
 	selector string

@@ -23,7 +23,6 @@ import (
 // it (hidepid, ProtectProc), it may run in another PID namespace, or on a clone
 // of this virtual machine, which has the same host name and boot ID.
 
-// runFile is the locked file of a living run.
 type runFile struct {
 	token string
 	file  *os.File
@@ -56,7 +55,6 @@ func (m *runFile) remove() {
 
 func runFilePath(token string) string { return filepath.Join(os.TempDir(), "brine-run-"+token) }
 
-// holder is this run's name in its Lease.
 func (m *runFile) holder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -104,7 +102,6 @@ func hasEnded(token string) bool {
 	return flock(file) == nil
 }
 
-// forget removes what a dead holder left behind.
 func forget(holder string) {
 	if isDead(holder) {
 		_ = os.Remove(runFilePath(holder[strings.LastIndexByte(holder, '/')+1:]))

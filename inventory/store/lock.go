@@ -137,14 +137,12 @@ func (l *Lock) await(ctx context.Context, wait Wait) error {
 	}
 }
 
-// waiting says who holds the lock, and until when it can be waited for.
 func (l *Lock) waiting(now, until time.Time) string {
 	until = slices.MaxFunc([]time.Time{until, now.Add(min(l.duration, durationOf(l.lease)))}, time.Time.Compare)
 	return fmt.Sprintf("inventory lock %s is held by %s: waiting to see whether that run is still alive, until %s at the latest",
 		bundle.Name(l.id), heldBy(l.lease), until.Format(time.TimeOnly))
 }
 
-// locked says who holds the lock, and what to do about it.
 func (l *Lock) locked(detail string, cause error) error {
 	text := heldBy(l.lease)
 	if detail != "" {

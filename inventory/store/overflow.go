@@ -41,7 +41,6 @@ type part struct {
 // that nothing else names.
 var ErrDamaged = errors.New("the inventory is damaged")
 
-// label writes to a ConfigMap which generation it is, and of which inventory.
 func (p part) label(u *unstructured.Unstructured, id string) {
 	u.SetAnnotations(labels.Merge(u.GetAnnotations(), labels.Set{overflowGeneration: strconv.FormatInt(p.Generation, 10)}))
 	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{inventory.AuxiliaryLabel: id, inventory.OverflowLabel: id}))

@@ -54,7 +54,6 @@ func (l *Lock) renew(ctx context.Context) {
 	}
 }
 
-// endAll ends all that goes on under the lock, which is lost.
 func (l *Lock) endAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -75,7 +75,6 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	return r, inv.setLast(r)
 }
 
-// setLast makes the next write of the inventory object name the last revision.
 func (inv *Inventory) setLast(r inventory.Revision) error {
 	info, err := json.Marshal(r)
 	if err != nil {
@@ -263,7 +262,6 @@ func (inv *Inventory) StillLast(undone int) error {
 	return nil
 }
 
-// revisions are the Secrets with the parts of all revisions.
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	return inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
 }

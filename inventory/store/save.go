@@ -285,7 +285,6 @@ func (inv *Inventory) auxiliary(known []*unstructured.Unstructured, name, label,
 	return u, at
 }
 
-// remove deletes auxiliary ConfigMaps.
 func (inv *Inventory) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
 		if err := inv.removeOne(ctx, u); err != nil {

@@ -58,7 +58,6 @@ func newConcurrency(width int) *concurrency {
 	return &concurrency{width: firstWidth}
 }
 
-// enter waits for a place.
 func (c *concurrency) enter(ctx context.Context) error {
 	c.mu.Lock()
 	if c.busy < c.width && len(c.waiting) == 0 {
@@ -98,7 +97,6 @@ func (c *concurrency) leave(now time.Time, took time.Duration, status int) {
 	c.next()
 }
 
-// next lets in who waits.
 func (c *concurrency) next() {
 	for c.busy < c.width && len(c.waiting) > 0 {
 		close(c.waiting[0])
@@ -148,7 +146,6 @@ func (c *concurrency) learn(now time.Time, took time.Duration, status int) {
 	c.window(now)
 }
 
-// window begins the next.
 func (c *concurrency) window(now time.Time) {
 	c.begun, c.answers, c.took, c.full = now, 0, 0, c.busy >= c.width
 }

@@ -79,7 +79,6 @@ func bounded(next http.RoundTripper, r *http.Request, verb string, limit time.Du
 	return response, nil
 }
 
-// boundedBody is the body of an answer that has a limit.
 type boundedBody struct {
 	io.ReadCloser
 	over   *silent

@@ -212,7 +212,6 @@ func (w *Wire) hold(r *http.Request) (*http.Request, *heldBody) {
 	return r, held
 }
 
-// gateAnswer is the gate's last answer about a write.
 type gateAnswer struct {
 	pass func() error
 	mu   sync.Mutex
