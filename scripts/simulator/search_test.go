@@ -119,7 +119,7 @@ func (w *World) enter(at string, m mood) {
 		o := *m.outage // it changes while it lasts
 		m.outage = &o
 	}
-	w.at, w.events, w.served, w.mood, w.server.Twice = at, 0, 0, m, m.twice
+	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old = at, 0, 0, m, m.twice, m.old
 }
 
 // mood is what may disturb a step.
@@ -134,6 +134,7 @@ type mood struct {
 	outage *outage
 	behind []time.Duration // API servers: how far each is behind
 	twice  bool            // events may come twice
+	old    bool            // a LIST from a cache comes before each watch
 }
 
 const undisturbed = "undisturbed"
@@ -186,6 +187,7 @@ func moodOf(r *rand.Rand, calm bool) mood {
 func several(r *rand.Rand) mood {
 	m := mood{name: "some API servers are behind", behind: []time.Duration{0, time.Duration(r.IntN(1000)) * time.Millisecond, time.Duration(r.IntN(8)) * time.Second}}
 	m.twice = r.IntN(2) == 0
+	m.old = r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		m.people = 0.05
 	}
@@ -243,6 +245,10 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		w.note("%s", mood)
 	}
 	ended := w.run(processes...)
+	for _, one := range w.cached {
+		f.violate("4 what decides is not read from a cache", one)
+	}
+	w.cached = nil
 	for _, d := range running {
 		d.to = len(w.server.Log)
 		f.Steps++

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ type World struct {
 	at       string   // the step
 	events   int      // disturbances of the step, so far
 	all      []string // disturbances of the history: step:number
+	cached   []string // reads of the step that a cache may answer
 
 	mu      sync.Mutex
 	waiting []*pending
@@ -160,6 +162,7 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	w.mu.Lock()
+	w.noteCached(r)
 	if p.dead {
 		w.mu.Unlock()
 		return nil, errKilled
@@ -478,6 +481,16 @@ func (w *World) suspend(one *pending, reply func(*http.Response, error)) bool {
 		reply(nil, syscall.ECONNRESET)
 	}
 	return gone
+}
+
+// noteCached notes a read that an API server may answer with what it has cached. Only a watch
+// that begins may send one: nothing but readiness is decided by what watches say.
+func (w *World) noteCached(r *http.Request) {
+	q := r.URL.Query()
+	_, ok := apiserver.Parse(r.URL.Path)
+	if ok && r.Method == http.MethodGet && q.Has("resourceVersion") && !q.Has("watch") && !bytes.Contains(debug.Stack(), []byte("cache.(*Reflector)")) {
+		w.cached = append(w.cached, r.URL.Path+"?"+r.URL.RawQuery)
+	}
 }
 
 func readBody(r *http.Request) ([]byte, error) {

@@ -91,6 +91,7 @@ type Server struct {
 	Away     string            // the resource that is not served for a while
 	Lag      time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
 	Twice    bool              // its watches say everything twice
+	Old      bool              // no watch begins with what is there: clients list before, and take what is cached
 	since    map[Kind]time.Time
 	Waits    bool            // a controller acts when some time is over
 	unready  map[string]bool // Deployments that stay unready, by their image
@@ -569,11 +570,13 @@ func (s *Server) orphan(uid types.UID) {
 // Places are where objects are stored, in one order.
 func (s *Server) Places() []Place {
 	if s.order == nil {
-		s.order = slices.SortedFunc(maps.Keys(s.Objects), func(a, b Place) int {
-			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
+		s.order = slices.SortedFunc(maps.Keys(s.Objects), comparePlaces)
 	}
 	return s.order
+}
+
+func comparePlaces(a, b Place) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // encode is the JSON of an object that is at a place, or was, or would be.
@@ -588,11 +591,13 @@ func (s *Server) encode(p Place, u *unstructured.Unstructured) []byte {
 	return known.json
 }
 
-// encodeItem is the JSON of a stored object in a list, or of its metadata alone.
-func (s *Server) encodeItem(k Kind, p Place, metadata bool) []byte {
-	u := s.Objects[p]
+// encodeItem is the JSON of an object in a list, or of its metadata alone.
+func (s *Server) encodeItem(k Kind, p Place, u *unstructured.Unstructured, metadata bool) []byte {
 	alone := s.encode(p, u)
 	known := s.texts[p]
+	if known == nil || known.of != u { // it is not stored any more
+		known = &text{of: u, json: alone}
+	}
 	switch {
 	case metadata:
 		if known.meta == nil {

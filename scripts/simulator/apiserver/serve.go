@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // stream is the body of a watch.
@@ -291,16 +293,17 @@ func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 		return AnswerError(r, badRequest(err.Error()))
 	}
 	w := &watch{kind: k, namespace: t.Namespace, selector: selector, fields: q.Get("fieldSelector")}
+	v := s.viewFor(k, q)
 	var found []Place
-	for _, p := range s.Places() {
-		if p.Group == k.Group && p.Resource == k.Plural && w.matches(p, s.Objects[p]) {
+	for _, p := range v.places {
+		if p.Group == k.Group && p.Resource == k.Plural && w.matches(p, v.at(p)) {
 			found = append(found, p)
 		}
 	}
 	if q.Get("watch") == "true" || q.Get("watch") == "1" {
-		return s.watch(r, w, found)
+		return s.watch(r, w, v, found)
 	}
-	version := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
+	version := map[string]any{"resourceVersion": strconv.Itoa(v.version)}
 	first, _ := strconv.Atoi(q.Get("continue"))
 	found = found[min(first, len(found)):]
 	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && limit < len(found) {
@@ -317,25 +320,74 @@ func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 	}
 	items := make([][]byte, 0, len(found))
 	for _, p := range found {
-		items = append(items, s.encodeItem(k, p, metadata))
+		items = append(items, s.encodeItem(k, p, v.at(p), metadata))
 	}
 	head, _ := json.Marshal(list)
 	return answerText(r, http.StatusOK, slices.Concat(head[:len(head)-1], []byte(`,"items":[`), bytes.Join(items, []byte(",")), []byte("]}")))
 }
 
-func (s *Server) watch(r *http.Request, w *watch, found []Place) *http.Response {
+// view is what the API server that is asked has of a kind. One that is behind says what was
+// there, where a request takes any version, or any from one on: what it caches. All others are
+// answered as of now.
+type view struct {
+	server  *Server
+	version int
+	places  []Place
+	was     map[Place]*unstructured.Unstructured // what it does not know yet, as it was before
+}
+
+func (s *Server) viewFor(k Kind, q url.Values) *view {
+	v := &view{server: s, version: s.version, places: s.Places()}
+	since, err := strconv.Atoi(q.Get("resourceVersion"))
+	isWatch := q.Has("watch") && q.Get("sendInitialEvents") != "true"
+	if s.Lag == 0 || err != nil || isWatch || q.Has("continue") || q.Get("limit") != "" && since > 0 {
+		return v
+	}
+	v.was = map[Place]*unstructured.Unstructured{}
+	for i, w := range slices.Backward(s.Log) { // each write is one version
+		if i < since || time.Since(w.Time) >= s.Lag {
+			break
+		}
+		if v.version = i; w.Kind == k.GroupKind() {
+			v.was[At(k, w.Namespace, w.Name)] = w.Before
+		}
+	}
+	v.places = slices.Clone(v.places)
+	for p := range v.was {
+		if s.Objects[p] == nil {
+			v.places = append(v.places, p)
+		}
+	}
+	slices.SortFunc(v.places, comparePlaces)
+	return v
+}
+
+func (v *view) at(p Place) *unstructured.Unstructured {
+	if was, ok := v.was[p]; ok {
+		return was
+	}
+	return v.server.Objects[p]
+}
+
+func (s *Server) watch(r *http.Request, w *watch, v *view, found []Place) *http.Response {
 	q := r.URL.Query()
+	if s.Old && q.Has("sendInitialEvents") {
+		wrong := field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")}
+		return AnswerError(r, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", wrong))
+	}
 	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
 	if q.Get("sendInitialEvents") == "true" {
 		for _, p := range found {
-			w.send("ADDED", s.encode(p, s.Objects[p]))
+			w.send("ADDED", s.encode(p, v.at(p)))
 		}
 		end := object(w.kind.GroupVersionKind, "", "")
 		unstructured.RemoveNestedField(end.Object, "metadata", "name")
-		end.SetResourceVersion(strconv.Itoa(s.version))
+		end.SetResourceVersion(strconv.Itoa(v.version))
 		end.SetAnnotations(map[string]string{"k8s.io/initial-events-end": "true"})
 		text, _ := json.Marshal(end.Object)
 		w.send("BOOKMARK", text)
+		w.lag, w.twice = s.Lag, s.Twice
+		s.catchUp(w, v.version)
 	} else if since, _ := strconv.Atoi(q.Get("resourceVersion")); since < s.version {
 		w.lag, w.twice = s.Lag, s.Twice
 		s.catchUp(w, since)
@@ -347,12 +399,11 @@ func (s *Server) watch(r *http.Request, w *watch, found []Place) *http.Response 
 
 // catchUp sends what was written since a version.
 func (s *Server) catchUp(w *watch, since int) {
-	for i, entry := range s.Log {
-		if version := i + 1; version > since { // each write is one version
-			k, ok := s.Find(func(k Kind) bool { return k.GroupKind() == entry.Kind })
-			if ok {
-				s.tell(w, k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, version)
-			}
+	since = min(since, len(s.Log))
+	for i, entry := range s.Log[since:] { // each write is one version
+		k, ok := s.Find(func(k Kind) bool { return k.GroupKind() == entry.Kind })
+		if ok {
+			s.tell(w, k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, since+i+1)
 		}
 	}
 }
