@@ -166,7 +166,7 @@ func (g *Guard) undo(id bundle.ID, live *unstructured.Unstructured, origin inven
 	case inventory.Moved:
 		return Verdict{Action: Skipped, GiveBack: true, Reason: origin.String() + ", and is given back to it if it is still there"}
 	}
-	return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %q deletes it", origin, g.Options.Commands.Delete(id.GroupKind, id.Namespace, id.Name))}
+	return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %s deletes it", origin, g.Options.Commands.Delete(id.GroupKind, id.Namespace, id.Name))}
 }
 
 // Follows says whether a deletion is kept when one that has to come first is kept:

@@ -74,6 +74,15 @@ func DigestSaved(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// CheckApproved refuses a plan as it is saved that has another digest than the approved one;
+// "" approves every plan. name is for messages.
+func CheckApproved(name string, text []byte, digest string) error {
+	if found := DigestSaved(text); digest != "" && found != digest {
+		return fmt.Errorf("the plan %s is not the approved one, and nothing was changed: its digest is %s, %s is %s", name, found, remedy.PlanDigest, digest)
+	}
+	return nil
+}
+
 // StillHolds says whether a saved plan is as good as the one that was made now: it may be
 // carried out, and for as long as was asked for.
 func (b *Saved) StillHolds(now *Saved) bool {

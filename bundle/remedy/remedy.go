@@ -29,6 +29,7 @@ const (
 	Name                = "--name"
 	NoPrune             = "--no-prune"
 	Only                = "--only"
+	PlanDigest          = "--plan-digest"
 	PlanOut             = "--plan-out"
 	PruneAnyway         = "--prune-anyway"
 	PruneFirst          = "--prune-first"

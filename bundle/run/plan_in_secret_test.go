@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
+	"brine/inventory"
 )
 
 // A plan in a Secret can be carried out by who did not make it. One that still holds stays as it
@@ -92,6 +94,37 @@ func TestPlanInSecretOfAnotherOwner(t *testing.T) {
 
 	s.Inventory = s.NS + "-none/other"
 	s.Preview("apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-none\"}\n", "--plan-out", "secret").Want(t, 1).Prints(t, "create the namespace before")
+}
+
+// A Secret whose plan cannot be decoded, or is that of another inventory, is said to be so, with
+// what helps; nothing is done, and it stays.
+func TestPlanInSecretThatIsNone(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
+	for _, c := range []struct{ data, want string }{
+		{"bm90IHBhY2tlZA==", "cannot be decoded"},
+		{base64.StdEncoding.EncodeToString(inventory.Compress([]byte("{half"))), "it is no JSON"},
+		{base64.StdEncoding.EncodeToString(inventory.Compress([]byte(`{"apiVersion":"brine.dev/v1","kind":"Plan","inventory":{"namespace":"x","name":"y"}}`))), "another inventory"},
+	} {
+		s.Create("v1/secrets", "apiVersion: v1\nkind: Secret\ntype: brine.dev/plan\nmetadata: {name: inv-brine-plan, namespace: {ns}, labels: {brine.dev/inventory: other}}\ndata: {plan.json.zst: "+c.data+"}\n")
+		version := s.Live("v1/secrets", s.NS, "inv-brine-plan").GetResourceVersion()
+		said := []string{c.want}
+		if c.want != "another inventory" {
+			said = append(said, "kubectl delete secret inv-brine-plan --namespace "+s.NS)
+		}
+		for _, run := range []clitest.Outcome{s.Apply(clitest.ConfigMap("b"), "--plan", "secret"), s.Preview(clitest.ConfigMap("b"), "--plan-out", "secret")} {
+			if run.Prints(t, said...); run.Exit == 0 {
+				t.Errorf("%s: exit code 0", c.want)
+			}
+		}
+		if now := s.Live("v1/secrets", s.NS, "inv-brine-plan").GetResourceVersion(); now != version {
+			t.Errorf("%s: it was written", c.want)
+		}
+		s.Missing("v1/configmaps", "b")
+		if err := s.Resources("v1/secrets").Namespace(s.NS).Delete(t.Context(), "inv-brine-plan", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func planText(t *testing.T, live *unstructured.Unstructured) string {

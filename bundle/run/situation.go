@@ -91,7 +91,7 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 		return in, err
 	}
 	if o.Mode != Destroy && inv.OnlyAuxiliary() {
-		s.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %q finds them",
+		s.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %s finds them",
 			inv.Namespace, inv.Name, s.client.Commands().Repair(inv.Namespace, inv.Name)))
 	}
 	if o.Mode == Destroy {

@@ -237,7 +237,7 @@ func (o *Orphans) judge(ctx context.Context, c *cluster.Client, id bundle.ID, kn
 	invs := known.byID[owner]
 	switch at := slices.IndexFunc(invs, func(inv *store.Inventory) bool { return len(inv.Damage()) > 0 }); {
 	case at >= 0:
-		orphan.Reason = fmt.Sprintf("inventory %s/%s is damaged: %q finds its members", invs[at].Namespace, invs[at].Name, c.Commands().Repair(invs[at].Namespace, invs[at].Name))
+		orphan.Reason = fmt.Sprintf("inventory %s/%s is damaged: %s finds its members", invs[at].Namespace, invs[at].Name, c.Commands().Repair(invs[at].Namespace, invs[at].Name))
 		o.Unknown = append(o.Unknown, orphan)
 		return nil
 	case listed:

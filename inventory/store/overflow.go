@@ -117,7 +117,7 @@ func (inv *Inventory) whole() error {
 	if len(inv.damage) == 0 {
 		return nil
 	}
-	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; %q finds its members again (see %s)",
+	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; %s finds its members again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
 }
 

@@ -118,7 +118,7 @@ func (l *Lock) isOurs(live *unstructured.Unstructured) bool {
 func (l *Lock) renewed(lease *unstructured.Unstructured, began moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.paused += max(0, l.now().since(l.until))
+	l.paused += max(0, l.now().sinceByBoth(l.until))
 	l.lease, l.sent = lease, nil
 	l.until = began.add(l.duration - l.margin())
 	close(l.changed)
@@ -157,6 +157,12 @@ func (m moment) add(d time.Duration) moment { return moment{m.monotonic.Add(d), 
 // since is the time since an earlier moment by the clock that says more.
 func (m moment) since(earlier moment) time.Duration {
 	return max(m.monotonic.Sub(earlier.monotonic), m.wall.Sub(earlier.wall))
+}
+
+// sinceByBoth is the time since an earlier moment by the clock that says less: a wall clock
+// that is set is no pause.
+func (m moment) sinceByBoth(earlier moment) time.Duration {
+	return min(m.monotonic.Sub(earlier.monotonic), m.wall.Sub(earlier.wall))
 }
 
 // Paused is for how long the client sent no writes, because the Lease could

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -62,7 +64,7 @@ func planID(namespace, name string) bundle.ID {
 }
 
 // ReadPlan is the plan that WritePlan saved for the inventory namespace/name; nothing where
-// there is none: one request.
+// there is none: one request. The plan says which inventory it is for.
 func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([]byte, error) {
 	id := planID(namespace, name)
 	live, err := c.Get(ctx, cluster.Secrets, id)
@@ -72,22 +74,43 @@ func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([
 	if live == nil {
 		return nil, nil
 	}
+	return unpackPlan(c, live, id)
+}
+
+// unpackPlan is the plan in a Secret.
+func unpackPlan(c *cluster.Client, live *unstructured.Unstructured, id bundle.ID) ([]byte, error) {
 	kind, _, _ := unstructured.NestedString(live.Object, "type")
 	packed, _, _ := unstructured.NestedString(live.Object, "data", planKey)
 	raw, err := base64.StdEncoding.DecodeString(packed)
-	if err != nil || len(raw) == 0 || kind != planType {
+	if err != nil || len(raw) == 0 || kind != planType || live.GetLabels()[inventory.AuxiliaryLabel] == "" {
 		return nil, fmt.Errorf("%s is there, but is no saved plan: choose another name for the inventory, or delete it", bundle.Name(id))
 	}
 	text, err := inventory.Decompress(raw)
+	if err == nil && !json.Valid(text) {
+		err = errors.New("it is no JSON")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %s: %w", namespace, name, bundle.Name(id), err)
+		return nil, fmt.Errorf("the saved plan in %s cannot be decoded: %w. Delete it, and make a new one with %s: %s",
+			bundle.Name(id), err, remedy.PlanOut, c.Commands().Delete(id.GroupKind, id.Namespace, id.Name))
 	}
 	return text, nil
 }
 
-// ReadPlan is ReadPlan for this inventory.
+// ReadPlan is the plan that was saved for this inventory, and for no other of its name.
 func (inv *Inventory) ReadPlan(ctx context.Context) ([]byte, error) {
-	return ReadPlan(ctx, inv.client, inv.Namespace, inv.Name)
+	id := planID(inv.Namespace, inv.Name)
+	live, err := inv.client.Get(ctx, cluster.Secrets, id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	case live == nil:
+		return nil, nil
+	}
+	text, err := unpackPlan(inv.client, live, id)
+	if of := live.GetLabels()[inventory.AuxiliaryLabel]; err == nil && of != inv.ID {
+		return nil, fmt.Errorf("%s is the saved plan of another inventory, with the ID %q, and this one has %q: choose another name for the inventory, or delete it", bundle.Name(id), of, inv.ID)
+	}
+	return text, err
 }
 
 // WritePlan saves a plan in a Secret beside the inventory, which may not be there yet. Its

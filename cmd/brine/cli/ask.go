@@ -52,6 +52,9 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 	case report.ExitChanges, report.ExitFailed: // who sees what fails may want the rest
 		return ask(ctx, s, r.question.text(result))
 	}
+	if result.ExitCode == report.ExitBadBundle {
+		return &coded{code: result.ExitCode, err: errors.New("it would be refused, as the messages above say: nothing was changed")}
+	}
 	return &coded{code: result.ExitCode, err: errors.New("what would be done is unknown, as the messages above say: nothing was changed")}
 }
 

@@ -56,6 +56,11 @@ func TestQuestionsOnATerminal(t *testing.T) {
 		t.Errorf("it asks: %s", got.Stderr)
 	}
 	s.Holds("ConfigMap a")
+	// What would be refused is not asked for.
+	got = atTerminal(t.Context(), s, strings.NewReader("y\n"), "rollback", "2", "--max-prune", "0").Want(t, report.ExitBadBundle)
+	if printed := got.Stdout + got.Stderr; strings.Contains(got.Stderr, "[y/N]") || !strings.Contains(printed, "it would be refused, as the messages above say: nothing was changed") {
+		t.Errorf("it says: %s", printed)
+	}
 	// Where there is nothing to do, there is no question.
 	atTerminal(t.Context(), s, strings.NewReader(""), "rollback", "1").Want(t, 0)
 	got = atTerminal(t.Context(), s, strings.NewReader(""), "rollback", "2", "--yes").Want(t, 0)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
@@ -69,11 +68,8 @@ func (r *changeOptions) planPlace(inv report.Inventory) *run.PlanPlace {
 	return &run.PlanPlace{
 		Name: r.planOut, Lifetime: r.lifetime,
 		Read: func(context.Context, *store.Inventory) ([]byte, error) {
-			text, err := os.ReadFile(r.planOut)
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			return text, err
+			text, _ := os.ReadFile(r.planOut) // what cannot be read is replaced, or cannot be written either
+			return text, nil
 		},
 		Write: func(_ context.Context, _ *store.Inventory, text []byte) error {
 			return output.WriteFile(r.planOut, 0o600, func(w io.Writer) error {
@@ -106,12 +102,15 @@ func (r *changeOptions) planInSecret(ctx context.Context, s Streams, o *run.Opti
 
 // carryOut lets the run do what a saved plan says, or nothing.
 func (r *changeOptions) carryOut(o *run.Options, name string, text []byte) error {
-	if found := plan.DigestSaved(text); r.digest != "" && found != r.digest {
-		return fmt.Errorf("the plan %s is not the approved one, and nothing was changed: its digest is %s, --plan-digest is %s", name, found, r.digest)
+	if err := plan.CheckApproved(name, text, r.digest); err != nil {
+		return err
 	}
 	b, err := plan.ReadSaved(name, text, version())
 	if err != nil {
 		return err
+	}
+	if of := b.Inventory; r.plan == inSecret && (of.Namespace != o.Inventory.Namespace || of.Name != o.Inventory.Name) {
+		return fmt.Errorf("%s has the plan of another inventory, %s/%s, and nothing was changed", name, of.Namespace, of.Name)
 	}
 	if !r.given() {
 		o.Inventory.Namespace, o.Inventory.Name = b.Inventory.Namespace, b.Inventory.Name

@@ -27,3 +27,11 @@ func TestPlanOfAnotherFormat(t *testing.T) {
 		}
 	}
 }
+
+// The preview of a rollback does not replace the plan of an apply, which may be approved.
+func TestARollbackSavesNoPlanInTheSecret(t *testing.T) {
+	r := clitest.Offline(t, "rollback", "1", "--inventory", "a/b", "--dry-run=server", "--plan-out=secret").Want(t, report.ExitBadBundle)
+	if printed := r.Stdout + r.Stderr; !strings.Contains(printed, "--plan-out=secret is for brine preview") {
+		t.Errorf("it says %q", printed)
+	}
+}
