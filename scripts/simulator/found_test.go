@@ -62,4 +62,13 @@ kind: ConfigMap
 metadata: {name: c, namespace: app}
 data: {value: "2"}
 `}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 13189509422673321274, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/*"}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "10", chance: 6904718109242993268, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/a", "Secret/*/*"}}, mood: mood{name: "undisturbed"}}}},
+	"a rollback deleted what its bundle wants absent, and a person had created": {seed: 18, scenes: []scene{{at: "0", chance: 3730535722030567033, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 13189037337000019801, step: step{command: "apply", inventory: "other", options: options{absent: []string{"d", "guest"}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 3466905609594523976, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 6998684768995585408, step: step{command: "rollback", inventory: "other"}, mood: mood{name: "undisturbed"}}}},
 }

@@ -50,6 +50,7 @@ type step struct {
 	saves         bool       // --plan-out
 	carriesOut    bool       // the last plan that was saved
 	plan          *savedPlan // --plan
+	options       options
 }
 
 // done is the outcome of a step.
@@ -224,7 +225,10 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	b := &bundle.Bundle{}
 	switch d.command {
 	case "apply", "preview":
-		b, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text)})
+		b, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text), SkipInvalid: d.options.skipInvalid})
+		if d.err == nil {
+			b.Absent = d.options.absentOf()
+		}
 		if d.command == "preview" {
 			o.DryRun = report.Server
 		}
@@ -249,6 +253,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	if d.err != nil {
 		return
 	}
+	d.options.fill(&o)
 	d.bundle = b
 	d.result = run.Run(ctx, c, b, o, func(e report.Event) { d.printed += fmt.Sprintf("%+v\n", e.Payload) })
 	text, _ := json.Marshal(d.result)

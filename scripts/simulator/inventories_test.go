@@ -155,7 +155,13 @@ func content(u *unstructured.Unstructured) map[string]any {
 
 // listed are the members of an inventory as it is stored now.
 func (o *oracle) listed(name string) map[bundle.ID]bool {
-	return members(map[string]*unstructured.Unstructured{name: o.server.Get(bundle.ConfigMapKind, "default", name)}, name)
+	at := map[string]*unstructured.Unstructured{}
+	for p, u := range o.server.Objects {
+		if p.Resource == "configmaps" && p.Namespace == "default" {
+			at[p.Name] = u
+		}
+	}
+	return members(at, name)
 }
 
 // moveIsTrue: with exit code 0 what moved is the target's, and no one else's. A repair has
@@ -165,6 +171,9 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 		return nil
 	}
 	target, source := o.listed(o.d.into), o.listed(o.d.inventory)
+	if o.d.command == "repair" && o.behind {
+		return nil
+	}
 	if o.d.command == "repair" {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
@@ -193,9 +202,10 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	return wrong
 }
 
-// administeredSuperset: a repair that says that kinds could not be searched knows of no members there.
+// administeredSuperset: a repair that says that kinds could not be searched knows of no members
+// there, nor one that asks an API server which does not know a new CRD yet.
 func (o *oracle) administeredSuperset() []string {
-	if o.d.repair != nil && len(o.d.repair.NotSearched) > 0 {
+	if o.d.repair != nil && (len(o.d.repair.NotSearched) > 0 || o.behind) {
 		return nil
 	}
 	return o.superset()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,6 +86,7 @@ var invariants = []invariant{
 	{"8 a dry run writes nothing", (*oracle).dryRun},
 	{"8 a saved plan is what is done", (*oracle).asPlanned},
 	{"9 prune last", (*oracle).pruneLast},
+	{"9 nothing goes that the user keeps", (*oracle).keeps},
 	{"10 order", (*oracle).order},
 	{"11 one writer", (*oracle).oneWriter},
 	{"12 every run ends in its time", (*oracle).endsInTime},
@@ -105,7 +107,9 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		switch {
 		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
 			wrong = append(wrong, "an annotation keeps it: "+w.String())
-		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && !deleted:
+		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
+		case deleted && o.recreates(w) && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory):
+		case deleted && by == "" && o.d.command == "apply" && o.d.options.wants(w.Kind, w.Namespace, w.Name):
 		case deleted:
 			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
 		case o.d.policy == plan.AdoptAll, by == "" && o.d.policy == plan.AdoptIfNoInventory:
@@ -115,6 +119,23 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// recreates says whether a deletion is of an object that the bundle has, and that the user lets
+// brine recreate.
+func (o *oracle) recreates(w *apiserver.Write) bool {
+	return o.d.bundle != nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool {
+		return object.ID == bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name} &&
+			(o.d.options.recreate != nil || object.Content.GetAnnotations()[bundle.OnImmutable] != "")
+	})
+}
+
+// createsAgain says whether what is deleted comes back at once: the other inventory's bundle
+// lets brine recreate what is given back.
+func (o *oracle) createsAgain(w *apiserver.Write) bool {
+	return slices.ContainsFunc(o.own(), func(later *apiserver.Write) bool {
+		return later.Seq > w.Seq && later.Before == nil && later.Kind == w.Kind && later.Namespace == w.Namespace && later.Name == w.Name
+	})
 }
 
 // undoesOnly: a rollback deletes no object that was there before brine, or that somebody
@@ -144,11 +165,22 @@ func ours(u *unstructured.Unstructured, name string) bool {
 // members are what the stored inventory lists at the moment of a write.
 func members(at map[string]*unstructured.Unstructured, name string) map[bundle.ID]bool {
 	all := map[bundle.ID]bool{}
-	if u := at[name]; u != nil {
+	for stored, u := range at {
+		if u == nil || stored != name && !strings.HasPrefix(stored, name+"-overflow-") {
+			continue
+		}
 		data, _, _ := unstructured.NestedMap(u.Object, "data")
 		for key := range data {
 			if id, err := inventory.ParseMemberKey(key); err == nil {
 				all[id] = true
+			}
+		}
+		packed, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
+		for _, text := range packed {
+			if overflow, err := inventory.DecodeMembers(text); err == nil {
+				for id := range overflow {
+					all[id] = true
+				}
 			}
 		}
 	}
@@ -186,7 +218,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			continue
 		}
 		switch {
-		case listing && w.Name == name:
+		case listing && (w.Name == name || stored[name] != nil && strings.HasPrefix(w.Name, name+"-overflow-")):
 			now := members(stored, name)
 			for id := range marked {
 				if !now[id] {
@@ -301,11 +333,19 @@ func (o *oracle) exitZero() (wrong []string) {
 			wrong = append(wrong, "is not ours: "+bundle.Name(object.ID))
 		case !covers(live.Object, content):
 			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
-		case !isReady(live):
+		case !isReady(live) && !o.d.options.waitApplied:
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
 		}
 	}
-	listed := members(map[string]*unstructured.Unstructured{o.d.inventory: o.server.Get(bundle.ConfigMapKind, "default", o.d.inventory)}, o.d.inventory)
+	for p, u := range o.server.Objects {
+		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
+		if owner(u) == o.id() && !wanted[id] && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
+			return other.ID() == id && (other.Action == plan.Skipped || other.Action == plan.Detached)
+		}) {
+			wrong = append(wrong, "is not in the bundle, is ours, and is not said to be kept: "+bundle.Name(id))
+		}
+	}
+	listed := o.listed(o.d.inventory)
 	for id := range wanted {
 		if !listed[id] {
 			wrong = append(wrong, "is no member: "+bundle.Name(id))
@@ -353,6 +393,10 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		switch object.Action {
 		case plan.Created:
 			ok = created[id]
+		case plan.Recreated:
+			ok = created[id] && deleted[id]
+		case plan.Pruned:
+			ok = deleted[id]
 		case plan.Configured:
 			ok = changed[id] && !created[id]
 		case plan.Unchanged:
@@ -428,11 +472,43 @@ func (o *oracle) pruneLast() (wrong []string) {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
 		for id := range wanted {
-			if u := state[id]; pruned && o.alone && (u == nil || !isReady(u)) {
+			if u := state[id]; pruned && o.alone && (u == nil || !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway) {
 				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
 			}
 		}
 		state[id] = w.After
+	}
+	return wrong
+}
+
+// keeps: flags that prune nothing, or little, hold; so does what may be recreated.
+func (o *oracle) keeps() (wrong []string) {
+	if o.d.command != "apply" || o.d.result.Rollback != nil || o.d.bundle == nil {
+		return nil
+	}
+	wanted, pruned, most := map[bundle.ID]*bundle.Object{}, 0, 1<<30
+	for _, object := range o.d.bundle.Objects {
+		wanted[object.ID] = object
+	}
+	if n, err := strconv.Atoi(o.d.options.maxPrune); err == nil {
+		most = n
+	}
+	for _, w := range o.own() {
+		if w.Verb != "delete" || o.bookkeeping(w) {
+			continue
+		}
+		object := wanted[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}]
+		if object == nil {
+			pruned++
+		}
+		switch {
+		case object != nil && !o.recreates(w):
+			wrong = append(wrong, "recreated, and nothing allows it: "+w.String())
+		case object == nil && (o.d.options.noPrune || o.d.options.skipInvalid):
+			wrong = append(wrong, "pruned, though nothing is to be: "+w.String())
+		case pruned > most:
+			wrong = append(wrong, fmt.Sprintf("more than %d are pruned: %s", most, w))
+		}
 	}
 	return wrong
 }

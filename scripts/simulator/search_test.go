@@ -44,6 +44,7 @@ func scenesOf(seed uint64) []scene {
 	var all []scene
 	for i, s := range steps(rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)+1000))
+		decorate(rand.New(rand.NewPCG(seed, uint64(i)+2000)), &s)
 		one := scene{at: fmt.Sprint(i), chance: r.Uint64(), step: s, mood: moodOf(r, s.calm)}
 		if s.refused && r.IntN(3) > 0 {
 			one.mood = mood{name: aimed + string(jsonPatches), faults: []fault{forbidden}, rate: 0.7, aim: jsonPatches}
@@ -328,7 +329,7 @@ func (f *Finding) converge(w *World) {
 	if again := w.halfDone; again != nil {
 		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
 	}
-	last := step{command: "apply", inventory: "shop"}
+	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"Deployment.apps"}}} // it may select other pods
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	guests := func(refusals string) bool {
 		return w.interrupts(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
