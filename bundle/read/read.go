@@ -126,7 +126,7 @@ type reading struct {
 	problems bundle.Problems
 	warnings []bundle.Problem
 	invalid  []bundle.Problem // of objects that were left out
-	salt     []*states
+	salt     []*sls.Rendering
 	dropped  int // objects that carried server-set metadata
 	budget
 	expanding []*yaml.Node // aliases that the object being read came through

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // chunk is one call of a state function: Salt's low data.
 type chunk struct {
-	place
+	bundle.Source
 	module, fun string
 	id, name    string
 	args        arguments
@@ -20,7 +22,7 @@ type chunk struct {
 	order       float64
 	nameOrder   int
 	of          *Rendering
-	docs        []int // the documents that its rendering gave
+	docs        []*Document
 }
 
 // requisite is one entry of a requisite list: target's state (or "sls", or
@@ -49,12 +51,24 @@ func (all arguments) last(key string) pair {
 	return pair{}
 }
 
-func (d *Rendering) problem(at place, format string, args ...any) {
-	d.Problems = append(d.Problems, Problem{Line: at.line, State: at.state, SLS: at.sls, File: at.file, Message: fmt.Sprintf(format, args...)})
+// at is the chunk's place with another line.
+func (c *chunk) at(line int) bundle.Source {
+	at := c.Source
+	at.Line = line
+	return at
 }
 
-func (d *Rendering) warn(at place, format string, args ...any) {
-	d.Warnings = append(d.Warnings, Problem{Line: at.line, State: at.state, SLS: at.sls, File: at.file, Message: fmt.Sprintf(format, args...)})
+func (d *Rendering) problem(at bundle.Source, format string, args ...any) {
+	d.Problems = append(d.Problems, d.problemAt(at, format, args...))
+}
+
+func (d *Rendering) warn(at bundle.Source, format string, args ...any) {
+	d.Warnings = append(d.Warnings, d.problemAt(at, format, args...))
+}
+
+func (d *Rendering) problemAt(at bundle.Source, format string, args ...any) bundle.Problem {
+	at.File, at.Line = cmp.Or(at.File, d.options.File), at.Line+d.options.Offset
+	return bundle.Problem{Source: at, Message: fmt.Sprintf(format, args...)}
 }
 
 // saltErrors reports the errors that Salt printed in place of states. Salt puts
@@ -67,7 +81,7 @@ func (d *Rendering) saltErrors(root *yaml.Node) {
 		if cut {
 			message += " (the text around it is left out)"
 		}
-		d.problem(place{line: line(e)}, "Salt did not render this: %s", message)
+		d.problem(at(e), "Salt did not render this: %s", message)
 	}
 }
 
@@ -76,7 +90,7 @@ const fileKey = "__file__"
 
 func (d *Rendering) low(root *yaml.Node) {
 	if !isSequence(root) {
-		d.problem(place{line: line(root)}, "low data must be a list of states (as state.show_low_sls prints it)")
+		d.problem(at(root), "low data must be a list of states (as state.show_low_sls prints it)")
 		return
 	}
 	d.resolved = true
@@ -85,13 +99,13 @@ func (d *Rendering) low(root *yaml.Node) {
 			module: text(field(item, "state")), fun: text(field(item, "fun")),
 			id: text(field(item, "__id__")), name: text(field(item, "name")), args: pairs(item),
 		}
-		c.place = place{line: line(item), state: c.id, sls: text(field(item, "__sls__")), file: text(field(item, fileKey))}
+		c.Source = bundle.Source{Line: line(item), State: c.id, SLS: text(field(item, "__sls__")), File: text(field(item, fileKey))}
 		if c.module == "" || c.fun == "" {
-			d.problem(c.place, "a state in low data needs `state` and `fun`")
+			d.problem(c.Source, "a state in low data needs `state` and `fun`")
 			continue
 		}
 		if c.id == "" {
-			c.id, c.state = c.name, c.name
+			c.id, c.State = c.name, c.name
 		}
 		d.add(c)
 	}

@@ -2,10 +2,13 @@ package sls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 func parse(t *testing.T, s string) *yaml.Node {
@@ -18,7 +21,7 @@ func parse(t *testing.T, s string) *yaml.Node {
 }
 
 // show prints what Decode returned, a line each.
-func show(docs []Document, problems, warnings []Problem) string {
+func show(docs []*Document, problems, warnings []bundle.Problem) string {
 	var b strings.Builder
 	for i, d := range docs {
 		what := "present"
@@ -27,14 +30,14 @@ func show(docs []Document, problems, warnings []Problem) string {
 		}
 		fmt.Fprintf(&b, "%d %s %s %s/%s\n", i, what, d.State, text(field(d.Node, "kind")), text(field(field(resolve(d.Node), "metadata"), "name")))
 		for _, r := range d.Requires {
-			fmt.Fprintf(&b, "  needs %d: %s\n", r.Index, r.Reason)
+			fmt.Fprintf(&b, "  needs %d: %s\n", slices.Index(docs, r.On), r.Reason)
 		}
 	}
 	for _, p := range problems {
-		fmt.Fprintf(&b, "problem %s\n", p)
+		fmt.Fprintf(&b, "problem %s\n", shown(p))
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(&b, "warning %s\n", w)
+		fmt.Fprintf(&b, "warning %s\n", shown(w))
 	}
 	return b.String()
 }
@@ -80,7 +83,7 @@ func TestDetect(t *testing.T) {
 }
 
 // decoded is one rendering by itself.
-func decoded(doc *yaml.Node, shape Shape, o Options) ([]Document, []Problem, []Problem) {
+func decoded(doc *yaml.Node, shape Shape, o Options) ([]*Document, []bundle.Problem, []bundle.Problem) {
 	r := Decode(doc, shape, o)
 	Link(r)
 	return r.Documents, r.Problems, r.Warnings
@@ -339,12 +342,12 @@ func TestDecodeForcedShapeOnOtherInput(t *testing.T) {
 	}
 }
 
-func (p Problem) String() string {
-	at := fmt.Sprintf("line %d", p.Line)
-	if p.State != "" {
-		at += fmt.Sprintf(" (state %q", p.State)
-		if p.SLS != "" {
-			at += ", sls " + p.SLS
+func shown(p bundle.Problem) string {
+	at := fmt.Sprintf("line %d", p.Source.Line)
+	if p.Source.State != "" {
+		at += fmt.Sprintf(" (state %q", p.Source.State)
+		if p.Source.SLS != "" {
+			at += ", sls " + p.Source.SLS
 		}
 		at += ")"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"brine/bundle"
 	"brine/bundle/remedy"
 )
 
@@ -28,18 +29,18 @@ func (d *Rendering) documents() {
 			}
 		}
 		for _, n := range d.manifests(c) {
-			c.docs = append(c.docs, len(d.Documents))
-			d.Documents = append(d.Documents, Document{Node: n, State: c.id, SLS: c.sls, File: c.file, Absent: c.absent(), Line: line(n)})
+			c.docs = append(c.docs, &Document{Node: n, Source: c.at(line(n)), Absent: c.absent()})
 		}
+		d.Documents = append(d.Documents, c.docs...)
 	}
 	for target, n := range targets {
-		d.warn(place{line: 1}, "%d states name the %s: brine takes its own %s and %s for all of them", n, target, remedy.Kubeconfig, remedy.Context)
+		d.warn(bundle.Source{Line: 1}, "%d states name the %s: brine takes its own %s and %s for all of them", n, target, remedy.Kubeconfig, remedy.Context)
 	}
-	slices.SortFunc(d.Warnings, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
+	slices.SortFunc(d.Warnings, func(a, b bundle.Problem) int {
+		return cmp.Or(cmp.Compare(a.Source.Line, b.Source.Line), strings.Compare(a.Message, b.Message))
 	})
 	if len(d.Documents) == 0 && len(d.Problems) == 0 {
-		d.problem(place{line: d.chunks[0].line}, "none of the %d states is an object (object_present, manifest_present, object_absent, manifest_absent)%s",
+		d.problem(bundle.Source{Line: d.chunks[0].Line}, "none of the %d states is an object (object_present, manifest_present, object_absent, manifest_absent)%s",
 			len(d.chunks), d.includeHint())
 	}
 	for _, c := range d.chunks {
@@ -54,10 +55,10 @@ func (d *Rendering) otherState(c *chunk) {
 		if c.module == "brine" {
 			module = c.module
 		}
-		d.problem(c.place, "%s.%s changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as %s.%s",
+		d.problem(c.Source, "%s.%s changes objects that the bundle does not contain: move it to an SLS that Salt runs itself, as %s.%s",
 			c.module, c.fun, module, c.fun)
 	case !d.options.IgnoreNonKubernetesStates:
-		d.problem(c.place, "%s.%s is not an object brine can apply: leave it out of the bundle, or skip such states with %s",
+		d.problem(c.Source, "%s.%s is not an object brine can apply: leave it out of the bundle, or skip such states with %s",
 			c.module, c.fun, remedy.IgnoreForeignStates)
 	}
 }
@@ -68,10 +69,10 @@ func (d *Rendering) conditions(c *chunk) {
 		if isNull(a.value) || key == "use" && d.resolved {
 			continue
 		}
-		d.problem(place{a.line, c.state, c.sls, c.file}, "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
+		d.problem(c.at(a.line), "brine cannot evaluate %s: decide in the template whether the object is in the bundle", key)
 	}
 	if a := c.arg("check_cmd"); !isNull(a.value) {
-		d.warn(place{a.line, c.state, c.sls, c.file}, "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
+		d.warn(c.at(a.line), "check_cmd is not run: brine waits until the object is ready (brine.dev/ready-when defines when)")
 	}
 }
 
@@ -87,10 +88,10 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 			from = c.name
 		}
 		if from != "" {
-			d.problem(c.place, "%s.%s reads its manifest from %s when it runs: render that file into the bundle instead", c.module, c.fun, from)
+			d.problem(c.Source, "%s.%s reads its manifest from %s when it runs: render that file into the bundle instead", c.module, c.fun, from)
 			return nil
 		}
-		d.problem(c.place, "%s.%s needs its manifest inline", c.module, c.fun)
+		d.problem(c.Source, "%s.%s needs its manifest inline", c.module, c.fun)
 		return nil
 	}
 	all := listed(a.value)
@@ -98,7 +99,7 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 		if isMapping(n) && len(n.Content) > 0 {
 			continue
 		}
-		d.problem(place{a.line, c.state, c.sls, c.file}, "manifest: must be a mapping with apiVersion, kind and metadata")
+		d.problem(c.at(a.line), "manifest: must be a mapping with apiVersion, kind and metadata")
 		return nil
 	}
 	return all
@@ -110,15 +111,15 @@ func (d *Rendering) named(c *chunk) []*yaml.Node {
 	version := cmp.Or(text(c.arg("apiVersion").value), text(c.arg("api_version").value))
 	kind, namespace := text(c.arg("kind").value), text(c.arg("namespace").value)
 	if version == "" || kind == "" {
-		d.problem(c.place, "%s.%s needs apiVersion and kind in addition to the name, or a manifest", c.module, c.fun)
+		d.problem(c.Source, "%s.%s needs apiVersion and kind in addition to the name, or a manifest", c.module, c.fun)
 		return nil
 	}
-	metadata := mapping(c.line, "name", c.name)
+	metadata := mapping(c.Line, "name", c.name)
 	if namespace != "" {
-		metadata.Content = append(metadata.Content, scalar(c.line, "namespace"), scalar(c.line, namespace))
+		metadata.Content = append(metadata.Content, scalar(c.Line, "namespace"), scalar(c.Line, namespace))
 	}
-	n := mapping(c.line, "apiVersion", version, "kind", kind)
-	n.Content = append(n.Content, scalar(c.line, "metadata"), metadata)
+	n := mapping(c.Line, "apiVersion", version, "kind", kind)
+	n.Content = append(n.Content, scalar(c.Line, "metadata"), metadata)
 	return []*yaml.Node{n}
 }
 

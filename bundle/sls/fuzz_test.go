@@ -1,6 +1,7 @@
 package sls
 
 import (
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -40,8 +41,8 @@ func FuzzDecode(f *testing.F) {
 					t.Errorf("%s: a document without a node or a line: %+v", shape, document)
 				}
 				for _, r := range document.Requires {
-					if r.Index < 0 || r.Index >= len(r.In.Documents) {
-						t.Errorf("%s: requires document %d of %d", shape, r.Index, len(r.In.Documents))
+					if !slices.Contains(d.Documents, r.On) {
+						t.Errorf("%s: requires a document that it does not have: %+v", shape, r.On)
 					}
 				}
 			}

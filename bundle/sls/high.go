@@ -16,7 +16,7 @@ import (
 // is a mapping of one field; the function is a string among them or behind the
 // module's dot.
 type declaration struct {
-	place
+	bundle.Source
 	module string
 	funs   []string
 	args   arguments
@@ -24,7 +24,7 @@ type declaration struct {
 
 func (d *Rendering) high(root *yaml.Node) {
 	if !isMapping(root) {
-		d.problem(place{line: line(root)}, "high data must be a mapping of states by their id (as state.show_sls prints it)")
+		d.problem(at(root), "high data must be a mapping of states by their id (as state.show_sls prints it)")
 		return
 	}
 	var declared []*declaration
@@ -57,7 +57,7 @@ func (d *Rendering) high(root *yaml.Node) {
 	}
 	d.sort()
 	if len(d.chunks) == 0 && len(d.Problems) == 0 {
-		d.problem(place{line: line(root)}, "Salt rendered no states%s", d.includeHint())
+		d.problem(at(root), "Salt rendered no states%s", d.includeHint())
 	}
 }
 
@@ -76,7 +76,7 @@ func (d *Rendering) readIncludes(n *yaml.Node) {
 			continue
 		}
 		d.includes = append(d.includes, name)
-		d.warn(place{line: line(item)}, "include of %q is not followed: slsutil.renderer prints one file; what it holds is not part of this bundle (state.show_sls prints all)", name)
+		d.warn(at(item), "include of %q is not followed: slsutil.renderer prints one file; what it holds is not part of this bundle (state.show_sls prints all)", name)
 	}
 }
 
@@ -89,14 +89,14 @@ func (d *Rendering) includeHint() string {
 
 // declarations reads the mapping of one state id.
 func (d *Rendering) declarations(p pair) []*declaration {
-	at := place{line: p.line, state: p.key, sls: text(field(p.value, "__sls__"))}
+	at := bundle.Source{Line: p.line, State: p.key, SLS: text(field(p.value, "__sls__"))}
 	if isString(p.value) { // ID: module.function
 		module, fun, ok := strings.Cut(p.value.Value, ".")
 		if !ok {
 			d.problem(at, "a state's body is a mapping of module.function to its arguments; this is text")
 			return nil
 		}
-		return []*declaration{{place: at, module: module, funs: []string{fun}}}
+		return []*declaration{{Source: at, module: module, funs: []string{fun}}}
 	}
 	if !isMapping(p.value) {
 		d.problem(at, "a state's body must be a mapping of module.function to its arguments")
@@ -107,7 +107,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 		if strings.HasPrefix(f.key, "__") {
 			continue
 		}
-		decl := &declaration{place: at}
+		decl := &declaration{Source: at}
 		module, fun, dotted := strings.Cut(f.key, ".")
 		decl.module = module
 		if dotted {
@@ -118,7 +118,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 			decl.funs = append(decl.funs, f.value.Value)
 		case isNull(f.value):
 		case !isSequence(f.value):
-			d.problem(place{line: f.line, state: at.state, sls: at.sls}, "the arguments of %s must be a list of one-field mappings", f.key)
+			d.problem(bundle.Source{Line: f.line, State: at.State, SLS: at.SLS}, "the arguments of %s must be a list of one-field mappings", f.key)
 			continue
 		}
 		for _, item := range items(f.value) {
@@ -137,13 +137,13 @@ func exclude(declared []*declaration, excludes []*yaml.Node) []*declaration {
 	return slices.DeleteFunc(declared, func(decl *declaration) bool {
 		return slices.ContainsFunc(excludes, func(e *yaml.Node) bool {
 			if isString(e) {
-				return decl.sls != "" && match(e.Value, decl.sls)
+				return decl.SLS != "" && match(e.Value, decl.SLS)
 			}
 			if id := text(field(e, "id")); id != "" {
-				return id == decl.state
+				return id == decl.State
 			}
 			sls := text(field(e, "sls"))
-			return sls != "" && decl.sls != "" && match(sls, decl.sls)
+			return sls != "" && decl.SLS != "" && match(sls, decl.SLS)
 		})
 	})
 }
@@ -153,7 +153,7 @@ func exclude(declared []*declaration, excludes []*yaml.Node) []*declaration {
 func (d *Rendering) extend(declared []*declaration, by *declaration) []*declaration {
 	known := false
 	for _, decl := range declared {
-		if decl.state != by.state && text(decl.args.last("name").value) != by.state {
+		if decl.State != by.State && text(decl.args.last("name").value) != by.State {
 			continue
 		}
 		known = true
@@ -178,7 +178,7 @@ func (d *Rendering) extend(declared []*declaration, by *declaration) []*declarat
 	if known {
 		return append(declared, by)
 	}
-	d.problem(by.place, "extend of %q: there is no state of that id in this rendering%s", by.state, d.includeHint())
+	d.problem(by.Source, "extend of %q: there is no state of that id in this rendering%s", by.State, d.includeHint())
 	return declared
 }
 
@@ -188,10 +188,10 @@ func (d *Rendering) expand(decl *declaration) {
 		if decl.module == "require" || decl.module == "watch" {
 			return // Salt passes over these, too
 		}
-		d.problem(decl.place, "state module %s needs exactly one function, this has %d (%s)", decl.module, len(decl.funs), bundle.Some(decl.funs, 5))
+		d.problem(decl.Source, "state module %s needs exactly one function, this has %d (%s)", decl.module, len(decl.funs), bundle.Some(decl.funs, 5))
 		return
 	}
-	base := chunk{place: decl.place, module: decl.module, fun: decl.funs[0], id: decl.state}
+	base := chunk{Source: decl.Source, module: decl.module, fun: decl.funs[0], id: decl.State}
 	var names []*yaml.Node
 	for _, a := range decl.args {
 		switch {

@@ -38,12 +38,12 @@ func TestLink(t *testing.T) {
 			for i, r := range all {
 				for _, d := range r.Documents {
 					for _, on := range d.Requires {
-						got = append(got, fmt.Sprintf("%d/%s needs %d/%s: %s", i, d.State, slices.Index(all, on.In), on.In.Documents[on.Index].State, on.Reason))
+						got = append(got, fmt.Sprintf("%d/%s needs %d/%s: %s", i, d.State, slices.IndexFunc(all, func(r *Rendering) bool { return slices.Contains(r.Documents, on.On) }), on.On.State, on.Reason))
 					}
 				}
 				for _, p := range r.Problems {
 					if len(r.Documents) > 0 { // one of foreign states alone is a problem of its own
-						got = append(got, fmt.Sprintf("%d: %s: %s", i, p.State, p.Message))
+						got = append(got, fmt.Sprintf("%d: %s: %s", i, p.Source.State, p.Message))
 					}
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // resolve follows document and alias nodes to what they hold; nil where there
@@ -62,6 +64,9 @@ func line(n *yaml.Node) int {
 	}
 	return n.Line
 }
+
+// at is the place of a node outside of states.
+func at(n *yaml.Node) bundle.Source { return bundle.Source{Line: line(n)} }
 
 // pair is one field of a mapping.
 type pair struct {

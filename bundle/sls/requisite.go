@@ -38,12 +38,12 @@ func (d *Rendering) readRequisites(c *chunk) {
 				continue
 			}
 			if !isMapping(e) || len(e.Content) == 0 {
-				d.problem(place{line(e), c.state, c.sls, c.file}, "an entry of %s must be an id or {module: id}", a.key)
+				d.problem(c.at(line(e)), "an entry of %s must be an id or {module: id}", a.key)
 				continue
 			}
 			for _, p := range pairs(e) {
 				if !isString(p.value) {
-					d.problem(place{p.line, c.state, c.sls, c.file}, "%s: %s needs the id or name of a state", a.key, p.key)
+					d.problem(c.at(p.line), "%s: %s needs the id or name of a state", a.key, p.key)
 					continue
 				}
 				module, _, _ := strings.Cut(p.key, ".")
@@ -84,8 +84,8 @@ func Link(renderings ...*Rendering) {
 	}
 	for _, c := range chunks {
 		requires := require(c, all)
-		for _, i := range c.docs {
-			c.of.Documents[i].Requires = requires
+		for _, doc := range c.docs {
+			doc.Requires = requires
 		}
 	}
 }
@@ -103,7 +103,7 @@ func indexed(chunks []*chunk) index {
 		if c.name != c.id {
 			known.byName[c.name] = append(known.byName[c.name], c)
 		}
-		known.bySLS[c.sls] = append(known.bySLS[c.sls], c)
+		known.bySLS[c.SLS] = append(known.bySLS[c.SLS], c)
 	}
 	return known
 }
@@ -146,7 +146,7 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 		}
 		switch {
 		case r.kind == "onfail_in" && t.isObject():
-			t.of.problem(t.place, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", c.id)
+			t.of.problem(t.Source, "brine cannot evaluate onfail_in of %q: decide in the template whether the object is in the bundle", c.id)
 		case r.kind == "onfail_in":
 		case slices.Contains(inverse, r.kind):
 			all[t] = append(all[t], edge{c, r.kind + ": " + c.id})
@@ -161,13 +161,13 @@ func (d *Rendering) resolve(c *chunk, r requisite, own, known index, all map[*ch
 	}) {
 		return
 	}
-	d.problem(place{r.line, c.state, c.sls, c.file}, "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
+	d.problem(c.at(r.line), "%s: no state of the bundle matches {%s: %s}", r.kind, r.module, r.target)
 }
 
 func (r requisite) matches(t *chunk) bool {
 	switch {
 	case r.module == "sls":
-		return t.sls != "" && match(r.target, t.sls)
+		return t.SLS != "" && match(r.target, t.SLS)
 	case r.module != "id" && r.module != t.module:
 		return false
 	}
@@ -190,8 +190,8 @@ func require(c *chunk, all map[*chunk][]edge) []Require {
 			if before != "" {
 				reason = before + ", " + e.reason
 			}
-			for _, i := range e.to.docs {
-				found = append(found, Require{In: e.to.of, Index: i, Reason: reason})
+			for _, doc := range e.to.docs {
+				found = append(found, Require{On: doc, Reason: reason})
 			}
 			if !e.to.isObject() {
 				walk(e.to, reason)

@@ -118,13 +118,13 @@ func TestSampleDeployHasItsEdgeThroughAForeignState(t *testing.T) {
 	for _, name := range []string{"deploy.high", "deploy.low"} {
 		doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
 		docs, _, _ := decoded(doc, Detect(doc), Options{IgnoreNonKubernetesStates: true})
-		i := slices.IndexFunc(docs, func(d Document) bool { return d.State == "Create settings" })
+		i := slices.IndexFunc(docs, func(d *Document) bool { return d.State == "Create settings" })
 		if i < 0 || len(docs[i].Requires) != 10 {
 			t.Fatalf("%s: %d documents, Create settings at %d", name, len(docs), i)
 		}
 		for _, r := range docs[i].Requires {
-			if r.Reason != "require: Wait for ingress, require: sls nginx-ingress-chart" || docs[r.Index].SLS != "nginx-ingress-chart" {
-				t.Errorf("%s: requires %d, %q", name, r.Index, r.Reason)
+			if r.Reason != "require: Wait for ingress, require: sls nginx-ingress-chart" || docs[slices.Index(docs, r.On)].SLS != "nginx-ingress-chart" {
+				t.Errorf("%s: requires %d, %q", name, slices.Index(docs, r.On), r.Reason)
 			}
 		}
 	}
@@ -136,12 +136,12 @@ func TestSampleDeployListsItsForeignState(t *testing.T) {
 	for _, name := range []string{"deploy.high", "deploy.low", "deploy.renderer"} {
 		doc := readDocs(t, filepath.Join(dir, "salt-output", name+".json"))[0]
 		_, problems, _ := decoded(doc, Detect(doc), Options{})
-		if len(problems) != 1 || problems[0].State != "Wait for ingress" || !strings.Contains(problems[0].Message, "test.nop") ||
+		if len(problems) != 1 || problems[0].Source.State != "Wait for ingress" || !strings.Contains(problems[0].Message, "test.nop") ||
 			!strings.Contains(problems[0].Message, "--ignore-foreign-states") {
 			t.Errorf("%s: %v", name, problems)
 		}
-		if !strings.HasSuffix(name, "renderer") && len(problems) == 1 && problems[0].SLS != "deploy" {
-			t.Errorf("%s: sls %q", name, problems[0].SLS)
+		if !strings.HasSuffix(name, "renderer") && len(problems) == 1 && problems[0].Source.SLS != "deploy" {
+			t.Errorf("%s: sls %q", name, problems[0].Source.SLS)
 		}
 	}
 }

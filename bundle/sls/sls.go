@@ -38,16 +38,20 @@ type Options struct {
 	// IgnoreNonKubernetesStates skips states that are not objects; requisites
 	// still lead through them. States that change objects are never skipped.
 	IgnoreNonKubernetesStates bool
+	// File is that of the document, for problems, Offset how many of its lines come before.
+	File   string
+	Offset int
 }
 
 // Document is one manifest and the state it came from.
 type Document struct {
+	// Source is the state, without its SLS in what slsutil.renderer prints, the file of the
+	// SLS where it is known, and the line of the manifest's first field in the document.
+	bundle.Source
 	Node   *yaml.Node // the manifest, a mapping
-	State  string     // Salt's __id__
-	SLS    string     // Salt's __sls__, "" in what slsutil.renderer prints
-	File   string     // of the SLS, "" if it is not known
 	Absent bool       // the object is to be gone
-	Line   int        // of the manifest's first field, counted from 1
+	// Objects are those of the manifest, for who reads it to note.
+	Objects []*bundle.Object
 	// Requires are the documents that the state's requisites lead to, each once;
 	// Link finds them.
 	Requires []Require
@@ -55,16 +59,8 @@ type Document struct {
 
 // Require is the document that another one needs first.
 type Require struct {
-	In     *Rendering
-	Index  int    // into its documents
+	On     *Document
 	Reason string // "require: Create settings"
-}
-
-// Problem is an error in a state, or a warning about one.
-type Problem struct {
-	Line             int
-	State, SLS, File string
-	Message          string
 }
 
 // The functions that stand for objects, whatever the module is called, and those
@@ -77,8 +73,8 @@ var (
 
 // Rendering is one document of Salt's, taken apart.
 type Rendering struct {
-	Documents          []Document
-	Problems, Warnings []Problem
+	Documents          []*Document
+	Problems, Warnings []bundle.Problem // without IDs and paths
 
 	options  Options
 	chunks   []*chunk
@@ -95,30 +91,24 @@ func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 	d := &Rendering{options: o}
 	switch {
 	case len(minions) > 1:
-		d.problem(place{line: line(root)}, "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
+		d.problem(at(root), "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
 			len(minions), bundle.Some(minions, 5))
 	case shape == Errors && !isEmpty(root) && !isMapping(root):
 		d.saltErrors(root)
 	case shape == Empty || isEmpty(root):
-		d.problem(place{line: line(root)}, "Salt rendered nothing (%s): an empty rendering is an error, not an empty bundle; "+
+		d.problem(at(root), "Salt rendered nothing (%s): an empty rendering is an error, not an empty bundle; "+
 			"the Salt command's own log says why", describe(root))
 	case shape == High:
 		d.high(root)
 	case shape == Low:
 		d.low(root)
 	case shape == Manifests && isMapping(root):
-		d.Documents = []Document{{Node: root, Line: line(root)}}
+		d.Documents = []*Document{{Node: root, Source: at(root)}}
 	default:
-		d.problem(place{line: line(root)}, "this is not Salt's high or low data")
+		d.problem(at(root), "this is not Salt's high or low data")
 	}
 	if len(d.chunks) > 0 {
 		d.documents()
 	}
 	return d
-}
-
-// place is the state and line of a problem.
-type place struct {
-	line             int
-	state, sls, file string
 }
