@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +19,7 @@ func (b *Bundle) ContentDigest() string {
 	texts := make([][]byte, len(objects))
 	Parallel(len(objects), func(i int) {
 		// Content is made of JSON values, which cannot fail; keys get sorted.
-		texts[i], _ = json.Marshal(objects[i].Content.Object)
+		texts[i], _ = Encode(objects[i].Content.Object)
 	})
 	h := sha256.New()
 	for _, text := range texts {

@@ -18,7 +18,7 @@ import (
 // apply plans one object of the bundle.
 func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if o.ID.Name == "" {
-		body, err := json.Marshal(o.Content.Object)
+		body, err := bundle.Encode(o.Content.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode: %w", err)
 		}
@@ -26,7 +26,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
 	in.Inventory.SetOwner(content)
-	body, err := json.Marshal(content.Object)
+	body, err := bundle.Encode(content.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
+	"brine/bundle/cluster/jsontree"
 )
 
 // What a server-side apply of a custom resource would store, or be refused for, by its CRD.
@@ -113,7 +114,7 @@ func copied(in *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, json.Unmarshal(data, &out.Object)
+	return out, jsontree.Unmarshal(data, &out.Object)
 }
 
 // store makes u what it is after it was written to the storage, in the version

@@ -51,6 +51,15 @@ func visit(v reflect.Value, at *field.Path, show func(v any, at *field.Path)) {
 	case reflect.Struct:
 		show(v.Addr().Interface(), at)
 		for i := range v.NumField() {
+			switch inside := v.Field(i); inside.Kind() {
+			case reflect.Struct:
+			case reflect.Pointer, reflect.Slice:
+				if inside.IsNil() {
+					continue
+				}
+			default: // as most are
+				continue
+			}
 			name := jsonName(v.Type().Field(i))
 			switch {
 			case !v.Type().Field(i).IsExported() || name == "status" || name == "managedFields" || v.Type() == unjudged:

@@ -234,6 +234,7 @@ func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, origins map
 // is created again: all that it held is known.
 func (inv *Inventory) put(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u.GetResourceVersion() != "" {
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields") // every key again: the server keeps its own
 		stored, err := inv.client.Update(ctx, cluster.ConfigMaps, u)
 		if !apierrors.IsNotFound(err) {
 			return stored, err

@@ -19,6 +19,7 @@ import (
 type server struct {
 	url    string
 	token  string
+	etcd   string // its URL
 	client *http.Client
 }
 

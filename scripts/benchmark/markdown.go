@@ -197,22 +197,19 @@ func (r *report) requests() string {
 	return b.String()
 }
 
-// costs is what the server had to do, of the largest generated bundle that other tools did, too.
+// costs is what the server had to do, and what was on the wire, of 1000 objects.
 func (r *report) costs() string {
 	var rows [][]string
-	tools := r.toolsOf(mixedWorks)
 	for _, work := range mixedWorks {
-		row, any := []string{work}, false
-		for _, tool := range tools {
+		for _, tool := range r.toolsOf(mixedWorks) {
 			c := r.cell(tool, work, few, 0)
 			if c == nil || c.failed != "" || len(c.costs) == 0 {
-				row = append(row, "")
 				continue
 			}
-			any = true
-			row = append(row, fmt.Sprintf("%s; %d; %d KB; %d KB", seconds(float64(c.costs[serverCPU])/1000), c.costs[etcdWrites], c.costs[bytesSent]/1000, c.costs[bytesRead]/1000))
-		}
-		if any {
+			row := []string{work, tool, seconds(float64(c.costs[serverCPU]) / 1000), seconds(float64(c.costs[etcdCPU]) / 1000), fmt.Sprint(c.costs[etcdWrites])}
+			for _, bytes := range []int{c.costs[bytesSent], c.costs[bytesRead], int(c.wire.Sent), int(c.wire.Received)} {
+				row = append(row, fmt.Sprintf("%d KB", bytes/1000))
+			}
 			rows = append(rows, row)
 		}
 	}
@@ -220,8 +217,8 @@ func (r *report) costs() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**What the server has to do, %d objects** (kube-apiserver's processor time; its writes to etcd; bodies of requests; answers to GET and LIST, compressed). What its controllers do at the same time is in it: it is the same for each tool, but a tool that takes longer has more of it\n\n", few)
-	table(&b, append([]string{"work"}, tools...), rows)
+	fmt.Fprintf(&b, "**What the server has to do, %d objects** (processor time of kube-apiserver and etcd; writes to etcd; bodies of requests; answers to GET and LIST, compressed; what the tool's process sent and received, with headers and TLS). What the controllers do at the same time is in all but the last two: it is the same for each tool, but a tool that takes longer has more of it\n\n", few)
+	table(&b, []string{"work", "tool", "kube-apiserver", "etcd", "writes", "bodies", "answers", "sent", "received"}, rows)
 	return b.String()
 }
 

@@ -28,9 +28,22 @@ type result struct {
 	Costs    map[string]int `json:"costs,omitempty"`    // of the server: see counts
 	Sent     map[string]int `json:"sent,omitempty"`     // as brine counted its own, of large works
 	Bound    float64        `json:"bound,omitempty"`    // seconds that the server alone took
+	Wire     *wired         `json:"wire,omitempty"`     // bytes of the tool's process
 	Load     float64        `json:"load"`               // of the machine, the minute before
 	Said     string         `json:"said,omitempty"`     // the end of what it said, when it failed
 	usage
+}
+
+// wired are the bytes that a tool's process wrote and read, with those of TLS, but without what
+// it printed and the bundle. What else it reads from files is in it: some KB.
+type wired struct{ Sent, Received int64 }
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // bench is a measurement under way.
@@ -176,6 +189,9 @@ func (b *bench) onFresh(ctx context.Context, ms int, do func(s *server, kubeconf
 	if err != nil {
 		return err
 	}
+	if s.etcd, err = b.etcd(); err != nil {
+		return err
+	}
 	if ms > 0 {
 		l, err := delay(s.host(), time.Duration(ms)*time.Millisecond)
 		if err != nil {
@@ -192,6 +208,19 @@ func (b *bench) onFresh(ctx context.Context, ms int, do func(s *server, kubeconf
 		return err
 	}
 	return do(s, kubeconfig)
+}
+
+// etcd is the URL of the control plane's.
+func (b *bench) etcd() (string, error) {
+	text, err := os.ReadFile(filepath.Join(b.state, "cluster.json"))
+	if err != nil {
+		return "", err
+	}
+	var state struct{ Ports struct{ Etcd int } }
+	if err := json.Unmarshal(text, &state); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", state.Ports.Etcd), nil
 }
 
 // settled waits until the default namespace has its ServiceAccount: by then
@@ -232,6 +261,9 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 		usage.Exit, messages = -1, err.Error()+"\n"+messages
 	}
 	r.usage = usage
+	if s != nil && r.Count > 0 { // all read the bundle; what they print is not sent
+		r.Wire = &wired{Sent: usage.Wrote - fileSize(said), Received: usage.Read - fileSize(filepath.Join(b.work, fmt.Sprint(r.Count), "folder/bundle.yaml"))}
+	}
 	if s != nil {
 		requests, costs, err := s.counts()
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -16,7 +17,8 @@ var (
 
 // What a work costs the server, as counts names it.
 const (
-	serverCPU  = "cpu"  // ms of kube-apiserver's processor time
+	serverCPU  = "cpu" // ms of kube-apiserver's processor time
+	etcdCPU    = "etcd's cpu"
 	etcdWrites = "etcd" // of kube-apiserver to etcd
 	bytesSent  = "sent" // bodies of requests
 	bytesRead  = "read" // answers to GET and LIST, compressed where they were sent so
@@ -27,28 +29,36 @@ const (
 // discovery) is left out, but for processor time; what its controllers do about the
 // objects is in.
 func (s *server) counts() (requests, costs map[string]int, err error) {
-	q, err := http.NewRequest(http.MethodGet, s.url+"/metrics", nil)
+	requests, costs = map[string]int{}, map[string]int{}
+	etcd := map[string]int{}
+	err = errors.Join(s.metrics(s.url, requests, costs), s.metrics(s.etcd, map[string]int{}, etcd))
+	costs[etcdCPU] = etcd[serverCPU]
+	return requests, costs, err
+}
+
+// metrics reads the metrics of a server of the control plane.
+func (s *server) metrics(url string, requests, costs map[string]int) error {
+	q, err := http.NewRequest(http.MethodGet, url+"/metrics", nil)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	q.Header.Set("Authorization", "Bearer "+s.token)
 	answer, err := s.client.Do(q)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("read the server's metrics: %s", answer.Status)
+		return fmt.Errorf("read the metrics of %s: %s", url, answer.Status)
 	}
-	requests, costs = map[string]int{}, map[string]int{}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if err := count(lines.Text(), requests, costs); err != nil {
-			return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
+			return fmt.Errorf("read the metrics of %s: %w", url, err)
 		}
 	}
-	return requests, costs, lines.Err()
+	return lines.Err()
 }
 
 // count adds one line of the metrics.
@@ -69,7 +79,7 @@ func count(line string, requests, costs map[string]int) error {
 		costs[serverCPU] += int(n * 1000)
 	}
 	switch labels["resource"] {
-	case "leases", "events", "nodes", "endpointslices", "tokenreviews", "subjectaccessreviews", "":
+	case "leases", "events", "nodes", "endpoints", "endpointslices", "ipaddresses", "tokenreviews", "subjectaccessreviews", "":
 		return nil
 	}
 	switch m[1] {

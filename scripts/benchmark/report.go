@@ -63,6 +63,7 @@ type cell struct {
 	toBound                        float64 // seconds to the bound, 0 where there is none
 	parallel                       int
 	requests, sent, costs          map[string]int
+	wire                           wired
 	runs                           int
 	failed                         string // exit, and the end of what it said
 	exit                           int
@@ -97,6 +98,9 @@ func (r *report) cell(tool, work string, count, delay int) *cell {
 		c.cpu, c.memory = of(func(x result) float64 { return x.CPU }), of(func(x result) float64 { return x.Memory })
 		last := runs[len(runs)-1]
 		c.requests, c.sent, c.costs = last.Requests, last.Sent, last.Costs
+		if last.Wire != nil {
+			c.wire = *last.Wire
+		}
 		if best == nil || (c.failed == "" && (best.failed != "" || c.seconds < best.seconds)) {
 			best = c
 		}
