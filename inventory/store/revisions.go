@@ -60,6 +60,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	if last.Says(r) {
 		return last, inv.setLast(last)
 	}
+	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
 	packed, sum, err := c.Encode()
 	if err != nil {
@@ -172,6 +173,7 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 // sweep deletes the inventory's Secrets but those that stay. Where another client wrote
 // one since it was read, all are read, and decided about, again.
 func (inv *Inventory) sweep(ctx context.Context, staying func(all []metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool) error {
+	inv.read = readRevisions{}
 	for try := 1; ; try++ {
 		items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
 		if err != nil {
@@ -195,12 +197,28 @@ func (inv *Inventory) sweep(ctx context.Context, staying func(all []metav1.Parti
 // History are the revisions that are kept, the newest first. One that the
 // inventory object does not name yet was cut short.
 func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
-	items, err := inv.revisions(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	if inv.read.history == nil {
+		items, err := inv.revisions(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+		}
+		inv.read.history = historyOf(items)
 	}
 	last := inv.Last().Number
-	return slices.DeleteFunc(historyOf(items), func(r inventory.Revision) bool { return last > 0 && r.Number > last }), nil
+	return slices.DeleteFunc(slices.Clone(inv.read.history), func(r inventory.Revision) bool { return last > 0 && r.Number > last }), nil
+}
+
+// readRevisions is what was read of the history since the inventory was read, and was not
+// written since: a preview asks for it several times.
+type readRevisions struct {
+	history []inventory.Revision
+	packed  map[int]packedRevision
+}
+
+// packedRevision is a revision as it is stored, and the checksum that it has to have.
+type packedRevision struct {
+	text []byte
+	sum  string
 }
 
 // ErrNoTarget says that a rollback without a number has nowhere to go.
@@ -290,9 +308,8 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 	fail := func(err error) error {
 		return fmt.Errorf("read revision %d of inventory %s/%s: %w", number, inv.Namespace, inv.Name, err)
 	}
-	var packed []byte
-	var sum string
-	for i, parts := 0, 1; i < parts; i++ {
+	packed, known := inv.read.packed[number]
+	for i, parts := 0, 1; i < parts && !known; i++ {
 		id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, number, i), GroupKind: bundle.SecretKind}
 		damaged := func(what string) error {
 			return fail(fmt.Errorf("%w: %s: %s; %s lists the others", ErrDamagedRevision, bundle.Name(id), what, inv.Commands().History(inv.Namespace, inv.Name)))
@@ -317,15 +334,19 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 			}
 			parts = r.Parts
 			text, _ := base64.StdEncoding.DecodeString(data[revisionSum])
-			sum = string(text)
+			packed.sum = string(text)
 		}
 		part, err := base64.StdEncoding.DecodeString(data[revisionKey])
 		if err != nil || len(part) == 0 {
 			return nil, damaged("its data " + revisionKey + " cannot be read")
 		}
-		packed = append(packed, part...)
+		packed.text = append(packed.text, part...)
 	}
-	c, err := inventory.DecodeContent(packed, sum, fmt.Sprintf("revision-%d", number))
+	if inv.read.packed == nil {
+		inv.read.packed = map[int]packedRevision{}
+	}
+	inv.read.packed[number] = packed
+	c, err := inventory.DecodeContent(packed.text, packed.sum, fmt.Sprintf("revision-%d", number))
 	if err != nil {
 		// Not wrapped: an unexpected EOF in it is not the connection's.
 		return nil, fail(fmt.Errorf("%w: %s", ErrDamagedRevision, err.Error()))

@@ -51,6 +51,7 @@ type Inventory struct {
 	found        bool                         // the inventory object was there when it was read
 	lastRevision string                       // to be written to the inventory object
 	renamedFrom  string                       // the same
+	read         readRevisions
 }
 
 // Commands are how messages show commands about the inventory.
