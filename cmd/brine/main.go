@@ -14,10 +14,10 @@ import (
 
 	"brine/bundle/report"
 	"brine/cmd/brine/cli"
+	_ "brine/cmd/brine/collector"
 )
 
 func main() {
-	collectFrom(24 << 20)
 	// The libraries log to klog; what matters is in brine's own messages.
 	klog.SetLogger(logr.Discard())
 

@@ -38,6 +38,7 @@ func (f Fields) Unmarshal(text []byte, into *map[string]any) error {
 const (
 	deepest = 1000 // util/json ends at 10,000
 	short   = 40   // the longest strings that are shared: keys, names of managers, times
+	slots   = 512  // for them
 	most    = 4096 // of Fields: there may be a time of its own in each entry
 )
 
@@ -45,9 +46,9 @@ const (
 type decoder struct {
 	text   []byte
 	at     int
-	keys   []string // of the objects that are not closed yet
-	values []any    // the same, and of arrays
-	seen   [512]any // short strings, each where its hash says
+	keys   []string   // of the objects that are not closed yet
+	values []any      // the same, and of arrays
+	seen   [slots]any // short strings, each where its hash says
 	fields Fields
 }
 
@@ -250,7 +251,7 @@ func (d *decoder) shared(text []byte) any {
 	if len(text) > short {
 		return string(text)
 	}
-	known := &d.seen[maphash.Bytes(seed, text)%uint64(len(d.seen))]
+	known := &d.seen[maphash.Bytes(seed, text)%slots]
 	if last, ok := (*known).(string); !ok || last != string(text) {
 		*known = string(text)
 	}
