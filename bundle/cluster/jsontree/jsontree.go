@@ -93,13 +93,18 @@ func (d *decoder) take(c byte) bool {
 
 // value is that of a key: "" is none.
 func (d *decoder) value(depth int, key string) (any, bool) {
+	if c := d.next(); d.fields != nil && (c == '{' || c == '[') && (key == "fieldsV1" || key == entry) {
+		return d.known(depth, key)
+	}
+	return d.decode(depth, key)
+}
+
+func (d *decoder) decode(depth int, key string) (any, bool) {
 	switch c := d.next(); {
-	case d.fields != nil && (key == "fieldsV1" || key == entry):
-		return d.known(depth)
 	case depth > deepest:
 		return nil, false
 	case c == '{':
-		return d.object(depth)
+		return d.object(depth, key)
 	case c == '[':
 		return d.array(depth, key)
 	case c == '"':
@@ -120,7 +125,8 @@ func (d *decoder) word(word string) bool {
 	return found
 }
 
-func (d *decoder) object(depth int) (any, bool) {
+// object is that of a key.
+func (d *decoder) object(depth int, of string) (any, bool) {
 	d.at++
 	keys, values := len(d.keys), len(d.values)
 	for open := !d.take('}'); open; {
@@ -133,6 +139,9 @@ func (d *decoder) object(depth int) (any, bool) {
 			return nil, false
 		}
 		d.keys = append(d.keys, key)
+		if key == "managedFields" && of != "metadata" || key == "fieldsV1" && of != entry {
+			key = "" // of others
+		}
 		if !d.element(depth, key) {
 			return nil, false
 		}
@@ -177,13 +186,13 @@ func (d *decoder) element(depth int, key string) bool {
 const entry = "entry" // stands for the key of what is in managedFields
 
 // known is the value that was decoded of the same text before, or else one to be known.
-func (d *decoder) known(depth int) (any, bool) {
+func (d *decoder) known(depth int, key string) (any, bool) {
 	start, end := d.at, d.end()
 	if value, ok := d.fields[string(d.text[start:end])]; ok {
 		d.at = end
 		return value, true
 	}
-	value, ok := d.value(depth, "")
+	value, ok := d.decode(depth, key)
 	if ok && len(d.fields) < most {
 		d.fields[string(d.text[start:d.at])] = value
 	}

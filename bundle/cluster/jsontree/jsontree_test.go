@@ -33,7 +33,8 @@ var cases = []string{
 	`{"a":[],"b":[1,"x",null,true,false,[{}],{"c":[2]}],"c":{}}`, "{\n\t\"a\" : [ 1 , 2 ] ,\r\n \"b\" : { \"c\" : \"d\" } }",
 	`{"a":1,"a":2}`, `{"a":{"b":1},"a":{"c":2}}`, `{"":""}`, `{"a":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud800x"}`, `{"ä":"é😀"}`, "{\"a\":\"\xff\"}", "{\"\xff\":1}",
 	`{"a\u0062":"c"}`, `{"a":"` + strings.Repeat("long ", 100) + `"}`, `{"A":1,"a":2}`, `{"a":1e400}`, `{"a":123456789012345678901234567890}`,
-	`{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\\"a\\":\\"}\\"}":{}}}},{"manager":"b"}]}`, `{"fieldsV1":1,"a":{"fieldsV1":"}"},"managedFields":{}}`, `{"managedFields":[1,"]",null,[{}]]}`,
+	`{"metadata":{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\"a\":\"}\"}":{}}}},{"manager":"b"},[1,{}],"]"]}}`, `{"metadata":{"managedFields":[{"fieldsV1":1},{"fieldsV1":{"a":[]}}]}}`,
+	`{"metadata":{"managedFields":[{"fieldsV1":{"a":1]}]}}`, `{"metadata":{"managedFields":[{"fieldsV1":{"a":"\`, `{"metadata":{"managedFields":[{]}}`, `{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\\"a\\":\\"}\\"}":{}}}},{"manager":"b"}]}`, `{"fieldsV1":1,"a":{"fieldsV1":"}"},"managedFields":{}}`, `{"managedFields":[1,"]",null,[{}]]}`,
 	`{"fieldsV1":{"a":1]}`, `{"fieldsV1":{"a":1`, `{"managedFields":[{"a":"\`, `{"fieldsV1":}`, `{"fieldsV1"`, `{"managedFields":[}`, `{"managedFields":[{},]}`,
 	// refused, or not an object
 	``, ` `, `null`, `[]`, `"a"`, `1`, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,"a":1}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[}`, `{"a":01}`, `{"a":+1}`,
@@ -110,6 +111,18 @@ func TestFieldsAreShared(t *testing.T) {
 		}
 		entry := object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
 		maps[reflect.ValueOf(entry).Pointer()], trees[reflect.ValueOf(entry["fieldsV1"]).Pointer()] = true, true
+	}
+	for range 2 {
+		var object map[string]any
+		if err := fields.Unmarshal([]byte(`{"spec":{"managedFields":[{"a":"b"}],"fieldsV1":{"c":"d"}}}`), &object); err != nil {
+			t.Fatal(err)
+		}
+		spec := object["spec"].(map[string]any)
+		other, tree := spec["managedFields"].([]any)[0].(map[string]any), spec["fieldsV1"].(map[string]any)
+		if other["a"] != "b" || tree["c"] != "d" {
+			t.Error("fields of others are shared")
+		}
+		other["a"], tree["c"] = "changed", "changed"
 	}
 	if len(maps) != len(entries) || len(trees) != 2 {
 		t.Errorf("%d maps and %d trees for %d entries with two trees", len(maps), len(trees), len(entries))
