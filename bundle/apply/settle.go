@@ -37,21 +37,19 @@ func (in *Input) dropReady() map[*plan.Step]bool {
 // settleUnchanged settles an object that nothing has to be sent for; what is
 // not ready yet is still waited for.
 func (e *scheduler) settleUnchanged(n *node) {
-	if n.Completed || n.wasReady {
-		n.applied = true
-		e.Record.Emit(report.Acted{Object: n.Result})
-		e.meet(n, order.Applied)
-		e.settle(n)
-		return
-	}
-	n.applied, n.stored, n.Latest = true, n.Live, n.Live
-	if r, err := e.Client.Resource(n.GVK); err == nil {
-		n.resource = r
-	}
+	n.applied = true
 	if n.Action != plan.Awaited {
 		e.Record.Emit(report.Acted{Object: n.Result})
 	}
 	e.meet(n, order.Applied)
+	if n.Completed || n.wasReady {
+		e.settle(n)
+		return
+	}
+	n.stored, n.Latest = n.Live, n.Live
+	if r, err := e.Client.Resource(n.GVK); err == nil {
+		n.resource = r
+	}
 	e.assess(n, n.Live)
 }
 

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -176,29 +174,24 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 		if patch == nil {
 			return done
 		}
-		body, err := json.Marshal(patch)
-		if err != nil {
-			return failed(fmt.Errorf("detach: %w", err))
-		}
-		stored, err := w.Client.Patch(ctx, r, s.ID, types.MergePatchType, body, cluster.Write{DryRun: w.Mode == DryRun})
-		if err == nil {
+		stored, err := w.patchOwn(ctx, r, s.ID, live, patch)
+		switch {
+		case err == nil:
 			if done.Stored = stored; restore {
 				done.Reason = strings.TrimSuffix(s.Reason+"; "+notSetBack(s, stored), "; ")
 			}
 			return done
-		}
-		if restore && answers.Refused(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			live, err = w.Client.Get(ctx, r, s.ID)
+		case restore && answers.Refused(err):
 			restore = false // it is released at least
 			done.Reason = fmt.Sprintf("%s; its fields are not set back: %v", s.Reason, err)
 			continue
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		switch {
+		case err != nil:
 			return failed(fmt.Errorf("detach: %w", err))
-		}
-		if live, err = w.Client.Get(ctx, r, s.ID); err != nil {
-			return failed(fmt.Errorf("detach: %w", err))
-		}
-		if live == nil {
+		case live == nil:
 			return done
 		}
 	}
@@ -299,7 +292,6 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 			metadata[key] = mergedMaps(bundle.At[map[string]any](others, key), bundle.At[map[string]any](metadata, key))
 		}
 	}
-	metadata["resourceVersion"] = live.GetResourceVersion()
 	patch["metadata"] = metadata
 	return patch
 }

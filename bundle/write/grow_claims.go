@@ -87,7 +87,7 @@ func (w *Writer) growOne(ctx context.Context, r cluster.Resource, desired, claim
 		if c, differs, err = plan.Resize(desired, claim, rigid); err != nil || !differs || c.Kept != "" || w.Mode == DryRun && w.changesClass(class) != nil {
 			return c, differs, err
 		}
-		err = w.patchOwn(ctx, r, id, claim, map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.To}}}})
+		_, err = w.patchOwn(ctx, r, id, claim, map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.To}}}})
 		switch {
 		case err == nil:
 			return c, true, nil
@@ -102,16 +102,15 @@ func (w *Writer) growOne(ctx context.Context, r cluster.Resource, desired, claim
 }
 
 // patchOwn merges a patch into the very version of an object that was read.
-func (w *Writer) patchOwn(ctx context.Context, r cluster.Resource, id bundle.ID, live *unstructured.Unstructured, patch map[string]any) error {
+func (w *Writer) patchOwn(ctx context.Context, r cluster.Resource, id bundle.ID, live *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	bound := &unstructured.Unstructured{Object: patch}
 	bound.SetUID(live.GetUID())
 	bound.SetResourceVersion(live.GetResourceVersion())
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("encode a patch: %w", err)
+		return nil, fmt.Errorf("encode a patch: %w", err)
 	}
-	_, err = w.Client.Patch(ctx, r, id, types.MergePatchType, body, cluster.Write{DryRun: w.Mode == DryRun})
-	return err
+	return w.Client.Patch(ctx, r, id, types.MergePatchType, body, cluster.Write{DryRun: w.Mode == DryRun})
 }
 
 // rigid says why claims of a StorageClass cannot grow; "" if they can.
@@ -201,7 +200,7 @@ func (w *Writer) disown(ctx context.Context, set *unstructured.Unstructured) err
 			}
 			owned = true
 			id := bundle.ID{GroupKind: bundle.PersistentVolumeClaimKind, Namespace: claim.GetNamespace(), Name: claim.GetName()}
-			err := w.patchOwn(ctx, r, id, claim, map[string]any{"metadata": map[string]any{"ownerReferences": left}})
+			_, err := w.patchOwn(ctx, r, id, claim, map[string]any{"metadata": map[string]any{"ownerReferences": left}})
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("take its owner reference from PersistentVolumeClaim %s: %w", claim.GetName(), err)
 			}

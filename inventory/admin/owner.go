@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,51 +108,38 @@ func ownership() (fields, parents *fieldpath.Set) {
 // has applied.
 func appliedOwner(entries []metav1.ManagedFieldsEntry, apiVersion string) (moved []metav1.ManagedFieldsEntry, changed bool, err error) {
 	fields, parents := ownership()
-	owned := &fieldpath.Set{}
-	applied := -1
+	owned, at := &fieldpath.Set{}, -1
 	for _, entry := range entries {
-		if entry.Manager != bundle.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
-			moved = append(moved, entry)
-			continue
+		set, ours := &fieldpath.Set{}, entry.Manager == bundle.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil
+		if ours {
+			if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+				return nil, false, fmt.Errorf("read its managed fields: %w", err)
+			}
 		}
-		if entry.Operation == metav1.ManagedFieldsOperationApply {
-			applied = len(moved)
-			moved = append(moved, entry)
-			continue
-		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
-			return nil, false, fmt.Errorf("read its managed fields: %w", err)
-		}
-		taken := set.Intersection(fields)
-		if taken.Empty() {
-			moved = append(moved, entry)
-			continue
-		}
-		owned, changed = owned.Union(taken), true
-		if rest := set.Difference(fields); !rest.Difference(parents).Empty() {
+		switch taken := set.Intersection(fields); {
+		case !ours:
+		case entry.Operation == metav1.ManagedFieldsOperationApply:
+			at, owned = len(moved), owned.Union(set)
+		case !taken.Empty():
+			owned, changed = owned.Union(taken), true
+			rest := set.Difference(fields)
+			if rest.Difference(parents).Empty() {
+				continue
+			}
 			if entry.FieldsV1, err = fieldsOf(rest); err != nil {
 				return nil, false, err
 			}
-			moved = append(moved, entry)
 		}
+		moved = append(moved, entry)
 	}
 	if !changed {
 		return entries, false, nil
 	}
-	if applied < 0 {
+	if at < 0 {
 		now := metav1.Now()
-		moved = append(moved, metav1.ManagedFieldsEntry{Manager: bundle.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: &now, FieldsType: "FieldsV1"})
-		applied = len(moved) - 1
-	} else {
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(moved[applied].FieldsV1.GetRawBytes())); err != nil {
-			return nil, false, fmt.Errorf("read its managed fields: %w", err)
-		}
-		owned = owned.Union(set)
+		at, moved = len(moved), append(moved, metav1.ManagedFieldsEntry{Manager: bundle.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: &now, FieldsType: "FieldsV1"})
 	}
-	moved = slices.Clone(moved)
-	moved[applied].FieldsV1, err = fieldsOf(owned)
+	moved[at].FieldsV1, err = fieldsOf(owned)
 	return moved, true, err
 }
 

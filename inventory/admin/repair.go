@@ -74,8 +74,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if !inv.Exists() {
 		r.Damage = append(r.Damage, "ConfigMap "+inv.Name+" is missing")
 	}
-	f := &finder{client: c, inv: inv, repair: r}
-	if err := f.find(ctx, o.AllKinds); err != nil {
+	if err := r.find(ctx, c, inv, o.AllKinds); err != nil {
 		return nil, err
 	}
 	if !inv.Exists() && r.Members+len(r.Added) == 0 {
@@ -87,40 +86,33 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if o.DryRun {
 		return r, nil
 	}
-	return r, f.write(ctx, lock)
+	return r, r.write(ctx, inv, lock)
 }
 
 // releaseTime bounds how long an interrupted command takes to release a lock.
 const releaseTime = report.Grace * 9 / 10
 
-type finder struct {
-	client *cluster.Client
-	inv    *store.Inventory
-	repair *Repair
-	ids    []bundle.ID // to be added
-}
-
 // find lists the kinds of the members, or all that can be listed where the
 // inventory does not say, and keeps what carries its ownership metadata. What may
 // not be listed everywhere is listed in each namespace that the inventory lists.
-func (f *finder) find(ctx context.Context, allKinds bool) error {
-	s := &search{client: f.client, selector: f.inv.Selector()}
-	if namespaces, known := f.inv.RecordedNamespaces(); known {
+func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Inventory, allKinds bool) error {
+	s := &search{client: c, selector: inv.Selector()}
+	if namespaces, known := inv.RecordedNamespaces(); known {
 		s.namespaces = namespaces
 	}
-	if err := s.run(ctx, f.resources(ctx, s, allKinds), ""); err != nil {
+	if err := s.run(ctx, s.resourcesOf(ctx, inv, allKinds), ""); err != nil {
 		return err
 	}
 	for _, id := range bundle.SortedIDs(s.found) {
-		f.judge(id, s.found[id])
+		r.judge(inv, id, s.found[id])
 	}
-	f.repair.NotSearched = append(f.repair.NotSearched, s.notSearched...)
+	r.NotSearched = append(r.NotSearched, s.notSearched...)
 	return nil
 }
 
-func (f *finder) resources(ctx context.Context, s *search, allKinds bool) []cluster.Resource {
-	all, failed := f.client.Listable()
-	kinds, listed := f.inv.RecordedKinds()
+func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, allKinds bool) []cluster.Resource {
+	all, failed := s.client.Listable()
+	kinds, listed := inv.RecordedKinds()
 	if !listed || allKinds {
 		for gv, err := range failed {
 			s.skip(gv.String(), err)
@@ -129,7 +121,7 @@ func (f *finder) resources(ctx context.Context, s *search, allKinds bool) []clus
 	}
 	var resources []cluster.Resource
 	for _, gk := range kinds {
-		r, served, err := f.client.AnyOrAbsent(ctx, gk)
+		r, served, err := s.client.AnyOrAbsent(ctx, gk)
 		switch {
 		case err != nil:
 			s.skip(gk.String(), err)
@@ -142,8 +134,8 @@ func (f *finder) resources(ctx context.Context, s *search, allKinds bool) []clus
 
 // judge adds an object to the inventory, unless it only looks like a member:
 // controllers copy labels and annotations to what they make.
-func (f *finder) judge(id bundle.ID, item metav1.PartialObjectMetadata) {
-	if _, ok := f.inv.Members[id]; ok || inventory.Auxiliary(f.inv.Namespace, f.inv.Name, id) != "" {
+func (r *Repair) judge(inv *store.Inventory, id bundle.ID, item metav1.PartialObjectMetadata) {
+	if _, ok := inv.Members[id]; ok || inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
 		return
 	}
 	o := objectOf(id, "")
@@ -151,26 +143,25 @@ func (f *finder) judge(id bundle.ID, item metav1.PartialObjectMetadata) {
 	switch {
 	case owner == "":
 		o.Reason = "it has no annotation " + inventory.OwningInventory
-	case owner != f.inv.ID:
+	case owner != inv.ID:
 		o.Reason = fmt.Sprintf("it belongs to inventory %q", owner)
 	case controller != nil:
 		o.Reason = fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
 	default:
-		f.repair.Added = append(f.repair.Added, o)
-		f.ids = append(f.ids, id)
+		r.Added = append(r.Added, o)
 		return
 	}
-	f.repair.NotAdded = append(f.repair.NotAdded, o)
+	r.NotAdded = append(r.NotAdded, o)
 }
 
 // write takes the lock, which proves that no other run wrote the inventory since
 // it was read, and writes it.
-func (f *finder) write(ctx context.Context, lock *store.Lock) error {
+func (r *Repair) write(ctx context.Context, inv *store.Inventory, lock *store.Lock) error {
 	held, err := lock.Take(ctx)
 	if err != nil {
 		return err
 	}
-	err = f.inv.Repair(held, f.ids, len(f.repair.NotSearched) == 0)
+	err = inv.Repair(held, bundle.Each(r.Added, func(o Object) bundle.ID { return o.ID() }), len(r.NotSearched) == 0)
 	if cause := context.Cause(held); err != nil && errors.Is(cause, store.ErrLockLost) {
 		err = cause
 	}

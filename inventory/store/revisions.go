@@ -132,13 +132,9 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 
 // Trim deletes the revisions that a limit does not keep, except one.
 func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
-	err := inv.sweep(ctx, func(items []metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool {
-		history := historyOf(items)
-		kept := inventory.Kept(history, limit)
-		return func(item metav1.PartialObjectMetadata) bool {
-			n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
-			return err != nil || kept[n] || n == except || len(history) == 0 || n > history[0].Number
-		}
+	err := inv.sweep(ctx, func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
+		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
+		return err == nil && n != except && len(history) > 0 && n <= history[0].Number && !inventory.Kept(history, limit)[n]
 	})
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
@@ -162,31 +158,32 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 // DeleteHistory deletes the key, a saved plan and all revisions, known to the inventory object or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	return inv.sweep(ctx, func([]metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool {
-		return func(item metav1.PartialObjectMetadata) bool {
-			_, isRevision := item.Labels[inventory.RevisionLabel]
-			return !isRevision && item.Name != inventory.KeyName(inv.Name) && item.Name != inventory.PlanName(inv.Name)
-		}
+	return inv.sweep(ctx, func(_ []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
+		_, isRevision := item.Labels[inventory.RevisionLabel]
+		return isRevision || item.Name == inventory.KeyName(inv.Name) || item.Name == inventory.PlanName(inv.Name)
 	})
 }
 
-// sweep deletes the inventory's Secrets but those that stay. Where another client wrote
+// sweep deletes those of the inventory's Secrets that go. Where another client wrote
 // one since it was read, all are read, and decided about, again.
-func (inv *Inventory) sweep(ctx context.Context, staying func(all []metav1.PartialObjectMetadata) func(metav1.PartialObjectMetadata) bool) error {
+func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool) error {
 	inv.read = readRevisions{}
 	for try := 1; ; try++ {
 		items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
 		if err != nil {
 			return fmt.Errorf("list Secrets: %w", err)
 		}
+		history := historyOf(items)
 		deleting, group := errgroup.WithContext(ctx)
-		for _, item := range slices.DeleteFunc(items, staying(items)) {
-			deleting.Go(func() error {
-				if _, err := inv.client.Delete(group, cluster.Secrets, &item, cluster.Deletion{}); err != nil {
-					return fmt.Errorf("delete Secret %s/%s: %w", inv.Namespace, item.Name, err)
-				}
-				return nil
-			})
+		for i := range items {
+			if item := &items[i]; goes(history, item) {
+				deleting.Go(func() error {
+					if _, err := inv.client.Delete(group, cluster.Secrets, item, cluster.Deletion{}); err != nil {
+						return fmt.Errorf("delete Secret %s/%s: %w", inv.Namespace, item.Name, err)
+					}
+					return nil
+				})
+			}
 		}
 		if err = deleting.Wait(); !answers.Overtaken(err) || try == removeTries {
 			return err
