@@ -57,10 +57,7 @@ func ParseMemberKey(key string) (bundle.ID, error) {
 
 // Encode is the value of a member in the inventory object.
 func (s Status) Encode() string {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return ""
-	}
+	text, _ := json.Marshal(s)
 	return string(text)
 }
 

@@ -5,6 +5,7 @@
 package inventory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -97,10 +98,7 @@ func DefaultID(namespace, name string) string {
 
 // Empty is an inventory without members. Its ID is DefaultID if id is "".
 func Empty(namespace, name, id string) *Inventory {
-	if id == "" {
-		id = DefaultID(namespace, name)
-	}
-	return &Inventory{Namespace: namespace, Name: name, ID: id}
+	return &Inventory{Namespace: namespace, Name: name, ID: cmp.Or(id, DefaultID(namespace, name))}
 }
 
 // ApplySetID is the value of this inventory's PartOf label.

@@ -103,6 +103,15 @@ func (c *Client) AnyOrAbsent(ctx context.Context, gk schema.GroupKind) (r Resour
 	return r, err == nil, err
 }
 
+// Find is Get for an object of a kind that discovery may not know yet.
+func (c *Client) Find(ctx context.Context, id bundle.ID) (*unstructured.Unstructured, error) {
+	r, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
+	if err != nil || !served {
+		return nil, err
+	}
+	return c.Get(ctx, r, id)
+}
+
 // absent proves the same of a resource whose name is known: nil if there is no
 // such resource any more.
 func (c *Client) absent(ctx context.Context, r Resource) error {

@@ -44,7 +44,8 @@ func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target
 	reading.SetLimit(readersOutside)
 	for i, id := range ids {
 		reading.Go(func() error {
-			found[i].live, found[i].err = readOutside(ctx, c, id)
+			c.AskFailed(ctx, func(group string) bool { return group == id.GroupKind.Group })
+			found[i].live, found[i].err = c.Find(ctx, id)
 			return nil // every error is kept with its object
 		})
 	}
@@ -54,15 +55,6 @@ func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target
 		all[id] = found[i]
 	}
 	return all
-}
-
-func readOutside(ctx context.Context, c *cluster.Client, id bundle.ID) (*unstructured.Unstructured, error) {
-	c.AskFailed(ctx, func(group string) bool { return group == id.GroupKind.Group })
-	resource, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
-	if err != nil || !served {
-		return nil, err
-	}
-	return c.Get(ctx, resource, id)
 }
 
 // eachOutside are the dependencies of the run's objects on what is outside the bundle.

@@ -62,9 +62,9 @@ func (o AdoptOptions) batches(m *mover, ctx context.Context) ([]*batch, error) {
 	}
 	var wrong []error
 	for _, id := range o.Objects {
-		live, err := readLive(ctx, m.client, id)
+		live, err := m.client.Find(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read %s: %w", bundle.Name(id), err)
 		}
 		if err := o.take(m, all, id, live); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", bundle.Name(id), err))
@@ -92,18 +92,6 @@ func (o AdoptOptions) gone(ctx context.Context, m *mover) error {
 		}
 	}
 	return nil
-}
-
-func readLive(ctx context.Context, c *cluster.Client, id bundle.ID) (*unstructured.Unstructured, error) {
-	r, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
-	var live *unstructured.Unstructured
-	if err == nil && served {
-		live, err = c.Get(ctx, r, id)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", bundle.Name(id), err)
-	}
-	return live, nil
 }
 
 // take adds an object to the batch that it belongs to. The error is why it cannot be

@@ -65,10 +65,7 @@ func (inv *Inventory) partsText() string {
 	for name, p := range all {
 		numbered[strings.TrimPrefix(name, inv.Name+"-overflow-")] = p
 	}
-	text, err := json.Marshal(numbered)
-	if err != nil {
-		return ""
-	}
+	text, _ := json.Marshal(numbered)
 	return string(text)
 }
 

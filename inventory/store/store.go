@@ -6,6 +6,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,10 +147,7 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 // the ID that was given, or the default one, and again if the inventory object has
 // another.
 func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructured, auxiliary []unstructured.Unstructured, err error) {
-	id := inv.ID
-	if id == "" {
-		id = inventory.DefaultID(inv.Namespace, inv.Name)
-	}
+	id := cmp.Or(inv.ID, inventory.DefaultID(inv.Namespace, inv.Name))
 	list := func(ctx context.Context) (err error) {
 		auxiliary, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
 		return err
@@ -173,9 +171,7 @@ func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructu
 
 func (inv *Inventory) loadObject() error {
 	if inv.object == nil {
-		if inv.ID == "" {
-			inv.ID = inventory.DefaultID(inv.Namespace, inv.Name)
-		}
+		inv.ID = cmp.Or(inv.ID, inventory.DefaultID(inv.Namespace, inv.Name))
 		return nil
 	}
 	id := inv.object.GetLabels()[inventory.Label]
