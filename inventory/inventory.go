@@ -30,9 +30,9 @@ const (
 	PartOf = "applyset.kubernetes.io/part-of"
 	// Label is cli-utils' label of the inventory object: the inventory's ID.
 	Label = "cli-utils.sigs.k8s.io/inventory-id"
-	// AuxiliaryLabel is the label of all auxiliary objects: the inventory's ID.
 	// MadeAnnotation is on a namespace that brine made for an inventory, and names that.
 	MadeAnnotation = "brine.dev/made-for"
+	// AuxiliaryLabel is the label of all auxiliary objects: the inventory's ID.
 	AuxiliaryLabel = "brine.dev/inventory"
 	// OverflowLabel is the label of the ConfigMaps that hold what does not fit into
 	// the inventory object. They must not carry cli-utils' label: it refuses two

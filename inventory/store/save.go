@@ -318,9 +318,8 @@ func (inv *Inventory) removeOne(ctx context.Context, u *unstructured.Unstructure
 
 // Delete removes the inventory itself, when it has no members left: the history
 // and the cache before the inventory object, so that it can be found until they are
-// deleted; the
-// overflow after it, because the inventory object names its parts. An inventory without a object
-// is removed by what is left of it.
+// deleted; the overflow after it, because the inventory object names its parts. An inventory
+// without an object is removed by what is left of it.
 func (inv *Inventory) Delete(ctx context.Context) error {
 	deleting, parallel := errgroup.WithContext(ctx)
 	deleting.Go(func() error {

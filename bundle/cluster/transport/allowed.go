@@ -59,8 +59,6 @@ func (a *allowed) learn(info *request.RequestInfo, status int) {
 	}
 }
 
-// judge says whether a refusal contradicts what was allowed, and may be an API server's
-// that starts. Where it has stayed for too long, it says so.
 func (a *allowed) judge(err error) (retry bool, _ error) {
 	right, known := answers.MissingRight(err)
 	a.mu.Lock()
