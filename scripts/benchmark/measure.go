@@ -262,7 +262,7 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 	}
 	r.usage = usage
 	if s != nil && r.Count > 0 { // all read the bundle; what they print is not sent
-		r.Wire = &wired{Sent: usage.Wrote - fileSize(said), Received: usage.Read - fileSize(filepath.Join(b.work, fmt.Sprint(r.Count), "folder/bundle.yaml"))}
+		r.Wire = &wired{Sent: usage.Wrote - fileSize(said) - int64(len(messages)), Received: usage.Read - fileSize(filepath.Join(b.work, fmt.Sprint(r.Count), "folder/bundle.yaml"))}
 	}
 	if s != nil {
 		requests, costs, err := s.counts()
