@@ -26,6 +26,21 @@ func Items[T any](object map[string]any, path ...string) (found []T) {
 	return found
 }
 
+// Texts are the fields of the mapping at a path that are texts; nil where there is none.
+func Texts(object map[string]any, path ...string) map[string]string {
+	m := At[map[string]any](object, path...)
+	if len(m) == 0 {
+		return nil
+	}
+	texts := make(map[string]string, len(m))
+	for key, v := range m {
+		if text, ok := v.(string); ok {
+			texts[key] = text
+		}
+	}
+	return texts
+}
+
 // Decode is what is sent, as an object.
 func Decode(body []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}

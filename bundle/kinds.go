@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -38,6 +40,11 @@ var DigestKinds = map[string]schema.GroupKind{"configmap": ConfigMapKind, "confi
 // HoldsObjects reports whether the deletion of an object of this kind deletes other
 // objects too: a Namespace those in it, a CustomResourceDefinition those of its kind.
 func HoldsObjects(gk schema.GroupKind) bool { return gk == NamespaceKind || gk == CRDKind }
+
+// IsBuiltIn reports whether a group's name is one that Kubernetes keeps for itself.
+func IsBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
 
 // Contents is what a Namespace or a CustomResourceDefinition holds that would be
 // lost with it.

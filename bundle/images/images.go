@@ -59,11 +59,11 @@ func (d Definitions) Of(u *unstructured.Unstructured) []Found {
 	switch properties, defined := d[gvk]; {
 	case defined:
 		s.custom("", u.Object, properties, false)
-	case PodSpecPath(gvk.GroupKind()) == nil && !isBuiltin(gvk.Group):
+	case PodSpecPath(gvk.GroupKind()) == nil && !bundle.IsBuiltIn(gvk.Group):
 		s.custom("", u.Object, nil, true)
 	}
 	if path := PodSpecPath(gvk.GroupKind()); path != nil {
-		s.podSpec(strings.Join(path, "."), bundle.At[any](u.Object, path...))
+		s.podSpec(strings.Join(path, "."), bundle.At[map[string]any](u.Object, path...))
 	}
 	slices.SortStableFunc(s.found, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(s.found, func(a, b Found) bool { return a.Path == b.Path })
@@ -85,11 +85,6 @@ func PodSpecPath(gk schema.GroupKind) []string {
 	return nil
 }
 
-// isBuiltin says whether a group is one of Kubernetes' own.
-func isBuiltin(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
-}
-
 type search struct{ found []Found }
 
 func (s *search) add(path, image string, guess bool) {
@@ -100,32 +95,22 @@ func (s *search) add(path, image string, guess bool) {
 
 // podSpec finds the images of containers and of image volumes, and guesses at
 // arguments and variables.
-func (s *search) podSpec(path string, v any) {
-	spec, _ := v.(map[string]any)
+func (s *search) podSpec(path string, spec map[string]any) {
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		containers, _ := spec[list].([]any)
-		for i, c := range containers {
-			container, _ := c.(map[string]any)
+		for i, container := range bundle.Items[map[string]any](spec, list) {
 			at := path + "." + item(list, container, i)
-			image, _ := container["image"].(string)
-			s.add(at+".image", image, false)
+			s.add(at+".image", bundle.At[string](container, "image"), false)
 			s.guesses(at, container)
 		}
 	}
-	volumes, _ := spec["volumes"].([]any)
-	for i, v := range volumes {
-		volume, _ := v.(map[string]any)
-		image, _ := volume["image"].(map[string]any)
-		reference, _ := image["reference"].(string)
-		s.add(path+"."+item("volumes", volume, i)+".image.reference", reference, false)
+	for i, volume := range bundle.Items[map[string]any](spec, "volumes") {
+		s.add(path+"."+item("volumes", volume, i)+".image.reference", bundle.At[string](volume, "image", "reference"), false)
 	}
 }
 
 func (s *search) guesses(at string, container map[string]any) {
 	for _, list := range []string{"command", "args"} {
-		words, _ := container[list].([]any)
-		for i, w := range words {
-			word, _ := w.(string)
+		for i, word := range bundle.Items[string](container, list) {
 			value := word
 			if flag, v, ok := strings.Cut(word, "="); ok && strings.HasPrefix(flag, "-") {
 				value = v
@@ -135,10 +120,8 @@ func (s *search) guesses(at string, container map[string]any) {
 			}
 		}
 	}
-	variables, _ := container["env"].([]any)
-	for i, v := range variables {
-		variable, _ := v.(map[string]any)
-		if value, _ := variable["value"].(string); looksLike(value) {
+	for i, variable := range bundle.Items[map[string]any](container, "env") {
+		if value := bundle.At[string](variable, "value"); looksLike(value) {
 			s.add(at+"."+item("env", variable, i)+".value", value, true)
 		}
 	}
@@ -146,7 +129,7 @@ func (s *search) guesses(at string, container map[string]any) {
 
 // item names an item of a list, by its name where it has one.
 func item(list string, m map[string]any, i int) string {
-	if name, _ := m["name"].(string); name != "" {
+	if name := bundle.At[string](m, "name"); name != "" {
 		return fmt.Sprintf("%s[name=%q]", list, name)
 	}
 	return fmt.Sprintf("%s[%d]", list, i)
@@ -170,8 +153,7 @@ func (s *search) custom(path string, v any, properties map[string]any, guess boo
 		if s.split(path, v, guess) {
 			return
 		}
-		named, _ := properties["properties"].(map[string]any)
-		others, _ := properties["additionalProperties"].(map[string]any)
+		named, others := bundle.At[map[string]any](properties, "properties"), bundle.At[map[string]any](properties, "additionalProperties")
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if path == "" && (key == "metadata" || key == "status" || key == "apiVersion" || key == "kind") {
 				continue
@@ -211,12 +193,12 @@ func plausible(text string) bool {
 
 // split finds an image that is written in parts: registry, repository and tag.
 func (s *search) split(path string, m map[string]any, guess bool) bool {
-	repository, _ := m["repository"].(string)
+	repository := bundle.At[string](m, "repository")
 	if repository == "" || !plausible(repository) || !isImage(last(path)) && m["tag"] == nil {
 		return false
 	}
 	whole := repository
-	if registry, _ := m["registry"].(string); registry != "" {
+	if registry := bundle.At[string](m, "registry"); registry != "" {
 		whole = registry + "/" + repository
 	}
 	switch tag, digest := fmt.Sprint(orEmpty(m["tag"])), fmt.Sprint(orEmpty(m["digest"])); {

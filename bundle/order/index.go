@@ -10,8 +10,6 @@ import (
 	"brine/bundle"
 )
 
-// Objects are found by the fields that refer to them: kinds, names, labels of pods.
-
 // index finds objects by the fields that refer to them.
 type index struct {
 	objs []*bundle.Object
@@ -84,7 +82,7 @@ func (x *index) add(i int, o *bundle.Object) {
 		return
 	}
 	w := len(x.workloads)
-	set := stringMap(meta["labels"])
+	set := bundle.Texts(meta, "labels")
 	ns := o.ID.Namespace
 	x.workloads = append(x.workloads, workload{object: i, namespace: ns, pod: pod, labels: set})
 	x.byNamespace[ns] = append(x.byNamespace[ns], w)
@@ -175,7 +173,7 @@ var clusterScoped = bundle.Kinds("Namespace", "PersistentVolume", "CustomResourc
 func IsClusterScoped(gk schema.GroupKind) bool { return clusterScoped.Has(gk) }
 
 func (x *index) labels(i int) labels.Set {
-	return stringMap(bundle.At[any](content(x.objs[i]), "metadata", "labels"))
+	return bundle.Texts(content(x.objs[i]), "metadata", "labels")
 }
 
 // These functions read fields of any type: an unexpected one is nil, and
@@ -186,20 +184,6 @@ func content(o *bundle.Object) map[string]any {
 		return nil
 	}
 	return o.Content.Object
-}
-
-func stringMap(v any) map[string]string {
-	m, _ := v.(map[string]any)
-	if len(m) == 0 {
-		return nil
-	}
-	set := make(map[string]string, len(m))
-	for k, v := range m {
-		if s, ok := v.(string); ok {
-			set[k] = s
-		}
-	}
-	return set
 }
 
 func annotation(o *bundle.Object, key string) (string, bool) {

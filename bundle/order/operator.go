@@ -61,8 +61,7 @@ func (b *builder) ruleGrants(rule map[string]any) []grant {
 // custom reports whether a group is one of CRDs: the bundle defines it, or its
 // name is not one that Kubernetes keeps for itself.
 func (b *builder) custom(group string) bool {
-	return len(b.defined[group]) > 0 ||
-		strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+	return len(b.defined[group]) > 0 || !bundle.IsBuiltIn(group)
 }
 
 // operators puts the CRDs before the workloads that watch their resources, and

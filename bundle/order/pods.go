@@ -236,7 +236,7 @@ func (b *builder) policies() {
 	} {
 		for _, i := range b.byKind[p.kind] {
 			podSelector := bundle.At[map[string]any](content(b.objs[i]), "spec", "podSelector")
-			for _, w := range b.selected(p.rule, b.objs[i].ID.Namespace, stringMap(podSelector["matchLabels"]), labelSelector(podSelector)) {
+			for _, w := range b.selected(p.rule, b.objs[i].ID.Namespace, bundle.Texts(podSelector, "matchLabels"), labelSelector(podSelector)) {
 				b.need(b.workloads[w].object, i, Applied, policy, p.verb+b.named(i))
 			}
 		}

@@ -37,7 +37,7 @@ func (b *builder) backends(service int, rule string) []int {
 	}
 	o := b.objs[service]
 	var found []int
-	if want := stringMap(bundle.At[any](content(o), "spec", "selector")); len(want) > 0 {
+	if want := bundle.Texts(content(o), "spec", "selector"); len(want) > 0 {
 		for _, w := range b.selected(rule, o.ID.Namespace, want, nil) {
 			found = append(found, b.workloads[w].object)
 		}

@@ -9,12 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"brine/bundle"
 )
-
-// Warnings about what another tool was to replace, run or own.
 
 // leftovers are warnings about what another tool was to replace, run or own.
 func leftovers(b *bundle.Bundle) bundle.Problems {
@@ -73,9 +69,8 @@ var ownedKeys = slices.Sorted(maps.Keys(owned))
 func owners(o *bundle.Object) []bundle.Problem {
 	var odd []bundle.Problem
 	warned := map[string]bool{}
-	metadata, _ := o.Content.Object["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
-		values, _ := metadata[field].(map[string]any)
+		values := bundle.At[map[string]any](o.Content.Object, "metadata", field)
 		for _, key := range ownedKeys {
 			if tool := owned[key]; values[key] != nil && !warned[tool] {
 				warned[tool] = true
@@ -103,7 +98,7 @@ func placeholders(o *bundle.Object) []bundle.Problem {
 		return nil
 	}
 	content := o.Content.Object
-	if !isBuiltIn(o.GVK) {
+	if !bundle.IsBuiltIn(o.GVK.Group) {
 		content = map[string]any{"metadata": content["metadata"]}
 	}
 	var odd []bundle.Problem
@@ -143,11 +138,6 @@ func placeholder(text string) string {
 		}
 	}
 	return ""
-}
-
-// isBuiltIn says whether Kubernetes itself defines a kind.
-func isBuiltIn(gvk schema.GroupVersionKind) bool {
-	return !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io")
 }
 
 // isKustomization says whether a document is for kustomize.

@@ -14,7 +14,7 @@ import (
 func (k *checker) traps(obj *bundle.Object) {
 	k.group, k.kind = obj.GVK.Group, obj.GVK.Kind
 	k.crd = k.kind == "CustomResourceDefinition"
-	k.builtIn = !k.crd && isBuiltIn(obj.GVK)
+	k.builtIn = !k.crd && bundle.IsBuiltIn(obj.GVK.Group)
 	k.path = k.path[:0]
 	k.fields(obj.Content.Object)
 }

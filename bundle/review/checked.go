@@ -41,8 +41,7 @@ func (r *reviewer) unchecked(what, why string, types ...Type) {
 func (r *reviewer) limits() {
 	var failed, unknown []string
 	active := false
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		switch c.Action {
 		case plan.Unchanged:
 			continue
@@ -67,7 +66,7 @@ func (r *reviewer) limits() {
 	}
 	if r.cluster.Unread {
 		types := []Type{Conflict, Unverified}
-		if !slices.ContainsFunc(r.changes, func(c Change) bool { return c.Before != nil }) {
+		if !slices.ContainsFunc(r.changes, func(c *Change) bool { return c.Before != nil }) {
 			types = append(types, Data, Deleted, Recreated, Restart, Network, API)
 		}
 		r.unchecked("what is on the cluster: pods, PodDisruptionBudgets, resources of CRDs, fields of other managers", unread, types...)
@@ -112,8 +111,7 @@ type Start struct {
 // starts are the pods that come with new workloads, or with more replicas.
 func (r *reviewer) starts() []Start {
 	var found []Start
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		if c.After == nil || c.Action != plan.Created && c.Action != plan.Configured {
 			continue
 		}
@@ -128,7 +126,7 @@ func (r *reviewer) starts() []Start {
 			s.Note = fmt.Sprintf("scales from %s to %d", plural(was, "pod", "pods"), is)
 		case gk == bundle.PodKind:
 			s.Pods = 1
-		case gk == daemonSet:
+		case gk == bundle.DaemonSetKind:
 			s.Note = "one on each node that it selects"
 		case gk == bundle.JobKind:
 			n, given := number(spec["parallelism"])

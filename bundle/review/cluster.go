@@ -75,10 +75,10 @@ func (r *reviewer) count(id bundle.ID, one, many string) string {
 }
 
 // Ask says what a review of these changes wants to know.
-func Ask(changes []Change) Questions {
+func Ask(all []Change) Questions {
 	var q Questions
-	for i := range changes {
-		c := &changes[i]
+	changes, at := byID(all)
+	for _, c := range changes {
 		q.Nodes = q.Nodes || newSelector(c) != nil
 		schema := schemaChanges(c)
 		if schema != nil {
@@ -95,15 +95,10 @@ func Ask(changes []Change) Questions {
 		}
 	}
 	slices.Sort(q.Budgets)
-	at := map[bundle.ID]*Change{}
-	for i := range changes {
-		at[changes[i].ID] = &changes[i]
-	}
 	find := named(changes, at)
 	q.Keys = maps.Clone(find)
 	maps.DeleteFunc(q.Keys, func(_ bundle.ID, keys bool) bool { return !keys })
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		if c.After == nil || !isBinding(c.ID) || c.Action == plan.Pruned || len(gainers(c)) == 0 {
 			continue
 		}
@@ -123,7 +118,7 @@ func (r *reviewer) budgets(c *Change) []string {
 	case r.cluster.BudgetsUnknown != "":
 		return []string{"its PodDisruptionBudgets are unknown: " + r.cluster.BudgetsUnknown}
 	}
-	pods := labels.Set(words(bundle.At[map[string]any](content(c.Before), "spec", "template", "metadata", "labels")))
+	pods := labels.Set(bundle.Texts(content(c.Before), "spec", "template", "metadata", "labels"))
 	var found []string
 	r.disrupted = r.disrupted || podsOf(c.Before) > 0
 	for i := range r.cluster.Budgets {
@@ -156,15 +151,4 @@ func demand(b *unstructured.Unstructured) string {
 		}
 	}
 	return "no limit"
-}
-
-// words are the fields of a map that are texts.
-func words(m map[string]any) map[string]string {
-	out := map[string]string{}
-	for k, v := range m {
-		if s, ok := v.(string); ok {
-			out[k] = s
-		}
-	}
-	return out
 }

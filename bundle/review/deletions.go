@@ -78,7 +78,7 @@ func (r *reviewer) lost(c *Change) string {
 	case bundle.CRDKind:
 		d, _ := bundle.DefinitionOf(c.Before)
 		return "the kind " + d.Kind.Kind + " is deleted with all its resources: " + r.count(c.ID, "resource", "resources")
-	case persistentVolume:
+	case bundle.PersistentVolumeKind:
 		if bundle.At[string](before, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
 			return "the volume and its data are deleted (reclaim policy Delete)"
 		}

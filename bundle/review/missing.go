@@ -17,14 +17,6 @@ import (
 
 // Pods and claims that name what is not there.
 
-var (
-	priorityClass = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
-	runtimeClass  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
-	deviceClass   = schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceClass"}
-
-	volumeAttributesClass = schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}
-)
-
 // reference is an object that new or changed pods, or claims, name.
 type reference struct {
 	id   bundle.ID
@@ -52,7 +44,7 @@ func referencesOf(by bundle.ID, after map[string]any) []reference {
 			id.Namespace = ""
 		}
 		given := gk == bundle.ServiceAccountKind && name == "default" || gk == bundle.ConfigMapKind && name == "kube-root-ca.crt" ||
-			gk == priorityClass && strings.HasPrefix(name, "system-")
+			gk == bundle.PriorityClassKind && strings.HasPrefix(name, "system-")
 		if given {
 			return
 		}
@@ -129,14 +121,13 @@ func claims(c *Change) bool {
 
 // named are the objects that new or changed pods, or claims, need and that do not come with the
 // change, so that they have to be on the cluster: true where pods name keys of it.
-func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
+func named(changes []*Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 	comes := func(id bundle.ID) bool {
 		c := at[id]
 		return c != nil && c.Action != plan.Detached
 	}
 	needed := map[bundle.ID]bool{}
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		if !startsPods(c) && !claims(c) {
 			continue
 		}
@@ -154,10 +145,9 @@ func named(changes []Change, at map[bundle.ID]*Change) map[bundle.ID]bool {
 }
 
 // made are the Secrets that controllers make of the custom resources of a change.
-func made(changes []Change) map[bundle.ID]bool {
+func made(changes []*Change) map[bundle.ID]bool {
 	found := map[bundle.ID]bool{}
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		if name := order.MadeSecret(c.ID, content(latest(c))); name != "" && c.Action != plan.Pruned {
 			found[bundle.ID{GroupKind: bundle.SecretKind, Namespace: c.ID.Namespace, Name: name}] = true
 		}
@@ -169,8 +159,7 @@ func made(changes []Change) map[bundle.ID]bool {
 func (r *reviewer) missing() {
 	secrets := made(r.changes)
 	unknown := map[string][]string{}
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		starts := startsPods(c) || claims(c)
 		var names, details bundle.Groups[[2]string, string] // by why, and what follows from it
 		before := referencesOf(c.ID, content(c.Before))
@@ -238,8 +227,7 @@ func (r *reviewer) missing() {
 // Secret or ConfigMap; "" where there is none.
 func (r *reviewer) maker(id bundle.ID) string {
 	resource := map[schema.GroupKind]string{bundle.SecretKind: "secrets", bundle.ConfigMapKind: "configmaps"}[id.GroupKind]
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		if resource == "" || !isBinding(c.ID) || c.Action == plan.Pruned || c.ID.Namespace != "" && c.ID.Namespace != id.Namespace {
 			continue
 		}
@@ -301,15 +289,15 @@ func consequence(r reference) string {
 	switch r.id.GroupKind {
 	case bundle.ServiceAccountKind:
 		return "no pod is created"
-	case priorityClass, runtimeClass:
+	case bundle.PriorityClassKind, bundle.RuntimeClassKind:
 		return "its pods are refused"
 	case bundle.PersistentVolumeClaimKind:
 		return "its pods stay Pending"
 	case bundle.StorageClassKind:
 		return "its claims stay Pending, unless there is a volume of this class"
-	case volumeAttributesClass:
+	case bundle.VolumeAttributesClassKind:
 		return "claims of this class stay Pending"
-	case deviceClass:
+	case bundle.DeviceClassKind:
 		return "pods that claim its devices stay Pending"
 	case bundle.ServiceKind:
 		return "an argument of its pods names what is missing"
@@ -322,7 +310,7 @@ func consequence(r reference) string {
 
 // blocks says whether pods do not start without what they name.
 func blocks(r reference) bool {
-	return r.verb != argument && r.id.GroupKind != bundle.StorageClassKind && r.id.GroupKind != volumeAttributesClass && !strings.HasPrefix(r.verb, "pulls images")
+	return r.verb != argument && r.id.GroupKind != bundle.StorageClassKind && r.id.GroupKind != bundle.VolumeAttributesClassKind && !strings.HasPrefix(r.verb, "pulls images")
 }
 
 // ready is how many of a workload's pods are ready; "" where it has none.

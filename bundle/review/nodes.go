@@ -21,7 +21,7 @@ func newSelector(c *Change) labels.Set {
 		return nil
 	}
 	of := func(object map[string]any) labels.Set {
-		selector := words(bundle.At[map[string]any](object, slices.Concat(path, []string{"nodeSelector"})...))
+		selector := bundle.Texts(object, slices.Concat(path, []string{"nodeSelector"})...)
 		delete(selector, "kubernetes.io/os")
 		return selector
 	}
@@ -34,8 +34,7 @@ func newSelector(c *Change) labels.Set {
 
 // scheduled notes how many nodes the new nodeSelectors of pods select.
 func (r *reviewer) scheduled() {
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		selector := newSelector(c)
 		why := r.cluster.NodesUnknown
 		if r.cluster.Unread {
@@ -64,7 +63,7 @@ func (r *reviewer) scheduled() {
 			detail += " (" + at + ")"
 		}
 		text := "its pods stay Pending"
-		if c.ID.GroupKind == daemonSet {
+		if c.ID.GroupKind == bundle.DaemonSetKind {
 			text = "it gets no pods"
 		}
 		r.stuck[c.ID] = true

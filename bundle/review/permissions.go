@@ -103,7 +103,7 @@ func notable(all []permission, wide bool) (text string, severe bool, weight int)
 func (p permission) danger(wide bool) (verb, object string, opens bool) {
 	reads := p.verb == "*" || p.verb == "get" || p.verb == "list" || p.verb == "watch"
 	writes := p.verb == "*" || p.verb == "create" || p.verb == "update" || p.verb == "patch"
-	builtin := isBuiltin(p.group)
+	builtin := bundle.IsBuiltIn(p.group)
 	switch {
 	case p.path != "":
 		return "", "", false

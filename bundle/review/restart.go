@@ -17,16 +17,9 @@ import (
 
 // Workloads whose pods are replaced, or get fewer.
 
-var (
-	deployment       = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	daemonSet        = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
-	replicaSet       = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-	persistentVolume = schema.GroupKind{Kind: "PersistentVolume"}
-)
-
 // isWorkload says whether objects of a kind keep pods running.
 func isWorkload(gk schema.GroupKind) bool {
-	return gk == deployment || gk == daemonSet || gk == bundle.StatefulSetKind || gk == replicaSet
+	return isRolled(gk) || gk == bundle.ReplicaSetKind
 }
 
 // podsOf is how many pods a live workload has; 0 for other kinds.
@@ -40,7 +33,7 @@ func podsOf(u *unstructured.Unstructured) int {
 		return 1
 	case !isWorkload(gk):
 		return 0
-	case gk == daemonSet:
+	case gk == bundle.DaemonSetKind:
 		n, _ := number(bundle.At[any](u.Object, "status", "desiredNumberScheduled"))
 		return n
 	}
@@ -57,7 +50,7 @@ func restarts(c *Change) bool { return isRolled(c.ID.GroupKind) && len(inTemplat
 // isRolled says whether a controller replaces the pods of a changed object. A
 // ReplicaSet's stay.
 func isRolled(gk schema.GroupKind) bool {
-	return gk == deployment || gk == daemonSet || gk == bundle.StatefulSetKind
+	return gk == bundle.DeploymentKind || gk == bundle.DaemonSetKind || gk == bundle.StatefulSetKind
 }
 
 const template = "spec.template."
@@ -229,7 +222,7 @@ func replicas(u *unstructured.Unstructured) int {
 // many there may be beyond them.
 func rolling(gk schema.GroupKind, object map[string]any, pods int) (down, surge int) {
 	field := "updateStrategy"
-	if gk == deployment {
+	if gk == bundle.DeploymentKind {
 		field = "strategy"
 	}
 	share := func(name, byDefault string, up bool) int {
@@ -241,12 +234,12 @@ func rolling(gk schema.GroupKind, object map[string]any, pods int) (down, surge 
 		return n
 	}
 	switch gk {
-	case deployment:
+	case bundle.DeploymentKind:
 		down, surge = share("maxUnavailable", "25%", false), share("maxSurge", "25%", true)
 		if surge == 0 {
 			down = max(down, 1)
 		}
-	case daemonSet:
+	case bundle.DaemonSetKind:
 		down, surge = share("maxUnavailable", "1", true), share("maxSurge", "0", true)
 	default:
 		down = share("maxUnavailable", "1", true)

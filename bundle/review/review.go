@@ -201,15 +201,13 @@ type Same struct {
 
 // Of reviews a change. Questions says what of the cluster it wants to know.
 func Of(changes []Change, cluster Cluster) *Review {
-	r := &reviewer{cluster: cluster, changes: changes, at: map[bundle.ID]*Change{}, stuck: map[bundle.ID]bool{}, doubtful: map[bundle.ID]bool{}, nodes: map[bundle.ID]string{}}
-	for i := range changes {
-		r.at[changes[i].ID] = &changes[i]
-	}
+	all, at := byID(changes)
+	r := &reviewer{cluster: cluster, changes: all, at: at, stuck: map[bundle.ID]bool{}, doubtful: map[bundle.ID]bool{}, nodes: map[bundle.ID]string{}}
 	r.gone()
 	r.missing()
 	r.scheduled()
-	for i := range changes {
-		r.risks(&changes[i])
+	for _, c := range all {
+		r.risks(c)
 	}
 	r.prunedToo()
 	r.share()
@@ -219,11 +217,21 @@ func Of(changes []Change, cluster Cluster) *Review {
 	slices.SortStableFunc(r.found, func(a, b Risk) int {
 		return cmp.Or(slices.Index(Types, a.Type)-slices.Index(Types, b.Type), rankOf(a)-rankOf(b))
 	})
-	versions, others := versionsOf(changes)
+	versions, others := versionsOf(all)
 	return &Review{
 		Risks: orNone(r.found), Starts: orNone(r.starts()), Clear: orNone(r.clear), NoBudget: r.disrupted && !r.guarded, Unchecked: orNone(r.skipped),
-		Images: orNone(imagesOf(changes)), Versions: orNone(versions), Unversioned: others, Same: orNone(sameOf(changes)),
+		Images: orNone(imagesOf(all)), Versions: orNone(versions), Unversioned: others, Same: orNone(sameOf(all)),
 	}
+}
+
+// byID are the changes in their order, and by their objects.
+func byID(changes []Change) (all []*Change, at map[bundle.ID]*Change) {
+	at = map[bundle.ID]*Change{}
+	for i := range changes {
+		all = append(all, &changes[i])
+		at[changes[i].ID] = &changes[i]
+	}
+	return all, at
 }
 
 // orNone is a list that JSON writes as [], not as null.
@@ -242,7 +250,7 @@ func (r *Review) Empty() bool {
 // reviewer collects the risks of a change.
 type reviewer struct {
 	cluster Cluster
-	changes []Change
+	changes []*Change
 	at      map[bundle.ID]*Change
 	found   []Risk
 	grants  []grant
@@ -301,8 +309,8 @@ func (r *reviewer) prunedToo() {
 	}
 	var others []Object
 	found := false
-	for i := range r.changes {
-		if c := &r.changes[i]; c.Action == plan.Pruned {
+	for _, c := range r.changes {
+		if c.Action == plan.Pruned {
 			o := objectOf(c.ID)
 			found = found || known[o] == Deleted
 			if known[o] == "" {
@@ -320,8 +328,7 @@ func (r *reviewer) prunedToo() {
 func (r *reviewer) share() {
 	var pruned []Object
 	there, kept := 0, false
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		kept = kept || c.Object != nil
 		if c.Action != plan.Created {
 			there++
@@ -337,23 +344,17 @@ func (r *reviewer) share() {
 
 // unverified are the changes that the server could not be asked about, by reason.
 func (r *reviewer) unverified() {
-	at := map[string]int{}
-	add := func(reason string, c *Change) {
-		i, known := at[reason]
-		if !known {
-			i = len(r.found)
-			at[reason] = i
-			r.found = append(r.found, Risk{Type: Unverified, Text: reason})
-		}
-		r.found[i].Objects = append(r.found[i].Objects, objectOf(c.ID))
-	}
-	for i := range r.changes {
-		switch c := &r.changes[i]; {
+	var by bundle.Groups[string, Object]
+	for _, c := range r.changes {
+		switch {
 		case c.Unverified != "":
-			add(c.Unverified, c)
+			by.Add(c.Unverified, objectOf(c.ID))
 		case c.Unadmitted:
-			add("this run creates or changes their CRD, so only this CRD checked them; webhooks and admission policies check them when they are applied", c)
+			by.Add("this run creates or changes their CRD, so only this CRD checked them; webhooks and admission policies check them when they are applied", objectOf(c.ID))
 		}
+	}
+	for _, reason := range by.Keys {
+		r.found = append(r.found, Risk{Type: Unverified, Text: reason, Objects: by.Of[reason]})
 	}
 }
 

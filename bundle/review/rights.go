@@ -69,8 +69,7 @@ func (r *reviewer) role(c *Change) {
 		r.grants = append(r.grants, grant{subject: subject, scope: wherever, all: gained, by: c})
 	}
 	bound := false
-	for i := range r.changes {
-		b := &r.changes[i]
+	for _, b := range r.changes {
 		if !isBinding(b.ID) || b.Action == plan.Pruned || roleOf(b) != c.ID {
 			continue
 		}
@@ -249,13 +248,8 @@ func rankOf(r Risk) int {
 
 // plain names an object. Kinds of Kubernetes itself go without their group.
 func plain(id bundle.ID) string {
-	if isBuiltin(id.GroupKind.Group) {
+	if bundle.IsBuiltIn(id.GroupKind.Group) {
 		id.GroupKind.Group = ""
 	}
 	return bundle.Name(id)
-}
-
-// isBuiltin says whether a group is one of Kubernetes' own.
-func isBuiltin(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

@@ -165,8 +165,7 @@ func backends(in bundle.ID, object map[string]any) (found []bundle.ID) {
 // clients are the objects of the change that name a Service which is deleted, those that
 // still do afterwards first.
 func (r *reviewer) clients(id bundle.ID) (still, now []string) {
-	for i := range r.changes {
-		c := &r.changes[i]
+	for _, c := range r.changes {
 		if c.Action == plan.Pruned {
 			continue
 		}

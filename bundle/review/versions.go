@@ -21,10 +21,10 @@ import (
 // Images and versions that change, and objects that change alike.
 
 // imagesOf are the images that change, in the order of their names.
-func imagesOf(changes []Change) []ImageChange {
+func imagesOf(changes []*Change) []ImageChange {
 	var all []*unstructured.Unstructured
-	for i := range changes {
-		all = append(all, changes[i].Before, changes[i].After)
+	for _, c := range changes {
+		all = append(all, c.Before, c.After)
 	}
 	definitions := images.Define(all)
 	var found []ImageChange
@@ -43,8 +43,7 @@ func imagesOf(changes []Change) []ImageChange {
 			found[i].Objects = append(found[i].Objects, o)
 		}
 	}
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		switch c.Action {
 		case plan.Created, plan.Configured, plan.Recreated, plan.Pruned:
 		default:
@@ -172,12 +171,11 @@ func versionOf(u *unstructured.Unstructured) version {
 
 // versionsOf are the components whose versions change, those that come, and those
 // that go, and how many objects change besides.
-func versionsOf(changes []Change) (found []VersionChange, others int) {
+func versionsOf(changes []*Change) (found []VersionChange, others int) {
 	counts := map[VersionChange]int{}
 	before, after := map[string]bool{}, map[string]bool{}
 	var whole []version // objects that come or go, of components that stay
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		if v := versionOf(c.Before); c.Before != nil {
 			before[v.component] = true
 		}
@@ -185,8 +183,7 @@ func versionsOf(changes []Change) (found []VersionChange, others int) {
 			after[v.component] = true
 		}
 	}
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		was, is := versionOf(c.Before), versionOf(c.After)
 		switch c.Action {
 		case plan.Pruned:
@@ -243,10 +240,9 @@ const fewest = 3
 
 // sameOf are the changes that are the same in many objects, the largest first: of
 // nothing but their versions, or besides these of the same fields.
-func sameOf(changes []Change) []Same {
+func sameOf(changes []*Change) []Same {
 	groups := map[string]*Same{}
-	for i := range changes {
-		c := &changes[i]
+	for _, c := range changes {
 		if c.Action != plan.Configured || len(c.Fields) == 0 || len(c.Taken) > 0 || masked(c) {
 			continue
 		}

@@ -2,7 +2,6 @@ package rights
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,7 +86,7 @@ func Unknown(b *bundle.Bundle, others []bundle.ID, builtIn func(schema.GroupVers
 		add(o.ID.GroupKind, builtIn(o.GVK))
 	}
 	for _, id := range others {
-		add(id.GroupKind, !strings.Contains(id.GroupKind.Group, ".") || strings.HasSuffix(id.GroupKind.Group, ".k8s.io"))
+		add(id.GroupKind, bundle.IsBuiltIn(id.GroupKind.Group))
 	}
 	return unknown
 }

@@ -4,69 +4,52 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 )
 
 // Unallocated is an object that a dry run created, without what the server
 // picked for it and will pick again: addresses, ports, and what follows from the
 // UID. Two previews of the same show the same. sent is what the bundle asks for.
 func Unallocated(answer, sent *unstructured.Unstructured) *unstructured.Unstructured {
-	switch answer.GroupVersionKind().GroupKind().String() {
-	case "Service":
-		u := answer.DeepCopy()
+	kind := answer.GroupVersionKind().GroupKind()
+	if kind != bundle.ServiceKind && kind != bundle.JobKind && kind != bundle.PodKind {
+		return answer
+	}
+	u := answer.DeepCopy()
+	switch kind {
+	case bundle.ServiceKind:
 		service(u, sent)
-		return u
-	case "Job.batch":
-		u := answer.DeepCopy()
+	case bundle.JobKind:
 		for _, path := range [][]string{
 			{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"},
 		} {
 			drop(u, sent, path, "controller-uid")
 			drop(u, sent, path, "batch.kubernetes.io/controller-uid")
 		}
-		return u
-	case "Pod":
-		u := answer.DeepCopy()
+	case bundle.PodKind:
 		tokens(u)
-		return u
 	}
-	return answer
+	return u
 }
 
 func drop(u, sent *unstructured.Unstructured, path []string, key string) {
-	wanted, _, _ := unstructured.NestedMap(sent.Object, path...)
-	if _, ok := wanted[key]; ok {
-		return
-	}
-	if below, ok, _ := unstructured.NestedMap(u.Object, path...); ok {
-		delete(below, key)
-		_ = unstructured.SetNestedMap(u.Object, below, path...)
+	if _, wanted := bundle.At[map[string]any](sent.Object, path...)[key]; !wanted {
+		delete(bundle.At[map[string]any](u.Object, path...), key)
 	}
 }
 
 func service(u, sent *unstructured.Unstructured) {
-	address, _, _ := unstructured.NestedString(sent.Object, "spec", "clusterIP")
-	got, _, _ := unstructured.NestedString(u.Object, "spec", "clusterIP")
-	if address == "" && got != "None" {
+	if bundle.At[string](sent.Object, "spec", "clusterIP") == "" && bundle.At[string](u.Object, "spec", "clusterIP") != "None" {
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIPs")
 	}
 	drop(u, sent, []string{"spec"}, "healthCheckNodePort")
-	ports, _, _ := unstructured.NestedSlice(u.Object, "spec", "ports")
-	wanted, _, _ := unstructured.NestedSlice(sent.Object, "spec", "ports")
-	for i, p := range ports {
-		port, ok := p.(map[string]any)
-		if !ok {
-			continue
+	wanted := bundle.Items[map[string]any](sent.Object, "spec", "ports")
+	for i, port := range bundle.Items[map[string]any](u.Object, "spec", "ports") {
+		if i >= len(wanted) || wanted[i]["nodePort"] == nil {
+			delete(port, "nodePort")
 		}
-		if i < len(wanted) {
-			if want, ok := wanted[i].(map[string]any); ok && want["nodePort"] != nil {
-				continue
-			}
-		}
-		delete(port, "nodePort")
-	}
-	if ports != nil {
-		_ = unstructured.SetNestedSlice(u.Object, ports, "spec", "ports")
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *Place) Move(body []byte, newAccount func(namespace, name string) bool) 
 		return nil, fmt.Errorf("decode what is to be applied: %w", err)
 	}
 	u := &unstructured.Unstructured{Object: object}
-	if account, _, _ := unstructured.NestedString(object, "spec", "serviceAccountName"); u.GetKind() == "Pod" && u.GetAPIVersion() == "v1" && account != "" && account != defaultAccount && newAccount(u.GetNamespace(), account) {
+	if account := bundle.At[string](object, "spec", "serviceAccountName"); u.GetKind() == "Pod" && u.GetAPIVersion() == "v1" && account != "" && account != defaultAccount && newAccount(u.GetNamespace(), account) {
 		p.Account = account
 		if err := unstructured.SetNestedField(object, defaultAccount, "spec", "serviceAccountName"); err != nil {
 			return nil, fmt.Errorf("use a surrogate for its ServiceAccount: %w", err)

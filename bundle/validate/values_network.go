@@ -1,7 +1,5 @@
 package validate
 
-// Rules about Services, Ingresses and NetworkPolicies that look at more than one field.
-
 import (
 	"fmt"
 	"net/netip"

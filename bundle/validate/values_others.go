@@ -1,7 +1,5 @@
 package validate
 
-// Rules about configuration, storage, RBAC and webhooks that look at more than one field.
-
 import (
 	"reflect"
 	"slices"

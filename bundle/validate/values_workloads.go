@@ -1,7 +1,5 @@
 package validate
 
-// Rules about workloads and their pods that look at more than one field.
-
 import (
 	"slices"
 	"strings"

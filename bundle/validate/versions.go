@@ -76,9 +76,11 @@ type (
 	}
 )
 
+func schemes() []*runtime.Scheme { return []*runtime.Scheme{scheme.Scheme, crdScheme()} }
+
 // known is a new object of a kind's Go type, or nil.
 func known(gvk schema.GroupVersionKind) runtime.Object {
-	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
+	for _, s := range schemes() {
 		if obj, err := s.New(gvk); err == nil && isRoot(obj) {
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
 			return obj
@@ -147,15 +149,20 @@ func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
 	}), nil
 }
 
-func versionsOf(gk schema.GroupKind) []schema.GroupVersionKind {
-	var all []schema.GroupVersionKind
-	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
+// typedVersions are the versions of a kind that there are Go types of.
+func typedVersions(gk schema.GroupKind) (all []schema.GroupVersionKind) {
+	for _, s := range schemes() {
 		for _, gv := range s.VersionsForGroupKind(gk) {
 			if gvk := gv.WithKind(gk.Kind); known(gvk) != nil && gv.Version != runtime.APIVersionInternal {
 				all = append(all, gvk)
 			}
 		}
 	}
+	return all
+}
+
+func versionsOf(gk schema.GroupKind) []schema.GroupVersionKind {
+	all := typedVersions(gk)
 	for gvk := range removedKinds() {
 		if gvk.GroupKind() == gk {
 			all = append(all, gvk)
@@ -197,18 +204,11 @@ func instead(gvk schema.GroupVersionKind, minor int) string {
 // servedVersion is the best version of a kind that a server of 1.minor serves.
 func servedVersion(gk schema.GroupKind, minor int) string {
 	best := ""
-	for _, s := range []*runtime.Scheme{scheme.Scheme, crdScheme()} {
-		for _, gv := range s.VersionsForGroupKind(gk) {
-			typed := known(gv.WithKind(gk.Kind))
-			if typed == nil || gv.Version == runtime.APIVersionInternal {
-				continue
-			}
-			if gone, since := lifecycle(typed); since > minor || gone > 0 && gone <= minor {
-				continue
-			}
-			if best == "" || version.CompareKubeAwareVersionStrings(gv.Version, best) > 0 {
-				best = gv.Version
-			}
+	for _, gvk := range typedVersions(gk) {
+		gone, since := lifecycle(known(gvk))
+		served := since <= minor && (gone == 0 || gone > minor)
+		if served && (best == "" || version.CompareKubeAwareVersionStrings(gvk.Version, best) > 0) {
+			best = gvk.Version
 		}
 	}
 	if best == "" {
