@@ -2,6 +2,7 @@ package order
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,15 +96,10 @@ var objectReferences = map[schema.GroupKind][]reference{
 
 // ClassReferences are the classes of devices and volumes that an object names outside of
 // its pods.
-func ClassReferences(of schema.GroupKind, content map[string]any) (found []PodReference) {
-	for _, r := range objectReferences[of] {
-		if r.kind == bundle.DeviceClassKind || r.kind == bundle.VolumeAttributesClassKind {
-			each(content, r.path, "", nil, func(text, at string, _ map[string]any) {
-				found = append(found, PodReference{Kind: r.kind, Name: text, Path: strings.TrimPrefix(at, "."), Verb: r.verb})
-			})
-		}
-	}
-	return found
+func ClassReferences(of schema.GroupKind, content map[string]any) []Reference {
+	return slices.DeleteFunc(follow(content, "", objectReferences[of]), func(r Reference) bool {
+		return r.Kind != bundle.DeviceClassKind && r.Kind != bundle.VolumeAttributesClassKind
+	})
 }
 
 // references adds what objects name outside of their pods.
@@ -111,7 +107,9 @@ func (b *builder) references() {
 	for i, o := range b.objs {
 		c, ns := content(o), o.ID.Namespace
 		spec := bundle.At[map[string]any](c, "spec")
-		follow(c, objectReferences[o.ID.GroupKind], func(gk schema.GroupKind, name, verb string) { b.name(i, gk, ns, name, verb) })
+		for _, r := range follow(c, "", objectReferences[o.ID.GroupKind]) {
+			b.name(i, r.Kind, ns, r.Name, r.Verb)
+		}
 		switch o.ID.GroupKind {
 		case ingressKind:
 			_, given := annotation(o, "kubernetes.io/ingress.class")

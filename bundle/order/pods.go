@@ -57,11 +57,16 @@ var containerReferences = []reference{
 	{"env.valueFrom.secretKeyRef.name", bundle.SecretKind, "environment from"},
 }
 
-// follow calls name with what the references in a value lead to.
-func follow(v any, references []reference, name func(gk schema.GroupKind, name, verb string)) {
+// follow are the objects to which the references in a value, which is at a path, lead.
+func follow(v any, at string, references []reference) (found []Reference) {
 	for _, r := range references {
-		each(v, r.path, "", nil, func(text, _ string, _ map[string]any) { name(r.kind, text, r.verb) })
+		each(v, r.path, at, nil, func(text, at string, in map[string]any) {
+			optional, _ := in["optional"].(bool)
+			at = strings.TrimPrefix(at, ".")
+			found = append(found, Reference{r.kind, text, at, r.verb, optional, keysIn(in, at[:strings.LastIndex(at, ".")+1])})
+		})
 	}
+	return found
 }
 
 // each calls do with the texts that a path leads to, with where they are, and with the
@@ -88,13 +93,13 @@ func each(v any, path, at string, in map[string]any, do func(text, at string, in
 	}
 }
 
-// PodReference is an object that a pod spec names.
-type PodReference struct {
+// Reference is an object that another one, or a pod spec, names.
+type Reference struct {
 	Kind schema.GroupKind
 	Name string
-	// Path is the field, in the pod spec. It is "" for what is named by default.
+	// Path is the field, in the object or the pod spec. It is "" for what is named by default.
 	Path string
-	// Verb is what the pod does with it: "mounts".
+	// Verb is what is done with it: "mounts".
 	Verb string
 	// Optional: the pod starts without it.
 	Optional bool
@@ -106,24 +111,14 @@ type PodReference struct {
 type PodKey struct{ Name, Path string }
 
 // PodReferences are the objects that a pod spec names.
-func PodReferences(pod map[string]any) []PodReference {
-	account := PodReference{Kind: bundle.ServiceAccountKind, Name: accountName(pod), Verb: "runs as"}
+func PodReferences(pod map[string]any) []Reference {
+	account := Reference{Kind: bundle.ServiceAccountKind, Name: accountName(pod), Verb: "runs as"}
 	if account.Name != "default" {
 		account.Path = "serviceAccountName"
 	}
-	found := []PodReference{account}
-	add := func(v any, at string, references []reference) {
-		for _, r := range references {
-			each(v, r.path, at, nil, func(text, at string, in map[string]any) {
-				optional, _ := in["optional"].(bool)
-				at = strings.TrimPrefix(at, ".")
-				found = append(found, PodReference{r.kind, text, at, r.verb, optional, keysIn(in, at[:strings.LastIndex(at, ".")+1])})
-			})
-		}
-	}
-	add(pod, "", podReferences)
+	found := append([]Reference{account}, follow(pod, "", podReferences)...)
 	for _, containers := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		add(pod[containers], containers, containerReferences)
+		found = append(found, follow(pod[containers], containers, containerReferences)...)
 	}
 	return found
 }
