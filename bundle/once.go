@@ -1,6 +1,15 @@
 package bundle
 
-import "sync"
+import (
+	"regexp"
+	"sync"
+)
+
+// Pattern is a regular expression that is compiled when it is asked for first: a command needs
+// few of all that there are.
+func Pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // Once reads each key once, for whoever asks first. The others wait on a channel: on a
 // sync.Once a simulation in virtual time (testing/synctest) could not see that they wait.

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Problem is an error in a bundle, or a warning about one. All
@@ -31,9 +29,7 @@ func InWords(message string) string {
 	})
 }
 
-var quotedSyntax = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?: \(|, )regex used for validation is '[^']*'\)`)
-})
+var quotedSyntax = Pattern(`(?: \(|, )regex used for validation is '[^']*'\)`)
 
 // Error is one line: "file:line: kind namespace/name: path: message".
 func (p Problem) Error() string {

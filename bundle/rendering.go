@@ -4,10 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Rendering is what Salt says it rendered a bundle from. SLS and Files also are those that
@@ -36,7 +34,7 @@ func (s Source) Origin() string {
 // "revision-3:".
 func (s Source) FromRevisions() string { return fromRevisions().FindString(s.File) }
 
-var fromRevisions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(revision-\d+:)+`) })
+var fromRevisions = Pattern(`^(revision-\d+:)+`)
 
 // RenderedFrom is a digest over what each object was rendered from; "" where Salt said
 // nothing about it.

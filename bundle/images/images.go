@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -136,9 +134,7 @@ func item(list string, m map[string]any, i int) string {
 }
 
 // image is a reference with a registry or a path, and a tag or a digest.
-var image = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]{2,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
-})
+var image = bundle.Pattern(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]{2,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
 
 func looksLike(text string) bool {
 	last := text[strings.LastIndex(text, "/")+1:]

@@ -3,10 +3,8 @@ package read
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -168,7 +166,7 @@ func (k *checker) problem(format string, args ...any) {
 	k.c.problem(at, format, args...)
 }
 
-var kindSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`) })
+var kindSyntax = bundle.Pattern(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
 
 // identity reads apiVersion, kind, name and namespace into obj.
 func (k *checker) identity(obj *bundle.Object, allowGenerateName bool) {

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"brine/bundle"
 )
@@ -84,8 +82,8 @@ func owners(o *bundle.Object) []bundle.Problem {
 
 // variable is ${NAME}, also with a default; template is {{ … }} of Go or Jinja.
 var (
-	variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:?[-=+?][^}]*)?\}`) })
-	template = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{.*?\}\}`) })
+	variable = bundle.Pattern(`\$\{[A-Za-z_][A-Za-z0-9_]*(:?[-=+?][^}]*)?\}`)
+	template = bundle.Pattern(`\{\{.*?\}\}`)
 )
 
 // free are fields whose texts belong to programs that may know both forms.

@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"brine/bundle"
 )
 
 var (
-	yamlError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`) })
-	anchorOf  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unknown anchor '(.*)' referenced`) })
+	yamlError = bundle.Pattern(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+	anchorOf  = bundle.Pattern(`unknown anchor '(.*)' referenced`)
 )
 
 // explain turns the parser's error about a document that is not YAML into a

@@ -129,17 +129,9 @@ func (r *reviewer) starts() []Start {
 		case gk == bundle.DaemonSetKind:
 			s.Note = "one on each node that it selects"
 		case gk == bundle.JobKind:
-			n, given := number(spec["parallelism"])
-			if s.Pods = n; !given {
-				s.Pods = 1
-			}
-			s.Note = "a Job"
+			s.Pods, s.Note = orOne(spec["parallelism"]), "a Job"
 		case isWorkload(gk):
-			n, given := number(spec["replicas"])
-			if s.Pods = n; !given {
-				s.Pods = 1
-			}
-			if s.Pods == 0 {
+			if s.Pods = orOne(spec["replicas"]); s.Pods == 0 {
 				s.Note = "no replicas"
 			}
 		default:
@@ -151,4 +143,12 @@ func (r *reviewer) starts() []Start {
 		found = append(found, s)
 	}
 	return found
+}
+
+// orOne is a number of pods that is written, or the server's default.
+func orOne(v any) int {
+	if n, given := number(v); given {
+		return n
+	}
+	return 1
 }

@@ -2,10 +2,8 @@ package review
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,9 +114,7 @@ func clip(text string) string {
 	return text
 }
 
-var inContainer = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
-})
+var inContainer = bundle.Pattern(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
 
 // shownFields is how many changed fields are named of each object.
 const shownFields = 6

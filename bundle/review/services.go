@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -69,17 +68,13 @@ func settingsOf(pod map[string]any, path, namespace string) []setting {
 }
 
 var (
-	variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\([\w.-]+\)`) })
+	variable = bundle.Pattern(`\$\([\w.-]+\)`)
 	// hint finds names of settings whose values may be Services, noHint those of which
 	// they are something else.
-	hint = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)service|svc|backend|host|ur[li]|addr|endpoint|upstream|server`)
-	})
-	noHint     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)account|image|cidr`) })
-	serviceKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(?:service|svc)$`) })
-	nameInNS   = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([a-z0-9][a-z0-9-]*)/([a-z][a-z0-9-]*)$`)
-	})
+	hint       = bundle.Pattern(`(?i)service|svc|backend|host|ur[li]|addr|endpoint|upstream|server`)
+	noHint     = bundle.Pattern(`(?i)account|image|cidr`)
+	serviceKey = bundle.Pattern(`(?i)(?:service|svc)$`)
+	nameInNS   = bundle.Pattern(`^([a-z0-9][a-z0-9-]*)/([a-z][a-z0-9-]*)$`)
 )
 
 // service is the one that an argument like --default-backend-service=ns/name names.

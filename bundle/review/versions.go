@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -145,9 +143,7 @@ func base(image string) string {
 }
 
 // chart is a label like ingress-nginx-4.7.1.
-var chart = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(.+?)-(v?\d+\.\d.*)$`)
-})
+var chart = bundle.Pattern(`^(.+?)-(v?\d+\.\d.*)$`)
 
 // version is what an object's labels say about its component.
 type version struct{ component, chart, app string }
@@ -231,9 +227,7 @@ func versionsOf(changes []*Change) (found []VersionChange, others int) {
 }
 
 // versionField finds labels and annotations that say nothing but a version.
-var versionField = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^metadata\.(?:labels|annotations)(?:\["(?:helm\.sh/chart|[\w.-]+/version)"\]|\.chart)$`)
-})
+var versionField = bundle.Pattern(`^metadata\.(?:labels|annotations)(?:\["(?:helm\.sh/chart|[\w.-]+/version)"\]|\.chart)$`)
 
 // fewest is how many objects have to change alike to be one line.
 const fewest = 3

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,11 +23,9 @@ const slotPrefix = "__slot__:"
 // slotText is a slot that asks for the digest of an object, as MetalK8s'
 // execution module metalk8s_kubernetes.get_object_digest gives it: the only
 // use of slots in its charts, and the only one that needs no Salt to answer.
-var slotText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^__slot__:salt:\w+\.get_object_digest\((.*)\)$`)
-})
+var slotText = bundle.Pattern(`^__slot__:salt:\w+\.get_object_digest\((.*)\)$`)
 
-var slotArgument = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\w+)\s*=\s*["']([^"']*)["']`) })
+var slotArgument = bundle.Pattern(`(\w+)\s*=\s*["']([^"']*)["']`)
 
 // slot is such a question.
 type slot struct {
