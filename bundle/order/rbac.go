@@ -26,32 +26,26 @@ func (b *builder) rbac() {
 	for _, i := range slices.Concat(b.byKind[roleBindingKind], b.byKind[clusterRoleBindingKind]) {
 		roles[i] = b.binding(i, bindings)
 	}
-	runners := map[nsName][]int{} // ServiceAccount -> workloads
-	var accounts []nsName         // its keys, in the order of the text
+	var runners bundle.Groups[nsName, int] // workloads, by ServiceAccount
 	for _, w := range b.workloads {
-		account := nsName{w.namespace, accountName(w.pod)}
-		if len(bindings[account]) == 0 {
-			continue
+		if account := (nsName{w.namespace, accountName(w.pod)}); len(bindings[account]) > 0 {
+			runners.Add(account, w.object)
 		}
-		if runners[account] == nil {
-			accounts = append(accounts, account)
-		}
-		runners[account] = append(runners[account], w.object)
 	}
 	acts := map[schema.GroupResource][]int{} // who acts on a custom resource
 	granted := b.roleGrants(aggregated)
-	for _, account := range accounts {
+	for _, account := range runners.Keys {
 		var grants []grant
 		for _, i := range bindings[account] {
 			grants = append(grants, granted[roles[i]]...)
-			for _, from := range runners[account] {
+			for _, from := range runners.Of[account] {
 				if !b.pair("bindings and workloads") {
 					break
 				}
 				b.need(from, i, Applied, rights, "rights of ServiceAccount "+account.name)
 			}
 		}
-		b.operators(acts, runners[account], grants)
+		b.operators(acts, runners.Of[account], grants)
 	}
 	b.operated(acts)
 }
