@@ -180,7 +180,7 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 					fields = changes
 					shown := 0
 					for _, o := range r.Objects {
-						if saltChange(o, 0) != nil || saltObjectFailed(r, o) {
+						if changed(o) || answerOf(r).notDone(o) {
 							shown++
 						}
 					}
@@ -291,7 +291,7 @@ func TestSaltFormatsAnswerWithoutAResult(t *testing.T) {
 
 // changes name each object with its old and new fields.
 func TestSaltChangesHaveOldAndNewByField(t *testing.T) {
-	got, err := json.Marshal(saltChanges(saltRuns()["success"]))
+	got, err := json.Marshal(answerOf(saltRuns()["success"]).changes)
 	want := `{"v1/ConfigMap shop/new":{"new":"present","old":"absent"},` +
 		`"v1/ConfigMap shop/old":{"new":"absent","old":"present"},` +
 		`"v1/ConfigMap shop/settings":{"new":{"data.a":"2","data.b":"3"},"old":{"data.a":"1"}}}`
@@ -354,7 +354,7 @@ func TestSaltChangesAreShort(t *testing.T) {
 	for i := range 30 {
 		long.Changes = append(long.Changes, diff.Change{Path: fmt.Sprintf("data.k%02d", i), New: i})
 	}
-	changes := saltChanges(&report.Result{Objects: []*report.ObjectResult{crd, long}})
+	changes := answerOf(&report.Result{Objects: []*report.ObjectResult{crd, long}}).changes
 	if got, want := changes["apiextensions.k8s.io/v1/CustomResourceDefinition things.example.com"].(map[string]any)["new"], "configured: 2 fields added, 1 removed, 1 changed"; got != want {
 		t.Errorf("a CRD's changes are %v, want %q", got, want)
 	}
@@ -362,7 +362,7 @@ func TestSaltChangesAreShort(t *testing.T) {
 	if got := fields["data.json"].(string); !strings.HasSuffix(got, "… (40000 characters)") || len(got) > 300 {
 		t.Errorf("a long value is %q", got)
 	}
-	if len(fields) != saltFields+1 || fields["…"] != "and 11 fields added" {
+	if len(fields) != mostFields+1 || fields["…"] != "and 11 fields added" {
 		t.Errorf("%d fields are shown, and then %v", len(fields), fields["…"])
 	}
 }
@@ -377,10 +377,10 @@ func TestSaltCommentBeginsWithTheCause(t *testing.T) {
 		o.Reason = "needs Secret shop/no, which failed"
 		objects = append(objects, o)
 	}
-	got := saltComment(&report.Result{
+	got := answerOf(&report.Result{
 		Inventory: report.Inventory{Namespace: "brine", Name: "shop"}, Objects: append(objects, failed), ExitCode: 1,
 		Errors: []string{"Secret shop/no: apply patch: the server refused it"}, Summary: report.Summary{Created: 1, Failed: 1, Skipped: 3},
-	})
+	}).comment()
 	want := "Secret shop/no: failed: apply patch: the server refused it\n" +
 		"ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c: skipped: needs Secret shop/no, which failed\n" +
 		"Failed: inventory brine/shop has 1 created, 3 skipped, 1 failed (exit code 1)"
@@ -399,11 +399,11 @@ func TestSaltReturnOfManyObjectsIsSmall(t *testing.T) {
 		}
 		r.Objects = append(r.Objects, o)
 	}
-	text, err := json.Marshal(saltChanges(r))
+	text, err := json.Marshal(answerOf(r).changes)
 	if err != nil || len(text) > 100_000 {
 		t.Errorf("the changes have %d bytes (%v)", len(text), err)
 	}
-	one := saltChanges(r)["v1/ConfigMap shop/settings-000"].(map[string]any)["new"].(map[string]any)
+	one := answerOf(r).changes["v1/ConfigMap shop/settings-000"].(map[string]any)["new"].(map[string]any)
 	if one["data.k0"] == nil || one["…"] != "and 9 fields changed" {
 		t.Errorf("an object's changes are %v", one)
 	}

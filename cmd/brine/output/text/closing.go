@@ -214,21 +214,14 @@ func chain(b *strings.Builder, o *report.ObjectResult) {
 
 // skipped puts objects together that were skipped for one reason.
 func (t *Printer) skipped(b *strings.Builder, objects []*report.ObjectResult) {
-	var reasons []string
-	by := map[string][]*report.ObjectResult{}
-	for _, o := range objects {
-		why := wording.Line(cmp.Or(o.Reason, o.Error, "no reason is known"))
-		if by[why] == nil {
-			reasons = append(reasons, why)
-		}
-		by[why] = append(by[why], o)
-	}
 	const most = 10
-	for _, why := range reasons {
-		b.WriteString("  " + why + "\n")
-		for i, o := range by[why] {
+	for _, g := range wording.GroupBy(objects, func(o *report.ObjectResult) string {
+		return wording.Line(cmp.Or(o.Reason, o.Error, "no reason is known"))
+	}) {
+		b.WriteString("  " + g.Key + "\n")
+		for i, o := range g.Of {
 			if i == most && !t.o.Verbose {
-				fmt.Fprintf(b, "    and %d more\n", len(by[why])-i)
+				fmt.Fprintf(b, "    and %d more\n", len(g.Of)-i)
 				break
 			}
 			b.WriteString("    " + t.named(o) + "\n")

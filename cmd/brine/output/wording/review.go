@@ -3,7 +3,6 @@ package wording
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +22,28 @@ func MapText[T any](list []T, of func(T) string) []string {
 		lines = append(lines, of(one))
 	}
 	return lines
+}
+
+// Group is what has the same key, in its order.
+type Group[T any] struct {
+	Key string
+	Of  []T
+}
+
+// GroupBy are groups by a key, in the order in which the keys come first.
+func GroupBy[T any](list []T, key func(T) string) []Group[T] {
+	var groups []Group[T]
+	at := map[string]int{}
+	for _, one := range list {
+		k := key(one)
+		i, known := at[k]
+		if !known {
+			i, at[k] = len(groups), len(groups)
+			groups = append(groups, Group[T]{Key: k})
+		}
+		groups[i].Of = append(groups[i].Of, one)
+	}
+	return groups
 }
 
 // PodsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
@@ -139,19 +160,13 @@ func BackLines(b *review.GoingBack) []string {
 	if b == nil {
 		return nil
 	}
-	var same []string
-	names := map[string][]string{} // by what is said of them
-	for _, l := range b.Losses {
-		if names[l.Text] == nil {
-			same = append(same, l.Text)
+	same := GroupBy(b.Losses, func(l review.Loss) string { return l.Text })
+	lines := MapText(same, func(g Group[review.Loss]) string {
+		names := MapText(g.Of, func(l review.Loss) string { return ObjectName(l.Object) })
+		if len(names) > 1 { // what it is comes before whom it is of
+			return Line(fmt.Sprintf("for each of %d objects: %s: %s", len(names), g.Key, bundle.Some(names, 10)))
 		}
-		names[l.Text] = append(names[l.Text], ObjectName(l.Object))
-	}
-	lines := MapText(same, func(text string) string {
-		if of := names[text]; len(of) > 1 { // what it is comes before whom it is of
-			return Line(fmt.Sprintf("for each of %d objects: %s: %s", len(of), text, bundle.Some(of, 10)))
-		}
-		return Line(names[text][0] + ": " + text)
+		return Line(names[0] + ": " + g.Key)
 	})
 	if b.Unknown != "" {
 		lines = append(lines, Line("not all of it is known: "+b.Unknown))
@@ -222,10 +237,9 @@ func RiskTitle(group []review.Risk) string {
 		}
 	}
 	title := group[0].Type.Title() + ": "
-	switch {
-	case subjects > 0:
+	if subjects > 0 {
 		title += fmt.Sprintf("%s, %d with dangerous rights", bundle.Count(len(group), "subject"), severe)
-	default:
+	} else {
 		title += bundle.Count(len(objects), "object")
 	}
 	if pods > 0 {
@@ -256,11 +270,7 @@ func ObjectName(o review.Object) string {
 
 // ObjectNames is at most so many names, and how many more there are.
 func ObjectNames(objects []review.Object, most int) string {
-	var list []string
-	for _, o := range objects {
-		list = append(list, ObjectName(o))
-	}
-	return bundle.Some(list, most)
+	return bundle.Some(MapText(objects, ObjectName), most)
 }
 
 // ImageLine is "quay.io/dexidp/dex v2.37.0 → v2.41.1: Deployment.apps auth/dex".
@@ -363,14 +373,10 @@ func shorter(s string, most int) string {
 
 // KindCounts is "ServiceAccount 3, ClusterRole 2".
 func KindCounts(objects []review.Object) string {
-	counts := map[string]int{}
-	for _, o := range objects {
-		counts[o.Kind]++
-	}
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", kind, counts[kind]))
-	}
+	parts := MapText(GroupBy(objects, func(o review.Object) string { return o.Kind }), func(g Group[review.Object]) string {
+		return fmt.Sprintf("%s %d", g.Key, len(g.Of))
+	})
+	slices.Sort(parts) // no kind has a space in it
 	return Line(strings.Join(parts, ", "))
 }
 

@@ -94,18 +94,10 @@ func outline(text string) string {
 
 // byPath are the changed fields, together where they are in the same place.
 func byPath(changes []diff.Change) string {
-	var order []string
-	fields := map[string][]string{}
-	for _, c := range changes {
-		at, name := parent(c.Path)
-		if fields[at] == nil {
-			order = append(order, at)
-		}
-		fields[at] = append(fields[at], name)
-	}
 	var b strings.Builder
-	for _, at := range order {
-		fmt.Fprintf(&b, "~ %s: %s\n", Line(at), Line(bundle.Some(fields[at], fieldsOfAPath)))
+	for _, g := range GroupBy(changes, func(c diff.Change) string { at, _ := parent(c.Path); return at }) {
+		names := MapText(g.Of, func(c diff.Change) string { _, name := parent(c.Path); return name })
+		fmt.Fprintf(&b, "~ %s: %s\n", Line(g.Key), Line(bundle.Some(names, fieldsOfAPath)))
 	}
 	return b.String() + "… -v or -o json show the values\n"
 }
