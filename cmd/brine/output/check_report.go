@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"brine/bundle"
 	"brine/bundle/order"
 	"brine/cmd/brine/output/wording"
@@ -26,16 +28,24 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	if g == nil {
 		g = &order.Graph{}
 	}
+	doc := checkDocumentOf(b, g, rules, problems)
 	out := bufio.NewWriter(w)
 	switch format {
 	case "text", "":
-		checkText(out, b, g, rules, problems, verbose)
+		for _, p := range problems {
+			fmt.Fprintf(out, "error: %s\n", wording.Line(p.Error()))
+		}
+		for _, p := range checkWarnings(b, g) {
+			fmt.Fprintf(out, "warning: %s\n", wording.Line(p.Error()))
+		}
+		checkNotWaiting(out, g, verbose)
+		doc.text(out, verbose)
 	case "json":
-		if err := wording.JSON(out, checkJSON(b, g, rules, problems)); err != nil {
+		if err := wording.JSON(out, doc); err != nil {
 			return err
 		}
 	case "dot":
-		checkDot(out, g)
+		doc.dot(out)
 	default:
 		return fmt.Errorf("unknown output format %q: use text, json or dot", format)
 	}
@@ -45,31 +55,24 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	return nil
 }
 
-func checkText(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem, verbose bool) {
-	warnings := checkWarnings(b, g)
-	for _, p := range problems {
-		fmt.Fprintf(w, "error: %s\n", wording.Line(p.Error()))
-	}
-	for _, p := range warnings {
-		fmt.Fprintf(w, "warning: %s\n", wording.Line(p.Error()))
-	}
-	checkNotWaiting(w, g, verbose)
+// text counts what was read; verbose, it lists the objects in the order in which they are
+// applied, and what they need.
+func (d *checkDocument) text(w io.Writer, verbose bool) {
 	if verbose {
-		checkObjects(w, b, g, rules)
+		d.objects(w)
 	}
 	edges, explicit := 0, 0
-	for _, i := range g.Sorted {
-		edges += len(g.Needs[i]) + len(g.External[i])
-		explicit += len(g.External[i])
-		for _, e := range g.Needs[i] {
-			if !e.Weak {
+	for _, o := range d.Objects {
+		edges += len(o.Needs)
+		for _, n := range o.Needs {
+			if !n.Weak {
 				explicit++
 			}
 		}
 	}
 	fmt.Fprintf(w, "%s in order, %s (%d explicit, %d dropped), %s, %s\n",
-		bundle.Count(len(g.Sorted), "object"), bundle.Count(edges, "dependency"), explicit, len(g.Dropped),
-		bundle.Count(len(warnings), "warning"), bundle.Count(len(problems), "error"))
+		bundle.Count(len(d.Objects), "object"), bundle.Count(edges, "dependency"), explicit, len(d.Dropped),
+		bundle.Count(len(d.Warnings), "warning"), bundle.Count(len(d.Errors), "error"))
 }
 
 // checkNotWaiting prints the objects that do not wait: those for one object in one line, unless
@@ -93,24 +96,26 @@ func checkNotWaiting(w io.Writer, g *order.Graph, verbose bool) {
 	}
 }
 
-// checkObjects are the objects in the order in which they are applied, and what they need.
-func checkObjects(w io.Writer, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string) {
-	width := len(strconv.Itoa(len(g.Sorted)))
-	for n, i := range g.Sorted {
-		o := g.Objects[i]
-		fmt.Fprintf(w, "%*d  %s\n", width, n+1, checkPlace(o.ID, o.Source, "  "))
-		if rule := rules[o.ID]; rule != "" {
-			fmt.Fprintf(w, "%*s  rule %s\n", width, "", wording.Line(rule))
+func (d *checkDocument) objects(w io.Writer) {
+	width := len(strconv.Itoa(len(d.Objects)))
+	for i, o := range d.Objects {
+		fmt.Fprintf(w, "%*d  %s\n", width, i+1, checkPlace(o.ID(), o.Source, "  "))
+		if o.Rule != "" {
+			fmt.Fprintf(w, "%*s  rule %s\n", width, "", wording.Line(o.Rule))
 		}
-		for _, e := range g.Needs[i] {
-			fmt.Fprintf(w, "%*s  needs %s %s: %s%s\n", width, "", nameOf(g.Objects[e.To].ID), e.Want, wording.Line(e.Reason), checkStrength(e))
-		}
-		for _, e := range g.External[i] {
-			fmt.Fprintf(w, "%*s  needs %s %s, which is not in the bundle: %s (explicit)\n", width, "", nameOf(e.On), order.Ready, wording.Line(e.Reason))
+		for _, n := range o.Needs {
+			outside, strength := "", ""
+			if n.External {
+				outside = ", which is not in the bundle"
+			}
+			if !n.Weak {
+				strength = " (explicit)"
+			}
+			fmt.Fprintf(w, "%*s  needs %s %s%s: %s%s\n", width, "", nameOf(n.ID()), n.Want, outside, wording.Line(n.Reason), strength)
 		}
 	}
-	for _, a := range b.Absent {
-		fmt.Fprintf(w, "absent: %s, to be deleted\n", checkPlace(a.ID, a.Source, " at "))
+	for _, a := range d.Absent {
+		fmt.Fprintf(w, "absent: %s, to be deleted\n", checkPlace(a.ID(), a.Source, " at "))
 	}
 }
 
@@ -126,16 +131,9 @@ func checkPlace(id bundle.ID, s bundle.Source, between string) string {
 	return nameOf(id) + between + wording.Line(s.String())
 }
 
-func checkStrength(e order.Edge) string {
-	if e.Weak {
-		return ""
-	}
-	return " (explicit)"
-}
-
 func nameOf(id bundle.ID) string { return wording.Line(bundle.Name(id)) }
 
-// checkDocument is the JSON form. Lists are never null.
+// checkDocument is what was read, and its JSON form. Lists are never null.
 type checkDocument struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -152,6 +150,15 @@ type checkID struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+}
+
+func checkIDOf(id bundle.ID) checkID {
+	return checkID{id.GroupKind.Group, id.GroupKind.Kind, id.Namespace, id.Name}
+}
+
+// ID names the object.
+func (c checkID) ID() bundle.ID {
+	return bundle.ID{GroupKind: schema.GroupKind{Group: c.Group, Kind: c.Kind}, Namespace: c.Namespace, Name: c.Name}
 }
 
 type checkObject struct {
@@ -186,8 +193,8 @@ type checkProblem struct {
 	Message string        `json:"message"`
 }
 
-func checkJSON(b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) checkDocument {
-	doc := checkDocument{
+func checkDocumentOf(b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) *checkDocument {
+	doc := &checkDocument{
 		APIVersion: "brine.dev/v1",
 		Kind:       "Check",
 		Objects:    make([]checkObject, 0, len(g.Sorted)),
@@ -239,61 +246,53 @@ func checkProblems(problems []bundle.Problem) []checkProblem {
 	return all
 }
 
-func checkIDOf(id bundle.ID) checkID {
-	return checkID{id.GroupKind.Group, id.GroupKind.Kind, id.Namespace, id.Name}
-}
-
-// checkDot draws an arrow from each object to what it needs: dashed when it is
+// dot draws an arrow from each object to what it needs: dashed when it is
 // weak, bold when it waits until the other is ready.
-func checkDot(w io.Writer, g *order.Graph) {
+func (d *checkDocument) dot(w io.Writer) {
 	fmt.Fprintln(w, "digraph brine {\n  rankdir=LR;\n  node [shape=box];")
-	outside := map[bundle.ID]bool{}
-	for _, i := range g.Sorted {
-		dotNode(w, g.Objects[i].ID, "")
-		for _, e := range g.External[i] {
-			if !outside[e.On] {
-				outside[e.On] = true
-				dotNode(w, e.On, ", style=dotted")
+	outside := map[checkID]bool{}
+	for _, o := range d.Objects {
+		dotNode(w, o.checkID, "")
+		for _, n := range o.Needs {
+			if n.External && !outside[n.checkID] {
+				outside[n.checkID] = true
+				dotNode(w, n.checkID, ", style=dotted")
 			}
 		}
 	}
-	for _, i := range g.Sorted {
-		from := g.Objects[i].ID
-		for _, e := range g.Needs[i] {
-			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n",
-				dotID(from), dotID(g.Objects[e.To].ID), dotQuote(e.Reason), dotStyle(e))
-		}
-		for _, e := range g.External[i] {
-			fmt.Fprintf(w, "  %s -> %s [label=%s, style=bold];\n", dotID(from), dotID(e.On), dotQuote(e.Reason))
+	for _, o := range d.Objects {
+		for _, n := range o.Needs {
+			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n", o.dot(), n.dot(), dotQuote(n.Reason), n.style())
 		}
 	}
 	fmt.Fprintln(w, "}")
 }
 
-func dotNode(w io.Writer, id bundle.ID, more string) {
+func dotNode(w io.Writer, id checkID, more string) {
 	name := id.Name
 	if id.Namespace != "" {
 		name = id.Namespace + "/" + name
 	}
-	label := strings.TrimSuffix(dotQuote(id.GroupKind.Kind), `"`) + `\n` + strings.TrimPrefix(dotQuote(name), `"`)
-	fmt.Fprintf(w, "  %s [label=%s%s];\n", dotID(id), label, more)
+	label := strings.TrimSuffix(dotQuote(id.Kind), `"`) + `\n` + strings.TrimPrefix(dotQuote(name), `"`)
+	fmt.Fprintf(w, "  %s [label=%s%s];\n", id.dot(), label, more)
 }
 
-func dotStyle(e order.Edge) string {
-	var styles []string
-	if e.Weak {
-		styles = append(styles, "dashed")
+func (n checkNeed) style() string {
+	ready := n.Want == order.Ready.String()
+	switch {
+	case n.External:
+		return ", style=bold"
+	case n.Weak && ready:
+		return `, style="dashed,bold"`
+	case n.Weak:
+		return `, style="dashed"`
+	case ready:
+		return `, style="bold"`
 	}
-	if e.Want == order.Ready {
-		styles = append(styles, "bold")
-	}
-	if len(styles) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", style=%q", strings.Join(styles, ","))
+	return ""
 }
 
-func dotID(id bundle.ID) string { return dotQuote(bundle.Name(id)) }
+func (c checkID) dot() string { return dotQuote(bundle.Name(c.ID())) }
 
 // dotQuote writes a string as DOT quotes it: \" is the one escape of the
 // language itself, a backslash would be one of its labels'.

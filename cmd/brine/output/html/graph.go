@@ -40,8 +40,8 @@ const (
 )
 
 // draw lays the objects out in columns, each right of all that it needs.
-func draw(objects []*report.ObjectResult) picture {
-	g := newLayout(objects)
+func draw(objects []*report.ObjectResult, at map[bundle.ID]int) picture {
+	g := newLayout(objects, at)
 	var p picture
 	x := 10
 	place := make([][2]int, len(objects))
@@ -83,11 +83,7 @@ type layout struct {
 	depth           []int
 }
 
-func newLayout(objects []*report.ObjectResult) *layout {
-	at := map[bundle.ID]int{}
-	for i, o := range objects {
-		at[o.ID()] = i
-	}
+func newLayout(objects []*report.ObjectResult, at map[bundle.ID]int) *layout {
 	g := &layout{needs: make([][]int, len(objects)), neededBy: make([][]int, len(objects)), why: make([][]string, len(objects)), depth: make([]int, len(objects))}
 	for i, o := range objects {
 		for _, n := range o.Needs {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/wording"
 )
@@ -30,13 +31,13 @@ func Page(w io.Writer, r *report.Result, now string) error {
 	title, ended := wording.TitleOf(r)
 	before, after, _ := strings.Cut(strings.ReplaceAll(frameOfPage, "<!-- title -->", stdhtml.EscapeString(title)), "<!-- body -->")
 	out := bufio.NewWriter(w)
-	m, tiles := &markup{out: out}, wording.TilesOf(r)
+	m, tiles := newMarkup(out, r), wording.TilesOf(r)
 	m.WriteString(before)
 	m.header(r, tiles, title, now, ended, root)
 	m.filters(r, tiles)
 	m.objects(r)
 	m.timeline(r)
-	m.graph(draw(r.Objects), r.Objects)
+	m.graph(r.Objects)
 	m.pack()
 	m.WriteString(after)
 	return out.Flush() // which has the first error
@@ -46,11 +47,20 @@ func Page(w io.Writer, r *report.Result, now string) error {
 // html/template in it keeps every exported method of every type: a fifth more.
 type markup struct {
 	out io.Writer
-	// Parts that the page's script unpacks when they are looked at: JSON, gzip. at is
+	at  map[bundle.ID]int // where an object is in the result
+	// Parts that the page's script unpacks when they are looked at: JSON, gzip. parts is
 	// where those are whose SHA-256 it is.
 	packed  bytes.Buffer
 	packing *gzip.Writer
-	at      map[[sha256.Size]byte]int
+	parts   map[[sha256.Size]byte]int
+}
+
+func newMarkup(out io.Writer, r *report.Result) *markup {
+	m := &markup{out: out, at: map[bundle.ID]int{}}
+	for i, o := range r.Objects {
+		m.at[o.ID()] = i
+	}
+	return m
 }
 
 // WriteString writes HTML.

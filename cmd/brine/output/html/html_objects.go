@@ -24,15 +24,13 @@ type link struct {
 }
 
 func (m *markup) objects(r *report.Result) {
-	objects, at := r.Objects, map[bundle.ID]int{}
+	objects := r.Objects
 	order := make([]int, len(objects))
-	for i, o := range objects {
-		at[o.ID()], order[i] = i, i
-	}
 	needs, neededBy := make([][]link, len(objects)), make([][]link, len(objects))
 	for i, o := range objects {
+		order[i] = i
 		for _, n := range o.Needs {
-			on, ok := at[n.ID()]
+			on, ok := m.at[n.ID()]
 			if ok {
 				neededBy[on] = append(neededBy[on], link{i, bundle.Name(o.ID()), n.Reason})
 			} else {
@@ -61,7 +59,7 @@ func (m *markup) objects(r *report.Result) {
 			for _, s := range r.Review.Same {
 				m.add("<details class=\"same configured\"><summary><span class=\"act\">%s</span> <span>%s</span> <span class=\"dim\">%s</span></summary>\n", wording.ActionLabel(r, plan.Configured), wording.SameLine(s), wording.KindCounts(s.Objects))
 				for _, o := range s.Objects {
-					if i, ok := at[o.ID()]; ok {
+					if i, ok := m.at[o.ID()]; ok {
 						one(i)
 					}
 				}
@@ -163,13 +161,13 @@ func (m *markup) later(html string) {
 	}
 	if m.packing == nil {
 		m.packing, _ = gzip.NewWriterLevel(&m.packed, gzip.BestCompression) // an error is about the level
-		m.at = map[[sha256.Size]byte]int{}
+		m.parts = map[[sha256.Size]byte]int{}
 	}
 	key := sha256.Sum256([]byte(html))
-	i, known := m.at[key]
+	i, known := m.parts[key]
 	if !known {
-		i = len(m.at)
-		m.at[key] = i
+		i = len(m.parts)
+		m.parts[key] = i
 		separator := ","
 		if i == 0 {
 			separator = "["
@@ -212,7 +210,8 @@ func (m *markup) links(title string, links []link) {
 	m.add("</ul>")
 }
 
-func (m *markup) graph(p picture, objects []*report.ObjectResult) {
+func (m *markup) graph(objects []*report.ObjectResult) {
+	p := draw(objects, m.at)
 	if len(p.Nodes) == 0 {
 		return
 	}

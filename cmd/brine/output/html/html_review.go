@@ -14,10 +14,6 @@ func (m *markup) review(r *report.Result) {
 	if r.Review.Empty() {
 		return
 	}
-	at := map[bundle.ID]int{}
-	for i, o := range r.Objects {
-		at[o.ID()] = i
-	}
 	v := r.Review
 	for _, line := range []string{wording.ComponentsLine(v), wording.PodsLine(v)} {
 		if line != "" {
@@ -30,12 +26,12 @@ func (m *markup) review(r *report.Result) {
 			m.add("<h3>%s</h3><ul>\n", wording.RiskTitle(g))
 			shown, rest := wording.FoldRisks(g)
 			for _, risk := range shown {
-				m.risk(risk, at)
+				m.risk(risk)
 			}
 			if len(rest) > 0 {
 				m.add("<li><details><summary>%s</summary><ul>\n", wording.FoldTitle(rest))
 				for _, risk := range rest {
-					m.risk(risk, at)
+					m.risk(risk)
 				}
 				m.add("</ul></details></li>\n")
 			}
@@ -48,7 +44,7 @@ func (m *markup) review(r *report.Result) {
 		m.add(`<section class="box" id="starts" aria-label="%s"><h2>%s</h2><ul>`, title, title)
 		for _, s := range v.Starts {
 			m.add("<li>")
-			m.names([]review.Object{s.Object}, at)
+			m.names([]review.Object{s.Object})
 			m.add(": %s</li>\n", wording.StartText(s))
 		}
 		m.add("</ul></section>\n")
@@ -68,7 +64,7 @@ func (m *markup) review(r *report.Result) {
 				guess = wording.GuessedImage
 			}
 			m.add(`<tr><td class="mono">%s</td><td data-th="Change">%s%s</td><td data-th="Objects">`, i.Image, wording.VersionArrow(i.From, i.To), guess)
-			m.names(i.Objects, at)
+			m.names(i.Objects)
 			m.add("</td></tr>\n")
 		}
 		m.add("</tbody></table></div></section>\n")
@@ -95,7 +91,7 @@ func (m *markup) table(id, title string, columns ...string) {
 }
 
 // names are links to objects.
-func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
+func (m *markup) names(objects []review.Object) {
 	end := ""
 	for i, o := range objects {
 		if i == wording.ManyNames && len(objects) > wording.ManyNames+1 {
@@ -104,7 +100,7 @@ func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
 		} else if i > 0 {
 			m.add(", ")
 		}
-		if n, ok := at[o.ID()]; ok {
+		if n, ok := m.at[o.ID()]; ok {
 			m.add(`<a href="#o%d">%s</a>`, n, wording.ObjectName(o))
 		} else {
 			m.add("%s", wording.ObjectName(o))
@@ -113,7 +109,7 @@ func (m *markup) names(objects []review.Object, at map[bundle.ID]int) {
 	m.WriteString(end)
 }
 
-func (m *markup) risk(r review.Risk, at map[bundle.ID]int) {
+func (m *markup) risk(r review.Risk) {
 	m.add("<li>")
 	switch {
 	case r.Subject != "":
@@ -121,13 +117,13 @@ func (m *markup) risk(r review.Risk, at map[bundle.ID]int) {
 			m.add(`<strong class="mark">dangerous</strong> `)
 		}
 		m.add("<b>%s</b> %s <span class=\"dim\">by</span> ", r.Subject, r.Text)
-		m.names(r.Objects, at)
+		m.names(r.Objects)
 	case len(r.Objects) == 1:
-		m.names(r.Objects, at)
+		m.names(r.Objects)
 		m.add(": %s", r.Text)
 	default:
 		m.add("%s: ", r.Text)
-		m.names(r.Objects, at)
+		m.names(r.Objects)
 	}
 	switch {
 	case r.Type != review.Rights && len(r.Details) <= wording.FewInline:

@@ -28,19 +28,16 @@ func (m *markup) timeline(r *report.Result) {
 	}
 	critical := map[bundle.ID]bool{}
 	m.add("<h2 id=\"time\">Time</h2>\n<p class=\"dim\">The critical path: each of these objects could begin only when the one before it had come so far. What is not on it did not make the run longer.</p>\n<ol class=\"time\">\n")
-	at := map[bundle.ID]int{}
-	for i, o := range r.Objects {
-		at[o.ID()] = i
-	}
-	for _, o := range r.Outside {
-		at[o.ID()] = -1
-	}
 	whole := max(r.Summary.Seconds, r.CriticalPath.Seconds, 0.001)
 	for i := range r.CriticalPath.Steps {
 		s := &r.CriticalPath.Steps[i]
 		critical[s.ID()] = true
 		sent := s.From + s.Queued
-		b := span{name: bundle.Name(s.ID()), reason: s.Reason, index: at[s.ID()], from: s.From, sent: sent, answered: sent + s.Request, end: s.Until, critical: true}
+		index, inPage := m.at[s.ID()]
+		if !inPage { // outside the bundle
+			index = -1
+		}
+		b := span{name: bundle.Name(s.ID()), reason: s.Reason, index: index, from: s.From, sent: sent, answered: sent + s.Request, end: s.Until, critical: true}
 		m.add("<li>")
 		m.span(b, whole)
 		m.add("</li>\n")
