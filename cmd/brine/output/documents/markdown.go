@@ -75,10 +75,15 @@ func (c *comment) add(format string, args ...any) {
 }
 
 func (c *comment) list(title string, lines []string) {
+	c.points(fmt.Sprintf("### %s (%d)", title, len(lines)), lines)
+}
+
+// points are lines below a heading; nothing where there are none.
+func (c *comment) points(heading string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	c.add("\n### %s (%d)\n\n", title, len(lines))
+	c.add("\n%s\n\n", heading)
 	for _, l := range lines {
 		c.add("- %s\n", md(l))
 	}
@@ -86,10 +91,8 @@ func (c *comment) list(title string, lines []string) {
 
 func (c *comment) review(r *report.Result) {
 	v := r.Review
-	for _, line := range []string{wording.ComponentsLine(v), wording.PodsLine(v)} {
-		if line != "" {
-			c.add("\n%s\n", md(line))
-		}
+	for _, line := range wording.Headlines(v) {
+		c.add("\n%s\n", md(line))
 	}
 	if len(v.Risks) > 0 {
 		c.add("\n### Dangerous\n")
@@ -117,46 +120,23 @@ func (c *comment) review(r *report.Result) {
 	if len(v.Clear) > 0 {
 		c.add("\n**Checked, nothing found:** %s\n", md(wording.ClearLine(v)))
 	}
-	if v.Back != nil {
-		c.add("\n**%s**\n\n", md(wording.BackTitle(v.Back)))
-		for _, line := range wording.BackLines(v.Back) {
-			c.add("- %s\n", md(line))
-		}
-	}
-	if len(v.Unchecked) > 0 {
-		c.add("\n**Could not be checked:**\n\n")
-		for _, u := range v.Unchecked {
-			c.add("- %s\n", md(wording.UncheckedLine(u)))
-		}
-	}
-	if images := r.Review.Images; len(images) > 0 {
+	c.points("**"+md(wording.BackTitle(v.Back))+"**", wording.BackLines(v.Back))
+	c.points("**Could not be checked:**", wording.MapText(v.Unchecked, wording.UncheckedLine))
+	if images := v.Images; len(images) > 0 {
 		c.add("\n### Images (%d)\n\n| Image | Change | Objects |\n|---|---|---|\n", len(images))
 		for _, i := range images {
-			guess := ""
-			if i.Guess {
-				guess = wording.GuessedImage
-			}
-			c.add("| %s | %s%s | %s |\n", code(i.Image), md(wording.VersionArrow(i.From, i.To)), guess, md(wording.ObjectNames(i.Objects, wording.ManyNames)))
+			c.add("| %s | %s | %s |\n", code(i.Image), md(wording.ImageVersions(i)), md(wording.ObjectNames(i.Objects, wording.ManyNames)))
 		}
 	}
-	if versions := r.Review.Versions; len(versions) > 0 {
-		c.add("\n### Versions (%d)\n\n", len(versions))
-		for _, v := range versions {
-			c.add("- %s\n", md(wording.VersionLine(v)))
-		}
-		if r.Review.Unversioned > 0 {
-			c.add("- %s\n", md(wording.UnversionedLine(r.Review)))
-		}
-	}
+	c.points(fmt.Sprintf("### Versions (%d)", len(v.Versions)), wording.VersionLines(v))
 }
 
 // riskMarkdown is a risk with its details.
 func riskMarkdown(risk review.Risk) string {
 	text := bundle.Some(wording.MapText(risk.Objects, func(o review.Object) string { return code(wording.ObjectName(o)) }), wording.ManyNames)
-	switch {
-	case risk.Subject != "":
+	if risk.Subject != "" {
 		text = md(risk.Subject+" "+risk.Text) + " (by " + text + ")"
-	default:
+	} else {
 		text += ": " + md(risk.Text)
 	}
 	if risk.Severe {
@@ -190,8 +170,7 @@ func (c *comment) objects(r *report.Result) {
 		if len(of) == 0 || a == plan.Unchanged {
 			continue
 		}
-		name := wording.ActionLabel(r, a)
-		c.add("\n### %s (%d)\n\n", strings.ToUpper(name[:1])+name[1:], len(of))
+		c.add("\n### %s (%d)\n\n", wording.ActionTitle(r, a), len(of))
 		if a == plan.Configured && r.Review != nil {
 			for _, s := range r.Review.Same {
 				c.add("- %s: %s\n", md(wording.SameLine(s)), md(wording.KindCounts(s.Objects)))

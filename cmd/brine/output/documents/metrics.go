@@ -21,19 +21,19 @@ func metrics(r *report.Result, now time.Time, previous string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	labels := `command="` + quoted.Replace(r.Command) + `",inventory="` + quoted.Replace(wording.InventoryName(r.Inventory)) + `"`
 	head := func(name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name) }
-	one := func(name, help string, value float64) {
+	one := func(name, help string, value any) {
 		head(name, help)
 		fmt.Fprintf(&b, "%s{%s} %v\n", name, labels, value)
 	}
-	one("brine_exit_code", "Exit code of the last run.", float64(r.ExitCode))
+	one("brine_exit_code", "Exit code of the last run.", r.ExitCode)
 	one("brine_seconds", "How long the last run took.", r.Summary.Seconds)
-	fmt.Fprintf(&b, "# HELP brine_end_timestamp_seconds When the last run ended.\n# TYPE brine_end_timestamp_seconds gauge\nbrine_end_timestamp_seconds{%s} %d\n", labels, now.Unix())
+	one("brine_end_timestamp_seconds", "When the last run ended.", now.Unix())
 	head("brine_objects", "Objects of the last run by action.")
 	for _, c := range wording.ActionCounts(r.Summary) {
 		fmt.Fprintf(&b, "brine_objects{%s,action=\"%s\"} %d\n", labels, c.Action, c.N)
 	}
-	one("brine_objects_ready", "Objects that were ready at the end of the last run.", float64(r.Summary.Ready))
-	one("brine_objects_not_ready", "Objects that were not ready at the end of the last run.", float64(r.Summary.NotReady))
+	one("brine_objects_ready", "Objects that were ready at the end of the last run.", r.Summary.Ready)
+	one("brine_objects_not_ready", "Objects that were not ready at the end of the last run.", r.Summary.NotReady)
 	head("brine_requests", "API requests of the last run by verb.")
 	for _, verb := range slices.Sorted(maps.Keys(r.Summary.Requests)) {
 		fmt.Fprintf(&b, "brine_requests{%s,verb=\"%s\"} %d\n", labels, quoted.Replace(verb), r.Summary.Requests[verb])

@@ -15,10 +15,8 @@ func (m *markup) review(r *report.Result) {
 		return
 	}
 	v := r.Review
-	for _, line := range []string{wording.ComponentsLine(v), wording.PodsLine(v)} {
-		if line != "" {
-			m.add("<p><strong>%s</strong></p>\n", line)
-		}
+	for _, line := range wording.Headlines(v) {
+		m.add("<p><strong>%s</strong></p>\n", line)
 	}
 	if len(v.Risks) > 0 {
 		m.add(`<section class="box error" id="dangerous" aria-label="Dangerous"><h2>Dangerous</h2>` + "\n")
@@ -59,11 +57,7 @@ func (m *markup) review(r *report.Result) {
 	if images := r.Review.Images; len(images) > 0 {
 		m.table("images", fmt.Sprintf("Images (%d)", len(images)), "Image", "Change", "Objects")
 		for _, i := range images {
-			guess := ""
-			if i.Guess {
-				guess = wording.GuessedImage
-			}
-			m.add(`<tr><td class="mono">%s</td><td data-th="Change">%s%s</td><td data-th="Objects">`, i.Image, wording.VersionArrow(i.From, i.To), guess)
+			m.add(`<tr><td class="mono">%s</td><td data-th="Change">%s</td><td data-th="Objects">`, i.Image, wording.ImageVersions(i))
 			m.names(i.Objects)
 			m.add("</td></tr>\n")
 		}

@@ -27,7 +27,7 @@ func (t *Printer) previewed(r *report.Result) string {
 		head = wording.DriftTitle(r)
 	}
 	b.WriteString(t.out.Paint.In(wording.Bold, head) + "\n")
-	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return toDo(r, n, a) }) + "\n")
+	b.WriteString(t.toDo(r))
 	b.WriteString(t.unverified(r) + "  " + wording.RequestCounts(r) + "\n")
 	refused := r.ExitCode == report.ExitBadBundle
 	if refused { // before pages of changes that will not come
@@ -41,13 +41,7 @@ func (t *Printer) previewed(r *report.Result) string {
 	b.WriteString(t.warnings(slices.DeleteFunc(slices.Clone(r.Warnings), func(w string) bool { // the review said it
 		return r.Review != nil && slices.ContainsFunc(r.Review.Risks, func(one review.Risk) bool { return one.Type == review.Removed && strings.HasPrefix(w, one.Text) })
 	})))
-	for _, g := range wording.PreviewGroups {
-		title := g.Title
-		if r.Wanted != "" {
-			title = g.Drift
-		}
-		t.group(&b, g.Action, title, r)
-	}
+	t.groups(&b, r)
 	t.outside(&b, r)
 	if refused {
 		said := *r
@@ -61,16 +55,16 @@ func (t *Printer) previewed(r *report.Result) string {
 	return b.String()
 }
 
-// toDo names an action in a preview's tally, where nothing has been done yet.
-func toDo(r *report.Result, n int, a plan.Action) string {
-	return fmt.Sprintf("%d %s", n, wording.ActionLabel(r, a))
+// toDo is the tally of a preview, where nothing has been done yet.
+func (t *Printer) toDo(r *report.Result) string {
+	return "  " + t.tally(r.Summary, func(n int, a plan.Action) string { return fmt.Sprintf("%d %s", n, wording.ActionLabel(r, a)) }) + "\n"
 }
 
 // unverified counts the objects that the server has not answered for.
 func (t *Printer) unverified(r *report.Result) string {
 	n := 0
 	for _, o := range r.Objects {
-		if strings.HasPrefix(o.Verified, "not verified") {
+		if wording.IsUnverified(o) {
 			n++
 		}
 	}
@@ -80,7 +74,14 @@ func (t *Printer) unverified(r *report.Result) string {
 	return "  " + t.out.Paint.In(wording.Yellow, fmt.Sprintf("not verified: %d", n)) + "\n"
 }
 
-func (t *Printer) group(b *strings.Builder, action plan.Action, title string, r *report.Result) {
+// groups are the objects that change, by what would be done to them.
+func (t *Printer) groups(b *strings.Builder, r *report.Result) {
+	for _, g := range wording.PreviewGroups {
+		t.group(b, g.Action, r)
+	}
+}
+
+func (t *Printer) group(b *strings.Builder, action plan.Action, r *report.Result) {
 	var of []*report.ObjectResult
 	for _, o := range r.Objects {
 		if o.Action == action {
@@ -90,7 +91,7 @@ func (t *Printer) group(b *strings.Builder, action plan.Action, title string, r 
 	if len(of) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n", t.out.Paint.In(wording.Bold, fmt.Sprintf("%s (%d):", title, len(of))))
+	fmt.Fprintf(b, "\n%s\n", t.out.Paint.In(wording.Bold, fmt.Sprintf("%s (%d):", wording.ActionTitle(r, action), len(of))))
 	alike := wording.FoldedObjects(r)
 	if action == plan.Configured && len(alike) > 0 {
 		t.alike(b, r.Review.Same)
@@ -145,11 +146,9 @@ func (t *Printer) outside(b *strings.Builder, r *report.Result) {
 func (t *Printer) compared(r *report.Result) string {
 	var b strings.Builder
 	b.WriteString(t.out.Paint.In(wording.Bold, wording.ComparedTitle(r)) + "\n")
-	b.WriteString("  " + t.tally(r.Summary, func(n int, a plan.Action) string { return fmt.Sprintf("%d %s", n, wording.ChangeLabels[a]) }) + "\n")
+	b.WriteString(t.toDo(r))
 	b.WriteString(t.reviewed(r.Review))
 	b.WriteString(t.warnings(r.Warnings))
-	for _, a := range []plan.Action{plan.Pruned, plan.Configured, plan.Created} {
-		t.group(&b, a, strings.ToUpper(wording.ChangeLabels[a][:1])+wording.ChangeLabels[a][1:], r)
-	}
+	t.groups(&b, r)
 	return b.String()
 }

@@ -17,10 +17,8 @@ func (t *Printer) reviewed(r *review.Review) string {
 		return ""
 	}
 	var b strings.Builder
-	for _, line := range []string{wording.ComponentsLine(r), wording.PodsLine(r)} {
-		if line != "" {
-			b.WriteString("  " + line + "\n")
-		}
+	for _, line := range wording.Headlines(r) {
+		b.WriteString("  " + line + "\n")
 	}
 	if len(r.Risks) > 0 {
 		b.WriteString("\n" + t.out.Paint.In(wording.Red, "Dangerous:") + "\n")
@@ -59,11 +57,7 @@ func (t *Printer) reviewed(r *review.Review) string {
 	list("Could not be checked:", wording.MapText(r.Unchecked, wording.UncheckedLine))
 	list(wording.BackTitle(r.Back), wording.BackLines(r.Back))
 	list(fmt.Sprintf("Images (%d):", len(r.Images)), wording.MapText(r.Images, wording.ImageLine))
-	versions := wording.MapText(r.Versions, wording.VersionLine)
-	if len(versions) > 0 && r.Unversioned > 0 {
-		versions = append(versions, wording.UnversionedLine(r))
-	}
-	list(fmt.Sprintf("Versions (%d):", len(r.Versions)), versions)
+	list(fmt.Sprintf("Versions (%d):", len(r.Versions)), wording.VersionLines(r))
 	return b.String()
 }
 

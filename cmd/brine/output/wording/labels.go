@@ -91,7 +91,7 @@ var PreviewGroups = []struct {
 func ActionLabel(r *report.Result, a plan.Action) string {
 	switch {
 	case r.Compared != nil:
-		return ChangeLabels[a]
+		return changeLabels[a]
 	case !IsPreview(r):
 		return string(a)
 	case a == plan.Failed && r.Wanted == "":
@@ -109,6 +109,12 @@ func ActionLabel(r *report.Result, a plan.Action) string {
 		}
 	}
 	return string(a)
+}
+
+// ActionTitle is an action's label above its objects.
+func ActionTitle(r *report.Result, a plan.Action) string {
+	label := ActionLabel(r, a)
+	return strings.ToUpper(label[:min(len(label), 1)]) + label[min(len(label), 1):]
 }
 
 // VerifiedBy says who has checked an object, where that is not the server as usual.

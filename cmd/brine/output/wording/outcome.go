@@ -145,8 +145,8 @@ func done(r *report.Result) string {
 	return "done" + took
 }
 
-// ChangeLabels names what happens to an object from one bundle to another.
-var ChangeLabels = map[plan.Action]string{plan.Pruned: "removed", plan.Configured: "changed", plan.Created: "added", plan.Unchanged: "unchanged"}
+// changeLabels names what happens to an object from one bundle to another.
+var changeLabels = map[plan.Action]string{plan.Pruned: "removed", plan.Configured: "changed", plan.Created: "added", plan.Unchanged: "unchanged"}
 
 // ComparedTitle is "Changes of inventory shop/inv from revision 3 to revision 5".
 func ComparedTitle(r *report.Result) string {

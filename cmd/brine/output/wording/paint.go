@@ -48,15 +48,10 @@ func (p Paint) Diff(text, indent string) string {
 			continue
 		}
 		color := ""
-		switch {
-		case strings.HasPrefix(line, "~"):
-			color = Yellow
-		case strings.HasPrefix(line, "+"):
-			color = green
-		case strings.HasPrefix(line, "-"):
-			color = Red
-		case strings.HasPrefix(line, "@@"):
-			color = cyan
+		for _, kind := range [][2]string{{"~", Yellow}, {"+", green}, {"-", Red}, {"@@", cyan}} {
+			if strings.HasPrefix(line, kind[0]) {
+				color = kind[1]
+			}
 		}
 		b.WriteString(indent + p.In(color, line) + "\n")
 	}

@@ -46,8 +46,13 @@ func GroupBy[T any](list []T, key func(T) string) []Group[T] {
 	return groups
 }
 
-// PodsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
-func PodsLine(r *review.Review) string {
+// Headlines are which components come and go, and what happens to how many pods.
+func Headlines(r *review.Review) []string {
+	return slices.DeleteFunc([]string{componentsLine(r), podsLine(r)}, func(line string) bool { return line == "" })
+}
+
+// podsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
+func podsLine(r *review.Review) string {
 	restart, deleted, stop, fresh, stuck := 0, 0, 0, 0, 0
 	for _, risk := range r.Risks {
 		switch risk.Type {
@@ -90,9 +95,9 @@ func PodsLine(r *review.Review) string {
 	return "Pods: " + strings.Join(parts, ", ")
 }
 
-// ComponentsLine is "Components: cert-manager v1.15.3 is new (46 objects)"; "" where none
+// componentsLine is "Components: cert-manager v1.15.3 is new (46 objects)"; "" where none
 // comes or goes.
-func ComponentsLine(r *review.Review) string {
+func componentsLine(r *review.Review) string {
 	var parts []string
 	for _, v := range r.Versions {
 		name := Line(v.Component + " " + cmp.Or(v.To, v.ChartTo, v.From, v.ChartFrom))
@@ -275,15 +280,17 @@ func ObjectNames(objects []review.Object, most int) string {
 
 // ImageLine is "quay.io/dexidp/dex v2.37.0 → v2.41.1: Deployment.apps auth/dex".
 func ImageLine(m review.ImageChange) string {
-	text := Line(m.Image + " " + VersionArrow(m.From, m.To))
-	if m.Guess {
-		text += GuessedImage
-	}
-	return text + ": " + ObjectNames(m.Objects, 3)
+	return Line(m.Image+" "+ImageVersions(m)) + ": " + ObjectNames(m.Objects, 3)
 }
 
-// GuessedImage marks what may be an image.
-const GuessedImage = " (named in an argument or a similar field, not as the image of a container)"
+// ImageVersions are those of an image, and whether it may be none.
+func ImageVersions(m review.ImageChange) string {
+	text := VersionArrow(m.From, m.To)
+	if m.Guess {
+		text += " (named in an argument or a similar field, not as the image of a container)"
+	}
+	return text
+}
 
 // VersionArrow is a change of a version: "1 → 2", "new: 2", "1, no longer used".
 func VersionArrow(from, to string) string {
@@ -296,6 +303,15 @@ func VersionArrow(from, to string) string {
 		return from + ", no longer used"
 	}
 	return from + " → " + to
+}
+
+// VersionLines are the versions that change, and how many objects have none.
+func VersionLines(r *review.Review) []string {
+	lines := MapText(r.Versions, VersionLine)
+	if len(lines) > 0 && r.Unversioned > 0 {
+		lines = append(lines, UnversionedLine(r))
+	}
+	return lines
 }
 
 // VersionLine is "loki: chart 5.38.0 → 5.48.0, version 2.9.2 → 2.9.6 (11 objects)".
