@@ -51,7 +51,7 @@ func actors() []disturbance {
 	refusals := []int{1, 4}
 	return []disturbance{
 		{name: "another inventory adopts an object", actor: adopt, exits: refusals},
-		{name: "somebody creates an object first or anew", actor: makeAnew, exits: refusals, flags: []string{"--inventory-policy=must-match"}},
+		{name: "somebody creates an object first or anew", actor: recreateOutside, exits: refusals, flags: []string{"--inventory-policy=must-match"}},
 		{name: "somebody sets on-remove: keep", actor: keep, exits: refusals},
 		{name: "somebody edits a field", actor: edit, exits: refusals},
 		{name: "somebody adds a label", actor: label},
@@ -139,8 +139,8 @@ func (tr *trial) makeTheirs(o *target, u *unstructured.Unstructured) (*deed, err
 	}}, nil
 }
 
-// makeAnew deletes an object and creates it as nobody's: it has a new UID.
-func makeAnew(tr *trial) (*deed, error) {
+// recreateOutside deletes an object and creates it again, in no inventory: it has a new UID.
+func recreateOutside(tr *trial) (*deed, error) {
 	o := tr.pick("Namespace", "CustomResourceDefinition", "Deployment", "Job")
 	err := clientOf(tr.Fixture, o.resource, o.namespace()).Delete(context.Background(), o.name(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -152,7 +152,7 @@ func makeAnew(tr *trial) (*deed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &deed{what: "makes " + o.String() + " anew, as nobody's", theirs: &target{resource: o.resource, content: made}, undo: func() error {
+	return &deed{what: "makes " + o.String() + " again, in no inventory", theirs: &target{resource: o.resource, content: made}, undo: func() error {
 		return clientOf(tr.Fixture, o.resource, o.namespace()).Delete(context.Background(), o.name(), metav1.DeleteOptions{})
 	}}, nil
 }
@@ -230,7 +230,7 @@ func remove(tr *trial) (*deed, error) {
 	return &deed{what: "deletes " + o.String(), undo: func() error { return nil }}, nil
 }
 
-// intoNamespace and intoCRD make what nobody manages, where it would go with
+// intoNamespace and intoCRD make objects of no inventory, where it would go with
 // what it is in.
 func intoNamespace(tr *trial) (*deed, error) {
 	namespaces := []string{"-goes", "-stays", "-comes"}
@@ -253,7 +253,7 @@ func (tr *trial) unmanaged(text string) (*deed, error) {
 	}}, nil
 }
 
-// unserve makes a resource of a CRD that nobody manages, and then the CRD's
+// unserve makes a resource, in no inventory, of a CRD, and then the CRD's
 // version is not served: what it holds cannot be read.
 func unserve(tr *trial) (*deed, error) {
 	d, err := intoCRD(tr)

@@ -87,7 +87,7 @@ func (k *soaker) cleanUp(t *testing.T, tr *trial) {
 	if d == nil {
 		return
 	}
-	// What destroy has deleted for good, nobody puts half of it back.
+	// Nothing puts back half of what destroy has deleted for good.
 	if tr.command.name != "destroy" || !d.lostInventory {
 		if err := d.undoOnce(); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ func TestSoak(t *testing.T) {
 				})
 				report.idle.RUnlock()
 				if !ok {
-					k = nil // what is on the cluster is nobody's guess
+					k = nil // what is on the cluster is not known
 				}
 				if worker == 0 && step%25 == 0 {
 					report.measure()

@@ -98,12 +98,12 @@ func SameActions(t testing.TB, preview, apply Outcome) {
 	}
 }
 
-// AllVerified fails the test unless somebody vouches for every object.
+// AllVerified fails the test unless a server has verified every object.
 func (s Outcome) AllVerified(t testing.TB) Outcome {
 	t.Helper()
 	for _, o := range s.Result.Objects {
 		if o.Verified == "" || strings.HasPrefix(o.Verified, "not verified") {
-			t.Errorf("%s is verified by nobody: %s %q", bundle.Name(o.ID()), o.Action, o.Verified)
+			t.Errorf("no server has verified %s: %s %q", bundle.Name(o.ID()), o.Action, o.Verified)
 		}
 	}
 	return s
