@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -100,10 +101,10 @@ func (e *scheduler) progress(n *node, status ready.Status) {
 	e.Record.Emit(report.Waiting{Object: n.Result, Reason: status.Reason})
 }
 
-// observe judges an object that a watch, or a GET, has seen.
+// observe judges an object that a watch, or a GET, has seen; gone: a GET has not found it.
 func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool) {
 	switch {
-	case !n.isAwaited(), older(n, live):
+	case !n.isAwaited(), !gone && older(n, live):
 		return
 	case n.Deletes() && (gone || live.GetUID() != n.Live.GetUID()):
 		e.settle(n)
@@ -148,14 +149,18 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	}
 }
 
-// older says whether an event is of the object that this run replaced: the
-// watch may be behind the answers to our own requests.
+// older says whether what an API server shows is from before what this run has read or
+// written: watches, and the LISTs before them, may be behind. Versions of a resource can be
+// compared (KEP-5504); where a server has others, the object that this run replaced is known
+// by its UID.
 func older(n *node, live *unstructured.Unstructured) bool {
-	if n.stored == nil || live == nil || live.GetUID() == n.stored.GetUID() {
-		return false
-	}
-	for _, old := range []*unstructured.Unstructured{n.Live, n.Terminating} {
-		if old != nil && old.GetUID() == live.GetUID() {
+	for _, known := range []*unstructured.Unstructured{n.stored, n.Latest, n.Live, n.Terminating} {
+		if known == nil || live == nil {
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), known.GetResourceVersion())
+		replaced := n.stored != nil && live.GetUID() == known.GetUID() && live.GetUID() != n.stored.GetUID()
+		if err == nil && order < 0 || err != nil && replaced {
 			return true
 		}
 	}

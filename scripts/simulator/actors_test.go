@@ -34,7 +34,7 @@ func (w *World) somebodyActs() {
 // somebodyIsFaster acts on the object of a write, directly before that is served.
 func (w *World) somebodyIsFaster(r *http.Request) {
 	t, ok := apiserver.Parse(r.URL.Path)
-	if !ok || r.Method == http.MethodGet || t.Name == "" || t.Namespace == "default" {
+	if !ok || r.Method == http.MethodGet || t.Name == "" || keepsBooks(t.Namespace, t.Name) {
 		return
 	}
 	k, ok := w.server.Find(func(k apiserver.Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
@@ -119,7 +119,7 @@ func (w *World) somebodyCreates() {
 // dead. Half of the time it has ended by now.
 func (w *World) somebodyTakesTheLock(inventoryName string) {
 	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.Kind == "Lease" })
-	live := w.server.Objects[apiserver.At(k, "default", inventory.LockName(inventoryName))]
+	live := w.server.Objects[apiserver.At(k, home, inventory.LockName(inventoryName))]
 	if live == nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (w *World) somebodyMovesIn() {
 func (w *World) somebodyTidiesUp() {
 	for _, p := range slices.Clone(w.server.Places()) {
 		u := w.server.Objects[p]
-		if by := owner(u); p.Namespace == "" || p.Namespace == "default" && p.Name != "guest" || by != "" && by != stranger || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
+		if by := owner(u); p.Namespace == "" || keepsBooks(p.Namespace, p.Name) || by != "" && by != stranger || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
 			continue
 		}
 		w.note("%s deletes %s %s/%s", person, p.Resource, p.Namespace, p.Name)

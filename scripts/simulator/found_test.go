@@ -1,5 +1,7 @@
 package simulator
 
+import "time"
+
 // found are histories as scripts/simulate --shrink prints them, by what went wrong.
 var found = map[string]trial{
 	"an object was marked before the inventory had it": {seed: 1, scenes: []scene{}},
@@ -71,4 +73,59 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: app}
 `, policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 6998684768995585408, step: step{command: "rollback", inventory: "other"}, mood: mood{name: "undisturbed"}}}},
+	"what was pruned went while the new was not ready: an API server that was behind showed what had been there before": {seed: 9615, scenes: []scene{{at: "2", chance: 6625779426048482790, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, policy: 1}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 408732274161715928, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, calm: true, options: options{waitApplied: true}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 974382695541698574, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+`, policy: 1, found: true}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 982000000, 7000000000}, old: true}}}},
 }

@@ -217,7 +217,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		return
 	}
 	o := run.Options{
-		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: "default", Name: d.inventory}},
+		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: home, Name: d.inventory}},
 		LockTimeout: d.patience, Only: d.only, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
 		RollbackOnFailure: d.onFailure,
 	}
@@ -262,7 +262,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 
 // earlier reads what rollback and drift go by.
 func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (*bundle.Bundle, error) {
-	inv, err := store.Load(ctx, c, "default", d.inventory, "", "simulated")
+	inv, err := store.Load(ctx, c, home, d.inventory, "", "simulated")
 	if err != nil {
 		return nil, err
 	}
@@ -290,8 +290,8 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 // leaveProof leaves of a killed process what its kernel would leave: the file of its run,
 // which nobody has locked any more.
 func (w *World) leaveProof(d *done) {
-	lease := w.server.Objects[apiserver.Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "default", Name: "brine-" + d.inventory}]
-	if lease == nil || w.server.Holders["default/"+d.inventory] != d.actor {
+	lease := w.server.Objects[apiserver.Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: home, Name: "brine-" + d.inventory}]
+	if lease == nil || w.server.Holders[home+"/"+d.inventory] != d.actor {
 		return
 	}
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")

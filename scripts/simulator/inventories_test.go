@@ -39,7 +39,7 @@ func administration(r *rand.Rand, last step) []step {
 	case "adopt":
 		s.names = [][]string{{"ConfigMap/app/a"}, {"ConfigMap/app/b", "ConfigMap/app/c"}}[r.IntN(2)]
 		s.found = r.IntN(2) == 0
-		s.owners = [][]string{nil, {stranger}, {inventory.DefaultID("default", s.inventory)}}[r.IntN(3)]
+		s.owners = [][]string{nil, {stranger}, {inventory.DefaultID(home, s.inventory)}}[r.IntN(3)]
 	case "repair":
 		s.into = s.inventory
 		s.damaged = true
@@ -54,7 +54,7 @@ func administration(r *rand.Rand, last step) []step {
 
 // administer does what the command line does with a command about inventories.
 func (d *done) administer(ctx context.Context, c *cluster.Client) {
-	named := func(name string) report.Inventory { return report.Inventory{Namespace: "default", Name: name} }
+	named := func(name string) report.Inventory { return report.Inventory{Namespace: home, Name: name} }
 	quiet := func(string) {}
 	defer func() {
 		text, _ := json.Marshal([]any{d.move, d.repair, fmt.Sprint(d.err)})
@@ -77,7 +77,7 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 	case d.command == "adopt":
 		m.From = nil
 		a := admin.AdoptOptions{MoveOptions: m, Owners: d.owners}
-		if slices.Contains(d.owners, inventory.DefaultID("default", d.inventory)) {
+		if slices.Contains(d.owners, inventory.DefaultID(home, d.inventory)) {
 			a.From, a.Owners = []report.Inventory{named(d.inventory)}, nil
 		}
 		if a.Objects, d.err = chosen.Named(ctx, c); d.err == nil {
@@ -99,8 +99,8 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 func (w *World) somebodyDamages(name string) {
 	whole := w.rand.IntN(2) == 0
 	for _, p := range w.server.Places() {
-		if k := w.server.KindAt(p); p.Namespace == "default" && p.Resource == "configmaps" && (p.Name == name || whole && strings.HasPrefix(p.Name, name+"-")) {
-			w.note("%s deletes configmaps default/%s", person, p.Name)
+		if k := w.server.KindAt(p); p.Namespace == home && p.Resource == "configmaps" && (p.Name == name || whole && strings.HasPrefix(p.Name, name+"-")) {
+			w.note("%s deletes configmaps %s/%s", person, home, p.Name)
 			_, _ = w.server.Delete(person, k, p, metav1.DeleteOptions{}, false)
 		}
 	}
@@ -119,7 +119,7 @@ var administrationInvariants = []invariant{
 
 // movesOnly: of what members are, only the owner changes, and nothing is deleted.
 func (o *oracle) movesOnly() (wrong []string) {
-	from, to := inventory.DefaultID("default", o.d.inventory), inventory.DefaultID("default", o.d.into)
+	from, to := inventory.DefaultID(home, o.d.inventory), inventory.DefaultID(home, o.d.into)
 	for _, w := range o.own() {
 		if o.bookkeeping(w) {
 			continue
@@ -157,7 +157,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 func (o *oracle) listed(name string) map[bundle.ID]bool {
 	at := map[string]*unstructured.Unstructured{}
 	for p, u := range o.server.Objects {
-		if p.Resource == "configmaps" && p.Namespace == "default" {
+		if p.Resource == "configmaps" && p.Namespace == home {
 			at[p.Name] = u
 		}
 	}
@@ -186,7 +186,7 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	for _, moved := range o.d.move.Moved {
 		id := moved.ID()
 		switch live := o.server.Get(id.GroupKind, id.Namespace, id.Name); {
-		case live != nil && owner(live) != inventory.DefaultID("default", o.d.into):
+		case live != nil && owner(live) != inventory.DefaultID(home, o.d.into):
 			wrong = append(wrong, fmt.Sprintf("moved, and of %q: %s", owner(live), bundle.Name(id)))
 		case !target[id]:
 			wrong = append(wrong, "moved, and not a member: "+bundle.Name(id))

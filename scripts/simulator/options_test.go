@@ -85,3 +85,11 @@ func (s options) absentOf() []*bundle.Absent {
 		return &bundle.Absent{ID: bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "app", Name: name}, GVK: bundle.ConfigMapKind.WithVersion("v1"), Source: bundle.Source{File: "-", Line: 1}}
 	})
 }
+
+// homeOf is the namespace of a history's inventories: of some, one that bundles have.
+func homeOf(seed uint64) string {
+	if seed%5 == 4 {
+		return "app"
+	}
+	return "default"
+}

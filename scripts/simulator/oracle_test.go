@@ -49,17 +49,33 @@ func (o *oracle) goesBack() bool {
 	return o.d.command == "rollback" || o.d.isAdministrative() || o.d.result != nil && o.d.result.Rollback != nil
 }
 
-func (o *oracle) id() string { return inventory.DefaultID("default", o.d.inventory) }
+func (o *oracle) id() string { return inventory.DefaultID(home, o.d.inventory) }
 
 // bookkeeping says whether a write is of an inventory itself: of its own, or of the one that
 // a rollback gives back to.
 func (o *oracle) bookkeeping(w *apiserver.Write) bool {
-	return w.Namespace == "default" && (of(w, o.d.inventory) || o.goesBack() && (of(w, "shop") || of(w, "other")))
+	return w.Namespace == home && (of(w, o.d.inventory) || o.goesBack() && (of(w, "shop") || of(w, "other")))
+}
+
+// home is the namespace of the inventories of the history that is played.
+var home string
+
+// makesHome says whether a write is the namespace of the inventory, without which there is no
+// lock and no inventory.
+func makesHome(w *apiserver.Write) bool {
+	return w.Kind == bundle.NamespaceKind && w.Name == home && w.Before == nil
+}
+
+// keepsBooks says whether something is of an inventory itself.
+func keepsBooks(namespace, name string) bool {
+	return namespace == home && slices.ContainsFunc(inventories, func(inventory string) bool { return named(inventory, name) })
 }
 
 // of says whether what is written is of the inventory of a name.
-func of(w *apiserver.Write, inventory string) bool {
-	return w.Name == inventory || strings.HasPrefix(w.Name, inventory+"-") || w.Name == "brine-"+inventory
+func of(w *apiserver.Write, inventory string) bool { return named(inventory, w.Name) }
+
+func named(inventory, name string) bool {
+	return name == inventory || strings.HasPrefix(name, inventory+"-") || name == "brine-"+inventory
 }
 
 func owner(u *unstructured.Unstructured) string {
@@ -159,7 +175,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 
 // ours says whether an object has the label of the inventory's members.
 func ours(u *unstructured.Unstructured, name string) bool {
-	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID("default", name)
+	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID(home, name)
 }
 
 // members are what the stored inventory lists at the moment of a write.
@@ -202,10 +218,10 @@ var inventories = []string{"shop", "other"}
 func (o *oracle) supersetOf(name string) (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}
 	marked := map[bundle.ID]bool{}
-	inventoryID, applySet := inventory.DefaultID("default", name), inventory.ApplySetID("default", name)
+	inventoryID, applySet := inventory.DefaultID(home, name), inventory.ApplySetID(home, name)
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
-		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == "default"
+		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == home
 		if listing {
 			stored[w.Name] = w.After
 		}
@@ -225,7 +241,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
 			}
-		case marked[id] && !o.bookkeeping(w) && owner(w.Before) != inventoryID && !members(stored, name)[id]:
+		case marked[id] && !makesHome(w) && !o.bookkeeping(w) && owner(w.Before) != inventoryID && !members(stored, name)[id]:
 			wrong = append(wrong, fmt.Sprintf("marked, and not in the inventory: %s", w))
 		}
 	}
@@ -248,7 +264,7 @@ func (o *oracle) onlyEmptied() (wrong []string) {
 			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
 			for held, u := range state {
 				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
-				if in && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
+				if in && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && !(held.Namespace == home && named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
 					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
 				}
 			}
@@ -432,7 +448,7 @@ func (o *oracle) order() (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
 		}
 		if own && w.Verb == "delete" {
-			if o.d.only != nil {
+			if o.d.only != nil && !o.recreates(w) {
 				wrong = append(wrong, "deleted by a partial run: "+w.String())
 			}
 			for other, u := range state {
@@ -518,12 +534,12 @@ func (o *oracle) oneWriter() (wrong []string) {
 	for _, w := range o.own() {
 		lock := o.d.inventory
 		for _, name := range inventories {
-			if w.Namespace == "default" && of(w, name) || o.goesBack() && w.Namespace != "default" && owner(w.After) == inventory.DefaultID("default", name) {
+			if w.Namespace == home && of(w, name) || o.goesBack() && !keepsBooks(w.Namespace, w.Name) && owner(w.After) == inventory.DefaultID(home, name) {
 				lock = name
 			}
 		}
-		holder := w.Holders["default/"+lock]
-		if holder != o.d.actor && w.Kind.Kind != "Lease" {
+		holder := w.Holders[home+"/"+lock]
+		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type scene struct {
 
 // scenesOf are those of a seed. Each has its own chance: shrinking leaves others out.
 func scenesOf(seed uint64) []scene {
+	home = homeOf(seed)
 	var all []scene
 	for i, s := range steps(rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)+1000))
@@ -62,6 +64,7 @@ func scenesOf(seed uint64) []scene {
 
 // play plays a history, in a bubble of testing/synctest.
 func play(of trial) *Finding {
+	home = homeOf(of.seed)
 	w := newWorld(of)
 	f := &Finding{Seed: of.seed, Covered: map[string]int{}}
 	if of.scenes == nil {
@@ -215,7 +218,7 @@ func (a aim) meets(r *http.Request) bool {
 	case secretWrites:
 		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/")
 	case inventoryWrites:
-		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/configmaps/")
+		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/"+home+"/configmaps/") && keepsBooks(home, path.Base(r.URL.Path))
 	case singleReads:
 		t, ok := apiserver.Parse(r.URL.Path)
 		return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"
@@ -268,7 +271,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		if d.isAdministrative() {
 			holds = administrationInvariants
 			if d.command == "rename" {
-				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID("default", d.inventory))...)
+				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID(home, d.inventory))...)
 			}
 			if d.exit != report.ExitBadBundle {
 				if w.halfDone = &d.step; !d.process.dead && d.exit == report.ExitOK {

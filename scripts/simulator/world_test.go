@@ -198,7 +198,7 @@ func (w *World) drop(match func(*pending) bool) []*pending {
 
 // start starts a process.
 func (w *World) start(ctx context.Context, name, inventory string, force bool, do func(context.Context, *cluster.Client)) *Process {
-	p := &Process{world: w, name: name, lock: "default/" + inventory, ended: make(chan struct{})}
+	p := &Process{world: w, name: name, lock: home + "/" + inventory, ended: make(chan struct{})}
 	ctx, p.kill = context.WithCancelCause(ctx)
 	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
 		UserAgent: "brine", ForceConflicts: force, RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
@@ -538,7 +538,7 @@ func (w *World) pick(r *http.Request) fault {
 	if r.Header.Get("Content-Type") == string(types.JSONPatchType) { // there are few
 		rate *= 2
 	}
-	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/default/") { // the inventory, its lock, its revisions
+	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/"+home+"/") && (home == "default" || keepsBooks(home, path.Base(r.URL.Path))) { // the inventory, its lock, its revisions
 		rate *= 2
 	}
 	if w.aim != "" {
