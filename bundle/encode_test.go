@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -18,7 +19,7 @@ func TestEncode(t *testing.T) {
 		map[string]any{"z": 1.0, "a": map[string]any{"": nil, "~": "\n", "_": map[string]any{}}, "M": []any{true}},
 	} {
 		want, _ := json.Marshal(value)
-		if got, err := Encode(value); err != nil || string(got) != string(want) {
+		if got, err := Encode(value); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v is %s, %v, not %s", value, got, err, want)
 		}
 	}

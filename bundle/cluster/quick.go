@@ -30,8 +30,9 @@ type quickJSON struct{ runtime.Serializer }
 // Decode reads an object. What is none, or is a list or a Status, is the dynamic client's.
 func (q quickJSON) Decode(text []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		object := unstructured.Unstructured{}
-		if err := jsontree.Unmarshal(text, &object.Object); err == nil && object.GetAPIVersion() != "" && object.GetKind() != "" && object.GetKind() != "Status" && !object.IsList() {
+		content, err := jsontree.Unmarshal(text)
+		object := unstructured.Unstructured{Object: content}
+		if err == nil && object.GetAPIVersion() != "" && object.GetKind() != "" && object.GetKind() != "Status" && !object.IsList() {
 			gvk := object.GroupVersionKind()
 			u.Object = object.Object
 			return u, &gvk, nil

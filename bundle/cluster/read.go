@@ -74,8 +74,9 @@ func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav
 // page begins. (The decoder of the dynamic client decodes each item twice, and reads the text
 // four times more: apimachinery's unstructured/helpers.go, decodeToList.)
 func decodeList(text []byte, shared jsontree.Fields) (items []unstructured.Unstructured, next string, err error) {
-	var list unstructured.Unstructured
-	if err := shared.Unmarshal(text, &list.Object); err != nil {
+	content, err := shared.Unmarshal(text)
+	list := unstructured.Unstructured{Object: content}
+	if err != nil {
 		return nil, "", fmt.Errorf("decode the list: %w", err)
 	}
 	kind, isList := strings.CutSuffix(list.GetKind(), "List")

@@ -76,7 +76,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 		return s, nil // what is sent depends on more than the bundle
 	}
 	if known, ok := in.Inventory.Fingerprints[o.ID]; ok && !in.Options.VerifyFull && s.matches(known.Applied()) {
-		s.Action, s.Body = Unchanged, nil // of 50,000 objects that is much memory
+		s.Action = Unchanged
 	}
 	return s, nil
 }

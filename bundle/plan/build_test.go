@@ -157,7 +157,7 @@ func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
 				t.Errorf("%s needs %s, and only one of them is a deletion", bundle.Name(s.ID), bundle.Name(p.Steps[n.Step].ID))
 			}
 		}
-		if s.Deletes() || s.ID.Name == "" {
+		if s.Deletes() || s.ID.Name == "" || s.Action == Unchanged && s.Body == nil {
 			continue
 		}
 		sent := &unstructured.Unstructured{}

@@ -114,7 +114,7 @@ type Step struct {
 	// Plan.Outside.
 	Awaits []Need
 	Member bool // the inventory held it before
-	// Body is what is sent, Desired its hash. Only of objects in the bundle.
+	// Body is what is sent, nil where nothing is; Desired its hash. Only of objects in the bundle.
 	Body    []byte
 	Desired string
 	// key keys the hashes of an object that holds a Secret; hashless says that it
@@ -221,6 +221,9 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		if err != nil {
 			problems = append(problems, bundle.Problem{Source: in.Graph.Objects[i].Source, ID: in.Graph.Objects[i].ID, Message: err.Error()})
 			continue
+		}
+		if step.Action == Unchanged {
+			step.Body = nil // of 50,000 objects that is much memory
 		}
 		for _, e := range in.Graph.Needs[i] {
 			if at[e.To] < 0 {

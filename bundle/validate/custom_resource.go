@@ -106,15 +106,15 @@ func (d *crd) sent(obj *bundle.Object, content *unstructured.Unstructured) (*uns
 
 // copied is a deep copy through JSON: DeepCopyJSON panics on an int.
 func copied(in *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if in == nil {
-		return out, nil
+		return &unstructured.Unstructured{Object: map[string]any{}}, nil
 	}
 	data, err := json.Marshal(in.Object)
 	if err != nil {
 		return nil, err
 	}
-	return out, jsontree.Unmarshal(data, &out.Object)
+	content, err := jsontree.Unmarshal(data)
+	return &unstructured.Unstructured{Object: content}, err
 }
 
 // store makes u what it is after it was written to the storage, in the version

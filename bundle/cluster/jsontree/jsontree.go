@@ -7,6 +7,7 @@ import (
 	stdjson "encoding/json"
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -15,7 +16,7 @@ import (
 
 // Unmarshal decodes an object. Integers are int64, other numbers float64. What it cannot read
 // is util/json's to decode, or to refuse.
-func Unmarshal(text []byte, into *map[string]any) error { return Fields(nil).Unmarshal(text, into) }
+func Unmarshal(text []byte) (map[string]any, error) { return Fields(nil).Unmarshal(text) }
 
 // Fields are the managedFields that were decoded, by their text: entries, and their fieldsV1.
 // They take as much memory as all else of a small object, and most are equal. Objects that
@@ -23,16 +24,17 @@ func Unmarshal(text []byte, into *map[string]any) error { return Fields(nil).Unm
 type Fields map[string]any
 
 // Unmarshal is Unmarshal of an object that shares.
-func (f Fields) Unmarshal(text []byte, into *map[string]any) error {
+func (f Fields) Unmarshal(text []byte) (map[string]any, error) {
 	d, _ := decoders.Get().(*decoder)
 	defer d.release()
 	d.text, d.at, d.fields = text, 0, f
 	value, ok := d.value(0, "")
 	if object, isObject := value.(map[string]any); ok && isObject && d.next() == 0 && d.at == len(text) {
-		*into = object
-		return nil
+		return object, nil
 	}
-	return json.Unmarshal(text, into)
+	var slow map[string]any
+	err := json.Unmarshal(text, &slow)
+	return slow, err
 }
 
 const (
@@ -269,7 +271,7 @@ func (d *decoder) shared(text []byte) any {
 
 func (d *decoder) number() (any, bool) {
 	start, whole := d.at, true
-	for ; d.at < len(d.text) && bytes.IndexByte([]byte("+-.0123456789Ee"), d.text[d.at]) >= 0; d.at++ {
+	for ; d.at < len(d.text) && strings.IndexByte("+-.0123456789Ee", d.text[d.at]) >= 0; d.at++ {
 		whole = whole && d.text[d.at] != '.' && d.text[d.at]|0x20 != 'e'
 	}
 	text := string(d.text[start:d.at])

@@ -14,15 +14,15 @@ import (
 // What is decoded is what util/json decodes, and what is refused is refused in its words.
 func compare(t *testing.T, text string) {
 	t.Helper()
-	var got, want map[string]any
-	err, wantErr := Unmarshal([]byte(text), &got), json.Unmarshal([]byte(text), &want)
+	var want map[string]any
+	got, err := Unmarshal([]byte(text))
+	wantErr := json.Unmarshal([]byte(text), &want)
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
 		t.Errorf("%.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
 	}
 	sharing := Fields{}
 	for range 2 {
-		var got map[string]any
-		if err := sharing.Unmarshal([]byte(text), &got); fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
+		if got, err := sharing.Unmarshal([]byte(text)); fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("shared: %.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
 		}
 	}
@@ -84,12 +84,12 @@ func FuzzUnmarshal(f *testing.F) {
 // What was decoded before is not changed by what is decoded later.
 func TestUnmarshalSharesNothingThatChanges(t *testing.T) {
 	text := []byte(`{"a":{"b":["c"]}}`)
-	var one, other map[string]any
-	if err := Unmarshal(text, &one); err != nil {
+	one, err := Unmarshal(text)
+	if err != nil {
 		t.Fatal(err)
 	}
 	copy(text, `{"x":{"y":["z"]}}`)
-	if err := Unmarshal(text, &other); err != nil {
+	if _, err := Unmarshal(text); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(one, map[string]any{"a": map[string]any{"b": []any{"c"}}}) {
@@ -105,16 +105,16 @@ func TestFieldsAreShared(t *testing.T) {
 	}
 	fields, maps, trees := Fields{}, map[uintptr]bool{}, map[uintptr]bool{}
 	for _, text := range append(entries, entries...) {
-		var object map[string]any
-		if err := fields.Unmarshal([]byte(`{"metadata":{"managedFields":[`+text+`]}}`), &object); err != nil {
+		object, err := fields.Unmarshal([]byte(`{"metadata":{"managedFields":[` + text + `]}}`))
+		if err != nil {
 			t.Fatal(err)
 		}
 		entry := object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
 		maps[reflect.ValueOf(entry).Pointer()], trees[reflect.ValueOf(entry["fieldsV1"]).Pointer()] = true, true
 	}
 	for range 2 {
-		var object map[string]any
-		if err := fields.Unmarshal([]byte(`{"spec":{"managedFields":[{"a":"b"}],"fieldsV1":{"c":"d"}}}`), &object); err != nil {
+		object, err := fields.Unmarshal([]byte(`{"spec":{"managedFields":[{"a":"b"}],"fieldsV1":{"c":"d"}}}`))
+		if err != nil {
 			t.Fatal(err)
 		}
 		spec := object["spec"].(map[string]any)
@@ -135,12 +135,11 @@ func BenchmarkUnmarshal(b *testing.B) {
 		fmt.Fprintf(&list, `,{"metadata":{"name":"object-%d","namespace":"bench-%d","uid":"5a9f3c1e-0000-4000-8000-%012d","resourceVersion":"%d","creationTimestamp":"2026-11-25T07:17:37Z","labels":{"app":"bench","part":"%d"},"managedFields":[{"manager":"brine","operation":"Apply","apiVersion":"v1","time":"2026-11-25T07:17:37Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:mode":{},"f:settings.ini":{}},"f:metadata":{"f:labels":{"f:app":{},"f:part":{}}}}}]},"data":{"mode":"fast","settings.ini":"number = %d\nlevel = info\n"}}`, i, i%10, i, i, i, i)
 	}
 	text := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + list.String()[1:] + `]}`)
-	for name, unmarshal := range map[string]func([]byte, *map[string]any) error{"jsontree": Unmarshal, "fields": func(text []byte, into *map[string]any) error { return Fields{}.Unmarshal(text, into) }, "utiljson": func(text []byte, into *map[string]any) error { return json.Unmarshal(text, into) }} {
+	for name, unmarshal := range map[string]func([]byte) (map[string]any, error){"jsontree": Unmarshal, "fields": func(text []byte) (map[string]any, error) { return Fields{}.Unmarshal(text) }, "utiljson": func(text []byte) (object map[string]any, err error) { err = json.Unmarshal(text, &object); return }} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				var object map[string]any
-				if err := unmarshal(text, &object); err != nil {
+				if _, err := unmarshal(text); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -55,6 +55,17 @@ func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules m
 	return nil
 }
 
+// checkDocument is what was read, and its JSON form. Lists are never null.
+type checkDocument struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Objects    []checkObject  `json:"objects"`
+	Absent     []checkObject  `json:"absent"`
+	Dropped    []checkDropped `json:"dropped"`
+	Errors     []checkProblem `json:"errors"`
+	Warnings   []checkProblem `json:"warnings"`
+}
+
 // text counts what was read; verbose, it lists the objects in the order in which they are
 // applied, and what they need.
 func (d *checkDocument) text(w io.Writer, verbose bool) {
@@ -132,17 +143,6 @@ func checkPlace(id bundle.ID, s bundle.Source, between string) string {
 }
 
 func nameOf(id bundle.ID) string { return wording.Line(bundle.Name(id)) }
-
-// checkDocument is what was read, and its JSON form. Lists are never null.
-type checkDocument struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Objects    []checkObject  `json:"objects"`
-	Absent     []checkObject  `json:"absent"`
-	Dropped    []checkDropped `json:"dropped"`
-	Errors     []checkProblem `json:"errors"`
-	Warnings   []checkProblem `json:"warnings"`
-}
 
 // checkID names an object; the namespace is "" for cluster-scoped ones.
 type checkID struct {
