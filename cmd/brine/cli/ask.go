@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"brine/bundle"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
@@ -84,8 +83,4 @@ func ask(ctx context.Context, s Streams, text string) error {
 // inventoryOf names the inventory of a result, and its server.
 func inventoryOf(r *report.Result) string {
 	return fmt.Sprintf("inventory %s/%s on %s", r.Inventory.Namespace, r.Inventory.Name, r.Server)
-}
-
-func askToDestroy(r *report.Result) string {
-	return fmt.Sprintf("Delete %s and the %s?", bundle.Count(r.Summary.Pruned, "object"), inventoryOf(r))
 }

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
+	"brine/bundle/report"
 	"brine/bundle/run"
 )
 
@@ -15,7 +17,9 @@ func newDestroy(s Streams) *cobra.Command {
 	r.flags(cmd)
 	r.argument(cmd)
 	r.dryRunFlag(cmd)
-	r.askFlag(cmd, askToDestroy)
+	r.askFlag(cmd, func(result *report.Result) string {
+		return fmt.Sprintf("Delete %s and the %s?", bundle.Count(result.Summary.Pruned, "object"), inventoryOf(result))
+	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o := r.settle()
 		o.Mode = run.Destroy

@@ -19,13 +19,26 @@ import (
 
 // The commands that move members between inventories: split, merge, rename, adopt.
 
+// writingOptions are those of the commands that write inventories, and no objects' fields.
+type writingOptions struct {
+	place
+	format      string
+	dryRun      report.DryRun
+	lockTimeout time.Duration
+}
+
+// flags adds them; reading is what a dry run does.
+func (o *writingOptions) flags(cmd *cobra.Command, reading string) {
+	o.dryRun = report.None
+	outputFlag(cmd, &o.format, "text or json", "text", "json")
+	enumFlag(cmd, &o.dryRun, "dry-run", "", "none, or server: "+reading+", and write nothing", report.None, report.Server) // it needs a cluster
+	cmd.Flags().DurationVar(&o.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
+}
+
 // moveOptions are those of the commands that move members between inventories.
 type moveOptions struct {
-	place
+	writingOptions
 	s            Streams
-	format       string
-	dryRun       report.DryRun
-	lockTimeout  time.Duration
 	to           string
 	members      []string
 	takeOverFrom []string
@@ -33,11 +46,9 @@ type moveOptions struct {
 }
 
 func newMove(s Streams, cmd *cobra.Command) (*moveOptions, *cobra.Command) {
-	o := &moveOptions{s: s, dryRun: report.None}
+	o := &moveOptions{s: s}
 	o.conn = newConnection(cmd, writeContact, writeRetry)
-	outputFlag(cmd, &o.format, "text or json", "text", "json")
-	enumFlag(cmd, &o.dryRun, "dry-run", "", "none, or server: read, and write nothing", report.None, report.Server)
-	cmd.Flags().DurationVar(&o.lockTimeout, "lock-timeout", 0, lockTimeoutUsage)
+	o.flags(cmd, "read")
 	cmd.ValidArgsFunction = fromCluster(o.conn, inventories)
 	return o, cmd
 }
