@@ -165,7 +165,6 @@ func readRules[T any](flag, path string, read func(string, []byte) (T, error)) (
 	return read(path, text)
 }
 
-// applyOptions are those of apply and preview.
 type applyOptions struct {
 	changeOptions
 	input input

@@ -19,7 +19,6 @@ import (
 	"brine/inventory/store"
 )
 
-// diffOptions are those of diff.
 type diffOptions struct {
 	inspectOptions
 	in       input

@@ -14,7 +14,6 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
-// driftOptions are those of drift.
 type driftOptions struct {
 	inspectOptions
 	in           input
