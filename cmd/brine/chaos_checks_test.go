@@ -63,7 +63,7 @@ func essence(u *unstructured.Unstructured) string {
 // was carried out, the object came, or changed hands, after that, and no
 // precondition of a DELETE can name what a namespace or a CRD holds.
 func (tr *trial) tooLate(o *target) bool {
-	requests, at := tr.proxy.Requests(), int(tr.at.Load())
+	requests, acted := tr.proxy.Requests(), int(tr.acted.Load())
 	plural := o.resource[strings.LastIndexByte(o.resource, '/')+1:]
 	holders := []string{"/api/v1/namespaces/" + o.namespace()}
 	if group, _, _ := strings.Cut(o.resource, "/"); strings.Contains(group, ".example.com") {
@@ -77,7 +77,7 @@ func (tr *trial) tooLate(o *target) bool {
 		case isList(r, plural, o.namespace()):
 			listed = i + 1
 		case r.Method == http.MethodDelete && !r.DryRun && slices.Contains(holders, r.Path):
-			if i+1 < at || listed <= at && locked > 0 && listed > locked {
+			if i+1 < acted || listed <= acted && locked > 0 && listed > locked {
 				return true
 			}
 		}

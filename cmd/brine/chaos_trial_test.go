@@ -24,9 +24,11 @@ type trial struct {
 	file    string
 	objects []*target // all that the two bundles hold
 
-	at   atomic.Int64 // requests that had come when it was disturbed
-	deed *deed
-	err  error // of the actor
+	at atomic.Int64 // requests that had come when it was disturbed
+	// acted is the same when the actor was done: other requests do not wait for it.
+	acted atomic.Int64
+	deed  *deed
+	err   error // of the actor
 }
 
 // chaosTrial sets a fixture of its own.
@@ -117,7 +119,10 @@ func (tr *trial) disturbed(n int64) clitest.Outcome {
 	return clitest.Outcome{Exit: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}
 }
 
-func (tr *trial) act() { tr.deed, tr.err = tr.how.actor(tr) }
+func (tr *trial) act() {
+	tr.deed, tr.err = tr.how.actor(tr)
+	tr.acted.Store(int64(len(tr.proxy.Requests())))
+}
 
 // run disturbs the command at one place, and looks at its outcome; false
 // if the command did not get there, or there was nothing to do for the actor.
