@@ -119,13 +119,32 @@ func (inv *Inventory) copyKey(ctx context.Context, from *Inventory) error {
 	switch {
 	case err != nil:
 		return err
-	case !there.Fresh() && !there.Equal(key):
-		return fmt.Errorf("%s is there, and is another key", bundle.Name(there.ID()))
-	case !there.Fresh():
+	case !there.Fresh() && there.Equal(key):
 		return nil
+	case !there.Fresh():
+		if err := inv.dropKey(ctx, there); err != nil {
+			return err
+		}
 	}
 	inv.Key = key.CopyTo(inv.Namespace, inv.Name)
 	return inv.SaveKey(ctx)
+}
+
+// dropKey deletes a key that no inventory uses: a first run left it, which ended before its
+// inventory was written.
+func (inv *Inventory) dropKey(ctx context.Context, key *inventory.Key) error {
+	live, err := inv.client.Get(ctx, cluster.Secrets, key.ID())
+	if err != nil || live == nil {
+		return err
+	}
+	if inv.Exists() || inv.OnlyAuxiliary() || live.GetLabels()[inventory.AuxiliaryLabel] != inv.ID {
+		return fmt.Errorf("%s is there, and is another key: choose another name for the inventory, or delete it if nothing of an inventory of this name is left: %s",
+			bundle.Name(key.ID()), inv.Commands().Delete(bundle.SecretKind, inv.Namespace, key.ID().Name))
+	}
+	if _, err := inv.client.Delete(ctx, cluster.Secrets, live, cluster.Deletion{}); err != nil {
+		return fmt.Errorf("replace the key of inventory %s/%s, which was not there yet: %w", inv.Namespace, inv.Name, err)
+	}
+	return nil
 }
 
 func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstructured.Unstructured) error {
