@@ -119,6 +119,11 @@ func checkCustomResources(ctx context.Context, in Input) (Invalid, error) {
 		s := sent[i]
 		if crds.Sound(s.ID.GroupKind) && crds.Unverified(s.GVK, s.Live) == "" { // else the server knows better
 			_, found[i], _ = crds.Check(ctx, s.Object, asSent(s).Content, s.Live, true)
+			if len(found[i]) > 0 && s.Live != nil && s.Recreate != plan.NoRecreation { // a rule about changes does not judge a new one
+				if _, asNew, _ := crds.Check(ctx, s.Object, asSent(s).Content, nil, true); len(asNew) == 0 {
+					found[i] = nil
+				}
+			}
 		}
 	})
 	for i, s := range sent {

@@ -411,8 +411,8 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 			ok = created[id]
 		case plan.Recreated:
 			ok = created[id] && deleted[id]
-		case plan.Pruned:
-			ok = deleted[id]
+		case plan.Pruned: // or somebody had begun to delete it
+			ok = deleted[id] || o.server.Get(id.GroupKind, id.Namespace, id.Name) == nil
 		case plan.Configured:
 			ok = changed[id] && !created[id]
 		case plan.Unchanged:
