@@ -81,24 +81,25 @@ func (w *Write) String() string {
 // Server is a small API server in memory. Nothing of it runs by itself: a request is
 // served when serve is called, controllers act when step is called.
 type Server struct {
-	kinds    []Kind
-	Objects  map[Place]*unstructured.Unstructured
-	version  int
-	uids     int
-	Log      []*Write
-	watches  []*watch
-	Holders  map[string]string // of locks: the actor that wrote the Lease last
-	Away     string            // the resource that is not served for a while
-	Lag      time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
-	Twice    bool              // its watches say everything twice
-	Old      bool              // no watch begins with what is there: clients list before, and take what is cached
-	since    map[Kind]time.Time
-	Waits    bool            // a controller acts when some time is over
-	unready  map[string]bool // Deployments that stay unready, by their image
-	rollouts map[types.UID]rollout
-	managers map[schema.GroupVersionKind]*managedfields.FieldManager
-	fresh    map[schema.GroupResource]time.Time // since when a CRD is served
-	settled  int                                // the version at which no controller had anything to do
+	kinds      []Kind
+	Objects    map[Place]*unstructured.Unstructured
+	version    int
+	uids       int
+	Log        []*Write
+	watches    []*watch
+	Holders    map[string]string // of locks: the actor that wrote the Lease last
+	Away       string            // the resource that is not served for a while
+	Lag        time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
+	Twice      bool              // its watches say everything twice
+	Old        bool              // no watch begins with what is there: clients list before, and take what is cached
+	since      map[Kind]time.Time
+	Waits      bool            // a controller acts when some time is over
+	unready    map[string]bool // Deployments that stay unready, by their image
+	rollouts   map[types.UID]rollout
+	managers   map[managed]*managedfields.FieldManager
+	structures map[Kind]defined
+	fresh      map[schema.GroupResource]time.Time // since when a CRD is served
+	settled    int                                // the version at which no controller had anything to do
 
 	// What is stored does not change, but is replaced: what was made of it holds while it is there.
 	texts map[Place]*text
@@ -123,7 +124,7 @@ type text struct {
 func New() *Server {
 	s := &Server{
 		kinds: slices.Clone(builtIn), Objects: map[Place]*unstructured.Unstructured{}, Holders: map[string]string{},
-		unready: map[string]bool{"broken": true}, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
+		unready: map[string]bool{"broken": true}, managers: map[managed]*managedfields.FieldManager{}, structures: map[Kind]defined{},
 		fresh: map[schema.GroupResource]time.Time{}, since: map[Kind]time.Time{}, texts: map[Place]*text{}, done: map[Place]*unstructured.Unstructured{}, rollouts: map[types.UID]rollout{},
 	}
 	for _, name := range []string{"default", "kube-system"} {
@@ -205,6 +206,12 @@ func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unst
 // inUse is the finalizer that keeps a claim while a pod uses it; here none does.
 const inUse = "kubernetes.io/pvc-protection"
 
+// Slow is a finalizer that its controller takes off after slowly.
+const (
+	Slow   = "example.com/slow"
+	slowly = 20 * time.Second
+)
+
 // undefine drops a kind, of which there are no objects any more.
 func (s *Server) undefine(crd *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
@@ -229,7 +236,7 @@ func (s *Server) Create(actor string, k Kind, u *unstructured.Unstructured, dry 
 	if u.GetName() == "" && u.GetGenerateName() != "" {
 		u.SetName(fmt.Sprintf("%s%05d", u.GetGenerateName(), s.uids))
 	}
-	if err := k.validate(u, nil); err != nil {
+	if err := s.validate(k, u, nil); err != nil {
 		return nil, err
 	}
 	p := At(k, u.GetNamespace(), u.GetName())
@@ -324,7 +331,7 @@ func (s *Server) update(actor, verb string, k Kind, live, u *unstructured.Unstru
 	if k.counts() && changed {
 		u.SetGeneration(live.GetGeneration() + 1)
 	}
-	if err := k.validate(u, live); err != nil {
+	if err := s.validate(k, u, live); err != nil {
 		return nil, err
 	}
 	gone := u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && k.Kind != "Namespace"
@@ -409,11 +416,12 @@ func (s *Server) apply(actor, manager string, k Kind, t Target, sent *unstructur
 	if live != nil {
 		base = live.DeepCopy()
 	}
-	merged, err := s.manager(k.GroupVersionKind).Apply(base, sent, manager, force)
+	merged, err := s.manager(k).Apply(base, sent, manager, force)
 	if err != nil {
 		return nil, false, err
 	}
 	u, _ := merged.(*unstructured.Unstructured)
+	s.structureOf(k).fill(u)
 	switch {
 	case live == nil && u.GetUID() != "":
 		return nil, false, apierrors.NewConflict(k.resource(), t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
@@ -462,7 +470,8 @@ func (s *Server) terminating(k Kind) error {
 // Put replaces an object, as a PUT does, and a PATCH with what it makes of the object.
 func (s *Server) Put(actor, verb, manager string, k Kind, live, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
 	internalize(k, u)
-	tracked, err := s.manager(k.GroupVersionKind).Update(live.DeepCopy(), u, manager)
+	s.structureOf(k).conform(u)
+	tracked, err := s.manager(k).Update(live.DeepCopy(), u, manager)
 	if err != nil {
 		return nil, err
 	}
@@ -658,12 +667,11 @@ func (s *Server) Step() bool {
 		case leaving && s.propagate(k, p, u):
 			continue
 		case k.Kind == "PersistentVolumeClaim" && leaving && slices.Contains(u.GetFinalizers(), inUse):
-			left := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == inUse })
-			if next := u.DeepCopy(); len(left) > 0 {
-				next.SetFinalizers(left)
-				s.store("system", "unprotect", k, p, next)
-			} else {
-				s.store("system", "unprotect", k, p, nil)
+			s.unblock(k, p, u, inUse)
+			continue
+		case leaving && slices.Contains(u.GetFinalizers(), Slow):
+			if s.Waits = true; time.Since(u.GetDeletionTimestamp().Time) >= slowly {
+				s.unblock(k, p, u, Slow)
 			}
 			continue
 		case k.Kind == "PersistentVolumeClaim":
@@ -694,6 +702,16 @@ func (s *Server) Step() bool {
 		s.settled = before
 	}
 	return s.version != before
+}
+
+// unblock takes a finalizer off what is deleted, which goes with the last one.
+func (s *Server) unblock(k Kind, p Place, u *unstructured.Unstructured, finalizer string) {
+	left := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == finalizer })
+	next := u.DeepCopy()
+	if next.SetFinalizers(left); len(left) == 0 {
+		next = nil
+	}
+	s.store("system", "unblock", k, p, next)
 }
 
 // propagate is the garbage collector at what waits for it; whether it did anything.
@@ -797,6 +815,7 @@ func (s *Server) establish(u *unstructured.Unstructured) {
 			s.fresh[k.resource()] = time.Now()
 			s.since[k] = time.Now()
 		}
+		s.reread(k)
 	}
 }
 
@@ -915,7 +934,7 @@ func answerText(r *http.Request, code int, text []byte) *http.Response {
 
 // AnswerError makes the response that says an error.
 func AnswerError(r *http.Request, err error) *http.Response {
-	status := apierrors.NewInternalError(err).Status()
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
 	}

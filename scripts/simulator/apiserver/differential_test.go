@@ -357,20 +357,45 @@ var widgets = map[string]any{
 	},
 }
 
+// gadgets have a schema: fields that are pruned, refused, have defaults, and may not change.
+var gadgets = map[string]any{
+	"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gadgets.differential.example.com"},
+	"spec": map[string]any{
+		"group": "differential.example.com", "scope": "Namespaced", "names": map[string]any{"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{
+			"type": "object", "properties": map[string]any{"spec": map[string]any{
+				"type": "object", "required": []any{"size"}, "properties": map[string]any{
+					"size":  map[string]any{"type": "integer", "minimum": 0, "maximum": 5},
+					"mode":  map[string]any{"type": "string", "enum": []any{"a", "b"}, "default": "a"},
+					"fixed": map[string]any{"type": "string", "x-kubernetes-validations": []any{map[string]any{"rule": "self == oldSelf", "message": "fixed may not change"}}},
+					"parts": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+					"tags":  map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "x-kubernetes-list-type": "set"},
+					"deep":  map[string]any{"type": "object", "properties": map[string]any{"level": map[string]any{"type": "integer", "default": 1}}},
+				},
+			}},
+		}}}},
+	},
+}
+
 const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// defineWidgets creates the CRD on the real server, and waits until it serves it.
+// defineWidgets creates the CRDs on the real server, and waits until it serves them.
 func defineWidgets(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
 	real := newSide(transport(t, c))
-	real.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: widgets})
-	for range 100 {
-		if a := real.ask(t, request{method: "GET", path: "/apis/differential.example.com/v1/widgets"}); a.code == http.StatusOK {
+	for _, crd := range []map[string]any{widgets, gadgets} {
+		real.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: crd})
+	}
+	served := 0
+	for range 300 {
+		path := "/apis/differential.example.com/v1/" + []string{"widgets", "gadgets"}[served]
+		if a := real.ask(t, request{method: "GET", path: path}); a.code != http.StatusOK {
+			time.Sleep(100 * time.Millisecond)
+		} else if served++; served == 2 {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatal("the CRD is not served")
+	t.Fatal("the CRDs are not served")
 }
 
 // playBoth plays the sequence of a seed on both servers, and returns how many requests it had.
@@ -382,6 +407,7 @@ func playBoth(t *testing.T, c *clustertest.Cluster, seed uint64) int {
 	simulated := newSide(func(r *http.Request) (*http.Response, error) { return server.Serve(r, "brine"), nil })
 	simulated.ask(t, request{method: "POST", path: "/api/v1/namespaces", contentType: "application/json", body: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}})
 	simulated.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: widgets})
+	simulated.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: gadgets})
 	for range 3 {
 		server.Step()
 	}
@@ -504,6 +530,7 @@ func TestDiscoveryIsThatOfARealServer(t *testing.T) {
 	server := apiserver.New()
 	simulated := newSide(func(r *http.Request) (*http.Response, error) { return server.Serve(r, "brine"), nil })
 	simulated.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: widgets})
+	simulated.ask(t, request{method: "POST", path: crds, contentType: "application/json", body: gadgets})
 	for range 3 {
 		server.Step()
 	}

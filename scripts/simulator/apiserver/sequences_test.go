@@ -52,6 +52,7 @@ var kinds = []kind{
 	{prefix: "/apis/differential.example.com/v1", apiVersion: "differential.example.com/v1", kind: "Widget", plural: "widgets", content: func(g *generator) map[string]any {
 		return map[string]any{"spec": map[string]any{"size": g.rand.IntN(3), "parts": []any{g.value(), g.key()}, g.key(): map[string]any{"deep": g.value()}}}
 	}},
+	{prefix: "/apis/differential.example.com/v1", apiVersion: "differential.example.com/v1", kind: "Gadget", plural: "gadgets", content: (*generator).gadget},
 	{prefix: "/apis/apps/v1", apiVersion: "apps/v1", kind: "Deployment", plural: "deployments", dry: true, content: func(g *generator) map[string]any {
 		return map[string]any{"spec": map[string]any{
 			"replicas": g.rand.IntN(3), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
@@ -93,6 +94,32 @@ type generator struct {
 	paged     *request // whose next page is asked for next
 }
 
+// gadget is one as its CRD wants it, or not.
+func (g *generator) gadget() map[string]any {
+	spec := map[string]any{"size": g.rand.IntN(4), "mode": of(g, "a", "b"), "fixed": of(g, "x", "x", "x", "y"), "parts": []any{g.value(), g.key()}}
+	switch g.rand.IntN(12) {
+	case 0:
+		spec["size"] = of[any](g, 9, "large", -1, nil)
+	case 1:
+		delete(spec, "size")
+	case 2:
+		spec["mode"] = of[any](g, "c", nil, 7)
+	case 3:
+		spec["unknown"] = g.value()
+	case 4:
+		spec["parts"] = of[any](g, g.value(), []any{1}, map[string]any{"a": "b"})
+	case 5:
+		delete(spec, "fixed")
+	case 6, 7:
+		spec["deep"] = of[any](g, map[string]any{}, map[string]any{"level": 2}, map[string]any{"more": 1})
+	case 8:
+		spec["tags"] = of[any](g, []any{g.key(), g.value()}, []any{"1", "1"})
+	case 9:
+		delete(spec, "mode")
+	}
+	return map[string]any{"spec": spec}
+}
+
 func of[T any](g *generator, from ...T) T { return from[g.rand.IntN(len(from))] }
 
 func (g *generator) value() string { return of(g, "1", "2", "3") }
@@ -115,6 +142,9 @@ func (g *generator) metadata(name string) map[string]any {
 
 func (k kind) create(name string, g *generator) map[string]any {
 	object := k.content(g)
+	if name == "the-last" && k.kind == "Gadget" { // no server refuses it
+		object = map[string]any{"spec": map[string]any{"size": 1}}
+	}
 	object["apiVersion"], object["kind"], object["metadata"] = k.apiVersion, k.kind, g.metadata(name)
 	if name == "the-last" {
 		delete(object["metadata"].(map[string]any), "finalizers")
@@ -144,6 +174,9 @@ func (g *generator) next() request {
 	}
 	if g.rand.IntN(4) > 0 {
 		r.query.Set("fieldManager", of(g, "brine", "kubectl-edit"))
+	}
+	if g.rand.IntN(4) == 0 {
+		r.query.Set("fieldValidation", "Strict")
 	}
 	versions := func() {
 		r.uid, r.version = of(g, "", "", "now", "now", "now", "never"), of(g, "", "", "now", "now", "now", "before", "never")

@@ -181,6 +181,10 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 	} else if err := utiljson.Unmarshal(body, &sent.Object); err != nil { // whole numbers stay whole
 		return nil, false, badRequest(err.Error())
 	}
+	strict := r.URL.Query().Get("fieldValidation") == "Strict"
+	if err := s.structureOf(k).strictly(sent, strict && r.Method != http.MethodPatch); err != nil {
+		return nil, false, err
+	}
 	manager := cmp.Or(r.URL.Query().Get("fieldManager"), actor)
 	live := s.Objects[At(k, t.Namespace, t.Name)]
 	if r.Method != http.MethodPatch {
@@ -203,7 +207,8 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 			return nil, false, badRequest("resourceVersion should not be set on objects to be created")
 		}
 		internalize(k, sent)
-		tracked, err := s.manager(k.GroupVersionKind).Update(k.blank(), sent, manager)
+		s.structureOf(k).conform(sent)
+		tracked, err := s.manager(k).Update(k.blank(), sent, manager)
 		if err != nil {
 			return nil, false, err
 		}
@@ -228,6 +233,9 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 		}
 	}
 	if err := k.fit(t, u); err != nil {
+		return nil, false, err
+	}
+	if err := s.structureOf(k).strictly(u, strict); err != nil {
 		return nil, false, err
 	}
 	u, err := s.Put(actor, cmp.Or(t.More, "patch"), manager, k, live, u, dry)

@@ -70,15 +70,25 @@ func (untyped) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-func (s *Server) manager(gvk schema.GroupVersionKind) *managedfields.FieldManager {
-	m := s.managers[gvk]
+// managed is what a field manager is for.
+type managed struct {
+	gvk schema.GroupVersionKind
+	as  *structure
+}
+
+func (s *Server) manager(k Kind) *managedfields.FieldManager {
+	of := managed{k.GroupVersionKind, s.structureOf(k)}
+	m := s.managers[of]
 	if m == nil {
 		var types managedfields.TypeConverter = untyped{}
-		if scheme.Scheme.Recognizes(gvk) {
+		switch {
+		case of.as != nil:
+			types = of.as.types
+		case scheme.Scheme.Recognizes(of.gvk):
 			types = builtInTypes()
 		}
-		m = managedfieldstest.NewFakeFieldManager(types, gvk)
-		s.managers[gvk] = m
+		m = managedfieldstest.NewFakeFieldManager(types, of.gvk)
+		s.managers[of] = m
 	}
 	return m
 }

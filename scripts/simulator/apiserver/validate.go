@@ -11,9 +11,9 @@ import (
 
 const definition = "CustomResourceDefinition"
 
-// validate refuses what a real server refuses of an object's metadata, and changes of what
-// may not change.
-func (k Kind) validate(u, live *unstructured.Unstructured) error {
+// validate refuses what a real server refuses of an object's metadata, changes of what may not
+// change, and what the CRD of a custom resource says is wrong.
+func (s *Server) validate(k Kind, u, live *unstructured.Unstructured) error {
 	path := field.NewPath("metadata")
 	var wrong field.ErrorList
 	if live == nil {
@@ -37,7 +37,7 @@ func (k Kind) validate(u, live *unstructured.Unstructured) error {
 		}
 		wrong = append(wrong, k.immutable(u, live)...)
 	}
-	if len(wrong) == 0 {
+	if wrong = append(wrong, s.structureOf(k).validate(u, live)...); len(wrong) == 0 {
 		return nil
 	}
 	return apierrors.NewInvalid(k.GroupKind(), u.GetName(), wrong)
