@@ -21,7 +21,7 @@ const person = "kubectl"
 func (w *World) somebodyActs() {
 	var objects []apiserver.Place
 	for _, p := range w.server.Places() {
-		if (p.Resource == "configmaps" || p.Resource == "secrets" || p.Resource == "deployments" || p.Resource == "widgets") && p.Name != "kube-root-ca.crt" && !strings.Contains(p.Name, "shop") && !strings.Contains(p.Name, "other") {
+		if slices.Contains([]string{"configmaps", "secrets", "deployments", "widgets", "persistentvolumeclaims"}, p.Resource) && p.Name != "kube-root-ca.crt" && !strings.Contains(p.Name, "shop") && !strings.Contains(p.Name, "other") {
 			objects = append(objects, p)
 		}
 	}
@@ -48,7 +48,7 @@ const stranger = "an-inventory-elsewhere"
 func (w *World) somebodyActsOn(p apiserver.Place) {
 	live := w.server.Objects[p]
 	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.Group == p.Group && k.Plural == p.Resource })
-	switch w.rand.IntN(6) {
+	switch w.rand.IntN(7) {
 	case 0:
 		w.note("%s deletes %s %s/%s", person, p.Resource, p.Namespace, p.Name)
 		_, _ = w.server.Delete(person, k, p, metav1.DeleteOptions{}, false)
@@ -58,6 +58,9 @@ func (w *World) somebodyActsOn(p apiserver.Place) {
 		u.SetAnnotations(nil)
 		u.SetLabels(nil)
 		u.SetManagedFields(nil)
+		if u.SetResourceVersion(""); w.rand.IntN(2) == 0 {
+			u.SetFinalizers([]string{apiserver.Slow})
+		}
 		if _, err := w.server.Delete(person, k, p, metav1.DeleteOptions{}, false); err == nil {
 			_, _ = w.server.Create(person, k, u, false)
 		}
@@ -73,6 +76,9 @@ func (w *World) somebodyActsOn(p apiserver.Place) {
 		w.edit(k, live, func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{inventory.OwningInventory: stranger})
 		})
+	case 5:
+		w.note("%s has %s %s/%s deleted slowly", person, p.Resource, p.Namespace, p.Name)
+		w.edit(k, live, func(u *unstructured.Unstructured) { u.SetFinalizers(append(u.GetFinalizers(), apiserver.Slow)) })
 	case 4:
 		if p.Resource != "configmaps" && p.Resource != "secrets" {
 			return

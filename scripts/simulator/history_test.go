@@ -39,6 +39,7 @@ type step struct {
 	found     bool // before it, somebody creates objects that bundles name
 	guests    bool // before it, somebody creates objects that no bundle names, in namespaces and of kinds of bundles
 	calm      bool // nothing disturbs it
+	late      bool // API servers are behind, and nobody else acts
 	refused   bool // the second request of moves is refused, most of the time
 	only      []string
 	patience  time.Duration // --lock-timeout
@@ -47,9 +48,13 @@ type step struct {
 	into          string
 	names, owners []string
 	damaged       bool
-	saves         bool       // --plan-out
-	carriesOut    bool       // the last plan that was saved
-	plan          *savedPlan // --plan
+	saves         bool // --plan-out
+	secret        bool // of --plan-out and --plan: in the Secret
+	approved      bool // --plan-digest, of the last plan that a preview told
+	lifetime      time.Duration
+	later         time.Duration // it begins
+	carriesOut    bool          // the last plan that was saved
+	plan          *savedPlan    // --plan
 	options       options
 }
 
@@ -69,7 +74,11 @@ type done struct {
 	exit         int         // of the commands about inventories
 	made         *plan.Saved // by --plan-out
 	target       int         // the revision that a rollback goes to
+	digest       string      // --plan-digest
 }
+
+// widgetSchema has a default, rules, and a field that may not change.
+const widgetSchema = `{type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}`
 
 // manifests are the objects of a bundle, chosen by chance.
 func manifests(r *rand.Rand, inventoryName string) string {
@@ -103,8 +112,12 @@ func manifests(r *rand.Rand, inventoryName string) string {
 	}
 	add(0.5, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: %s}\nspec:\n  replicas: 1\n  progressDeadlineSeconds: %d\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: %s}]}\n", namespace, patience, image)
 	add(0.3, "apiVersion: v1\nkind: Namespace\nmetadata: {name: extra-%s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: inner, namespace: extra-%s}\ndata: {value: \"%d\"}\n", namespace, namespace, r.IntN(2))
-	add(0.3, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.%s.example.com}\nspec:\n  group: %s.example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n---\napiVersion: %s.example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: %s}\nspec: {size: %d}\n",
-		namespace, namespace, namespace, namespace, r.IntN(2))
+	schema, recreates, more := "{type: object, x-kubernetes-preserve-unknown-fields: true}", "", ""
+	if r.IntN(2) == 0 {
+		schema, recreates, more = widgetSchema, ", annotations: {brine.dev/on-immutable: recreate}", fmt.Sprintf(", fixed: %s", []string{"x", "y"}[r.IntN(2)])
+	}
+	add(0.3, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.%s.example.com}\nspec:\n  group: %s.example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: %s}\n---\napiVersion: %s.example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: %s%s}\nspec: {size: %d%s}\n",
+		namespace, namespace, schema, namespace, namespace, recreates, r.IntN(2), more)
 	return b.String()
 }
 
@@ -160,7 +173,11 @@ func steps(r *rand.Rand) []step {
 			s.revision = 1
 		}
 		if s.command == "preview" {
-			s.saves = true
+			s.saves, s.secret = true, r.IntN(2) == 0
+		}
+		if s.secret {
+			all = append(all, previewsInSecret(r, s)...)
+			continue
 		}
 		all = append(all, s)
 		if s.saves && r.IntN(3) > 0 {
@@ -172,8 +189,12 @@ func steps(r *rand.Rand) []step {
 		}
 		switch r.IntN(10) {
 		case 0: // an upgrade that fails: the old stays
-			all = append(all, step{command: "apply", inventory: "shop", text: with(r, "kind: ConfigMap"), calm: true},
-				step{command: "apply", inventory: "shop", text: strings.ReplaceAll(with(r, "kind: Deployment"), "image: good", "image: broken"), calm: true})
+			first, n := with(r, "kind: ConfigMap"), r.IntN(3)
+			if n == 0 {
+				first = strings.ReplaceAll(with(r, "kind: Deployment"), "image: broken", "image: good")
+			}
+			all = append(all, step{command: "apply", inventory: "shop", text: first, calm: true},
+				step{command: "apply", inventory: "shop", text: strings.ReplaceAll(with(r, "kind: Deployment"), "image: good", "image: broken"), calm: n > 0, late: n == 0})
 		case 1: // a bundle that uses a namespace, which it has not any more
 			text := with(r, "{name: extra-app}")
 			all = append(all, step{command: "apply", inventory: "shop", text: text, calm: true},
@@ -201,6 +222,12 @@ const timeout = 10 * time.Minute
 func (w *World) begin(s step, actor string) *done {
 	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
 	w.note("%s: %s of inventory %s%s (policy %s)", actor, s.called(), s.inventory, s.arguments(), s.policy)
+	if s.secret {
+		d.plan = w.planIn(s.inventory)
+	}
+	if s.approved {
+		d.digest = w.approved[s.inventory]
+	}
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
 	d.process = w.start(ctx, actor, s.inventory, s.force, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
@@ -232,7 +259,10 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		if d.command == "preview" {
 			o.DryRun = report.Server
 		}
-		if d.saves {
+		if d.secret && d.err == nil {
+			d.err = d.planInSecret(ctx, c, &o)
+		}
+		if d.saves && !d.secret {
 			o.PlanOut = &run.PlanPlace{
 				Read: func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
 				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
@@ -241,7 +271,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 				},
 			}
 		}
-		if d.plan != nil {
+		if d.plan != nil && !d.secret {
 			o.SavedPlan = d.plan.plan
 		}
 	case "destroy":

@@ -223,7 +223,12 @@ func (o *oracle) repeatedEnds() []string {
 
 // called is how the table of what was covered calls the command.
 func (s step) called() string {
-	if s.plan != nil {
+	switch {
+	case s.secret && s.command == "apply":
+		return "apply with a plan in a Secret"
+	case s.secret:
+		return "preview into a Secret"
+	case s.plan != nil:
 		return "apply with a saved plan"
 	}
 	return s.command
@@ -241,6 +246,8 @@ type savedPlan struct {
 	of   step
 	plan *plan.Saved
 	at   int // of the server's log
+
+	digest string
 }
 
 // planned makes a step carry out a saved plan.
@@ -253,7 +260,7 @@ func (p *savedPlan) planned(calm bool) step {
 // asPlanned: a saved plan is carried out as it is, or refused without a write.
 func (o *oracle) asPlanned() (wrong []string) {
 	p := o.d.plan
-	if p == nil {
+	if p == nil || o.d.command != "apply" {
 		return nil
 	}
 	expired := strings.Contains(strings.Join(o.d.result.Errors, " "), "the saved plan is out of date")
@@ -278,9 +285,9 @@ func (o *oracle) asPlanned() (wrong []string) {
 	}
 	touched := false
 	for _, w := range o.server.Log[p.at:o.d.from] {
-		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system"
+		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && !isPlan(w)
 	}
-	if expired && !touched {
+	if late := !p.plan.Expires.IsZero() && o.d.began.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text {
 		wrong = append(wrong, "nothing has changed since the plan was made, and it was refused: "+strings.Join(o.d.result.Errors, "; "))
 	}
 	for _, object := range o.d.result.Objects {

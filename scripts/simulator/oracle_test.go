@@ -101,6 +101,8 @@ var invariants = []invariant{
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
 	{"8 a saved plan is what is done", (*oracle).asPlanned},
+	{"8 an approved plan is carried out, or none", (*oracle).asApproved},
+	{"8 a plan that holds stays", (*oracle).planStays},
 	{"9 prune last", (*oracle).pruneLast},
 	{"9 nothing goes that the user keeps", (*oracle).keeps},
 	{"10 order", (*oracle).order},
@@ -432,7 +434,9 @@ func (o *oracle) dryRun() (wrong []string) {
 		return nil
 	}
 	for _, w := range o.own() {
-		wrong = append(wrong, "written: "+w.String())
+		if !o.d.secret || !isPlan(w) {
+			wrong = append(wrong, "written: "+w.String())
+		}
 	}
 	return wrong
 }
@@ -539,7 +543,7 @@ func (o *oracle) oneWriter() (wrong []string) {
 			}
 		}
 		holder := w.Holders[home+"/"+lock]
-		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) {
+		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) && (o.d.command != "preview" || !isPlan(w)) {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}
 	}

@@ -46,12 +46,18 @@ func scenesOf(seed uint64) []scene {
 	var all []scene
 	for i, s := range steps(rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)+1000))
-		decorate(rand.New(rand.NewPCG(seed, uint64(i)+2000)), &s)
+		if !s.secret { // the plan is for what the preview had
+			decorate(rand.New(rand.NewPCG(seed, uint64(i)+2000)), &s)
+		}
 		one := scene{at: fmt.Sprint(i), chance: r.Uint64(), step: s, mood: moodOf(r, s.calm)}
 		if s.refused && r.IntN(3) > 0 {
 			one.mood = mood{name: aimed + string(jsonPatches), faults: []fault{forbidden}, rate: 0.7, aim: jsonPatches}
 		}
-		if contested := one.mood.pace > 0; !s.damaged && (contested || !s.calm && r.IntN(6) == 0) {
+		if s.late {
+			one.mood = several(r)
+			one.mood.people = 0
+		}
+		if contested := one.mood.pace > 0; !s.damaged && (contested || !s.calm && !s.late && r.IntN(6) == 0) {
 			one.too = &step{command: "apply", inventory: s.inventory, text: manifests(r, s.inventory), onFailure: s.onFailure, policy: s.policy, only: s.only, patience: s.patience}
 			if contested {
 				one.too.patience = 5 * time.Minute
@@ -97,6 +103,7 @@ func (f *Finding) playScene(w *World, one *scene) {
 	}
 	w.rand = rand.New(rand.NewPCG(one.chance, 0))
 	w.enter(one.at, one.mood)
+	time.Sleep(s.later)
 	if s.found {
 		w.somebodyCreates()
 	}
@@ -264,6 +271,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			f.violate("12 every run ends in its time", fmt.Sprintf("%s has not ended after %s", d.actor, limit))
 			continue
 		}
+		w.notePlan(d)
 		if d.made != nil {
 			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from}
 		}
@@ -332,7 +340,7 @@ func (f *Finding) converge(w *World) {
 	if again := w.halfDone; again != nil {
 		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
 	}
-	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"Deployment.apps"}}} // it may select other pods
+	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}}} // pods that are selected, and fields of resources, may be others
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	guests := func(refusals string) bool {
 		return w.interrupts(refusals) || strings.Contains(refusals, "contains objects outside this inventory")

@@ -39,6 +39,10 @@ type World struct {
 	mood    // of the step
 	script  []string
 	plan    *savedPlan // the last one
+	// By inventory, what is in the Secret of its plan, and the digest of the last plan that a
+	// preview told.
+	inSecret map[string]*savedPlan
+	approved map[string]string
 	// By inventory, the ids that it had under other names; the last command about inventories
 	// that did not end.
 	renamed  map[string][]string
@@ -144,7 +148,7 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}}
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
 }
 
 var errKilled = errors.New("the process was killed")
