@@ -183,7 +183,7 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 	}
 	strict := r.URL.Query().Get("fieldValidation") == "Strict"
 	if err := s.structureOf(k).strictly(sent, strict && r.Method != http.MethodPatch); err != nil {
-		return nil, false, err
+		return nil, false, badRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, err))
 	}
 	manager := cmp.Or(r.URL.Query().Get("fieldManager"), actor)
 	live := s.Objects[At(k, t.Namespace, t.Name)]
