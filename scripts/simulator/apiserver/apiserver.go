@@ -471,11 +471,7 @@ func (s *Server) terminating(k Kind) error {
 func (s *Server) Put(actor, verb, manager string, k Kind, live, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
 	internalize(k, u)
 	s.structureOf(k).conform(u)
-	tracked, err := s.manager(k).Update(live.DeepCopy(), u, manager)
-	if err != nil {
-		return nil, err
-	}
-	u, _ = tracked.(*unstructured.Unstructured)
+	u, _ = s.manager(k).UpdateNoErrors(live.DeepCopy(), u, manager).(*unstructured.Unstructured)
 	return s.update(actor, verb, k, live, u, dry)
 }
 

@@ -129,12 +129,13 @@ func structureFrom(k Kind, said map[string]any) *structure {
 	return made
 }
 
-// conform takes out what no field is for, and puts in the defaults, as decoding does.
+// conform takes out what no field is for, and nulls, and puts in the defaults, as decoding does.
 func (c *structure) conform(u *unstructured.Unstructured) {
 	if c == nil {
 		return
 	}
 	pruning.Prune(u.Object, c.fields, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, c.fields)
 	c.fill(u)
 }
 
@@ -157,7 +158,6 @@ func (c *structure) strictly(u *unstructured.Unstructured, strict bool) error {
 // fill puts in the defaults alone: a field that is applied and that nothing is for is refused.
 func (c *structure) fill(u *unstructured.Unstructured) {
 	if c != nil {
-		defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, c.fields)
 		defaulting.Default(u.Object, c.fields)
 	}
 }

@@ -208,12 +208,8 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 		}
 		internalize(k, sent)
 		s.structureOf(k).conform(sent)
-		tracked, err := s.manager(k).Update(k.blank(), sent, manager)
-		if err != nil {
-			return nil, false, err
-		}
-		u, _ := tracked.(*unstructured.Unstructured)
-		u, err = s.Create(actor, k, u, dry)
+		u, _ := s.manager(k).UpdateNoErrors(k.blank(), sent, manager).(*unstructured.Unstructured)
+		u, err := s.Create(actor, k, u, dry)
 		return u, true, err
 	case contentType == "application/apply-patch+yaml":
 		return s.apply(actor, manager, k, t, sent, r.URL.Query().Get("force") == "true", dry)
