@@ -224,7 +224,9 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		listing := w.Kind == bundle.ConfigMapKind && w.Namespace == home
+		var was map[bundle.ID]bool
 		if listing {
+			was = members(stored, name)
 			stored[w.Name] = w.After
 		}
 		if owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
@@ -239,7 +241,8 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 		case listing && (w.Name == name || stored[name] != nil && strings.HasPrefix(w.Name, name+"-overflow-")):
 			now := members(stored, name)
 			for id := range marked {
-				if !now[id] {
+				unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && !was[id] // a run was killed that had made it
+				if !now[id] && !unlisted {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
 			}

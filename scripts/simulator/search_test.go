@@ -282,7 +282,10 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID(home, d.inventory))...)
 			}
 			if d.exit != report.ExitBadBundle {
-				if w.halfDone = &d.step; !d.process.dead && d.exit == report.ExitOK {
+				switch half := w.halfDone; {
+				case d.process.dead || d.exit != report.ExitOK:
+					w.halfDone = &d.step
+				case half != nil && half.inventory == d.inventory && half.into == d.into && (half.command == d.command || d.command == "merge"):
 					w.halfDone = nil
 				}
 			}
@@ -352,6 +355,9 @@ func (f *Finding) converge(w *World) {
 		w.somebodyTidiesUp()
 		last.policy, last.force = plan.AdoptAll, true
 		f.Converged = f.endsTwice(w, last, "last-forced", guests)
+	}
+	if half := w.halfDone; f.goesOn() && half != nil && half.command == "rename" { // what a refusal says that finds another inventory of the name
+		f.settle(w, []*done{w.begin(step{command: "merge", inventory: half.inventory, into: half.into}, "last-merged")}, "undisturbed at the end")
 	}
 	if f.goesOn() {
 		f.settle(w, []*done{w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")}, "undisturbed at the end")
