@@ -13,11 +13,10 @@ import (
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
-	"brine/bundle/remedy"
 	"brine/bundle/report"
 )
 
-// How a node ends: ready, gone, or lost, with those that need it.
+// How a node ends well: unchanged, ready, gone.
 
 // dropReady finds the unchanged members that are ready, and does not keep their live
 // objects: of thousands, they are most of the memory.
@@ -159,106 +158,4 @@ func (e *scheduler) probe(n *node) {
 		}
 		e.send(func() { e.probed(n, nil) })
 	})
-}
-
-// lose settles a node that came to nothing, and skips who needs it.
-func (e *scheduler) lose(n *node, action plan.Action, reason string) {
-	if n.state == lost {
-		return
-	}
-	wasApplied := n.applied
-	e.end(n, action, reason)
-	e.skipDependents(n, wasApplied)
-}
-
-// end settles a node that came to nothing.
-func (e *scheduler) end(n *node, action plan.Action, reason string) {
-	reportedFailed := n.state == failing && n.reason == reason
-	e.set(n, lost)
-	if action != "" {
-		n.Result.Action = action
-	}
-	n.Result.Reason = reason
-	e.settled(n)
-	if action != "" {
-		e.Record.Emit(report.Acted{Object: n.Result})
-	} else if !reportedFailed {
-		e.Record.Emit(report.NotReady{Object: n.Result, Reason: reason})
-	}
-}
-
-func (e *scheduler) skipDependents(n *node, wasApplied bool) {
-	for _, edge := range e.dependents[n.index] {
-		d, need := edge.node, edge.need
-		if d.state != blocked || d.Action == plan.Unchanged || (need.Want == order.Applied && wasApplied) {
-			continue
-		}
-		if e.Plan.Allows(d.Step, need) {
-			if d.needs--; d.needs == 0 {
-				d.Result.After = after(n, need)
-				e.consider(d)
-			}
-			continue
-		}
-		e.lose(d, plan.Skipped, d.Because(n.ID, need, n.outcome()))
-	}
-}
-
-// giveUp settles what hangs on failed objects: they did not recover while the
-// others went on.
-func (e *scheduler) giveUp() {
-	for _, n := range e.nodes {
-		if n.state == failing {
-			e.settleNotReady(n, report.StateFailed, n.reason)
-		}
-	}
-	for _, n := range e.nodes {
-		if n.state == blocked && (kindOf(n) == 0 || e.pruning) {
-			reason := "a dependency was not applied"
-			for need, on := range e.needs(n) {
-				if on.state == waiting || on.state == lost {
-					reason = n.Because(on.ID, need, on.outcome())
-				}
-			}
-			e.lose(n, plan.Skipped, reason)
-		}
-	}
-}
-
-func (e *scheduler) startPruning() {
-	e.pruning = true
-	kept := e.pruningHeld()
-	if e.prunes = kept == ""; !e.prunes {
-		e.skipDeletions(kept)
-	}
-	last := e.settledLast()
-	for _, n := range e.nodes {
-		if n.Deletes() && n.state == blocked {
-			if n.needs == 0 && last != nil {
-				n.Result.After = after(last, plan.Need{Want: order.Ready, Reason: "deletions begin when all else is done"})
-			}
-			e.consider(n)
-		}
-	}
-}
-
-func (e *scheduler) pruningHeld() string {
-	outcomes := make([]plan.Outcome, len(e.Plan.Steps))
-	for i := range outcomes {
-		outcomes[i] = e.nodes[i].outcome()
-	}
-	kept := e.Plan.HoldsPruning(outcomes, !e.WaitApplied && !e.PruneAnyway)
-	if kept != "" && e.ended == nil && e.Plan.HoldsPruning(outcomes, false) == "" {
-		kept += " (" + remedy.PruneAnyway + " prunes nevertheless)"
-	}
-	return kept
-}
-
-// skipDeletions skips every deletion that was not begun, each with the same reason.
-func (e *scheduler) skipDeletions(reason string) {
-	for _, n := range e.nodes {
-		if n.Deletes() && n.state == blocked && n.Action != plan.Skipped {
-			e.end(n, plan.Skipped, reason)
-		}
-	}
 }

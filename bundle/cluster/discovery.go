@@ -17,9 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/discovery"
-	"k8s.io/kube-openapi/pkg/spec3"
 
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
@@ -27,7 +25,7 @@ import (
 	"brine/bundle/read"
 )
 
-// What the server serves, which is asked once: kinds, their resources, verbs and schemas.
+// What the server serves, which is asked once: kinds, their resources and verbs.
 
 // Resource is how the server serves a kind.
 type Resource struct {
@@ -399,33 +397,4 @@ func (c *Client) Scope(gvk schema.GroupVersionKind) read.Scope {
 		return read.ScopeLater
 	}
 	return read.ScopeUnknown
-}
-
-// Types reads the server's own schemas of a group version: by what its lists
-// are merged.
-func (c *Client) Types(ctx context.Context, gv schema.GroupVersion) (managedfields.TypeConverter, error) {
-	path := "/openapi/v3/apis/" + gv.String()
-	if gv.Group == "" {
-		path = "/openapi/v3/api/" + gv.Version
-	}
-	var text []byte
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		text, err = c.raw.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the schemas of %s: %w", gv, err)
-	}
-	var doc spec3.OpenAPI
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("decode the schemas of %s: %w", gv, err)
-	}
-	if doc.Components == nil {
-		return nil, fmt.Errorf("the schemas of %s are empty", gv)
-	}
-	types, err := managedfields.NewTypeConverter(doc.Components.Schemas, false)
-	if err != nil {
-		return nil, fmt.Errorf("understand the schemas of %s: %w", gv, err)
-	}
-	return types, nil
 }

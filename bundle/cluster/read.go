@@ -2,12 +2,8 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +19,7 @@ import (
 	"brine/bundle/cluster/jsontree"
 )
 
-// Reads: one object, lists in pages, metadata alone, logs, which cluster it is.
+// Reads: one object, lists in pages, metadata alone, logs.
 
 // pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
 const pageSize = 500
@@ -220,56 +216,4 @@ func (c *Client) Count(ctx context.Context, r Resource, namespace string) (int, 
 		return nil
 	})
 	return n, err
-}
-
-// Identity distinguishes a cluster from all others, whatever address it is
-// reached at. What the user may not read is empty.
-type Identity struct {
-	UID string // of the namespace kube-system
-	CA  string // "sha256:<hex>" over the certificates that the cluster's CA is known by
-}
-
-// Identify reads the identity of the cluster. Each namespace has the CA's
-// certificates in a ConfigMap of its own; namespace is one that the user may read.
-func (c *Client) Identify(ctx context.Context, namespace string) (Identity, error) {
-	var id Identity
-	u, err := c.Get(ctx, Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: "kube-system"})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return id, fmt.Errorf("read which cluster this is: Namespace kube-system: %w", err)
-	}
-	if u != nil {
-		id.UID = string(u.GetUID())
-	}
-	u, err = c.Get(ctx, ConfigMaps, bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: namespace, Name: "kube-root-ca.crt"})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return id, fmt.Errorf("read which cluster this is: ConfigMap %s/kube-root-ca.crt: %w", namespace, err)
-	}
-	if u != nil {
-		text := bundle.At[string](u.Object, "data", "ca.crt")
-		id.CA = certificatesDigest(text)
-	}
-	return id, nil
-}
-
-// certificatesDigest does not depend on how PEM is laid out; "" where there is
-// no certificate.
-func certificatesDigest(text string) string {
-	var sums []string
-	for rest := []byte(text); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		sum := sha256.Sum256(block.Bytes)
-		sums = append(sums, hex.EncodeToString(sum[:]))
-	}
-	if len(sums) == 0 {
-		return ""
-	}
-	slices.Sort(sums)
-	h := sha256.New()
-	for _, s := range slices.Compact(sums) {
-		h.Write([]byte(s))
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

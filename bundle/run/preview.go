@@ -1,28 +1,19 @@
 package run
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"brine/bundle"
-	"brine/bundle/check"
 	"brine/bundle/cluster"
-	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/preview"
 	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
-	"brine/inventory"
-	"brine/inventory/store"
 )
 
-// Runs that write nothing: a preview, a drift, a dry run without a server.
+// What a preview asks of the server, and what stops it.
 
 // asked is what the server says of a plan.
 type asked struct {
@@ -140,134 +131,4 @@ func allMissingRights(ctx context.Context, s *session, o *Options, b *bundle.Bun
 		return err
 	}
 	return cause
-}
-
-// DriftFrom makes the options of a run those of a drift: the live objects are
-// compared with a bundle, or, where that is nil, with a revision, whose bundle it
-// returns: number, or, where that is 0, the last one of which all was applied. The
-// fields that the run of this revision left to others are left out. Nothing is written.
-func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, number int, o *Options) (*bundle.Bundle, error) {
-	history, err := inv.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	content := &inventory.Content{}
-	found, ok := inventory.LastApplied(history)
-	if number > 0 {
-		found, ok = inventory.Revision{Number: number, Result: "applied"}, true
-	}
-	switch {
-	case ok:
-		if content, err = inv.LoadRevision(ctx, found.Number); err != nil {
-			return nil, err
-		}
-	case b == nil:
-		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf(
-			"inventory %s/%s has no revision that was applied without an error: %s; %s NUMBER compares with it, and -f with a bundle", inv.Namespace, inv.Name, inventory.NoTarget(history, 0), remedy.Revision)}}
-	}
-	if b == nil {
-		b, o.Wanted = content.Bundle, fmt.Sprintf("revision %d", found.Number)
-		o.Namespace = cmp.Or(content.Namespace, o.Namespace)
-		if last := inv.Last(); last.Number > found.Number && number == 0 {
-			b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("revision %d, the last one, is %s: the cluster is compared with revision %d, the last one that was applied", last.Number, last.Result, found.Number)})
-		}
-	}
-	o.Mode, o.DryRun, o.Detailed = Drift, report.Server, true
-	p := &o.Planning
-	p.Policy, p.AllowEmpty, p.ForceNamespaces = plan.AdoptAll, true, true // a difference is reported, whatever an apply may do about it
-	p.NoPrune = content.Options["no-prune"] == "true"
-	p.Conflicts, err = compared(content.Options["conflicts"])
-	if err == nil && p.IgnoreFields == nil && content.Options["ignore-fields"] != "" {
-		err = json.Unmarshal([]byte(content.Options["ignore-fields"]), &p.IgnoreFields)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the options of revision %d: %w", found.Number, err)
-	}
-	return b, nil
-}
-
-// compared are rules about conflicts that leave to others what a run left to them.
-// Any other conflict is a difference, with the value that the bundle wants.
-func compared(rules string) (fields.ConflictRules, error) {
-	parsed, err := fields.ParseConflictRules(strings.FieldsFunc(rules, func(r rune) bool { return r == ',' }))
-	if err != nil {
-		return nil, err
-	}
-	for i := range parsed {
-		if parsed[i].Do == fields.Fail {
-			parsed[i].Do = fields.Take
-		}
-	}
-	return append(parsed, fields.ConflictRule{Manager: "*", Do: fields.Take}), nil
-}
-
-// Offline is Run without a server: what apply would do on a cluster that has
-// nothing yet, as far as it can be known without asking one.
-func Offline(ctx context.Context, b *bundle.Bundle, o Options, kubernetesVersion string, emit func(report.Event)) *report.Result {
-	record := report.New(o.Header, emit)
-	err := offline(ctx, record, b, &o, kubernetesVersion)
-	return record.Finish(ctx, ExitCode(err), err, map[string]int{})
-}
-
-func offline(ctx context.Context, record *report.Recorder, b *bundle.Bundle, o *Options, kubernetesVersion string) error {
-	if o.Mode == Destroy {
-		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New(remedy.DryRun + "=client cannot preview a destroy, because only the cluster knows the members of the inventory: use " + remedy.DryRun + "=server")}}
-	}
-	reportInvalid(record, b.Invalid)
-	c, err := checkOffline(record, b, o, kubernetesVersion)
-	record.Secrets.Bundle(b.Objects)
-	if err != nil {
-		return err
-	}
-	for _, w := range b.Warnings {
-		record.Warn(w.Error())
-	}
-	for _, notice := range c.Graph.Notices {
-		record.Warn(notice.Error())
-	}
-	if len(c.Problems) > 0 {
-		return report.BadBundle(c.Problems...)
-	}
-	inv := inventory.Empty(o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID)
-	record.Result.Inventory.ID = inv.ID
-	if holdsSecrets(o, b) {
-		inv.Key = inventory.NewKey(inv.Namespace, inv.Name)
-	}
-	keyDigests(record, o, b, inv.Key, nil)
-	options := o.planning(b)
-	options.Policy = plan.AdoptIfNoInventory
-	p, problems := plan.Build(plan.Input{Graph: c.Graph, Absent: b.Absent, Inventory: inv, Options: options})
-	if len(problems) > 0 {
-		return report.BadBundle(problems...)
-	}
-	objects := c.Preview(ctx, record, p, kubernetesVersion)
-	if err := o.Deny.Stop(record.Result, p, objects); err != nil {
-		return err
-	}
-	if len(c.Faults) > 0 && !o.SkipInvalid {
-		return &report.Stop{Code: report.ExitBadBundle}
-	}
-	return nil
-}
-
-// checkOffline checks the bundle, again without the invalid objects until there are none
-// where SkipInvalid says so: who depends on them is next.
-func checkOffline(record *report.Recorder, b *bundle.Bundle, o *Options, kubernetesVersion string) (*check.Findings, error) {
-	for {
-		c, err := check.Bundle(b, o.Namespace, kubernetesVersion, o.Readiness)
-		if err != nil {
-			return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
-		}
-		c.Problems = append(c.Problems, inventory.Reserved(o.Inventory.Namespace, o.Inventory.Name, b)...)
-		invalid := c.Problems
-		if len(invalid) == 0 { // as apply does before it writes; other faults are for the server to find
-			invalid = slices.DeleteFunc(slices.Clone(c.Faults), func(p bundle.Problem) bool { return !c.CRDs.Sound(p.ID.GroupKind) })
-		}
-		if !o.SkipInvalid || len(invalid) == 0 {
-			return c, nil
-		}
-		if err := skipInvalid(record, o, b, invalid); err != nil {
-			return nil, err
-		}
-	}
 }

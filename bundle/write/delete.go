@@ -4,23 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
-	"brine/bundle/diff"
 	"brine/bundle/plan"
-	"brine/bundle/takeover"
-	"brine/inventory"
 )
 
 // Deletions and detachments.
@@ -196,160 +188,4 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 		}
 	}
 	return failed(fmt.Errorf("detach: %w", errChanging))
-}
-
-// searches ask what Namespaces and CRDs hold: those who ask while one is under
-// way share the next, as each is dozens of LISTs.
-type searches struct {
-	mu      sync.Mutex
-	running bool
-	waiting []*searching
-}
-
-type searching struct {
-	holder *unstructured.Unstructured
-	found  bundle.Contents
-	err    error
-	done   chan struct{}
-}
-
-func (w *Writer) contents(ctx context.Context, holder *unstructured.Unstructured) (bundle.Contents, error) {
-	if holder.GroupVersionKind().GroupKind() == bundle.CRDKind { // one LIST, directly before the DELETE
-		id := bundle.ID{GroupKind: bundle.CRDKind, Name: holder.GetName()}
-		found, err := w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, []*unstructured.Unstructured{holder}, &w.deleted))
-		return found[id], err
-	}
-	s := &searching{holder: holder, done: make(chan struct{})}
-	w.searches.mu.Lock()
-	w.searches.waiting = append(w.searches.waiting, s)
-	if !w.searches.running {
-		w.searches.running = true
-		go w.search(ctx)
-	}
-	w.searches.mu.Unlock()
-	<-s.done
-	return s.found, s.err
-}
-
-// search serves the waiting callers until there are none.
-func (w *Writer) search(ctx context.Context) {
-	for {
-		w.searches.mu.Lock()
-		batch := w.searches.waiting
-		w.searches.waiting = nil
-		if len(batch) == 0 {
-			w.searches.running = false
-			w.searches.mu.Unlock()
-			return
-		}
-		w.searches.mu.Unlock()
-		holders := bundle.Each(batch, func(s *searching) *unstructured.Unstructured { return s.holder })
-		// Kinds may have come since the plan was made.
-		err := w.Client.Discover(ctx)
-		var found map[bundle.ID]bundle.Contents
-		if err == nil {
-			found, err = w.Client.Contents(ctx, Search(w.Inventory, w.Options.Cascade, holders, &w.deleted))
-		}
-		for _, s := range batch {
-			id := bundle.ID{GroupKind: s.holder.GroupVersionKind().GroupKind(), Name: s.holder.GetName()}
-			s.found, s.err = found[id], err
-			close(s.done)
-		}
-	}
-}
-
-// Search asks what holders hold once others are deleted.
-func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders []*unstructured.Unstructured, deleted *cluster.Deleted) cluster.Search {
-	return cluster.Search{
-		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
-		Auxiliary: func(labels map[string]string) bool {
-			return labels[inventory.AuxiliaryLabel] == inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == inv.ID
-		},
-		Keeps: func(annotations map[string]string) bool {
-			return plan.KeptBy(annotations) != ""
-		},
-	}
-}
-
-// releasing is the merge patch that takes the ownership metadata off an object and, where
-// it is known what the object was before, sets its fields back. It is nil where there is no
-// ownership metadata.
-func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restore bool) map[string]any {
-	metadata := w.Inventory.ClearOwner(live)
-	if metadata == nil {
-		return nil
-	}
-	patch := map[string]any{}
-	if restore {
-		may := func([]string) bool { return true }
-		if s.Restore.Kept {
-			may = takeover.Ours(live) // what others have set or removed since stays theirs
-		}
-		patch = setBack(given(live), given(s.Restore.Unstructured), nil, may)
-	}
-	if others, ok := patch["metadata"].(map[string]any); ok {
-		for _, key := range []string{"labels", "annotations"} {
-			metadata[key] = mergedMaps(bundle.At[map[string]any](others, key), bundle.At[map[string]any](metadata, key))
-		}
-	}
-	patch["metadata"] = metadata
-	return patch
-}
-
-// setBack is the merge patch that makes fields what they were, but those below path that
-// may not be changed.
-func setBack(is, was map[string]any, path []string, may func(path []string) bool) map[string]any {
-	patch := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(mergedMaps(is, was))) {
-		now, there := is[key]
-		before, existed := was[key]
-		at := append(slices.Clone(path), key)
-		inside, isMap := now.(map[string]any)
-		earlier, wasMap := before.(map[string]any)
-		switch {
-		case there && existed && reflect.DeepEqual(now, before):
-		case isMap && (wasMap || !existed && !may(at)):
-			if changes := setBack(inside, earlier, at, may); len(changes) > 0 {
-				patch[key] = changes
-			}
-		case may(at):
-			patch[key] = before // null removes it
-		}
-	}
-	return patch
-}
-
-func mergedMaps(a, b map[string]any) map[string]any {
-	merged := maps.Clone(a)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	maps.Copy(merged, b)
-	return merged
-}
-
-// given is what users and controllers give an object: all but its status and what the
-// server keeps in its metadata.
-func given(u *unstructured.Unstructured) map[string]any {
-	fields := maps.Clone(u.Object)
-	delete(fields, "status")
-	metadata := map[string]any{}
-	for _, key := range []string{"labels", "annotations"} {
-		values, _, _ := unstructured.NestedMap(u.Object, "metadata", key)
-		delete(values, inventory.OwningInventory)
-		delete(values, inventory.PartOf)
-		metadata[key] = mergedMaps(values, nil) // never nil: the patch names each key that goes
-	}
-	fields["metadata"] = metadata
-	return fields
-}
-
-// notSetBack says which fields of a released object are not what they were; "" if all are.
-func notSetBack(s *plan.Step, stored *unstructured.Unstructured) string {
-	was, is := &unstructured.Unstructured{Object: given(s.Restore.Unstructured)}, &unstructured.Unstructured{Object: given(stored)}
-	paths := bundle.Each(diff.Objects(was, is, func(text string) string { return text }).Changes, func(c diff.Change) string { return c.Path })
-	if len(paths) == 0 {
-		return ""
-	}
-	return "not set back: " + bundle.Some(slices.Compact(paths), 10)
 }

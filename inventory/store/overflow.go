@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"brine/bundle"
-	"brine/bundle/cluster"
 	"brine/bundle/remedy"
 	"brine/inventory"
 )
@@ -125,122 +122,4 @@ func (inv *Inventory) unusable() []string {
 		names = append(names, u.GetName())
 	}
 	return names
-}
-
-// Recover reads again, by their names, the parts that are missing: one that only
-// lost its labels still holds its members. Nothing is written.
-func (inv *Inventory) Recover(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(inv.lost)) {
-		if _, there := inv.held[name]; there {
-			continue
-		}
-		u, err := inv.client.Get(ctx, cluster.ConfigMaps, configMapID(inv.Namespace, name))
-		if err != nil {
-			return fmt.Errorf("read inventory %s/%s: ConfigMap %s: %w", inv.Namespace, inv.Name, name, err)
-		}
-		if u == nil {
-			continue
-		}
-		text, _, _ := unstructured.NestedString(u.Object, "binaryData", membersKey)
-		if text == "" {
-			inv.taken = append(inv.taken, name) // it is somebody else's
-			continue
-		}
-		if err := inv.loadOverflow(u); err != nil {
-			inv.broken = append(inv.broken, u)
-			continue
-		}
-		inv.unlabelled = append(inv.unlabelled, name)
-	}
-	return nil
-}
-
-// Repair makes members of what was found to carry the inventory's ownership
-// metadata, and writes the inventory. Only when the search was complete are parts
-// that are missing or unreadable given up; until then each run is refused.
-func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bool) error {
-	gone := inv.broken
-	if complete {
-		inv.lost, inv.broken, inv.damage, inv.unnamed = map[string]part{}, nil, nil, false
-		for _, u := range gone {
-			inv.taken = append(inv.taken, u.GetName())
-		}
-	}
-	dirty := inv.assign(found)
-	for _, name := range inv.unlabelled {
-		dirty[name] = true
-	}
-	if err := inv.write(ctx, dirty); err != nil {
-		return err
-	}
-	if !complete {
-		return nil
-	}
-	return inv.remove(ctx, gone)
-}
-
-// SaveFingerprints replaces the fingerprints of the inventory, if they are not
-// what is there already.
-func (inv *Inventory) SaveFingerprints(ctx context.Context, fingerprints map[bundle.ID]inventory.Fingerprint) error {
-	if maps.Equal(fingerprints, inv.Fingerprints) {
-		return nil
-	}
-	chunks, err := inventory.EncodeFingerprints(fingerprints)
-	if err != nil {
-		return err
-	}
-	if inv.fingerprints, err = inv.replace(ctx, inv.fingerprints, chunks, inventory.FingerprintsName, inventory.FingerprintsLabel, fingerprintsKey); err != nil {
-		return inv.failed("fingerprints", err)
-	}
-	inv.Fingerprints = fingerprints
-	return nil
-}
-
-// SaveOrigins replaces the origins of the members, if they are not what is there
-// already. The map may not be changed afterwards.
-func (inv *Inventory) SaveOrigins(ctx context.Context, origins map[bundle.ID]inventory.Origin) error {
-	if maps.Equal(origins, inv.Origins) {
-		return nil
-	}
-	chunks, err := inventory.EncodeOrigins(origins)
-	if err != nil {
-		return err
-	}
-	if inv.origins, err = inv.replace(ctx, inv.origins, chunks, inventory.OriginsName, inventory.OriginsLabel, originsKey); err != nil {
-		return inv.failed("origins of the members", err)
-	}
-	inv.Origins = origins
-	return nil
-}
-
-// takeOldOrigins reads where members came from in the way of versions before 0.3. They
-// did not record of which object it was.
-func (inv *Inventory) takeOldOrigins() {
-	for id, status := range inv.Members {
-		if _, known := inv.Origins[id]; known || status.Came == "" {
-			continue
-		}
-		inv.Origins[id] = inventory.Origin{BroughtFrom: status.Came}
-	}
-}
-
-// replace writes chunks to ConfigMaps of their own, in place of old ones. It returns what
-// is there then, also after an error.
-func (inv *Inventory) replace(ctx context.Context, old []*unstructured.Unstructured, chunks []string, nameOf func(string, int) string, label, key string) (now []*unstructured.Unstructured, err error) {
-	for n, packed := range chunks {
-		current, there := "", []*unstructured.Unstructured(nil)
-		u, at := inv.auxiliary(old, nameOf(inv.Name, n+1), label, key, packed)
-		if at >= 0 {
-			current, _, _ = unstructured.NestedString(old[at].Object, "binaryData", key)
-			there = old[at : at+1 : at+1]
-			old = slices.Concat(old[:at], old[at+1:])
-		}
-		if current != packed {
-			if u, err = inv.put(ctx, u); err != nil {
-				return slices.Concat(now, there, old), err
-			}
-		}
-		now = append(now, u)
-	}
-	return now, inv.remove(ctx, old)
 }

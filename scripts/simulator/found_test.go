@@ -128,4 +128,92 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: broken}]}
 `, policy: 1, found: true}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 982000000, 7000000000}, old: true}}}},
+	"a rename could not be completed where a first run had left its key": {seed: 50043, scenes: []scene{{at: "1", chance: 15514689603020420600, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 6448408504466688010, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, policy: 2}, too: &step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: theirs}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-theirs}
+data: {value: "0"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.theirs.example.com}
+spec:
+  group: theirs.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+`, policy: 2}, mood: mood{name: "an API server restarts", outage: &outage{mood: "an API server restarts", from: 10, to: 37}}}, {at: "10", chance: 6178193952707666682, step: step{command: "rename", inventory: "shop", into: "other"}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 851000000, 4000000000}}}}},
+	"a resource that may be recreated was refused for a rule about changes": {seed: 50050, scenes: []scene{{at: "1", chance: 17576677227991372677, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 1, fixed: x}
+`, patience: 300000000000}, mood: mood{name: "undisturbed"}}}},
 }

@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+)
+
+// Polls bound the reads of objects that cannot be watched, of all kinds together.
+const (
+	pollers   = 4 // at once
+	pollQPS   = 50
+	pollBurst = 10
+)
+
+// Poll reads objects of one resource, for want of a watch: where a namespace has
+// more than a few, by one LIST through the selector of their label. What that does
+// not find, or may not ask, is read by single GETs. live is nil where an object
+// is not there; of what could not be read nothing, or the error, is reported.
+func (c *Client) Poll(ctx context.Context, r Resource, ids []bundle.ID, selector string, report func(id bundle.ID, live *unstructured.Unstructured, err error)) {
+	byNamespace := map[string][]bundle.ID{}
+	for _, id := range ids {
+		byNamespace[id.Namespace] = append(byNamespace[id.Namespace], id)
+	}
+	var single []bundle.ID
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		wanted := byNamespace[namespace]
+		found := map[string]*unstructured.Unstructured{}
+		if len(wanted) > fewGets && r.Can("list") && c.polls.Wait(ctx) == nil {
+			items, err := c.List(ctx, r, namespace, selector, "")
+			if err != nil && !apierrors.IsForbidden(err) {
+				continue // the next round may find more
+			}
+			for i := range items {
+				found[items[i].GetName()] = &items[i]
+			}
+		}
+		for _, id := range wanted {
+			if live := found[id.Name]; live != nil {
+				report(id, live, nil)
+			} else {
+				single = append(single, id)
+			}
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(pollers)
+	for _, id := range single {
+		group.Go(func() error {
+			if err := c.polls.Wait(ctx); err != nil {
+				report(id, nil, err)
+				return nil
+			}
+			live, err := c.Get(ctx, r, id)
+			report(id, live, err)
+			return nil
+		})
+	}
+	_ = group.Wait() // every error was reported
+}

@@ -1,0 +1,42 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"brine/bundle/apply"
+	"brine/bundle/remedy"
+	"brine/bundle/report"
+	"brine/bundle/takeover"
+	"brine/bundle/takeover/helm"
+)
+
+func readReleases(ctx context.Context, s *session, o *Options, now situation) ([]helm.Release, error) {
+	releases, wrong, err := helm.Read(ctx, s.client, o.Planning.TakeOverFrom, now.bundle, now.live.Live)
+	if err != nil {
+		return nil, err
+	}
+	for i := range releases {
+		s.record.Warn(fmt.Sprintf("%s is taken over: when all of its objects are applied, Helm forgets it (label %s of what it stores)", releases[i], takeover.HelmOwner))
+	}
+	if len(releases) > 0 {
+		wrong = append(wrong, releases[0].CheckOptions(len(o.Only) > 0, o.RollbackOnFailure)...)
+	}
+	if len(wrong) > 0 {
+		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: wrong}
+	}
+	return releases, nil
+}
+
+// forgetReleases makes Helm forget the releases, once all of their objects are applied.
+func forgetReleases(ctx context.Context, s *session, o *Options, releases []helm.Release, steps []apply.Outcome) {
+	for i := range releases {
+		err := apply.AllApplied(steps)
+		if err == nil {
+			err = releases[i].Forget(ctx, s.client, o.Inventory.Namespace+"/"+o.Inventory.Name)
+		}
+		if err != nil {
+			s.record.Warn(fmt.Sprintf("%s is not forgotten by Helm, and \"helm uninstall\" would still delete its objects: %v. The next run with %s tries again", releases[i], err, remedy.TakeOverFrom))
+		}
+	}
+}

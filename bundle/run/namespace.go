@@ -1,0 +1,93 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/report"
+	"brine/bundle/write"
+	"brine/inventory"
+	"brine/inventory/store"
+)
+
+// errNothingToDestroy: there is neither an inventory nor a part of one.
+var errNothingToDestroy = errors.New("nothing to destroy")
+
+// hasAnything is errNothingToDestroy unless there is an inventory, or a part of one, as a
+// run that was killed or another tool leaves it.
+func hasAnything(ctx context.Context, inv *store.Inventory) error {
+	if inv.Exists() || len(inv.Members) > 0 {
+		return nil
+	}
+	if remains, err := inv.Remains(ctx); remains || err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no inventory %s/%s: %w", inv.Namespace, inv.Name, errNothingToDestroy)
+}
+
+// removeNamespace deletes the namespace that a run made for the inventory, once the
+// inventory is destroyed, if nothing is left in it but what Kubernetes makes there. A
+// preview says whether it would. deleted are the members that go before.
+func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inventory, deleted *cluster.Deleted) {
+	id := inventoryNamespace(o)
+	live, err := s.client.Get(ctx, cluster.Namespaces, id)
+	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || live.GetAnnotations()[inventory.MadeAnnotation] == "" {
+		return // none that is known to be brine's
+	}
+	err = checkEmpty(ctx, s.client, o, inv, live, deleted)
+	if err == nil {
+		if s.held {
+			s.lock.Stop() // it goes with the namespace
+		}
+		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server})
+	}
+	if err != nil {
+		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, s.client.Commands().Delete(id.GroupKind, "", id.Name)))
+		return
+	}
+	result := &report.ObjectResult{Version: "v1", Kind: id.GroupKind.Kind, Name: id.Name, Action: plan.Pruned, Reason: "brine made it for the inventory, and nothing else is in it", Needs: []report.Need{}}
+	s.record.Result.Objects = append(s.record.Result.Objects, result)
+	s.record.Emit(report.Acted{Object: result})
+	for begin := time.Now(); o.DryRun == report.None && time.Since(begin) < namespaceTime; {
+		if live, err := s.client.Get(ctx, cluster.Namespaces, id); err != nil || live == nil || !cluster.Sleep(ctx, 200*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// namespaceTime is how long a deleted namespace is waited for: the next apply could not
+// use it.
+const namespaceTime = 30 * time.Second
+
+// checkEmpty is nil where complete LISTs show that a namespace holds nothing that would be lost.
+func checkEmpty(ctx context.Context, c *cluster.Client, o *Options, inv *store.Inventory, live *unstructured.Unstructured, deleted *cluster.Deleted) error {
+	if o.DryRun == report.None { // kinds may have come since the run began
+		if err := c.Discover(ctx); err != nil {
+			return err
+		}
+	}
+	q := write.Search(&inv.Inventory, o.Cascade, []*unstructured.Unstructured{live}, deleted)
+	q.Strict = true
+	found, err := c.Contents(ctx, q)
+	if err != nil {
+		return err
+	}
+	lock := bundle.Name(bundle.ID{GroupKind: bundle.LeaseKind, Namespace: live.GetName(), Name: inventory.LockName(o.Inventory.Name)})
+	holds := found[inventoryNamespace(o)]
+	holds.Unmanaged = slices.DeleteFunc(holds.Unmanaged, func(name string) bool { return name == lock })
+	switch {
+	case len(holds.Unmanaged) > 0:
+		return fmt.Errorf("it contains %s", bundle.Some(holds.Unmanaged, 5))
+	case len(holds.Unknown) > 0:
+		return fmt.Errorf("cannot read %s in it", bundle.Some(holds.Unknown, 3))
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package write
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster/answers"
+	"brine/bundle/fields"
+	"brine/bundle/redact"
+	"brine/bundle/remedy"
+)
+
+// settled is what the rules about conflicts say about an apply.
+type settled struct {
+	warnings []string
+	left     bool // fields were left to other managers
+}
+
+// conflictRounds is how often the server is asked about one version of an object.
+const conflictRounds = 3
+
+// settle applies a body to an object that is live. Where the server reports
+// conflicts, the rules decide about them: the body is sent again without the
+// fields that are left to their managers, and takes the others.
+func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte, apply func(body []byte, force bool) error) (settled, error) {
+	var s settled
+	force := false
+	for range conflictRounds {
+		err := apply(body, force)
+		reported := answers.FieldConflicts(err)
+		if len(reported) == 0 || live == nil {
+			return s, err
+		}
+		wanted, wrong := bundle.Decode(body)
+		if wrong != nil {
+			return s, wrong
+		}
+		conflicts := slices.Concat(bundle.Each(reported, func(c answers.Conflict) []fields.Conflict {
+			return fields.ConflictsOf(c.Field, c.Name(), wanted.Object, live)
+		})...)
+		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted.Object, conflicts)
+		if !ok {
+			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || CopiesSecret(t.step.Object.Content)
+			return s, conflictError(err, conflicts, !secret)
+		}
+		if body, err = json.Marshal(sent); err != nil {
+			return s, fmt.Errorf("encode what is to be applied: %w", err)
+		}
+		if len(left) > 0 {
+			s.left = true
+			s.warnings = append(s.warnings, "leaves "+fields.Named(left, "to"))
+		}
+		force = force || len(taken) > 0 // who owned them is told by what was stored
+	}
+	return s, apply(body, force)
+}
+
+// conflictError is the server's refusal with what an operator needs to decide.
+func conflictError(err error, conflicts []fields.Conflict, values bool) error {
+	return &answer{err: err, text: fmt.Sprintf(
+		"conflict: %s. Take the fields with %s, decide by manager with %s, move them with %s, leave them to others with %s, or remove them from the bundle (see %s)",
+		fields.Explained(conflicts, values), remedy.ForceConflicts, remedy.Conflicts, remedy.TakeOverManagers, remedy.IgnoreFields, remedy.HelpConflict)}
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/inventory"
+)
+
+const (
+	planType = "brine.dev/plan"
+	planKey  = "plan.json.zst"
+)
+
+// PlanPlace is what a message calls the Secret with the saved plan of the inventory namespace/name.
+func PlanPlace(namespace, name string) string { return bundle.Name(planID(namespace, name)) }
+
+func planID(namespace, name string) bundle.ID {
+	return bundle.ID{GroupKind: bundle.SecretKind, Namespace: namespace, Name: inventory.PlanName(name)}
+}
+
+// ReadPlan is the plan that WritePlan saved for the inventory namespace/name; nothing where
+// there is none: one request. The plan says which inventory it is for.
+func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([]byte, error) {
+	id := planID(namespace, name)
+	live, err := c.Get(ctx, cluster.Secrets, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", namespace, name, err)
+	}
+	if live == nil {
+		return nil, nil
+	}
+	return unpackPlan(c, live, id)
+}
+
+// ReadPlan is the plan that was saved for this inventory, and for no other of its name.
+func (inv *Inventory) ReadPlan(ctx context.Context) ([]byte, error) {
+	id := planID(inv.Namespace, inv.Name)
+	live, err := inv.client.Get(ctx, cluster.Secrets, id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	case live == nil:
+		return nil, nil
+	}
+	text, err := unpackPlan(inv.client, live, id)
+	if of := live.GetLabels()[inventory.AuxiliaryLabel]; err == nil && of != inv.ID {
+		return nil, fmt.Errorf("%s is the saved plan of another inventory, with the ID %q, and this one has %q: choose another name for the inventory, or delete it", bundle.Name(id), of, inv.ID)
+	}
+	return text, err
+}
+
+// WritePlan saves a plan in a Secret beside the inventory, which may not be there yet. Its
+// namespace has to be.
+func (inv *Inventory) WritePlan(ctx context.Context, text []byte) error {
+	packed := inventory.Compress(text)
+	id := planID(inv.Namespace, inv.Name)
+	if len(packed) > revisionBytes {
+		return fmt.Errorf("%s: the plan has %d KiB, and a Secret holds %d: save it in a file", bundle.Name(id), len(packed)>>10, revisionBytes>>10)
+	}
+	u := bundle.V1(id, map[string]any{"type": planType, "immutable": false, "data": map[string]any{planKey: base64.StdEncoding.EncodeToString(packed)}})
+	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID})
+	err := inv.putPart(ctx, u)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: a plan of a first apply goes into a file, or create the namespace before", err)
+	}
+	return err
+}
