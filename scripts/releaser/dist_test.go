@@ -200,9 +200,9 @@ func TestManualPagesAreThoseOfTheCommands(t *testing.T) {
 	}
 }
 
-// Sizes that a release may not exceed by accident.
+// A new dependency is some megabyte, and seen here; a function more is not.
 func TestBinaryIsSmall(t *testing.T) {
-	const most = 45_000_000
+	const most = 45_500_000
 	info, err := os.Stat(filepath.Join(unpacked(t), "brine"))
 	if err != nil {
 		t.Fatal(err)

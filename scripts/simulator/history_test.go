@@ -39,7 +39,7 @@ type step struct {
 	found     bool // before it, somebody creates objects that bundles name
 	guests    bool // before it, somebody creates objects that no bundle names, in namespaces and of kinds of bundles
 	calm      bool // nothing disturbs it
-	late      bool // API servers are behind, and nobody else acts
+	late      bool // API servers are behind, and no other actor acts
 	refused   bool // the second request of moves is refused, most of the time
 	only      []string
 	patience  time.Duration // --lock-timeout

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -111,70 +109,6 @@ var invariants = []invariant{
 	{"13 no secret", (*oracle).noSecret},
 }
 
-func (o *oracle) onlyOurs() (wrong []string) {
-	given := map[types.UID]string{} // back to the inventory that they came from
-	for _, w := range o.own() {
-		if w.Before == nil || o.bookkeeping(w) {
-			continue
-		}
-		by := owner(w.Before)
-		if by == o.id() && o.goesBack() && owner(w.After) != "" {
-			given[w.Before.GetUID()] = owner(w.After)
-		}
-		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
-		switch {
-		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
-			wrong = append(wrong, "an annotation keeps it: "+w.String())
-		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
-		case deleted && o.recreates(w) && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory):
-		case deleted && by == "" && o.d.command == "apply" && o.d.options.wants(w.Kind, w.Namespace, w.Name):
-		case deleted:
-			wrong = append(wrong, fmt.Sprintf("deleted an object of %q: %s", by, w))
-		case o.d.policy == plan.AdoptAll, by == "" && o.d.policy == plan.AdoptIfNoInventory:
-		case ours(w.Before, o.d.inventory) && owner(w.After) == by && !ours(w.After, o.d.inventory): // the rest of our mark is taken off
-		default:
-			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
-		}
-	}
-	return wrong
-}
-
-// recreates says whether a deletion is of an object that the bundle has, and that the user lets
-// brine recreate.
-func (o *oracle) recreates(w *apiserver.Write) bool {
-	return o.d.bundle != nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool {
-		return object.ID == bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name} &&
-			(o.d.options.recreate != nil || object.Content.GetAnnotations()[bundle.OnImmutable] != "")
-	})
-}
-
-// createsAgain says whether what is deleted comes back at once: the other inventory's bundle
-// lets brine recreate what is given back.
-func (o *oracle) createsAgain(w *apiserver.Write) bool {
-	return slices.ContainsFunc(o.own(), func(later *apiserver.Write) bool {
-		return later.Seq > w.Seq && later.Before == nil && later.Kind == w.Kind && later.Namespace == w.Namespace && later.Name == w.Name
-	})
-}
-
-// undoesOnly: a rollback deletes no object that was there before brine, or that somebody
-// else created. The log knows who created each UID.
-func (o *oracle) undoesOnly() (wrong []string) {
-	if o.d.command != "rollback" {
-		return nil
-	}
-	created := map[types.UID]bool{}
-	for _, w := range o.server.Log[:o.d.to] {
-		if by := owner(w.After); w.Before == nil && w.Actor != person && (by == o.id() || slices.Contains(o.were, by)) {
-			created[w.After.GetUID()] = true
-		}
-		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
-		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] {
-			wrong = append(wrong, "brine did not create it: "+w.String())
-		}
-	}
-	return wrong
-}
-
 // ours says whether an object has the label of the inventory's members.
 func ours(u *unstructured.Unstructured, name string) bool {
 	return u.GetLabels()[inventory.PartOf] == inventory.ApplySetID(home, name)
@@ -248,49 +182,6 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			}
 		case marked[id] && !makesHome(w) && !o.bookkeeping(w) && owner(w.Before) != inventoryID && !members(stored, name)[id]:
 			wrong = append(wrong, fmt.Sprintf("marked, and not in the inventory: %s", w))
-		}
-	}
-	return wrong
-}
-
-// onlyEmptied: a Namespace or CRD is not deleted while somebody has something in it, or of
-// it, since before the command began. What comes between its last look and the DELETE,
-// within one request, is not brine's to see.
-func (o *oracle) onlyEmptied() (wrong []string) {
-	state := map[bundle.ID]*unstructured.Unstructured{}
-	since := map[types.UID]int{} // whose an object is now
-	for i, w := range o.server.Log[:o.d.to] {
-		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
-		if w.After != nil && (w.Before == nil || owner(w.Before) != owner(w.After)) {
-			since[w.After.GetUID()] = i
-		}
-		holder := bundle.HoldsObjects(w.Kind) && w.Verb == "delete" && w.Before.GetDeletionTimestamp() == nil
-		if holder && i >= o.d.from && w.Actor == o.d.actor {
-			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
-			for held, u := range state {
-				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
-				if in && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
-					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
-				}
-			}
-		}
-		if state[id] = w.After; w.After == nil {
-			delete(state, id)
-		}
-	}
-	return wrong
-}
-
-// inUse: what the bundle has objects in is not deleted.
-func (o *oracle) inUse() (wrong []string) {
-	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
-		return nil
-	}
-	for _, w := range o.own() {
-		for _, object := range o.d.bundle.Objects {
-			if w.Kind == bundle.NamespaceKind && w.Verb == "delete" && object.ID.Namespace == w.Name {
-				wrong = append(wrong, fmt.Sprintf("the bundle has %s: %s", bundle.Name(object.ID), w))
-			}
 		}
 	}
 	return wrong
@@ -439,98 +330,6 @@ func (o *oracle) dryRun() (wrong []string) {
 	for _, w := range o.own() {
 		if !o.d.secret || !isPlan(w) {
 			wrong = append(wrong, "written: "+w.String())
-		}
-	}
-	return wrong
-}
-
-// order: what another object needs is there before it, and goes after it. A partial run
-// deletes nothing.
-func (o *oracle) order() (wrong []string) {
-	state := map[bundle.ID]*unstructured.Unstructured{}
-	for i, w := range o.server.Log[:o.d.to] {
-		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
-		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
-		if need, ok := needOf(w.After); ok && own && owner(w.After) == o.id() && state[need] == nil && o.alone {
-			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
-		}
-		if own && w.Verb == "delete" {
-			if o.d.only != nil && !o.recreates(w) {
-				wrong = append(wrong, "deleted by a partial run: "+w.String())
-			}
-			for other, u := range state {
-				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && o.alone {
-					wrong = append(wrong, fmt.Sprintf("%s still needs it: %s", bundle.Name(other), w))
-				}
-			}
-		}
-		state[id] = w.After
-	}
-	return wrong
-}
-
-// needOf reads depends-on as manifests writes it.
-func needOf(u *unstructured.Unstructured) (bundle.ID, bool) {
-	if u == nil {
-		return bundle.ID{}, false
-	}
-	parts := strings.Split(u.GetAnnotations()["config.kubernetes.io/depends-on"], "/")
-	if len(parts) != 5 {
-		return bundle.ID{}, false
-	}
-	return bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: parts[2], Name: parts[4]}, true
-}
-
-// pruneLast: an apply deletes nothing before all that it sent is there and ready.
-func (o *oracle) pruneLast() (wrong []string) {
-	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
-		return nil
-	}
-	wanted := map[bundle.ID]bool{}
-	for _, object := range o.d.bundle.Objects {
-		wanted[object.ID] = true
-	}
-	state := map[bundle.ID]*unstructured.Unstructured{}
-	for i, w := range o.server.Log[:o.d.to] {
-		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
-		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
-		for id := range wanted {
-			if u := state[id]; pruned && o.alone && (u == nil || !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway) {
-				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
-			}
-		}
-		state[id] = w.After
-	}
-	return wrong
-}
-
-// keeps: flags that prune nothing, or little, hold; so does what may be recreated.
-func (o *oracle) keeps() (wrong []string) {
-	if o.d.command != "apply" || o.d.result.Rollback != nil || o.d.bundle == nil {
-		return nil
-	}
-	wanted, pruned, most := map[bundle.ID]*bundle.Object{}, 0, 1<<30
-	for _, object := range o.d.bundle.Objects {
-		wanted[object.ID] = object
-	}
-	if n, err := strconv.Atoi(o.d.options.maxPrune); err == nil {
-		most = n
-	}
-	for _, w := range o.own() {
-		if w.Verb != "delete" || o.bookkeeping(w) {
-			continue
-		}
-		object := wanted[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}]
-		if object == nil {
-			pruned++
-		}
-		switch {
-		case object != nil && !o.recreates(w):
-			wrong = append(wrong, "recreated, and nothing allows it: "+w.String())
-		case object == nil && (o.d.options.noPrune || o.d.options.skipInvalid):
-			wrong = append(wrong, "pruned, though nothing is to be: "+w.String())
-		case pruned > most:
-			wrong = append(wrong, fmt.Sprintf("more than %d are pruned: %s", most, w))
 		}
 	}
 	return wrong

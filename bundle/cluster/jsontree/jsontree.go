@@ -20,7 +20,7 @@ func Unmarshal(text []byte) (map[string]any, error) { return Fields(nil).Unmarsh
 
 // Fields are the managedFields that were decoded, by their text: entries, and their fieldsV1.
 // They take as much memory as all else of a small object, and most are equal. Objects that
-// are decoded with the same Fields share them, so nobody may change them in place.
+// are decoded with the same Fields share them: they may not be changed in place.
 type Fields map[string]any
 
 // Unmarshal is Unmarshal of an object that shares.

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -108,18 +105,6 @@ type Server struct {
 	found map[string][]byte                    // answers of discovery; nil: the kinds have changed
 }
 
-// rollout is since when a Deployment makes no progress with a generation.
-type rollout struct {
-	generation int64
-	since      time.Time
-}
-
-// text is the JSON of an object: alone, in a list, and of its metadata.
-type text struct {
-	of               *unstructured.Unstructured
-	json, item, meta []byte
-}
-
 // New is a server with what a new cluster has.
 func New() *Server {
 	s := &Server{
@@ -202,9 +187,6 @@ func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unst
 		s.undefine(before)
 	}
 }
-
-// inUse is the finalizer that keeps a claim while a pod uses it; here none does.
-const inUse = "kubernetes.io/pvc-protection"
 
 // Slow is a finalizer that its controller takes off after slowly.
 const (
@@ -548,30 +530,6 @@ func (s *Server) Delete(actor string, k Kind, p Place, o metav1.DeleteOptions, d
 	return nil, nil //nolint:nilnil // a Status answers
 }
 
-// finalizerOf is the finalizer that a propagation puts on what is deleted.
-func finalizerOf(o metav1.DeleteOptions) string {
-	switch {
-	case o.PropagationPolicy == nil:
-	case *o.PropagationPolicy == metav1.DeletePropagationOrphan:
-		return metav1.FinalizerOrphanDependents
-	case *o.PropagationPolicy == metav1.DeletePropagationForeground:
-		return metav1.FinalizerDeleteDependents
-	}
-	return ""
-}
-
-// orphan takes an owner off what it owns.
-func (s *Server) orphan(uid types.UID) {
-	isIt := func(o metav1.OwnerReference) bool { return o.UID == uid }
-	for _, p := range s.Places() {
-		if u := s.Objects[p]; slices.ContainsFunc(u.GetOwnerReferences(), isIt) {
-			u = u.DeepCopy()
-			u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), isIt))
-			s.store("system", "orphan", s.KindAt(p), p, u)
-		}
-	}
-}
-
 // Places are where objects are stored, in one order.
 func (s *Server) Places() []Place {
 	if s.order == nil {
@@ -584,365 +542,8 @@ func comparePlaces(a, b Place) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// encode is the JSON of an object that is at a place, or was, or would be.
-func (s *Server) encode(p Place, u *unstructured.Unstructured) []byte {
-	known := s.texts[p]
-	if known == nil || known.of != u {
-		encoded, _ := json.Marshal(u.Object)
-		if known = (&text{of: u, json: encoded}); s.Objects[p] == u {
-			s.texts[p] = known
-		}
-	}
-	return known.json
-}
-
-// encodeItem is the JSON of an object in a list, or of its metadata alone.
-func (s *Server) encodeItem(k Kind, p Place, u *unstructured.Unstructured, metadata bool) []byte {
-	alone := s.encode(p, u)
-	known := s.texts[p]
-	if known == nil || known.of != u { // it is not stored any more
-		known = &text{of: u, json: alone}
-	}
-	switch {
-	case metadata:
-		if known.meta == nil {
-			known.meta, _ = json.Marshal(map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]})
-		}
-		return known.meta
-	case k.isCustom():
-		return alone
-	}
-	if known.item == nil { // of them the list says it
-		item := maps.Clone(u.Object)
-		delete(item, "apiVersion")
-		delete(item, "kind")
-		known.item, _ = json.Marshal(item)
-	}
-	return known.item
-}
-
 // KindAt is the kind of what is stored there.
 func (s *Server) KindAt(p Place) Kind {
 	k, _ := s.Find(func(k Kind) bool { return k.Group == p.Group && k.Plural == p.Resource })
 	return k
 }
-
-// Step lets the controllers act once, each on what it finds; whether anything changed.
-func (s *Server) Step() bool {
-	before := s.version
-	if s.settled == before {
-		return false
-	}
-	s.Waits = false
-	var uids map[types.UID]bool
-	gone := func(o metav1.OwnerReference) bool {
-		if uids == nil {
-			uids = map[types.UID]bool{}
-			for _, u := range s.Objects {
-				uids[u.GetUID()] = true
-			}
-		}
-		return !uids[o.UID]
-	}
-	for _, p := range s.Places() {
-		u := s.Objects[p]
-		if u == nil || s.done[p] == u {
-			continue
-		}
-		k, owners, leaving := s.KindAt(p), u.GetOwnerReferences(), u.GetDeletionTimestamp() != nil
-		if len(owners) == 0 && !leaving && k.Kind != "Deployment" && k.Kind != "PersistentVolumeClaim" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
-			s.done[p] = u
-			continue
-		}
-		var next *unstructured.Unstructured
-		waits := false
-		switch {
-		case len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !gone(o) }):
-			s.store("system", "collect", k, p, nil)
-			continue
-		case leaving && s.propagate(k, p, u):
-			continue
-		case k.Kind == "PersistentVolumeClaim" && leaving && slices.Contains(u.GetFinalizers(), inUse):
-			s.unblock(k, p, u, inUse)
-			continue
-		case leaving && slices.Contains(u.GetFinalizers(), Slow):
-			if s.Waits = true; time.Since(u.GetDeletionTimestamp().Time) >= slowly {
-				s.unblock(k, p, u, Slow)
-			}
-			continue
-		case k.Kind == "PersistentVolumeClaim":
-			next = u.DeepCopy()
-			_ = unstructured.SetNestedField(next.Object, "Bound", "status", "phase")
-		case k.Kind == "Deployment":
-			next = u.DeepCopy()
-			waits = s.settle(next)
-			s.Waits = s.Waits || waits
-		case leaving && (k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace"):
-			s.end(k, p, u)
-			continue
-		case k.Kind == "CustomResourceDefinition":
-			next = u.DeepCopy()
-			s.establish(next)
-		case k.Kind == "Namespace":
-			s.furnish(p.Name)
-		}
-		switch {
-		case next == nil:
-		case !Same(next.Object, u.Object):
-			s.store("system", "status", k, p, next)
-		case len(owners) == 0 && !leaving && !waits:
-			s.done[p] = u
-		}
-	}
-	if s.version == before && !s.Waits {
-		s.settled = before
-	}
-	return s.version != before
-}
-
-// unblock takes a finalizer off what is deleted, which goes with the last one.
-func (s *Server) unblock(k Kind, p Place, u *unstructured.Unstructured, finalizer string) {
-	left := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == finalizer })
-	next := u.DeepCopy()
-	if next.SetFinalizers(left); len(left) == 0 {
-		next = nil
-	}
-	s.store("system", "unblock", k, p, next)
-}
-
-// propagate is the garbage collector at what waits for it; whether it did anything.
-func (s *Server) propagate(k Kind, p Place, u *unstructured.Unstructured) bool {
-	finalizers := u.GetFinalizers()
-	orphans, cascades := slices.Contains(finalizers, metav1.FinalizerOrphanDependents), slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
-	if !orphans && !cascades {
-		return false
-	}
-	if orphans {
-		s.orphan(u.GetUID())
-	}
-	isIt := func(o metav1.OwnerReference) bool { return o.UID == u.GetUID() }
-	for _, q := range s.Places() {
-		if one := s.Objects[q]; cascades && slices.ContainsFunc(one.GetOwnerReferences(), isIt) {
-			_, _ = s.Delete("system", s.KindAt(q), q, metav1.DeleteOptions{}, false)
-		}
-	}
-	u = u.DeepCopy()
-	u.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	}))
-	if len(u.GetFinalizers()) == 0 && k.Kind != "Namespace" && k.Kind != "CustomResourceDefinition" {
-		u = nil
-	}
-	s.store("system", "collect", k, p, u)
-	return true
-}
-
-// furnish makes what every namespace has.
-func (s *Server) furnish(namespace string) {
-	for _, one := range []struct {
-		k    Kind
-		name string
-	}{{builtIn[1], "kube-root-ca.crt"}, {builtIn[3], "default"}} {
-		if s.Objects[At(one.k, namespace, one.name)] == nil {
-			_, _ = s.Create("system", one.k, object(one.k.GroupVersionKind, namespace, one.name), false)
-		}
-	}
-}
-
-// settle makes a Deployment ready, or says, when its time is over, that it makes no progress;
-// whether that is still to come.
-func (s *Server) settle(u *unstructured.Unstructured) (waits bool) {
-	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	if !found {
-		replicas = 1
-	}
-	ready := replicas
-	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		if image, _ := c.(map[string]any)["image"].(string); s.unready[image] {
-			ready = 0
-		}
-	}
-	available, progressing := "True", map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
-	if ready < replicas {
-		r := s.rollouts[u.GetUID()]
-		if r.generation != u.GetGeneration() {
-			r = rollout{u.GetGeneration(), time.Now()}
-			s.rollouts[u.GetUID()] = r
-		}
-		deadline, _, _ := unstructured.NestedInt64(u.Object, "spec", "progressDeadlineSeconds")
-		available, progressing["reason"] = "False", "ReplicaSetUpdated"
-		if waits = time.Since(r.since) < time.Duration(deadline)*time.Second; !waits {
-			progressing["status"], progressing["reason"] = "False", "ProgressDeadlineExceeded"
-		}
-	}
-	u.Object["status"] = map[string]any{
-		"observedGeneration": u.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": ready, "availableReplicas": ready,
-		"conditions": []any{map[string]any{"type": "Available", "status": available}, progressing},
-	}
-	return waits
-}
-
-// cleanup is the finalizer of a CRD that is deleted: its resources go first.
-const cleanup = "customresourcecleanup.apiextensions.k8s.io"
-
-// establish serves what a CRD defines. Its stored versions are kept: only a client takes one out.
-func (s *Server) establish(u *unstructured.Unstructured) {
-	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-	Plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
-	name, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-	stored, _, _ := unstructured.NestedStringSlice(u.Object, "status", "storedVersions")
-	for _, one := range versions {
-		v, _ := one.(map[string]any)
-		if version, _ := v["name"].(string); v["storage"] == true && !slices.Contains(stored, version) {
-			stored = append(stored, version)
-		}
-	}
-	_ = unstructured.SetNestedStringSlice(u.Object, stored, "status", "storedVersions")
-	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
-	for _, one := range versions {
-		v, _ := one.(map[string]any)
-		version, _ := v["name"].(string)
-		k := Kind{schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural, scope == "Namespaced"}
-		if v["served"] == true && !slices.Contains(s.kinds, k) {
-			s.kinds, s.found = append(s.kinds, k), nil
-			s.fresh[k.resource()] = time.Now()
-			s.since[k] = time.Now()
-		}
-		s.reread(k)
-	}
-}
-
-// defining returns the CRD of a kind; nil: it is built in.
-func (s *Server) defining(k Kind) *unstructured.Unstructured {
-	return s.Objects[Place{"apiextensions.k8s.io", "customresourcedefinitions", "", k.Plural + "." + k.Group}]
-}
-
-// end deletes what a Namespace or CRD holds; where nothing is left, itself.
-func (s *Server) end(k Kind, p Place, u *unstructured.Unstructured) {
-	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-	Plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
-	left := false
-	for _, q := range s.Places() {
-		held := k.Kind == "Namespace" && q.Namespace == p.Name || k.Kind != "Namespace" && q.Group == group && q.Resource == Plural
-		if held {
-			left = true
-			switch one := s.Objects[q]; {
-			case len(one.GetFinalizers()) == 0:
-				s.store("system", "cascade", s.KindAt(q), q, nil)
-			case one.GetDeletionTimestamp() == nil:
-				_, _ = s.Delete("system", s.KindAt(q), q, metav1.DeleteOptions{}, false)
-			}
-		}
-	}
-	if !left {
-		s.store("system", "cascade", k, p, nil)
-	}
-}
-
-// watch is one watch that is under way.
-type watch struct {
-	kind      Kind
-	namespace string
-	selector  labels.Selector
-	fields    string
-	body      *stream
-	lag       time.Duration
-	twice     bool
-	held      []heldEvent
-}
-
-func (w *watch) matches(p Place, u *unstructured.Unstructured) bool {
-	return u != nil && (w.namespace == "" || p.Namespace == w.namespace) && w.selector.Matches(labels.Set(u.GetLabels())) &&
-		(w.fields == "" || w.fields == "metadata.name="+p.Name)
-}
-
-func (s *Server) tell(w *watch, k Kind, p Place, before, after *unstructured.Unstructured, version int) {
-	if k.resource() != w.kind.resource() {
-		return
-	}
-	was, is := w.matches(p, before), w.matches(p, after)
-	switch {
-	case is && was:
-		w.send("MODIFIED", s.encode(p, after))
-	case is:
-		w.send("ADDED", s.encode(p, after))
-	case was:
-		last := before.DeepCopy()
-		last.SetResourceVersion(strconv.Itoa(version))
-		w.send("DELETED", s.encode(p, last))
-	}
-}
-
-func (w *watch) send(event string, object []byte) {
-	text := slices.Concat([]byte(`{"type":"`+event+`","object":`), object, []byte("}\n"))
-	if w.twice && event == "MODIFIED" {
-		text = slices.Concat(text, text)
-	}
-	if w.lag > 0 {
-		w.held = append(w.held, heldEvent{time.Now().Add(w.lag), text})
-		return
-	}
-	w.body.write(text)
-}
-
-// heldEvent is one that an API server that is behind does not know yet.
-type heldEvent struct {
-	due  time.Time
-	text []byte
-}
-
-// Release lets watches say what is due, and returns how many events are not.
-func (s *Server) Release() (held int) {
-	for _, w := range s.watches {
-		for len(w.held) > 0 && !w.held[0].due.After(time.Now()) {
-			w.body.write(w.held[0].text)
-			w.held = w.held[1:]
-		}
-		held += len(w.held)
-	}
-	return held
-}
-
-// serves says whether the API server that is asked serves a kind yet.
-func (s *Server) serves(k Kind) bool {
-	return k.Plural != s.Away && (s.Lag == 0 || !k.isCustom() || time.Since(s.since[k]) >= s.Lag)
-}
-
-// Answer makes a response.
-func Answer(r *http.Request, code int, contentType string, body io.ReadCloser) *http.Response {
-	return &http.Response{
-		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Proto: "HTTP/2.0", ProtoMajor: 2,
-		Header: http.Header{"Content-Type": []string{contentType}}, Body: body, Request: r, ContentLength: -1,
-	}
-}
-
-func answerJSON(r *http.Request, code int, v any) *http.Response {
-	text, _ := json.Marshal(v)
-	return answerText(r, code, text)
-}
-
-func answerText(r *http.Request, code int, text []byte) *http.Response {
-	return Answer(r, code, "application/json", io.NopCloser(bytes.NewReader(text)))
-}
-
-// AnswerError makes the response that says an error.
-func AnswerError(r *http.Request, err error) *http.Response {
-	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
-	if known, ok := err.(apierrors.APIStatus); ok {
-		status = known.Status()
-	}
-	if status.Details != nil { // conflicts come in the order of a map
-		slices.SortFunc(status.Details.Causes, func(a, b metav1.StatusCause) int {
-			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
-		})
-	}
-	status.APIVersion, status.Kind = "v1", "Status"
-	return answerJSON(r, int(status.Code), status)
-}
-
-func notFound(k Kind, name string) error { return apierrors.NewNotFound(k.resource(), name) }
-
-func badRequest(message string) error { return apierrors.NewBadRequest(message) }

@@ -35,7 +35,7 @@ type structure struct {
 	types     managedfields.TypeConverter
 }
 
-// objectMeta is the type of metadata, as far as server-side apply goes by it.
+// objectMeta is the type of the metadata that server-side apply looks at.
 var objectMeta = sync.OnceValue(func() (s spec.Schema) {
 	const text = `{"type": "object", "properties": {
 		"name": {"type": "string"}, "namespace": {"type": "string"}, "generateName": {"type": "string"}, "uid": {"type": "string"}, "selfLink": {"type": "string"},

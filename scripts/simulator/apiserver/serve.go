@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -23,64 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// stream is the body of a watch.
-type stream struct {
-	mu     sync.Mutex
-	text   []byte
-	closed bool
-	more   chan struct{}
-	done   <-chan struct{} // of the request
-}
-
-func (s *stream) write(text []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.text = append(s.text, text...)
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
-}
-
-func (s *stream) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.more)
-	}
-}
-
-func (s *stream) Read(into []byte) (int, error) {
-	for {
-		s.mu.Lock()
-		n, closed := copy(into, s.text), s.closed
-		s.text = s.text[n:]
-		s.mu.Unlock()
-		switch {
-		case n > 0:
-			return n, nil
-		case closed:
-			return 0, io.EOF
-		}
-		select {
-		case <-s.more:
-		case <-s.done:
-			return 0, io.ErrUnexpectedEOF
-		}
-	}
-}
-
-func (s *stream) Close() error {
-	s.cut()
-	return nil
-}
 
 // Target is what a path names.
 type Target struct {
@@ -110,18 +52,6 @@ func Parse(path string) (t Target, ok bool) {
 		t.More = parts[2]
 	}
 	return t, true
-}
-
-// notServed is how a server answers for what it does not serve: in words of its own where it
-// is of a group that it has by itself.
-func notServed(r *http.Request, group string) *http.Response {
-	if !slices.ContainsFunc(builtIn, func(k Kind) bool { return k.Group == group }) {
-		return Answer(r, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n")))
-	}
-	return answerJSON(r, http.StatusNotFound, metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotFound,
-		Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
-	})
 }
 
 // Serve answers one request, and stores what it writes.
@@ -372,148 +302,3 @@ func (v *view) at(p Place) *unstructured.Unstructured {
 	}
 	return v.server.Objects[p]
 }
-
-func (s *Server) watch(r *http.Request, w *watch, v *view, found []Place) *http.Response {
-	q := r.URL.Query()
-	if s.Old && q.Has("sendInitialEvents") {
-		wrong := field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")}
-		return AnswerError(r, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", wrong))
-	}
-	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
-	if q.Get("sendInitialEvents") == "true" {
-		for _, p := range found {
-			w.send("ADDED", s.encode(p, v.at(p)))
-		}
-		end := object(w.kind.GroupVersionKind, "", "")
-		unstructured.RemoveNestedField(end.Object, "metadata", "name")
-		end.SetResourceVersion(strconv.Itoa(v.version))
-		end.SetAnnotations(map[string]string{"k8s.io/initial-events-end": "true"})
-		text, _ := json.Marshal(end.Object)
-		w.send("BOOKMARK", text)
-		w.lag, w.twice = s.Lag, s.Twice
-		s.catchUp(w, v.version)
-	} else if since, _ := strconv.Atoi(q.Get("resourceVersion")); since < s.version {
-		w.lag, w.twice = s.Lag, s.Twice
-		s.catchUp(w, since)
-	}
-	w.lag, w.twice = s.Lag, s.Twice
-	s.watches = append(s.watches, w)
-	return Answer(r, http.StatusOK, "application/json", w.body)
-}
-
-// catchUp sends what was written since a version.
-func (s *Server) catchUp(w *watch, since int) {
-	since = min(since, len(s.Log))
-	for i, entry := range s.Log[since:] { // each write is one version
-		k, ok := s.Find(func(k Kind) bool { return k.GroupKind() == entry.Kind })
-		if ok {
-			s.tell(w, k, At(k, entry.Namespace, entry.Name), entry.Before, entry.After, since+i+1)
-		}
-	}
-}
-
-// discover answers for what is served.
-func (s *Server) discover(r *http.Request) *http.Response {
-	path := strings.Trim(r.URL.Path, "/")
-	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
-	const contentType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	if known := s.found[path]; aggregated && s.Away == "" && s.Lag == 0 && known != nil {
-		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(known)))
-	}
-	switch {
-	case path == "version":
-		return answerJSON(r, http.StatusOK, map[string]any{"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
-	case (path == "api" || path == "apis") && aggregated:
-		groups := map[string]map[string][]any{} // by group and version
-		for _, k := range s.kinds {
-			if (k.Group == "") == (path == "api") && s.serves(k) {
-				scope := "Cluster"
-				if k.Namespaced {
-					scope = "Namespaced"
-				}
-				if groups[k.Group] == nil {
-					groups[k.Group] = map[string][]any{}
-				}
-				groups[k.Group][k.Version] = append(groups[k.Group][k.Version], map[string]any{
-					"resource": k.Plural, "responseKind": k.response(), "scope": scope, "singularResource": strings.ToLower(k.Kind), "verbs": k.verbs(),
-				})
-			}
-		}
-		var items []any
-		for _, group := range slices.Sorted(maps.Keys(groups)) {
-			var versions []any
-			for _, version := range slices.Backward(slices.Sorted(maps.Keys(groups[group]))) {
-				versions = append(versions, map[string]any{"version": version, "freshness": "Current", "resources": groups[group][version]})
-			}
-			items = append(items, map[string]any{"metadata": map[string]any{"name": group}, "versions": versions})
-		}
-		text, _ := json.Marshal(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
-		if s.Away == "" && s.Lag == 0 {
-			if s.found == nil {
-				s.found = map[string][]byte{}
-			}
-			s.found[path] = text
-		}
-		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(text)))
-	}
-	return s.groupVersion(r, path)
-}
-
-// verbs come in another order for custom resources. A collection of Namespaces is not deleted.
-func (k Kind) verbs() []string {
-	switch {
-	case k.isCustom():
-		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
-	case k.Kind == "Namespace":
-		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
-	}
-	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-}
-
-// response is the kind that a resource answers with: the server's own say only its name.
-func (k Kind) response() map[string]any {
-	if k.isCustom() {
-		return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
-	}
-	return map[string]any{"group": "", "version": "", "kind": k.Kind}
-}
-
-func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
-	gv, ok := strings.CutPrefix(path, "apis/")
-	if !ok {
-		gv, _ = strings.CutPrefix(path, "api/")
-	}
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
-	for _, k := range s.kinds {
-		if k.GroupVersion().String() == gv && s.serves(k) {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: k.verbs()})
-		}
-	}
-	if len(list.APIResources) == 0 {
-		return notServed(r, "")
-	}
-	return answerJSON(r, http.StatusOK, list)
-}
-
-func (s *stream) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
-// CutWatches ends all watches, with an error that they are too old, or without one.
-func (s *Server) CutWatches(tooOld bool) {
-	for _, w := range s.watches {
-		if tooOld {
-			status := apierrors.NewResourceExpired("too old resource version").ErrStatus
-			status.APIVersion, status.Kind = "v1", "Status"
-			text, _ := json.Marshal(map[string]any{"type": "ERROR", "object": status})
-			w.body.write(append(text, '\n'))
-		}
-		w.body.cut()
-	}
-	s.watches = nil
-}
-
-// Served lets CRDs be served at once that are not yet.
-func (s *Server) Served() { clear(s.fresh) }
