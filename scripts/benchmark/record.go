@@ -78,7 +78,7 @@ func versionOf(binary string) string {
 
 const (
 	speedWidth, panelEach, rowEach   = 840, 270, 22
-	speedTop, speedNames, speedWords = 64, 66, 46 // above the bars; the tools' names before them; the seconds after them
+	speedTop, speedNames, speedWords = 64, 72, 50 // above the bars; the tools' names before them; the seconds after them
 )
 
 // The picture has a ground of its own: it can be read on any page. In dark mode, that is dark.
@@ -89,6 +89,7 @@ svg{font:12px system-ui,sans-serif;fill:#1f2328}
 .weak{fill:#59636e;font-size:11px}
 .bar{fill:#9aa4ae}
 .ours{fill:#0b7a57}
+.cut{stroke:#fff;stroke-width:3}
 text.ours{font-weight:600}
 @media(prefers-color-scheme:dark){
 svg{fill:#e6edf3}
@@ -96,6 +97,7 @@ svg{fill:#e6edf3}
 .weak{fill:#9198a1}
 .bar{fill:#656c76}
 .ours{fill:#3fb98f}
+.cut{stroke:#0d1117}
 }
 </style>
 `
@@ -133,13 +135,18 @@ func (r *report) speed() (svg, line string) {
 	return svg, fmt.Sprintf("[![%s. %s](scripts/benchmark/%s)](scripts/benchmark/README.md)\n", title, strings.Join(said, "; "), pictureFile)
 }
 
-// bars is one panel: the longest bar is of the slowest tool.
+// bars is one panel: the longest bar is of the slowest tool. One that would make all others
+// too short to compare is cut: at three times the median.
 func (r *report) bars(work string, tools []string) (panel, words string) {
-	longest := 0.0
+	var all []float64
 	for _, tool := range tools {
 		if c := r.cell(tool, work, few, 0); c.failed == "" {
-			longest = max(longest, c.seconds)
+			all = append(all, c.seconds)
 		}
+	}
+	longest := 0.001
+	if slices.Sort(all); len(all) > 0 {
+		longest = max(longest, min(all[len(all)-1], 3*all[len(all)/2]))
 	}
 	var b strings.Builder
 	var said []string
@@ -149,12 +156,16 @@ func (r *report) bars(work string, tools []string) (panel, words string) {
 		if tool == "brine" {
 			class = "ours"
 		}
-		width, text := 0.0, "fails"
+		width, text, cut := 0.0, "fails", ""
 		if c.failed == "" {
-			width, text = max(1, c.seconds/max(longest, 0.001)*float64(panelEach-18-speedNames-speedWords)), seconds(c.seconds)
+			width, text = max(1, min(c.seconds/longest, 1)*float64(panelEach-18-speedNames-speedWords)), seconds(c.seconds)
 		}
-		fmt.Fprintf(&b, `<text class="%s" x="0" y="%d">%s</text><rect class="%s" x="%d" y="%d" width="%.1f" height="14" rx="2"/><text x="%.1f" y="%d">%s</text>`+"\n",
-			strings.Replace(class, "bar", "", 1), y+12, tool, class, speedNames, y+1, width, float64(speedNames+5)+width, y+12, text)
+		if c.failed == "" && c.seconds > longest {
+			x := float64(speedNames) + width - 14
+			cut = fmt.Sprintf(`<line class="cut" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, x+6, y-1, x, y+17)
+		}
+		fmt.Fprintf(&b, `<text class="%s" x="0" y="%d">%s</text><rect class="%s" x="%d" y="%d" width="%.1f" height="14" rx="2"/>%s<text x="%.1f" y="%d">%s</text>`+"\n",
+			strings.Replace(class, "bar", "", 1), y+12, tool, class, speedNames, y+1, width, cut, float64(speedNames+5)+width, y+12, text)
 		said = append(said, tool+" "+text)
 	}
 	return b.String(), strings.Join(said, ", ")
