@@ -51,7 +51,7 @@ func actors() []disturbance {
 	refusals := []int{1, 4}
 	return []disturbance{
 		{name: "another inventory adopts an object", actor: adopt, exits: refusals},
-		{name: "somebody creates an object first, or again", actor: recreateOutside, exits: refusals, flags: []string{"--inventory-policy=must-match"}},
+		{name: "somebody creates an object first or again", actor: recreateOutside, exits: refusals, flags: []string{"--inventory-policy=must-match"}},
 		{name: "somebody sets on-remove: keep", actor: keep, exits: refusals},
 		{name: "somebody edits a field", actor: edit, exits: refusals},
 		{name: "somebody adds a label", actor: label},

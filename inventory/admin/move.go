@@ -190,7 +190,7 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 		}
 		slices.SortFunc(b.ids, bundle.CompareIDs)
 		if m.Rename {
-			if err := m.to.Rename(source); err != nil {
+			if err := m.to.Rename(ctx, source); err != nil {
 				return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,22 @@ func TestMergeAndRename(t *testing.T) {
 	same(t, uids(s, "s", "a"), map[string]string{"s": before["s"], "a": before["a"]}, "after the rename")
 	b.Apply(configMapsOf("z")).Want(t, 0)
 	command(s, "rename", b.Inventory, next.Inventory).Want(t, 3).Prints(t, "exists: choose another name")
+
+	// What a damaged inventory still has is not overwritten.
+	known = history(&next)
+	data := next.Live("v1/secrets", other, "new-revision-1-0").Object["data"]
+	if err := s.Resources("v1/configmaps").Namespace(other).Delete(t.Context(), "new", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	command(s, "rename", b.Inventory, next.Inventory).Want(t, 3).Prints(t, "other parts of an inventory of this name exist", "inventory repair")
+	if now := next.Live("v1/secrets", other, "new-revision-1-0").Object["data"]; !reflect.DeepEqual(now, data) {
+		t.Error("the rename overwrote a revision of another inventory")
+	}
+	b.Holds("ConfigMap z")
+	command(s, "repair", "--inventory", next.Inventory).Want(t, 0)
+	if now := history(&next); now != known {
+		t.Errorf("after the repair the history is %s, was %s", now, known)
+	}
 	next.Destroy().Want(t, 0)
 }
 

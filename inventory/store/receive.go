@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,8 +63,8 @@ func (inv *Inventory) Forget(ctx context.Context, ids []bundle.ID) error {
 }
 
 // Rename makes the next write of this inventory say that another one was renamed to
-// it. It is an error if this one is already there for another reason.
-func (inv *Inventory) Rename(from *Inventory) error {
+// it. It is an error if this one, or a part of it, is already there for another reason.
+func (inv *Inventory) Rename(ctx context.Context, from *Inventory) error {
 	if from.object == nil {
 		return nil
 	}
@@ -72,6 +73,19 @@ func (inv *Inventory) Rename(from *Inventory) error {
 		return fmt.Errorf("inventory %s/%s exists: choose another name, or merge %s/%s into it", inv.Namespace, inv.Name, from.Namespace, from.Name)
 	}
 	inv.renamedFrom = was
+	// A rename that was interrupted has begun with the members.
+	begun := func(status inventory.Status) bool { return status.MovingTo == inv.Namespace+"/"+inv.Name }
+	if inv.object != nil || slices.ContainsFunc(slices.Collect(maps.Values(from.Members)), begun) {
+		return nil
+	}
+	history, err := inv.revisions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	}
+	if inv.OnlyAuxiliary() || len(history) > 0 {
+		return fmt.Errorf("ConfigMap %s/%s is missing, but other parts of an inventory of this name exist: choose another name, or find its members: %s",
+			inv.Namespace, inv.Name, inv.Commands().Repair(inv.Namespace, inv.Name))
+	}
 	return nil
 }
 
