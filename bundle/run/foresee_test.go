@@ -9,6 +9,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
+	"brine/inventory"
 )
 
 // An unchanged object that is not ready holds up the pruning: the preview says so before.
@@ -78,6 +79,24 @@ func TestNamespaceMadeForTheInventoryGoesWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	run(0, "destroy")
+	// Of a first run that was killed before it wrote the inventory, whose bundle has the
+	// namespace; the next bundle has not.
+	with := s.File(clitest.Documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+own+"}\n", clitest.ConfigMap("a")))
+	s.Killed(1, true, append([]string{"apply", "-f", with}, in...)...)
+	if u := s.Live("v1/namespaces", "", own); u == nil || u.GetAnnotations()[inventory.MadeAnnotation] != "inv" {
+		t.Fatalf("the killed run made %v", u)
+	}
+	run(0, "apply", "-f", file)
+	run(0, "destroy")
+	if s.Live("v1/namespaces", "", own) != nil {
+		t.Error("the namespace of the killed run is still there")
+	}
+	run(0, "apply", "-f", with)
+	if u := s.Live("v1/namespaces", "", own); u.GetAnnotations()[inventory.MadeAnnotation] != "" {
+		t.Errorf("the bundle's namespace has the annotations %v", u.GetAnnotations())
+	}
+	run(0, "destroy")
 	// One that was there stays, without a word.
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
 	if out := s.Destroy().Want(t, 0); strings.Contains(out.Stderr, "stays") {

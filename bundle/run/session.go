@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -94,7 +95,6 @@ func (s *session) release(ctx context.Context, remove bool) {
 func makeNamespace(ctx context.Context, c *cluster.Client, o *Options, b *bundle.Bundle) (*unstructured.Unstructured, error) {
 	id := inventoryNamespace(o)
 	namespace := bundle.V1(id, map[string]any{})
-	namespace.SetAnnotations(map[string]string{inventory.MadeAnnotation: o.Inventory.Name}) // so that it goes with the inventory
 	for _, object := range b.Objects {
 		if object.ID == id {
 			namespace = object.Content.DeepCopy()
@@ -102,6 +102,8 @@ func makeNamespace(ctx context.Context, c *cluster.Client, o *Options, b *bundle
 			inventory.Empty(o.Inventory.Namespace, o.Inventory.Name, o.Inventory.ID).SetOwner(namespace)
 		}
 	}
+	// So it goes with the inventory, even if this run is killed before the inventory lists it.
+	namespace.SetAnnotations(labels.Merge(namespace.GetAnnotations(), labels.Set{inventory.MadeAnnotation: o.Inventory.Name}))
 	body, err := namespace.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode namespace %s: %w", o.Inventory.Namespace, err)

@@ -153,7 +153,7 @@ var inventories = []string{"shop", "other"}
 
 func (o *oracle) supersetOf(name string) (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}
-	marked := map[bundle.ID]bool{}
+	marked, madeFor := map[bundle.ID]bool{}, map[string]bool{}
 	inventoryID, applySet := inventory.DefaultID(home, name), inventory.ApplySetID(home, name)
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
@@ -168,6 +168,9 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 		} else {
 			delete(marked, id)
 		}
+		if w.Kind == bundle.NamespaceKind && w.Name == home && w.After != nil {
+			madeFor = map[string]bool{w.After.GetAnnotations()[inventory.MadeAnnotation]: true}
+		}
 		if i < o.d.from || w.Actor != o.d.actor {
 			continue
 		}
@@ -175,7 +178,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 		case listing && (w.Name == name || stored[name] != nil && strings.HasPrefix(w.Name, name+"-overflow-")):
 			now := members(stored, name)
 			for id := range marked {
-				unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && !was[id] // a run was killed that had made it
+				unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && !was[id] && madeFor[name] // a run was killed that had made it
 				if !now[id] && !unlisted {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
