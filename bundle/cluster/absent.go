@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,6 +67,42 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 		return true, nil
 	}
 	return false, c.removed(ctx, gk)
+}
+
+// LearnDefined makes the kinds known that CRDs define and discovery does not know: an API
+// server learns of a CRD later than the one that stored it.
+func (c *Client) LearnDefined(ctx context.Context) error {
+	crds, err := c.ListMetadata(ctx, CRDs, "", "")
+	if err != nil {
+		return fmt.Errorf("list the CRDs, whose kinds discovery may not know yet: %w", err)
+	}
+	known := map[string]bool{}
+	all, _ := c.Listable()
+	for _, r := range all {
+		known[r.GVR.GroupResource().String()] = true
+	}
+	for i := range crds {
+		if known[crds[i].Name] {
+			continue
+		}
+		crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: crds[i].Name})
+		if err != nil {
+			return fmt.Errorf("read CRD %s, whose kind discovery does not know: %w", crds[i].Name, err)
+		}
+		if crd == nil || !isEstablished(crd) { // there can be no objects
+			continue
+		}
+		for _, r := range Defined(crd) {
+			c.Learn(r)
+		}
+	}
+	return nil
+}
+
+func isEstablished(crd *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(bundle.Items[map[string]any](crd.Object, "status", "conditions"), func(c map[string]any) bool {
+		return c["type"] == "Established" && c["status"] == "True"
+	})
 }
 
 // removed proves that a built-in kind was removed from Kubernetes: nil also for any other.

@@ -46,10 +46,7 @@ func FindOrphans(ctx context.Context, c *cluster.Client, namespace, version stri
 		// Controllers copy annotations to what they make.
 		return item.Annotations[inventory.OwningInventory] != "" && metav1.GetControllerOf(&item) == nil
 	}}
-	all, failed := c.Listable()
-	for gv, err := range failed {
-		s.skip(gv.String(), err)
-	}
+	all := s.everything(ctx)
 	if namespace != "" {
 		all = slices.DeleteFunc(all, func(r cluster.Resource) bool { return !r.Namespaced })
 	}

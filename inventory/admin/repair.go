@@ -111,13 +111,9 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 }
 
 func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, allKinds bool) []cluster.Resource {
-	all, failed := s.client.Listable()
 	kinds, listed := inv.RecordedKinds()
 	if !listed || allKinds {
-		for gv, err := range failed {
-			s.skip(gv.String(), err)
-		}
-		return all
+		return s.everything(ctx)
 	}
 	var resources []cluster.Resource
 	for _, gk := range kinds {

@@ -58,6 +58,19 @@ func (s *search) skip(kind string, err error) {
 	s.notSearched = append(s.notSearched, UnsearchedKind{Kind: kind, Reason: err.Error()})
 }
 
+// everything is each kind that can be listed, with those that the API server which was
+// asked does not know yet.
+func (s *search) everything(ctx context.Context) []cluster.Resource {
+	if err := s.client.LearnDefined(ctx); err != nil {
+		s.skip("CustomResourceDefinition.apiextensions.k8s.io", err)
+	}
+	all, failed := s.client.Listable()
+	for gv, err := range failed {
+		s.skip(gv.String(), err)
+	}
+	return all
+}
+
 // run lists the resources, in one namespace or with "" in all.
 func (s *search) run(ctx context.Context, resources []cluster.Resource, namespace string) error {
 	s.found = map[bundle.ID]metav1.PartialObjectMetadata{}
@@ -70,6 +83,7 @@ func (s *search) run(ctx context.Context, resources []cluster.Resource, namespac
 		return err
 	}
 	slices.SortFunc(s.notSearched, func(a, b UnsearchedKind) int { return strings.Compare(a.Kind, b.Kind) })
+	s.notSearched = slices.CompactFunc(s.notSearched, func(a, b UnsearchedKind) bool { return a.Kind == b.Kind })
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 		d.printed += string(text)
 	}()
 	if d.command == "repair" {
-		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.calm, LockTimeout: d.patience, Report: quiet})
+		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.calm || len(d.process.world.behind) > 0, LockTimeout: d.patience, Report: quiet})
 		if d.exit = run.ExitCode(d.err); d.err == nil {
 			d.exit = d.repair.ExitCode
 		}
@@ -171,9 +171,6 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 		return nil
 	}
 	target, source := o.listed(o.d.into), o.listed(o.d.inventory)
-	if o.d.command == "repair" && o.behind {
-		return nil
-	}
 	if o.d.command == "repair" {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
@@ -203,9 +200,9 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 }
 
 // administeredSuperset: a repair that says that kinds could not be searched knows of no members
-// there, nor one that asks an API server which does not know a new CRD yet.
+// there.
 func (o *oracle) administeredSuperset() []string {
-	if o.d.repair != nil && (len(o.d.repair.NotSearched) > 0 || o.behind) {
+	if o.d.repair != nil && len(o.d.repair.NotSearched) > 0 {
 		return nil
 	}
 	return o.superset()
