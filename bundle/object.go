@@ -133,6 +133,38 @@ func (b *Bundle) Names(id ID) bool {
 		slices.ContainsFunc(b.Absent, func(a *Absent) bool { return a.ID == id })
 }
 
+// Reference is an ID as documents write it.
+type Reference struct {
+	Group     string `json:"group" text:"name"`
+	Kind      string `json:"kind" text:"name"`
+	Namespace string `json:"namespace,omitempty" text:"name"`
+	Name      string `json:"name" text:"name"`
+}
+
+// ReferTo is the reference to an object.
+func ReferTo(id ID) Reference {
+	return Reference{id.GroupKind.Group, id.GroupKind.Kind, id.Namespace, id.Name}
+}
+
+// ID is which object is meant.
+func (r Reference) ID() ID {
+	return ID{GroupKind: schema.GroupKind{Group: r.Group, Kind: r.Kind}, Namespace: r.Namespace, Name: r.Name}
+}
+
+// FullReference is a Reference that has its namespace also where that is "".
+type FullReference struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// ReferFullyTo is the full reference to an object.
+func ReferFullyTo(id ID) FullReference { return FullReference(ReferTo(id)) }
+
+// ID is which object is meant.
+func (r FullReference) ID() ID { return Reference(r).ID() }
+
 // CompareIDs is the one order of IDs: by namespace, name, group and kind.
 func CompareIDs(a, b ID) int { return strings.Compare(a.String(), b.String()) }
 

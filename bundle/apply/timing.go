@@ -3,6 +3,7 @@ package apply
 import (
 	"time"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 )
@@ -36,10 +37,7 @@ func (n *node) waitedFor(reason string, seconds float64) {
 
 // after names what a node waited for last.
 func after(n *node, need plan.Need) *report.Need {
-	return &report.Need{
-		Group: n.ID.GroupKind.Group, Kind: n.ID.GroupKind.Kind, Namespace: n.ID.Namespace, Name: n.ID.Name,
-		Want: need.WantOf(n.Step), Reason: need.Reason,
-	}
+	return &report.Need{Reference: bundle.ReferTo(n.ID), Want: need.WantOf(n.Step), Reason: need.Reason}
 }
 
 // settledLast is the object that took longest, of those that are applied.

@@ -29,7 +29,7 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 	many := slices.Repeat([]*ObjectResult{result("ConfigMap", "shop", plan.Pruned)}, 11)
 	restarts := []review.Risk{}
 	for range 4 {
-		restarts = append(restarts, review.Risk{Type: review.Restart, Objects: []review.Object{{Group: "apps", Kind: "Deployment", Name: "a"}}})
+		restarts = append(restarts, review.Risk{Type: review.Restart, Objects: []bundle.Reference{{Group: "apps", Kind: "Deployment", Name: "a"}}})
 	}
 	const pod = "spec: {template: {spec: {containers: [{name: a, image: 'x@sha256:00'"
 	for name, test := range map[string]struct {
@@ -40,7 +40,7 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 	}{
 		"no claim is deleted":               {objects: []*ObjectResult{result("PersistentVolumeClaim", "shop", plan.Pruned)}, says: ": PersistentVolumeClaim shop/a"},
 		"no namespace or CRD is deleted":    {objects: []*ObjectResult{result("Namespace", "", plan.Pruned)}, says: ": Namespace a"},
-		"no data is lost":                   {risks: []review.Risk{{Type: review.Data, Objects: []review.Object{{Kind: "PersistentVolume", Name: "v"}}}}, says: ": PersistentVolume v"},
+		"no data is lost":                   {risks: []review.Risk{{Type: review.Data, Objects: []bundle.Reference{{Kind: "PersistentVolume", Name: "v"}}}}, says: ": PersistentVolume v"},
 		"no StatefulSet is recreated":       {objects: []*ObjectResult{result("StatefulSet", "shop", plan.Recreated)}, says: ": StatefulSet shop/a"},
 		"nobody else becomes cluster-admin": {objects: []*ObjectResult{result("ClusterRoleBinding", "", plan.Created)}, content: "roleRef: {name: cluster-admin}", says: ": ClusterRoleBinding a"},
 		"at most 3 workloads restart":       {risks: restarts, says: ": Deployment.apps a, "},

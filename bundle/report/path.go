@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"brine/bundle"
 )
 
@@ -28,10 +26,7 @@ type Path struct {
 
 // PathStep is one object on the path. Times are seconds since the run began.
 type PathStep struct {
-	Group     string `json:"group" text:"name"`
-	Kind      string `json:"kind" text:"name"`
-	Namespace string `json:"namespace,omitempty" text:"name"`
-	Name      string `json:"name" text:"name"`
+	bundle.Reference
 	// From is when all that it needs was there; Until when the next one could begin.
 	From  float64 `json:"from"`
 	Until float64 `json:"until"`
@@ -42,11 +37,6 @@ type PathStep struct {
 	Waiting float64 `json:"waiting"`
 	// Reason is why the object was not ready for the longest part of Waiting.
 	Reason string `json:"reason,omitempty"`
-}
-
-// ID names the object.
-func (s *PathStep) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace, Name: s.Name}
 }
 
 // End is when nothing more was to be done about an object.
@@ -63,10 +53,10 @@ func (o *ObjectResult) LongestWait() Wait {
 // criticalPath goes back from the object that was settled last; nil where no request
 // was sent, nor anything waited for.
 func criticalPath(objects []*ObjectResult) *Path {
-	byID := map[Need]*ObjectResult{}
+	byID := map[bundle.ID]*ObjectResult{}
 	var last *ObjectResult
 	for _, o := range objects {
-		byID[o.key()] = o
+		byID[o.ID()] = o
 		if o.timed() && (last == nil || o.End() > last.End()) {
 			last = o
 		}
@@ -80,10 +70,8 @@ func criticalPath(objects []*ObjectResult) *Path {
 		if o.After == nil {
 			break
 		}
-		next := *o.After
 		until = o.QueuedAt
-		next.Want, next.Reason = "", ""
-		o = byID[next]
+		o = byID[o.After.ID()]
 	}
 	slices.Reverse(p.Steps)
 	for i, s := range p.Steps {
@@ -97,12 +85,8 @@ func criticalPath(objects []*ObjectResult) *Path {
 // timed: a request was sent for the object, or it was waited for.
 func (o *ObjectResult) timed() bool { return o.StartedAt > 0 || len(o.Waits) > 0 }
 
-func (o *ObjectResult) key() Need {
-	return Need{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-}
-
 func stepOf(o *ObjectResult, until float64) PathStep {
-	s := PathStep{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, From: o.QueuedAt, Until: until}
+	s := PathStep{Reference: bundle.ReferTo(o.ID()), From: o.QueuedAt, Until: until}
 	sent, answered := o.QueuedAt, o.QueuedAt
 	if o.StartedAt > 0 {
 		sent = o.StartedAt

@@ -3,13 +3,15 @@ package report
 import (
 	"slices"
 	"testing"
+
+	"brine/bundle"
 )
 
 func TestCriticalPath(t *testing.T) {
 	object := func(name string, queued, sent, answered, ready float64, after, want string, waits ...Wait) *ObjectResult {
 		o := &ObjectResult{Kind: "K", Name: name, QueuedAt: queued, StartedAt: sent, ActedAt: answered, ReadyAt: ready, Waits: waits}
 		if after != "" {
-			o.After = &Need{Kind: "K", Name: after, Want: want, Reason: "any"}
+			o.After = &Need{Reference: bundle.Reference{Kind: "K", Name: after}, Want: want, Reason: "any"}
 		}
 		return o
 	}

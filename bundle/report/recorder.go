@@ -149,7 +149,7 @@ func resultOf(s *plan.Step, p *plan.Plan) *ObjectResult {
 		o.Source = s.Object.Source
 	}
 	add := func(on bundle.ID, n plan.Need) {
-		o.Needs = append(o.Needs, Need{Group: on.GroupKind.Group, Kind: on.GroupKind.Kind, Namespace: on.Namespace, Name: on.Name, Want: n.WantOf(s), Reason: n.Reason})
+		o.Needs = append(o.Needs, Need{Reference: bundle.ReferTo(on), Want: n.WantOf(s), Reason: n.Reason})
 	}
 	for _, n := range s.Needs {
 		add(p.Steps[n.Step].ID, n)

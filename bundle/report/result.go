@@ -3,8 +3,6 @@ package report
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
@@ -17,17 +15,9 @@ import (
 // Need is an edge as shown to users: the object that is needed, whether it
 // has to be applied or ready, and why.
 type Need struct {
-	Group     string `json:"group" text:"name"`
-	Kind      string `json:"kind" text:"name"`
-	Namespace string `json:"namespace,omitempty" text:"name"`
-	Name      string `json:"name" text:"name"`
-	Want      string `json:"want" text:"name"`
-	Reason    string `json:"reason"`
-}
-
-// ID names the object that is needed.
-func (n Need) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: n.Group, Kind: n.Kind}, Namespace: n.Namespace, Name: n.Name}
+	bundle.Reference
+	Want   string `json:"want" text:"name"`
+	Reason string `json:"reason"`
 }
 
 // ObjectResult is one object in a Result.
@@ -82,7 +72,7 @@ type ObjectResult struct {
 
 // ID names the object.
 func (o *ObjectResult) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+	return bundle.Reference{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.ID()
 }
 
 // About is a message about the object: with its name, and where it is in the

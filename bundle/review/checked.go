@@ -101,7 +101,7 @@ func (r *reviewer) limits() {
 
 // Start is pods that there are not yet.
 type Start struct {
-	Object Object `json:"object"`
+	Object bundle.Reference `json:"object"`
 	// Pods is how many; 0 where the nodes of the cluster decide.
 	Pods int `json:"pods"`
 	// Note says what the number is of, where it is not the replicas of a new workload.
@@ -115,7 +115,7 @@ func (r *reviewer) starts() []Start {
 		if c.After == nil || c.Action != plan.Created && c.Action != plan.Configured {
 			continue
 		}
-		s := Start{Object: objectOf(c.ID)}
+		s := Start{Object: bundle.ReferTo(c.ID)}
 		spec := bundle.At[map[string]any](c.After.Object, "spec")
 		switch gk := c.ID.GroupKind; {
 		case c.Action == plan.Configured:

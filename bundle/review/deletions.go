@@ -50,7 +50,7 @@ func (r *reviewer) removed(c *Change) {
 // not said: a run that deletes nothing does not look for them.
 func (r *reviewer) gone() {
 	for _, one := range r.cluster.Removals {
-		r.found = append(r.found, Risk{Type: Removed, Text: one.What, Objects: bundle.Each(one.Objects, objectOf)})
+		r.found = append(r.found, Risk{Type: Removed, Text: one.What, Objects: bundle.Each(one.Objects, bundle.ReferTo)})
 	}
 	r.open = append(r.open, Removed)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/diff"
@@ -82,15 +81,15 @@ const NotKnown = "what controllers and databases do until then"
 
 // Loss is what going back would lose or meet at one object.
 type Loss struct {
-	Object Object `json:"object"`
-	Text   string `json:"text"`
+	Object bundle.Reference `json:"object"`
+	Text   string           `json:"text"`
 }
 
 // NewGoingBack is the way back to a revision with its losses.
 func NewGoingBack(revision int, losses []bundle.Problem) *GoingBack {
 	b := &GoingBack{Revision: revision, Losses: []Loss{}, NotKnown: NotKnown}
 	for _, l := range losses {
-		b.Losses = append(b.Losses, Loss{objectOf(l.ID), l.Message})
+		b.Losses = append(b.Losses, Loss{bundle.ReferTo(l.ID), l.Message})
 	}
 	return b
 }
@@ -129,23 +128,6 @@ func (t Type) Title() string {
 	}[t]
 }
 
-// Object names an object in a Review.
-type Object struct {
-	Group     string `json:"group" text:"name"`
-	Kind      string `json:"kind" text:"name"`
-	Namespace string `json:"namespace,omitempty" text:"name"`
-	Name      string `json:"name" text:"name"`
-}
-
-// ID names the object elsewhere.
-func (o Object) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
-}
-
-func objectOf(id bundle.ID) Object {
-	return Object{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name}
-}
-
 // Risk is something that a reviewer has to know before the change is applied.
 type Risk struct {
 	Type Type `json:"type"`
@@ -154,9 +136,9 @@ type Risk struct {
 	// Severe: of Rights those that lead to all others, or to the Secrets of others.
 	Severe bool `json:"severe,omitempty"`
 	// Objects are those it is about: one, but for Rights and Unverified.
-	Objects []Object `json:"objects"`
-	Text    string   `json:"text"`
-	Details []string `json:"details,omitempty"`
+	Objects []bundle.Reference `json:"objects"`
+	Text    string             `json:"text"`
+	Details []string           `json:"details,omitempty"`
 	// Pods is how many pods restart or are deleted. Stuck: new ones do not start while
 	// what they name is missing.
 	Pods  int  `json:"pods,omitempty"`
@@ -171,10 +153,10 @@ type ImageChange struct {
 	Image string `json:"image"`
 	// From and To are tags or digests, or whole images where the repository changes,
 	// too. From is "" for an image that is new, To for one that is no longer used.
-	From    string   `json:"from,omitempty"`
-	To      string   `json:"to,omitempty"`
-	Guess   bool     `json:"guess,omitempty"` // it may not be an image
-	Objects []Object `json:"objects"`
+	From    string             `json:"from,omitempty"`
+	To      string             `json:"to,omitempty"`
+	Guess   bool               `json:"guess,omitempty"` // it may not be an image
+	Objects []bundle.Reference `json:"objects"`
 }
 
 // VersionChange is a component whose labels say another version than before.
@@ -195,8 +177,8 @@ type VersionChange struct {
 type Same struct {
 	Fields []diff.Change `json:"fields"`
 	// Labels: nothing but labels and annotations of versions changes.
-	Labels  bool     `json:"labels"`
-	Objects []Object `json:"objects"`
+	Labels  bool               `json:"labels"`
+	Objects []bundle.Reference `json:"objects"`
 }
 
 // Of reviews a change. Questions says what of the cluster it wants to know.
@@ -270,7 +252,7 @@ type reviewer struct {
 }
 
 func (r *reviewer) add(t Type, c *Change, pods int, details []string, format string, args ...any) {
-	r.found = append(r.found, Risk{Type: t, Objects: []Object{objectOf(c.ID)}, Text: fmt.Sprintf(format, args...), Details: details, Pods: pods})
+	r.found = append(r.found, Risk{Type: t, Objects: []bundle.Reference{bundle.ReferTo(c.ID)}, Text: fmt.Sprintf(format, args...), Details: details, Pods: pods})
 }
 
 // risks finds those of one object.
@@ -301,17 +283,17 @@ func (r *reviewer) risks(c *Change) {
 // prunedToo are the objects that are deleted besides workloads and Services, so that their
 // number is that of the pruned objects.
 func (r *reviewer) prunedToo() {
-	known := map[Object]Type{}
+	known := map[bundle.Reference]Type{}
 	for _, risk := range r.found {
 		if risk.Type == Deleted || risk.Type == Data || risk.Type == Network {
 			known[risk.Objects[0]] = risk.Type
 		}
 	}
-	var others []Object
+	var others []bundle.Reference
 	found := false
 	for _, c := range r.changes {
 		if c.Action == plan.Pruned {
-			o := objectOf(c.ID)
+			o := bundle.ReferTo(c.ID)
 			found = found || known[o] == Deleted
 			if known[o] == "" {
 				others = append(others, o)
@@ -326,7 +308,7 @@ func (r *reviewer) prunedToo() {
 // share warns where much of what is there is pruned, as a bundle does that was rendered
 // in part. With less than five objects the list says it, and who destroys wants all of them gone.
 func (r *reviewer) share() {
-	var pruned []Object
+	var pruned []bundle.Reference
 	there, kept := 0, false
 	for _, c := range r.changes {
 		kept = kept || c.Object != nil
@@ -334,7 +316,7 @@ func (r *reviewer) share() {
 			there++
 		}
 		if c.Action == plan.Pruned {
-			pruned = append(pruned, objectOf(c.ID))
+			pruned = append(pruned, bundle.ReferTo(c.ID))
 		}
 	}
 	if kept && len(pruned) >= 5 && 3*len(pruned) > there {
@@ -344,13 +326,13 @@ func (r *reviewer) share() {
 
 // unverified are the changes that the server could not be asked about, by reason.
 func (r *reviewer) unverified() {
-	var by bundle.Groups[string, Object]
+	var by bundle.Groups[string, bundle.Reference]
 	for _, c := range r.changes {
 		switch {
 		case c.Unverified != "":
-			by.Add(c.Unverified, objectOf(c.ID))
+			by.Add(c.Unverified, bundle.ReferTo(c.ID))
 		case c.Unadmitted:
-			by.Add("this run creates or changes their CRD, so only this CRD checked them; webhooks and admission policies check them when they are applied", objectOf(c.ID))
+			by.Add("this run creates or changes their CRD, so only this CRD checked them; webhooks and admission policies check them when they are applied", bundle.ReferTo(c.ID))
 		}
 	}
 	for _, reason := range by.Keys {

@@ -156,7 +156,7 @@ func wider(subject string, grants []grant) Risk {
 	risk := Risk{Type: Rights, Subject: subject, Severe: slices.Contains(everybody, subject)}
 	var scopes []string
 	for _, g := range grants {
-		if o := objectOf(g.by.ID); !slices.Contains(risk.Objects, o) {
+		if o := bundle.ReferTo(g.by.ID); !slices.Contains(risk.Objects, o) {
 			risk.Objects = append(risk.Objects, o)
 		}
 		if !slices.Contains(scopes, g.scope) {

@@ -37,7 +37,7 @@ func imagesOf(changes []*Change) []ImageChange {
 			found = append(found, m)
 		}
 		found[i].Guess = found[i].Guess && m.Guess
-		if o := objectOf(c.ID); !slices.Contains(found[i].Objects, o) {
+		if o := bundle.ReferTo(c.ID); !slices.Contains(found[i].Objects, o) {
 			found[i].Objects = append(found[i].Objects, o)
 		}
 	}
@@ -254,7 +254,7 @@ func sameOf(changes []*Change) []Same {
 		if groups[key] == nil {
 			groups[key] = &s
 		}
-		groups[key].Objects = append(groups[key].Objects, objectOf(c.ID))
+		groups[key].Objects = append(groups[key].Objects, bundle.ReferTo(c.ID))
 	}
 	var found []Same
 	for _, key := range slices.Sorted(maps.Keys(groups)) {

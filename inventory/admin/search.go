@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -18,20 +17,12 @@ import (
 
 // Object is an object that a command found.
 type Object struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Reason    string `json:"reason,omitempty"`
-}
-
-// ID names the object.
-func (o *Object) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: o.Group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+	bundle.FullReference
+	Reason string `json:"reason,omitempty"`
 }
 
 func objectOf(id bundle.ID, reason string) Object {
-	return Object{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Reason: reason}
+	return Object{bundle.ReferFullyTo(id), reason}
 }
 
 // UnsearchedKind is a kind that could not be searched.

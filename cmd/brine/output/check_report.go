@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"brine/bundle"
 	"brine/bundle/order"
 	"brine/cmd/brine/output/wording"
@@ -144,25 +142,8 @@ func checkPlace(id bundle.ID, s bundle.Source, between string) string {
 
 func nameOf(id bundle.ID) string { return wording.Line(bundle.Name(id)) }
 
-// checkID names an object; the namespace is "" for cluster-scoped ones.
-type checkID struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-func checkIDOf(id bundle.ID) checkID {
-	return checkID{id.GroupKind.Group, id.GroupKind.Kind, id.Namespace, id.Name}
-}
-
-// ID names the object.
-func (c checkID) ID() bundle.ID {
-	return bundle.ID{GroupKind: schema.GroupKind{Group: c.Group, Kind: c.Kind}, Namespace: c.Namespace, Name: c.Name}
-}
-
 type checkObject struct {
-	checkID
+	bundle.FullReference
 	Version string        `json:"version"`
 	Source  bundle.Source `json:"source"`
 	Needs   []checkNeed   `json:"needs"`
@@ -171,7 +152,7 @@ type checkObject struct {
 }
 
 type checkNeed struct {
-	checkID
+	bundle.FullReference
 	Want   string `json:"want"` // applied or ready
 	Reason string `json:"reason"`
 	Weak   bool   `json:"weak"`
@@ -180,17 +161,17 @@ type checkNeed struct {
 }
 
 type checkDropped struct {
-	From   checkID `json:"from"`
-	To     checkID `json:"to"`
-	Want   string  `json:"want"`
-	Reason string  `json:"reason"`
+	From   bundle.FullReference `json:"from"`
+	To     bundle.FullReference `json:"to"`
+	Want   string               `json:"want"`
+	Reason string               `json:"reason"`
 }
 
 type checkProblem struct {
-	Source  bundle.Source `json:"source"`
-	Object  *checkID      `json:"object,omitempty"`
-	Path    string        `json:"path,omitempty"`
-	Message string        `json:"message"`
+	Source  bundle.Source         `json:"source"`
+	Object  *bundle.FullReference `json:"object,omitempty"`
+	Path    string                `json:"path,omitempty"`
+	Message string                `json:"message"`
 }
 
 func checkDocumentOf(b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem) *checkDocument {
@@ -205,14 +186,14 @@ func checkDocumentOf(b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]strin
 	}
 	for _, i := range g.Sorted {
 		o := g.Objects[i]
-		doc.Objects = append(doc.Objects, checkObject{checkIDOf(o.ID), o.GVK.Version, o.Source, checkNeeds(g, i), rules[o.ID]})
+		doc.Objects = append(doc.Objects, checkObject{bundle.ReferFullyTo(o.ID), o.GVK.Version, o.Source, checkNeeds(g, i), rules[o.ID]})
 	}
 	for _, a := range b.Absent {
-		doc.Absent = append(doc.Absent, checkObject{checkIDOf(a.ID), a.GVK.Version, a.Source, []checkNeed{}, ""})
+		doc.Absent = append(doc.Absent, checkObject{bundle.ReferFullyTo(a.ID), a.GVK.Version, a.Source, []checkNeed{}, ""})
 	}
 	for _, e := range g.Dropped {
 		doc.Dropped = append(doc.Dropped, checkDropped{
-			checkIDOf(g.Objects[e.From].ID), checkIDOf(g.Objects[e.To].ID), e.Want.String(), e.Reason,
+			bundle.ReferFullyTo(g.Objects[e.From].ID), bundle.ReferFullyTo(g.Objects[e.To].ID), e.Want.String(), e.Reason,
 		})
 	}
 	return doc
@@ -222,12 +203,12 @@ func checkNeeds(g *order.Graph, i int) []checkNeed {
 	needs := make([]checkNeed, 0, len(g.Needs[i])+len(g.External[i]))
 	for _, e := range g.Needs[i] {
 		needs = append(needs, checkNeed{
-			checkID: checkIDOf(g.Objects[e.To].ID), Want: e.Want.String(), Reason: e.Reason, Weak: e.Weak,
+			FullReference: bundle.ReferFullyTo(g.Objects[e.To].ID), Want: e.Want.String(), Reason: e.Reason, Weak: e.Weak,
 		})
 	}
 	for _, e := range g.External[i] {
 		needs = append(needs, checkNeed{
-			checkID: checkIDOf(e.On), Want: order.Ready.String(), Reason: e.Reason, External: true,
+			FullReference: bundle.ReferFullyTo(e.On), Want: order.Ready.String(), Reason: e.Reason, External: true,
 		})
 	}
 	return needs
@@ -238,7 +219,7 @@ func checkProblems(problems []bundle.Problem) []checkProblem {
 	for _, p := range problems {
 		c := checkProblem{Source: p.Source, Path: p.Path, Message: p.Message}
 		if p.ID != (bundle.ID{}) {
-			id := checkIDOf(p.ID)
+			id := bundle.ReferFullyTo(p.ID)
 			c.Object = &id
 		}
 		all = append(all, c)
@@ -250,31 +231,31 @@ func checkProblems(problems []bundle.Problem) []checkProblem {
 // weak, bold when it waits until the other is ready.
 func (d *checkDocument) dot(w io.Writer) {
 	fmt.Fprintln(w, "digraph brine {\n  rankdir=LR;\n  node [shape=box];")
-	outside := map[checkID]bool{}
+	outside := map[bundle.FullReference]bool{}
 	for _, o := range d.Objects {
-		dotNode(w, o.checkID, "")
+		dotNode(w, o.FullReference, "")
 		for _, n := range o.Needs {
-			if n.External && !outside[n.checkID] {
-				outside[n.checkID] = true
-				dotNode(w, n.checkID, ", style=dotted")
+			if n.External && !outside[n.FullReference] {
+				outside[n.FullReference] = true
+				dotNode(w, n.FullReference, ", style=dotted")
 			}
 		}
 	}
 	for _, o := range d.Objects {
 		for _, n := range o.Needs {
-			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n", o.dot(), n.dot(), dotQuote(n.Reason), n.style())
+			fmt.Fprintf(w, "  %s -> %s [label=%s%s];\n", dotName(o.FullReference), dotName(n.FullReference), dotQuote(n.Reason), n.style())
 		}
 	}
 	fmt.Fprintln(w, "}")
 }
 
-func dotNode(w io.Writer, id checkID, more string) {
+func dotNode(w io.Writer, id bundle.FullReference, more string) {
 	name := id.Name
 	if id.Namespace != "" {
 		name = id.Namespace + "/" + name
 	}
 	label := strings.TrimSuffix(dotQuote(id.Kind), `"`) + `\n` + strings.TrimPrefix(dotQuote(name), `"`)
-	fmt.Fprintf(w, "  %s [label=%s%s];\n", id.dot(), label, more)
+	fmt.Fprintf(w, "  %s [label=%s%s];\n", dotName(id), label, more)
 }
 
 func (n checkNeed) style() string {
@@ -292,7 +273,7 @@ func (n checkNeed) style() string {
 	return ""
 }
 
-func (c checkID) dot() string { return dotQuote(bundle.Name(c.ID())) }
+func dotName(r bundle.FullReference) string { return dotQuote(bundle.Name(r.ID())) }
 
 // dotQuote writes a string as DOT quotes it: \" is the one escape of the
 // language itself, a backslash would be one of its labels'.

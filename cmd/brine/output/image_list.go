@@ -19,13 +19,10 @@ type imageUses struct {
 }
 
 type imageUse struct {
-	Group     string        `json:"group"`
-	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace,omitempty"`
-	Name      string        `json:"name"`
-	Path      string        `json:"path"`
-	Guess     bool          `json:"guess,omitempty"`
-	Source    bundle.Source `json:"source"`
+	bundle.Reference
+	Path   string        `json:"path"`
+	Guess  bool          `json:"guess,omitempty"`
+	Source bundle.Source `json:"source"`
 }
 
 // Images lists images: those of a bundle, or where they are compared with another
@@ -47,9 +44,7 @@ func Images(w io.Writer, format string, uses, gone []images.Use, compared bool) 
 			}
 			fmt.Fprintf(out, "%s%s%s\n", mark, wording.Line(i.Image), guess)
 			for _, u := range i.Uses {
-				id := bundle.ID{Namespace: u.Namespace, Name: u.Name}
-				id.GroupKind.Group, id.GroupKind.Kind = u.Group, u.Kind
-				fmt.Fprintf(out, "    %s  %s  (%s)\n", wording.Line(bundle.Name(id)), wording.Line(u.Path), wording.Line(u.Source.String()))
+				fmt.Fprintf(out, "    %s  %s  (%s)\n", wording.Line(bundle.Name(u.ID())), wording.Line(u.Path), wording.Line(u.Source.String()))
 			}
 		}
 	}
@@ -76,10 +71,7 @@ func imagesByName(uses []images.Use) []imageUses {
 		at := u.Object.Source
 		at.Line = u.Object.Line(u.Path)
 		last.Guess = last.Guess && u.Guess
-		last.Uses = append(last.Uses, imageUse{
-			Group: u.Object.GVK.Group, Kind: u.Object.GVK.Kind, Namespace: u.Object.ID.Namespace, Name: u.Object.ID.Name,
-			Path: u.Path, Guess: u.Guess, Source: at,
-		})
+		last.Uses = append(last.Uses, imageUse{bundle.ReferTo(u.Object.ID), u.Path, u.Guess, at})
 	}
 	return all
 }

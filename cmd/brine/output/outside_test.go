@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/outputtest"
@@ -22,7 +23,7 @@ func TestObjectsOutsideTheBundle(t *testing.T) {
 	late := outputtest.Object("ConfigMap", "late", plan.Skipped)
 	late.Reason = "needs Secret shop/slow ready"
 	for _, name := range []string{"slow", "there"} {
-		late.Needs = append(late.Needs, report.Need{Kind: "Secret", Namespace: "shop", Name: name})
+		late.Needs = append(late.Needs, report.Need{Reference: bundle.Reference{Kind: "Secret", Namespace: "shop", Name: name}})
 	}
 	r := &report.Result{
 		Command: "apply", DryRun: "none", Inventory: report.Inventory{Namespace: "brine", Name: "shop"}, Objects: []*report.ObjectResult{late},

@@ -106,7 +106,7 @@ func result() *report.Result {
 		Objects: []*report.ObjectResult{
 			{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "db", Source: bundle.Source{File: "a.yaml", Line: 7}, Action: plan.Created, Ready: report.StateReady,
 				QueuedAt: 1, StartedAt: 1.5, ActedAt: 2, ReadyAt: 6, Waits: []report.Wait{{Reason: "not \xff scheduled", Seconds: 4}}},
-			{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Action: plan.Failed, Error: "refused", QueuedAt: 6, StartedAt: 6, ActedAt: 7, After: &report.Need{Kind: "Pod", Namespace: "shop", Name: "db"}},
+			{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Action: plan.Failed, Error: "refused", QueuedAt: 6, StartedAt: 6, ActedAt: 7, After: &report.Need{Reference: bundle.Reference{Kind: "Pod", Namespace: "shop", Name: "db"}}},
 			{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "same", Action: plan.Unchanged},
 			{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "old", Action: plan.Pruned, QueuedAt: 7, StartedAt: 7.5, ActedAt: 8, ReadyAt: 8},
 		},

@@ -51,12 +51,9 @@ type eventObject struct {
 }
 
 type eventPending struct {
-	Group     string `json:"group"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Reason    string `json:"reason"`
-	Since     string `json:"since,omitempty"` // RFC 3339
+	bundle.FullReference
+	Reason string `json:"reason"`
+	Since  string `json:"since,omitempty"` // RFC 3339
 }
 
 // eventPrinter writes one JSON object a line to Out, at once. The last is of
@@ -144,10 +141,7 @@ func pendingOf(pending []report.Pending) []eventPending {
 		if !p.Since.IsZero() {
 			at = p.Since.UTC().Format(time.RFC3339Nano)
 		}
-		out = append(out, eventPending{
-			Group: p.Object.GroupKind.Group, Kind: p.Object.GroupKind.Kind, Namespace: p.Object.Namespace, Name: p.Object.Name,
-			Reason: p.Reason, Since: at,
-		})
+		out = append(out, eventPending{bundle.ReferFullyTo(p.Object), p.Reason, at})
 	}
 	return out
 }

@@ -133,7 +133,7 @@ func (c *comment) review(r *report.Result) {
 
 // riskMarkdown is a risk with its details.
 func riskMarkdown(risk review.Risk) string {
-	text := bundle.Some(wording.MapText(risk.Objects, func(o review.Object) string { return code(wording.ObjectName(o)) }), wording.ManyNames)
+	text := bundle.Some(wording.MapText(risk.Objects, func(o bundle.Reference) string { return code(wording.ObjectName(o)) }), wording.ManyNames)
 	if risk.Subject != "" {
 		text = md(risk.Subject+" "+risk.Text) + " (by " + text + ")"
 	} else {

@@ -42,7 +42,7 @@ func (m *markup) review(r *report.Result) {
 		m.add(`<section class="box" id="starts" aria-label="%s"><h2>%s</h2><ul>`, title, title)
 		for _, s := range v.Starts {
 			m.add("<li>")
-			m.names([]review.Object{s.Object})
+			m.names([]bundle.Reference{s.Object})
 			m.add(": %s</li>\n", wording.StartText(s))
 		}
 		m.add("</ul></section>\n")
@@ -85,7 +85,7 @@ func (m *markup) table(id, title string, columns ...string) {
 }
 
 // names are links to objects.
-func (m *markup) names(objects []review.Object) {
+func (m *markup) names(objects []bundle.Reference) {
 	end := ""
 	for i, o := range objects {
 		if i == wording.ManyNames && len(objects) > wording.ManyNames+1 {

@@ -56,7 +56,7 @@ func LargePreview() *report.Result {
 		}
 		if i > 0 {
 			on := r.Objects[(i-1)/2]
-			o.Needs = []report.Need{{Group: on.Group, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, Want: "applied", Reason: "tree"}}
+			o.Needs = []report.Need{{Reference: bundle.ReferTo(on.ID()), Want: "applied", Reason: "tree"}}
 		}
 		r.Objects = append(r.Objects, o)
 	}
@@ -152,7 +152,7 @@ func RichRun(dryRun string) []report.Event {
 	after := r.Object("example.com", "v1", "Thing", "shop", "b", 140)
 	old := r.Object("", "v1", "ConfigMap", "shop", "old", 0)
 	kept := r.Object("", "v1", "PersistentVolumeClaim", "shop", "data", 0)
-	web.Needs = []report.Need{{Kind: "Namespace", Name: "shop", Want: "applied", Reason: "namespace shop"}}
+	web.Needs = []report.Need{{Reference: bundle.Reference{Kind: "Namespace", Name: "shop"}, Want: "applied", Reason: "namespace shop"}}
 
 	r.At(0.1, report.Event{Payload: report.Acting{Object: ns}})
 	ns.Ready = "ready"
@@ -214,8 +214,8 @@ func RichRun(dryRun string) []report.Event {
 	}
 	if dryRun != "none" {
 		result.Summary.Ready, result.Summary.NotReady = 0, 0
-		name := func(o *report.ObjectResult) []review.Object {
-			return []review.Object{{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+		name := func(o *report.ObjectResult) []bundle.Reference {
+			return []bundle.Reference{bundle.ReferTo(o.ID())}
 		}
 		result.Review = &review.Review{
 			Risks: []review.Risk{

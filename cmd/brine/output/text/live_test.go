@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/outputtest"
@@ -191,7 +192,7 @@ func TestFrame(t *testing.T) {
 	var all []*report.ObjectResult
 	for i := range 12 {
 		o := r.Object("", "v1", "ConfigMap", "shop", fmt.Sprintf("c%02d", i), 1)
-		o.Needs = []report.Need{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Want: "ready"}}
+		o.Needs = []report.Need{{Reference: bundle.Reference{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Want: "ready"}}
 		all = append(all, o)
 	}
 	r.At(0, report.Event{Payload: report.Started{Result: &report.Result{Objects: r.Objects}}})
@@ -258,7 +259,7 @@ func TestLiveDemo(t *testing.T) {
 		kind := []string{"ConfigMap", "Deployment", "Service"}[i%3]
 		o := r.Object("", "v1", kind, "shop", fmt.Sprintf("thing-%02d", i), i)
 		if i > 10 {
-			o.Needs = []report.Need{{Kind: "Deployment", Namespace: "shop", Name: "thing-01"}}
+			o.Needs = []report.Need{{Reference: bundle.Reference{Kind: "Deployment", Namespace: "shop", Name: "thing-01"}}}
 		}
 	}
 	done := 0

@@ -228,7 +228,7 @@ func RisksByType(risks []review.Risk) [][]review.Risk {
 // RiskTitle is "Pods restart: 5 objects, 12 pods".
 func RiskTitle(group []review.Risk) string {
 	pods, subjects, severe := 0, 0, 0
-	objects := map[review.Object]bool{}
+	objects := map[bundle.Reference]bool{}
 	for _, r := range group {
 		for _, o := range r.Objects {
 			objects[o] = true
@@ -265,7 +265,7 @@ func RiskLine(r review.Risk) string {
 }
 
 // ObjectName is "Deployment shop/web". Kinds of Kubernetes itself go without their group.
-func ObjectName(o review.Object) string {
+func ObjectName(o bundle.Reference) string {
 	id := o.ID()
 	if !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		id.GroupKind.Group = ""
@@ -274,7 +274,7 @@ func ObjectName(o review.Object) string {
 }
 
 // ObjectNames is at most so many names, and how many more there are.
-func ObjectNames(objects []review.Object, most int) string {
+func ObjectNames(objects []bundle.Reference, most int) string {
 	return bundle.Some(MapText(objects, ObjectName), most)
 }
 
@@ -388,8 +388,8 @@ func shorter(s string, most int) string {
 }
 
 // KindCounts is "ServiceAccount 3, ClusterRole 2".
-func KindCounts(objects []review.Object) string {
-	parts := MapText(GroupBy(objects, func(o review.Object) string { return o.Kind }), func(g Group[review.Object]) string {
+func KindCounts(objects []bundle.Reference) string {
+	parts := MapText(GroupBy(objects, func(o bundle.Reference) string { return o.Kind }), func(g Group[bundle.Reference]) string {
 		return fmt.Sprintf("%s %d", g.Key, len(g.Of))
 	})
 	slices.Sort(parts) // no kind has a space in it
