@@ -2,11 +2,9 @@ package bundle
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // At is what is at a path of fields, if it is a T, else T's zero value. It is no copy.
@@ -14,6 +12,19 @@ func At[T any](object map[string]any, path ...string) T {
 	v, _, _ := unstructured.NestedFieldNoCopy(object, path...)
 	t, _ := v.(T)
 	return t
+}
+
+// Integer is the integer at a path of fields, and whether there is one.
+func Integer(object map[string]any, path ...string) (int, bool) {
+	switch n := At[any](object, path...).(type) {
+	case int64:
+		return int(n), true
+	case int:
+		return n, true
+	case float64:
+		return int(n), n == float64(int(n))
+	}
+	return 0, false
 }
 
 // Items are the items of the list at a path of fields that are T's. They are no copies.
@@ -48,39 +59,4 @@ func Decode(body []byte) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("decode what is sent: %w", err)
 	}
 	return u, nil
-}
-
-// Each is what of makes of each one; nil of none.
-func Each[T, U any](all []T, of func(T) U) []U {
-	made := slices.Grow([]U(nil), len(all))
-	for _, one := range all {
-		made = append(made, of(one))
-	}
-	return made
-}
-
-// IDs are those of objects.
-func IDs(objects []*Object) sets.Set[ID] {
-	ids := make(sets.Set[ID], len(objects))
-	for _, o := range objects {
-		ids.Insert(o.ID)
-	}
-	return ids
-}
-
-// Groups are values by their keys, in the order in which the keys came.
-type Groups[K comparable, V any] struct {
-	Keys []K
-	Of   map[K][]V
-}
-
-// Add adds values to a group.
-func (g *Groups[K, V]) Add(key K, values ...V) {
-	if _, known := g.Of[key]; !known {
-		g.Keys = append(g.Keys, key)
-	}
-	if g.Of == nil {
-		g.Of = map[K][]V{}
-	}
-	g.Of[key] = append(g.Of[key], values...)
 }

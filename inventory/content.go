@@ -82,21 +82,17 @@ func (c *Content) Encode() (packed []byte, sum string, err error) {
 		out.Rendering = &kept
 	}
 	for _, o := range c.Bundle.Objects {
-		s := savedObject{Content: o.Content.Object, Source: o.Source}
-		for _, r := range o.Requisites {
-			s.Requisites = append(s.Requisites, savedRequisite{On: recordOf(r.On, Status{}), Why: r.Reason})
-		}
-		out.Objects = append(out.Objects, s)
+		out.Objects = append(out.Objects, savedObject{Content: o.Content.Object, Source: o.Source, Requisites: bundle.Each(o.Requisites, func(r bundle.Requisite) savedRequisite {
+			return savedRequisite{On: recordOf(r.On, Status{}), Why: r.Reason}
+		})})
 	}
-	for _, a := range c.Bundle.Absent {
-		out.Absent = append(out.Absent, savedAbsent{record: recordOf(a.ID, Status{}), Version: a.GVK.Version, Source: a.Source})
-	}
-	for _, p := range c.Bundle.Invalid {
-		out.Invalid = append(out.Invalid, savedProblem{record: recordOf(p.ID, Status{}), Source: p.Source, Path: p.Path, Message: p.Message})
-	}
-	for _, u := range c.Before {
-		out.Before = append(out.Before, u.Object)
-	}
+	out.Absent = bundle.Each(c.Bundle.Absent, func(a *bundle.Absent) savedAbsent {
+		return savedAbsent{record: recordOf(a.ID, Status{}), Version: a.GVK.Version, Source: a.Source}
+	})
+	out.Invalid = bundle.Each(c.Bundle.Invalid, func(p bundle.Problem) savedProblem {
+		return savedProblem{record: recordOf(p.ID, Status{}), Source: p.Source, Path: p.Path, Message: p.Message}
+	})
+	out.Before = bundle.Each(c.Before, func(u *unstructured.Unstructured) map[string]any { return u.Object })
 	text, err := json.Marshal(out)
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the bundle: %w", err)

@@ -2,10 +2,12 @@ package apply
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/order"
 	"brine/bundle/plan"
@@ -55,13 +57,8 @@ type node struct {
 func (n *node) isAwaited() bool { return n.state == waiting || n.state == failing }
 
 // awaited are the nodes that are waited for; of, unless nil, says which of them.
-func (e *scheduler) awaited(of func(*node) bool) (nodes []*node) {
-	for _, n := range e.nodes {
-		if n.isAwaited() && (of == nil || of(n)) {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
+func (e *scheduler) awaited(of func(*node) bool) []*node {
+	return bundle.Where(e.nodes, func(n *node) bool { return n.isAwaited() && (of == nil || of(n)) })
 }
 
 // dependent is an edge, seen from the node that is needed.
@@ -118,12 +115,9 @@ func (e *scheduler) idle(n *node) bool {
 	if n.Deletes() || !e.WaitApplied && n.Action != plan.Awaited {
 		return false
 	}
-	for _, d := range e.dependents[n.index] {
-		if d.node.state == blocked && !d.node.Deletes() && d.need.Want == order.Ready {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.dependents[n.index], func(d dependent) bool {
+		return d.node.state == blocked && !d.node.Deletes() && d.need.Want == order.Ready
+	})
 }
 
 // outcome is how the node ended, as those see it that need it.

@@ -170,17 +170,11 @@ func Rules(objects []*bundle.Object, kinds ready.Table) (map[bundle.ID]*ready.Ru
 // Definitions compiles the CRDs of which the bundle holds resources. What is wrong
 // with a CRD itself, the server says.
 func Definitions(objects []*bundle.Object) *validate.CRDs {
-	kinds := map[schema.GroupKind]bool{}
-	for _, o := range objects {
-		kinds[o.ID.GroupKind] = true
-	}
-	var used []*bundle.Object
-	for _, o := range objects {
-		if d, ok := bundle.DefinitionOf(o.Content); ok && kinds[d.Kind] {
-			used = append(used, o)
-		}
-	}
-	crds, _ := validate.Compile(used)
+	kinds := bundle.SetOf(objects, func(o *bundle.Object) schema.GroupKind { return o.ID.GroupKind })
+	crds, _ := validate.Compile(bundle.Where(objects, func(o *bundle.Object) bool {
+		d, ok := bundle.DefinitionOf(o.Content)
+		return ok && kinds.Has(d.Kind)
+	}))
 	return crds
 }
 

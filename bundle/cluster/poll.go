@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,13 +22,8 @@ const (
 // not find, or may not ask, is read by single GETs. live is nil where an object
 // is not there; of what could not be read nothing, or the error, is reported.
 func (c *Client) Poll(ctx context.Context, r Resource, ids []bundle.ID, selector string, report func(id bundle.ID, live *unstructured.Unstructured, err error)) {
-	byNamespace := map[string][]bundle.ID{}
-	for _, id := range ids {
-		byNamespace[id.Namespace] = append(byNamespace[id.Namespace], id)
-	}
 	var single []bundle.ID
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		wanted := byNamespace[namespace]
+	for namespace, wanted := range bundle.GroupBy(ids, func(id bundle.ID) string { return id.Namespace }).All() {
 		found := map[string]*unstructured.Unstructured{}
 		if len(wanted) > fewGets && r.Can("list") && c.polls.Wait(ctx) == nil {
 			items, err := c.List(ctx, r, namespace, selector, "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
@@ -241,10 +241,8 @@ func scopes(r Resource, ids []bundle.ID) []string {
 		return []string{""}
 	}
 	one := ids[0].Namespace
-	for _, id := range ids {
-		if id.Namespace != one {
-			return []string{""}
-		}
+	if slices.ContainsFunc(ids, func(id bundle.ID) bool { return id.Namespace != one }) {
+		return []string{""}
 	}
 	return []string{one}
 }
@@ -259,12 +257,8 @@ func (c *Client) listEverywhere(ctx context.Context, r Resource, ids []bundle.ID
 	if !apierrors.IsForbidden(err) || !r.Namespaced {
 		return nil, fmt.Errorf("list %s: %w", r.GVR.GroupResource(), err)
 	}
-	namespaces := map[string]bool{}
-	for _, id := range ids {
-		namespaces[id.Namespace] = true
-	}
 	items = nil
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+	for _, namespace := range sets.List(bundle.SetOf(ids, func(id bundle.ID) string { return id.Namespace })) {
 		more, err := c.List(ctx, r, namespace, selector, "")
 		if err != nil {
 			return nil, fmt.Errorf("list %s in namespace %s: %w", r.GVR.GroupResource(), namespace, err)
@@ -277,18 +271,16 @@ func (c *Client) listEverywhere(ctx context.Context, r Resource, ids []bundle.ID
 // eachKind calls do for each served kind among ids, several at a time. What is
 // not served is the caller's to settle.
 func (c *Client) eachKind(ctx context.Context, ids []bundle.ID, do func(context.Context, Resource, []bundle.ID) error) error {
-	byKind := map[schema.GroupKind][]bundle.ID{}
-	for _, id := range ids {
-		byKind[id.GroupKind] = append(byKind[id.GroupKind], id)
-	}
+	byKind := bundle.GroupBy(ids, func(id bundle.ID) schema.GroupKind { return id.GroupKind })
+	slices.SortFunc(byKind.Keys, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
-	for _, gk := range slices.SortedFunc(maps.Keys(byKind), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+	for gk, of := range byKind.All() {
 		r, err := c.Any(gk)
 		if err != nil {
 			continue
 		}
-		group.Go(func() error { return do(ctx, r, byKind[gk]) })
+		group.Go(func() error { return do(ctx, r, of) })
 	}
 	return group.Wait()
 }

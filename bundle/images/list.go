@@ -22,11 +22,7 @@ type Use struct {
 // InBundle are the images of a bundle, sorted by image. What its CRDs call an image is
 // known, in other custom resources it is guessed.
 func InBundle(objects []*bundle.Object) []Use {
-	contents := make([]*unstructured.Unstructured, len(objects))
-	for i, o := range objects {
-		contents[i] = o.Content
-	}
-	definitions := Define(contents)
+	definitions := Define(bundle.Each(objects, func(o *bundle.Object) *unstructured.Unstructured { return o.Content }))
 	var uses []Use
 	for _, o := range objects {
 		for _, f := range definitions.Of(o.Content) {

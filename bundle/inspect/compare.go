@@ -36,10 +36,7 @@ func Compare(ctx context.Context, from, to Side, h report.Header) *report.Result
 	for _, w := range to.Bundle.Warnings {
 		rec.Warn(w.Error())
 	}
-	before := map[bundle.ID][]*bundle.Object{} // of generateName there may be several
-	for _, o := range from.Bundle.Objects {
-		before[o.ID] = append(before[o.ID], o)
-	}
+	before := bundle.GroupBy(from.Bundle.Objects, func(o *bundle.Object) bundle.ID { return o.ID }).Of // of generateName there may be several
 	var changes []review.Change
 	add := func(o *bundle.Object, action plan.Action, a, b *unstructured.Unstructured) {
 		r := &report.ObjectResult{

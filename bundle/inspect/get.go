@@ -155,11 +155,7 @@ func (q Query) resource(c *cluster.Client) (cluster.Resource, error) {
 	fits := slices.DeleteFunc(all, func(r cluster.Resource) bool {
 		return !strings.EqualFold(r.GVK.Kind, kind) && r.GVR.Resource != kind || grouped && r.GVK.Group != group
 	})
-	groups := map[string]bool{}
-	for _, r := range fits {
-		groups[r.GVK.Group] = true
-	}
-	switch {
+	switch groups := bundle.SetOf(fits, func(r cluster.Resource) string { return r.GVK.Group }); {
 	case len(groups) > 1:
 		return cluster.Resource{}, fmt.Errorf("several groups serve the kind %s: write KIND.GROUP", kind)
 	case len(groups) == 1:

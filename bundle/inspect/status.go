@@ -25,22 +25,11 @@ import (
 // code is 4 if one of them is not ready, or gone. Members with brine.dev/wait: skip
 // do not count. Where kubernetes is a version of Kubernetes, the exit code is 3 if that
 // does not serve a member in the version in which it was applied.
-func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table) (*report.Result, error) {
-	var secrets report.Secrets
-	c.OnSecret(secrets.Read)
-	if err := c.Discover(ctx); err != nil {
-		return nil, err
-	}
-	return status(ctx, c, where, version, kubernetes, kinds, &secrets)
-}
-
-// statusPause is the time between two looks of AwaitReady.
-const statusPause = 2 * time.Second
-
-// AwaitReady is Status, again and again until every member is ready, nothing is
-// left to wait for but members that failed or are gone, or ctx's time has run out.
-// See is given every result that is not the last.
-func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, see func(*report.Result)) (*report.Result, error) {
+//
+// Where see is not nil, it reads them again and again until every member is ready, nothing
+// is left to wait for but members that failed or are gone, or ctx's time has run out. See is
+// given every result that is not the last.
+func Status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, see func(*report.Result)) (*report.Result, error) {
 	var secrets report.Secrets
 	c.OnSecret(secrets.Read)
 	if err := c.Discover(ctx); err != nil {
@@ -54,7 +43,7 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 			return last, nil
 		case err != nil:
 			return nil, err
-		case !slices.ContainsFunc(result.Objects, func(o *report.ObjectResult) bool { return o.Ready == report.StateNotReady }):
+		case see == nil || !slices.ContainsFunc(result.Objects, func(o *report.ObjectResult) bool { return o.Ready == report.StateNotReady }):
 			return result, nil
 		}
 		last = result
@@ -67,6 +56,9 @@ func AwaitReady(ctx context.Context, c *cluster.Client, where report.Inventory, 
 		}
 	}
 }
+
+// statusPause is the time between two looks of Status.
+const statusPause = 2 * time.Second
 
 func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)

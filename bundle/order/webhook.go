@@ -199,12 +199,9 @@ func (b *builder) inNamespace(s labels.Selector, namespace string) bool {
 		return s.Matches(set)
 	}
 	requirements, _ := s.Requirements()
-	for _, r := range requirements {
-		if r.Key() == nameLabel && !r.Matches(labels.Set{nameLabel: namespace}) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return r.Key() == nameLabel && !r.Matches(labels.Set{nameLabel: namespace})
+	})
 }
 
 // whole is the resource that a rule names, when the rule is for objects and not

@@ -76,17 +76,14 @@ func newGuard(in *Input, p *Plan) *Guard {
 // moved keeps members whose move to another inventory was interrupted, and members
 // that came from another one of which this bundle knows nothing yet.
 func (in *Input) moved() map[bundle.ID]Verdict {
-	known := map[string]bool{}
-	for _, o := range in.Graph.Objects {
-		known[in.Inventory.Origins[o.ID].BroughtFrom] = true
-	}
+	known := bundle.SetOf(in.Graph.Objects, func(o *bundle.Object) string { return in.Inventory.Origins[o.ID].BroughtFrom })
 	moved := map[bundle.ID]Verdict{}
 	for id, status := range in.Inventory.Members {
 		from := in.Inventory.Origins[id].BroughtFrom
 		switch {
 		case status.MovingTo != "":
 			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: "its move to inventory " + status.MovingTo + " was interrupted: repeat that command first"}
-		case from == "" || known[from] || in.Options.Destroy:
+		case from == "" || known.Has(from) || in.Options.Destroy:
 		case from == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
 		default:

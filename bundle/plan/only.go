@@ -127,10 +127,7 @@ func (in *Input) missingNeeds(p *Plan) (problems []bundle.Problem) {
 
 // Merged is an earlier bundle with the objects of a partial run in place of its own.
 func Merged(earlier *bundle.Bundle, chosen []*bundle.Object) *bundle.Bundle {
-	now := map[bundle.ID]*bundle.Object{}
-	for _, o := range chosen {
-		now[o.ID] = o
-	}
+	now := bundle.ByID(chosen)
 	merged := &bundle.Bundle{Invalid: earlier.Invalid, Rendering: earlier.Rendering}
 	for _, o := range earlier.Objects {
 		if newer := now[o.ID]; newer != nil {
@@ -139,16 +136,9 @@ func Merged(earlier *bundle.Bundle, chosen []*bundle.Object) *bundle.Bundle {
 		}
 		merged.Objects = append(merged.Objects, o)
 	}
-	for _, o := range chosen {
-		if now[o.ID] == o {
-			merged.Objects = append(merged.Objects, o)
-		}
-	}
-	for _, a := range earlier.Absent {
-		if !slices.ContainsFunc(chosen, func(o *bundle.Object) bool { return o.ID == a.ID }) {
-			merged.Absent = append(merged.Absent, a)
-		}
-	}
+	merged.Objects = append(merged.Objects, bundle.Where(chosen, func(o *bundle.Object) bool { return now[o.ID] == o })...)
+	present := bundle.IDs(chosen)
+	merged.Absent = bundle.Where(earlier.Absent, func(a *bundle.Absent) bool { return !present.Has(a.ID) })
 	merged.Digest = merged.ContentDigest()
 	return merged
 }

@@ -193,12 +193,9 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 			continue
 		}
 		if s.ID.Name == in.Inventory.Namespace {
-			named := map[int]bool{}
-			for _, need := range s.Needs {
-				named[need.Step] = true
-			}
+			named := bundle.SetOf(s.Needs, func(need Need) int { return need.Step })
 			for i := range p.Steps[first:] {
-				if p.Steps[first+i] != s && !named[first+i] {
+				if p.Steps[first+i] != s && !named.Has(first+i) {
 					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: deletedFirst + "the namespace holds the inventory", Timing: true})
 				}
 			}

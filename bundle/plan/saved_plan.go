@@ -259,10 +259,7 @@ func (b *Saved) Drift(now *Saved) []string {
 	case was.Members != is.Members:
 		drift = append(drift, "the inventory: its members have changed since the plan was made")
 	}
-	steps := map[bundle.ID]SavedStep{}
-	for _, s := range now.Steps {
-		steps[s.ID()] = s
-	}
+	steps := bundle.By(now.Steps, func(s SavedStep) bundle.ID { return s.ID() })
 	for _, s := range b.Steps {
 		id := s.ID()
 		other, ok := steps[id]

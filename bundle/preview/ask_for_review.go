@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -131,10 +132,7 @@ func nodes(ctx context.Context, c *cluster.Client) (found []map[string]string, u
 		return nil, err.Error()
 	}
 	items, err := c.ListMetadata(ctx, r, "", "")
-	for i := range items {
-		found = append(found, items[i].Labels)
-	}
-	return found, reason(err)
+	return bundle.Each(items, func(item metav1.PartialObjectMetadata) map[string]string { return item.Labels }), reason(err)
 }
 
 // fewNames is how many objects of a kind are read one by one. More are listed.
@@ -192,16 +190,13 @@ func find(ctx context.Context, c *cluster.Client, asked review.Questions) (found
 
 // list looks for objects of one kind with one LIST, or with one a namespace.
 func list(ctx context.Context, c *cluster.Client, r cluster.Resource, ids []bundle.ID, note func(bundle.ID, *unstructured.Unstructured, error)) {
-	in := map[string][]bundle.ID{}
-	for _, id := range ids {
-		in[id.Namespace] = append(in[id.Namespace], id)
-	}
+	in := bundle.GroupBy(ids, func(id bundle.ID) string { return id.Namespace })
 	everywhere := ""
-	if len(in) == 1 {
+	if len(in.Keys) == 1 {
 		everywhere = ids[0].Namespace
 	}
 	items, err := everything(ctx, c, r, everywhere)
-	for namespace, of := range in {
+	for namespace, of := range in.All() {
 		items, err := items, err
 		if apierrors.IsForbidden(err) && namespace != everywhere {
 			items, err = everything(ctx, c, r, namespace)

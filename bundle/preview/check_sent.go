@@ -170,13 +170,9 @@ var mutators = []schema.GroupKind{
 }
 
 // mutatorsOf are those of the bundle.
-func mutatorsOf(p *plan.Plan) (all []map[string]any) {
-	for _, s := range p.Steps {
-		if !s.Deletes() && slices.Contains(mutators, s.ID.GroupKind) {
-			all = append(all, s.Object.Content.Object)
-		}
-	}
-	return all
+func mutatorsOf(p *plan.Plan) []map[string]any {
+	of := bundle.Where(p.Steps, func(s *plan.Step) bool { return !s.Deletes() && slices.Contains(mutators, s.ID.GroupKind) })
+	return bundle.Each(of, func(s *plan.Step) map[string]any { return s.Object.Content.Object })
 }
 
 // notCorrectable leaves those problems that no mutating webhook or policy, of the

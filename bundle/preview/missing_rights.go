@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/transport"
 	"brine/bundle/plan"
@@ -51,11 +52,7 @@ func Stop(missing []string, cause ...error) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	s := &report.Stop{Code: report.ExitUnreachable, Errors: cause}
-	for _, m := range missing {
-		s.Errors = append(s.Errors, errors.New("missing right: "+m))
-	}
-	return s
+	return &report.Stop{Code: report.ExitUnreachable, Errors: append(cause, bundle.Each(missing, func(m string) error { return errors.New("missing right: " + m) })...)}
 }
 
 // optional rights let a run report more, wait with fewer requests, or keep a history,

@@ -24,10 +24,7 @@ import (
 // objects' data as it is in this bundle. It has to come after Resolve, and may
 // come again. What cannot be filled is a problem.
 func FillDigests(b *bundle.Bundle) []bundle.Problem {
-	byID := map[bundle.ID]*bundle.Object{}
-	for _, o := range b.Objects {
-		byID[o.ID] = o
-	}
+	byID := bundle.ByID(b.Objects)
 	var problems []bundle.Problem
 	filled := false
 	for _, o := range b.Objects {

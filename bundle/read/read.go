@@ -65,10 +65,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	}
 	perFile := make([][]*document, len(files))
 	each(ctx, len(files), func(i int) { perFile[i] = split(files[i].name, files[i].data) })
-	var docs []*document
-	for _, d := range perFile {
-		docs = append(docs, d...)
-	}
+	docs := slices.Concat(perFile...)
 	results := make([]reading, len(docs))
 	each(ctx, len(docs), func(i int) { results[i] = readDocument(docs[i], o) })
 	if ctx.Err() != nil {

@@ -49,9 +49,7 @@ func causeOf(o object) (cause, bool) {
 		c.rank, c.kind, c.unscheduled, c.lines = unscheduled, "unscheduled "+scheduled.reason, true, []string{scheduled.String()}
 	case len(c.troubles) > 0:
 		c.kind = signature(c.troubles)
-		for _, t := range c.troubles[:min(len(c.troubles), maxCauses)] {
-			c.lines = append(c.lines, t.String())
-		}
+		c.lines = bundle.Each(c.troubles[:min(len(c.troubles), maxCauses)], trouble.String)
 		c.placed = strings.HasPrefix(c.troubles[0].state, "running")
 	default:
 		c.rank, c.kind, c.placed, c.lines = starting, "starting", true, []string{pod(o).Reason}

@@ -30,15 +30,8 @@ func (o object) objects(path ...string) []object {
 }
 
 func (o object) number(path ...string) (int64, bool) {
-	switch n := o.field(path...).(type) {
-	case int64:
-		return n, true
-	case int:
-		return int64(n), true
-	case float64:
-		return int64(n), n == float64(int64(n))
-	}
-	return 0, false
+	n, ok := bundle.Integer(o.content, path...)
+	return int64(n), ok
 }
 
 // observed is status.observedGeneration, which Argo Rollouts writes as text. (Up to 0.9 it

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-
 	"slices"
 	"time"
+
+	"brine/bundle"
 )
 
 // happened is an event as it is reported.
@@ -65,13 +66,9 @@ func (c *chain) namespaces(own string) []string {
 
 // about are the events that regard the objects of the chain.
 func (c *chain) about(events []object) []happened {
-	var found []happened
-	for _, e := range events {
-		if slices.ContainsFunc(c.involved, func(o object) bool { return regards(e, o) }) {
-			found = append(found, happening(e))
-		}
-	}
-	return found
+	return bundle.Each(bundle.Where(events, func(e object) bool {
+		return slices.ContainsFunc(c.involved, func(o object) bool { return regards(e, o) })
+	}), happening)
 }
 
 // regards goes by UID, so that events of an earlier object of the name are not

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -40,11 +41,7 @@ func (c *chain) list(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	}
 	found, err := c.d.read(lookup{gvk: gvk, namespace: namespace, labels: labels, fields: fields}, func() ([]object, error) {
 		items, err := c.d.reader.List(ctx, gvk, namespace, labels, fields)
-		objects := make([]object, len(items))
-		for i := range items {
-			objects[i] = object{items[i].Object}
-		}
-		return objects, err
+		return bundle.Each(items, func(item unstructured.Unstructured) object { return object{item.Object} }), err
 	})
 	if err != nil {
 		c.add("cannot list %ss in namespace %s: %s", gvk.Kind, namespace, err)

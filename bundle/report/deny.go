@@ -83,12 +83,8 @@ func (d Deny) Problems(r *Result, p *plan.Plan, objects []*ObjectResult) ([]bund
 			problems = append(problems, bundle.Problem{Source: rule.at, Message: fmt.Sprintf("denied by rule %q, because it cannot be evaluated: %s", rule.name, why)})
 		case found != nil:
 			message := fmt.Sprintf("denied by rule %q", rule.name)
-			var names []string
-			for _, one := range found {
-				names = append(names, nameOf(one))
-			}
-			if len(names) > 0 {
-				message += ": " + bundle.Some(names, 5)
+			if len(found) > 0 {
+				message += ": " + bundle.Some(bundle.Each(found, nameOf), 5)
 			}
 			problems = append(problems, bundle.Problem{Source: rule.at, Message: message})
 		}
@@ -113,11 +109,7 @@ func nameOf(found any) string {
 	}
 	u, _ := found.(map[string]any)
 	if objects, ok := u["objects"].([]any); ok {
-		names := make([]string, len(objects))
-		for i := range objects {
-			names[i] = nameOf(objects[i])
-		}
-		return bundle.Some(names, 5)
+		return bundle.Some(bundle.Each(objects, nameOf), 5)
 	}
 	field := func(name string) string {
 		text, _ := u[name].(string)

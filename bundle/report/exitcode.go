@@ -53,11 +53,7 @@ func BadBundle(problems ...bundle.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	s := &Stop{Code: ExitBadBundle}
-	for _, p := range problems {
-		s.Errors = append(s.Errors, p)
-	}
-	return s
+	return &Stop{Code: ExitBadBundle, Errors: bundle.Each(problems, func(p bundle.Problem) error { return p })}
 }
 
 // Lines are the messages of an error, one each.

@@ -124,14 +124,10 @@ func (r *Recorder) Fail(message string) { r.Result.Errors = append(r.Result.Erro
 
 // Start announces the plan. It returns the results of its steps, in their order.
 func (r *Recorder) Start(p *plan.Plan) []*ObjectResult {
-	objects := make([]*ObjectResult, len(p.Steps))
-	for i, s := range p.Steps {
-		objects[i] = resultOf(s, p)
-	}
+	of := func(s *plan.Step) *ObjectResult { return resultOf(s, p) }
+	objects := bundle.Each(p.Steps, of)
 	r.Result.Objects = append(r.Result.Objects, objects...)
-	for _, s := range p.Outside {
-		r.Result.Outside = append(r.Result.Outside, resultOf(s, p))
-	}
+	r.Result.Outside = append(r.Result.Outside, bundle.Each(p.Outside, of)...)
 	r.total = len(objects)
 	started := *r.Result
 	started.Objects = slices.Clone(objects)

@@ -129,9 +129,9 @@ func (r *reviewer) starts() []Start {
 		case gk == bundle.DaemonSetKind:
 			s.Note = "one on each node that it selects"
 		case gk == bundle.JobKind:
-			s.Pods, s.Note = orOne(spec["parallelism"]), "a Job"
+			s.Pods, s.Note = orOne(spec, "parallelism"), "a Job"
 		case isWorkload(gk):
-			if s.Pods = orOne(spec["replicas"]); s.Pods == 0 {
+			if s.Pods = orOne(spec, "replicas"); s.Pods == 0 {
 				s.Note = "no replicas"
 			}
 		default:
@@ -146,8 +146,8 @@ func (r *reviewer) starts() []Start {
 }
 
 // orOne is a number of pods that is written, or the server's default.
-func orOne(v any) int {
-	if n, given := number(v); given {
+func orOne(object map[string]any, path ...string) int {
+	if n, given := bundle.Integer(object, path...); given {
 		return n
 	}
 	return 1

@@ -135,7 +135,7 @@ func (r *reviewer) budgets(c *Change) []string {
 			continue
 		}
 		r.guarded = true
-		if allowed, known := number(bundle.At[any](b.Object, "status", "disruptionsAllowed")); known && allowed == 0 {
+		if allowed, known := bundle.Integer(b.Object, "status", "disruptionsAllowed"); known && allowed == 0 {
 			found = append(found, fmt.Sprintf("PodDisruptionBudget %s allows no disruption now (%s): a rollout does not ask it, a drain of a node does",
 				b.GetName(), demand(b)))
 		}

@@ -319,9 +319,9 @@ func ready(u *unstructured.Unstructured) string {
 	if pods == 0 {
 		return ""
 	}
-	n, known := number(bundle.At[any](u.Object, "status", "readyReplicas"))
+	n, known := bundle.Integer(u.Object, "status", "readyReplicas")
 	if !known {
-		n, _ = number(bundle.At[any](u.Object, "status", "numberReady"))
+		n, _ = bundle.Integer(u.Object, "status", "numberReady")
 	}
 	return fmt.Sprintf(", ready pods: %d of %d", n, pods)
 }

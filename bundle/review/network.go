@@ -43,11 +43,10 @@ func (r *reviewer) webhook(c *Change) {
 func webhooks(object map[string]any) []string {
 	var lines []string
 	for _, hook := range bundle.Items[map[string]any](object, "webhooks") {
-		var about []string
-		for _, rule := range bundle.Items[map[string]any](hook, "rules") {
-			about = append(about, fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(bundle.Items[string](rule, "operations"), ", ")),
-				strings.Join(bundle.Items[string](rule, "resources"), ", "), strings.Join(groups(bundle.Items[string](rule, "apiGroups")), ", ")))
-		}
+		about := bundle.Each(bundle.Items[map[string]any](hook, "rules"), func(rule map[string]any) string {
+			return fmt.Sprintf("%s of %s in %s", strings.ToLower(strings.Join(bundle.Items[string](rule, "operations"), ", ")),
+				strings.Join(bundle.Items[string](rule, "resources"), ", "), strings.Join(groups(bundle.Items[string](rule, "apiGroups")), ", "))
+		})
 		fails := "they go on if it cannot be reached"
 		if bundle.At[string](hook, "failurePolicy") != "Ignore" {
 			fails = "they fail if it cannot be reached"

@@ -62,7 +62,7 @@ func privilegesOf(spec map[string]any) []string {
 			name := "container " + bundle.At[string](container, "name")
 			found = append(found, contextPrivileges(name, bundle.At[map[string]any](container, "securityContext"))...)
 			for _, port := range bundle.Items[map[string]any](container, "ports") {
-				if n, ok := number(port["hostPort"]); ok && n > 0 && !bundle.At[bool](spec, "hostNetwork") {
+				if n, ok := bundle.Integer(port, "hostPort"); ok && n > 0 && !bundle.At[bool](spec, "hostNetwork") {
 					found = append(found, fmt.Sprintf("hostPort %d (%s)", n, name))
 				}
 			}
@@ -82,7 +82,7 @@ func contextPrivileges(where string, context map[string]any) []string {
 	for _, capability := range bundle.Items[string](context, "capabilities", "add") {
 		found = append(found, "capability "+capability+" ("+where+")")
 	}
-	if user, ok := number(context["runAsUser"]); ok && user == 0 {
+	if user, ok := bundle.Integer(context, "runAsUser"); ok && user == 0 {
 		found = append(found, "user root ("+where+")")
 	}
 	for _, field := range []string{"seccompProfile", "appArmorProfile"} {

@@ -32,12 +32,12 @@ func podsOf(u *unstructured.Unstructured) int {
 	case !isWorkload(gk):
 		return 0
 	case gk == bundle.DaemonSetKind:
-		n, _ := number(bundle.At[any](u.Object, "status", "desiredNumberScheduled"))
+		n, _ := bundle.Integer(u.Object, "status", "desiredNumberScheduled")
 		return n
 	}
-	n, known := number(bundle.At[any](u.Object, "status", "replicas"))
+	n, known := bundle.Integer(u.Object, "status", "replicas")
 	if !known {
-		n, _ = number(bundle.At[any](u.Object, "spec", "replicas"))
+		n, _ = bundle.Integer(u.Object, "spec", "replicas")
 	}
 	return n
 }
@@ -162,7 +162,7 @@ func (r *reviewer) restart(c *Change) {
 	case down == 0:
 		text = fmt.Sprintf("all %d pods restart; new ones have to be ready first", pods)
 	}
-	if from, ok := number(bundle.At[any](after.Object, "spec", "updateStrategy", "rollingUpdate", "partition")); ok && from > 0 {
+	if from, ok := bundle.Integer(after.Object, "spec", "updateStrategy", "rollingUpdate", "partition"); ok && from > 0 {
 		text = fmt.Sprintf("the pods from number %d on restart (partition)", from)
 		pods = max(pods-from, 0)
 	}
@@ -185,7 +185,7 @@ func hostPorts(object map[string]any) string {
 	pod := bundle.At[map[string]any](object, "spec", "template", "spec")
 	for _, container := range bundle.Items[map[string]any](pod, "containers") {
 		for _, port := range bundle.Items[map[string]any](container, "ports") {
-			if n, ok := number(port["hostPort"]); ok && n > 0 {
+			if n, ok := bundle.Integer(port, "hostPort"); ok && n > 0 {
 				ports = append(ports, fmt.Sprint(n))
 			}
 		}
@@ -210,7 +210,7 @@ func replicas(u *unstructured.Unstructured) int {
 	if u == nil || !isWorkload(u.GroupVersionKind().GroupKind()) {
 		return 0
 	}
-	n, _ := number(bundle.At[any](u.Object, "spec", "replicas"))
+	n, _ := bundle.Integer(u.Object, "spec", "replicas")
 	return n
 }
 

@@ -347,16 +347,3 @@ func content(u *unstructured.Unstructured) map[string]any {
 	}
 	return u.Object
 }
-
-// number is an integer of a JSON document.
-func number(v any) (int, bool) {
-	switch v := v.(type) {
-	case int64:
-		return int(v), true
-	case float64:
-		return int(v), true
-	case int:
-		return v, true
-	}
-	return 0, false
-}

@@ -3,6 +3,7 @@ package rights
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,11 +43,8 @@ func Missing(ctx context.Context, c *cluster.Client, wanted []Right) ([]Right, e
 
 // wide are the rights without their namespaces and names, each once.
 func wide(rights []Right) []Right {
-	set := map[Right]bool{}
-	for _, r := range rights {
-		set[Right{Verb: r.Verb, Resource: r.Resource}] = true
-	}
-	return sorted(set)
+	all := bundle.SetOf(rights, func(r Right) Right { return Right{Verb: r.Verb, Resource: r.Resource} })
+	return slices.SortedFunc(maps.Keys(all), compare)
 }
 
 func held(ctx context.Context, c *cluster.Client, rights []Right) (map[Right]bool, error) {

@@ -56,14 +56,10 @@ func NewNamespaces(b *bundle.Bundle, rights []Right) (names []string) {
 // fresh are namespaces that may not be there yet: they are made first, as no
 // Role can be without its namespace.
 func Roles(rights []Right, name string, subject *rbacv1.Subject, fresh []string) ([]byte, error) {
-	byNamespace := map[string][]Right{}
-	for _, r := range rights {
-		byNamespace[r.Namespace] = append(byNamespace[r.Namespace], r)
-	}
-	var docs []any
-	for _, namespace := range fresh {
-		docs = append(docs, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
-	}
+	byNamespace := bundle.GroupBy(rights, func(r Right) string { return r.Namespace }).Of
+	docs := bundle.Each(fresh, func(namespace string) any {
+		return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}
+	})
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		kind := "Role"
 		if namespace == "" {

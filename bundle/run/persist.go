@@ -168,12 +168,7 @@ func contentOf(ctx context.Context, s *session, o *Options, in intent, found map
 		}
 		content.Options, content.Sources = earlier.Options, earlier.Sources
 	}
-	var chosen []*bundle.Object
-	for _, object := range in.bundle.Objects {
-		if in.chosen[object] && object.ID.Name != "" {
-			chosen = append(chosen, object)
-		}
-	}
+	chosen := bundle.Where(in.bundle.Objects, func(o *bundle.Object) bool { return in.chosen[o] && o.ID.Name != "" })
 	content.Bundle = plan.Merged(earlier.Bundle, chosen)
 	return content
 }

@@ -120,10 +120,9 @@ func refusePlan(ctx context.Context, s *session, o *Options, in intent) error {
 // allMissingRights is the error of a dry run that may not read what is there: all
 // rights that are missing, not only the first.
 func allMissingRights(ctx context.Context, s *session, o *Options, b *bundle.Bundle, cause error) error {
-	p := &plan.Plan{}
-	for _, object := range b.Objects {
-		p.Steps = append(p.Steps, &plan.Step{ID: object.ID, GVK: object.GVK, Object: object, Action: plan.Configured})
-	}
+	p := &plan.Plan{Steps: bundle.Each(b.Objects, func(object *bundle.Object) *plan.Step {
+		return &plan.Step{ID: object.ID, GVK: object.GVK, Object: object, Action: plan.Configured}
+	})}
 	if _, err := preview.MissingRights(ctx, s.client, p, o.Inventory.Namespace, s.record); err != nil {
 		return cause
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/preview"
@@ -109,11 +110,8 @@ func compareSavedPlan(saved, now *plan.Saved) error {
 	if len(drift) == 0 {
 		return nil
 	}
-	stop := &report.Stop{Code: report.ExitBadBundle, Errors: []error{errors.New("the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut + " (see " + remedy.HelpExpiredPlan + ")")}}
-	for _, d := range drift {
-		stop.Errors = append(stop.Errors, errors.New(d))
-	}
-	return stop
+	outdated := "the saved plan is out of date, and nothing was changed: make a new one with " + remedy.PlanOut + " (see " + remedy.HelpExpiredPlan + ")"
+	return &report.Stop{Code: report.ExitBadBundle, Errors: bundle.Each(append([]string{outdated}, drift...), errors.New)}
 }
 
 // savePlan saves the plan of a preview that found nothing wrong, where that is

@@ -94,11 +94,7 @@ func items(n *yaml.Node) []*yaml.Node {
 	if !isSequence(n) {
 		return nil
 	}
-	all := make([]*yaml.Node, 0, len(n.Content))
-	for _, c := range n.Content {
-		all = append(all, resolve(c))
-	}
-	return all
+	return bundle.Each(n.Content, resolve)
 }
 
 // listed are the items of a list, or the node itself.

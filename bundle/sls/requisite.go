@@ -3,6 +3,8 @@ package sls
 import (
 	"slices"
 	"strings"
+
+	"brine/bundle"
 )
 
 // Salt's requisites: which states wait for which.
@@ -64,10 +66,7 @@ type edge struct {
 // requisite that matches nothing is a problem of its rendering.
 func Link(renderings ...*Rendering) {
 	all := map[*chunk][]edge{}
-	var chunks []*chunk
-	for _, d := range renderings {
-		chunks = append(chunks, d.chunks...)
-	}
+	chunks := slices.Concat(bundle.Each(renderings, func(d *Rendering) []*chunk { return d.chunks })...)
 	own, known := make([]index, len(renderings)), indexed(chunks)
 	for i, d := range renderings {
 		own[i] = known
@@ -111,14 +110,7 @@ func indexed(chunks []*chunk) index {
 // targets are the chunks that r matches. A plain name means the state of the
 // same rendering, where that has one: the same SLS may be in several.
 func (r requisite) targets(own, known index) []*chunk {
-	matching := func(i index) (found []*chunk) {
-		for _, t := range i.candidates(r) {
-			if r.matches(t) {
-				found = append(found, t)
-			}
-		}
-		return found
-	}
+	matching := func(i index) []*chunk { return bundle.Where(i.candidates(r), r.matches) }
 	if r.module != "sls" && !strings.ContainsAny(r.target, "*?[") {
 		if found := matching(own); len(found) > 0 {
 			return found

@@ -73,10 +73,7 @@ func CanFill(path, slot string) bool {
 // left out (in a list: empty), with a warning. A slot itself is never kept. live may be nil, as
 // without a cluster.
 func FillSlots(b *bundle.Bundle, live func(bundle.ID) (*unstructured.Unstructured, error)) error {
-	f := filling{bundle: b, live: live, inBundle: map[bundle.ID]*bundle.Object{}, begun: map[*bundle.Object]bool{}}
-	for _, o := range b.Objects {
-		f.inBundle[o.ID] = o
-	}
+	f := filling{bundle: b, live: live, inBundle: bundle.ByID(b.Objects), begun: map[*bundle.Object]bool{}}
 	for _, o := range b.Objects {
 		if err := f.object(o); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,12 +42,7 @@ type CRDs struct {
 // not compile or cost too much included. A CRD with problems still defines its
 // kind: Check then reports that the CRD has to be corrected first.
 func Compile(objs []*bundle.Object) (*CRDs, []bundle.Problem) {
-	var defs []*bundle.Object
-	for _, o := range objs {
-		if o.GVK.GroupKind() == bundle.CRDKind {
-			defs = append(defs, o)
-		}
-	}
+	defs := bundle.Where(objs, func(o *bundle.Object) bool { return o.GVK.GroupKind() == bundle.CRDKind })
 	crds := make([]*crd, len(defs))
 	problems := make([][]bundle.Problem, len(defs))
 	bundle.Parallel(len(defs), func(i int) { crds[i], problems[i] = compile(defs[i]) })
@@ -92,12 +88,7 @@ func sameVersion(gvk schema.GroupVersionKind, live *unstructured.Unstructured) b
 		return true
 	}
 	want := gvk.GroupVersion().String()
-	for _, m := range live.GetManagedFields() {
-		if m.APIVersion != want {
-			return false
-		}
-	}
-	return live.GetAPIVersion() == want
+	return live.GetAPIVersion() == want && !slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.APIVersion != want })
 }
 
 // Warning is the server's when it gets an object in a version that the CRD

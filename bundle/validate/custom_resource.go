@@ -11,6 +11,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"brine/bundle"
 	"brine/bundle/cluster/jsontree"
@@ -68,10 +69,7 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 	if merged == nil {
 		return nil, append(problems, typed...), true
 	}
-	var invalid []bundle.Problem
-	for _, err := range v.validate(ctx, d, merged, live) {
-		invalid = append(invalid, fieldProblem(obj, err))
-	}
+	invalid := bundle.Each(v.validate(ctx, d, merged, live), func(err *field.Error) bundle.Problem { return fieldProblem(obj, err) })
 	problems = append(problems, uncovered(typed, invalid)...)
 	problems = append(problems, invalid...)
 	if err := d.store(v, merged); err != nil {

@@ -101,10 +101,7 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 		return w.problems, warnings
 	}
 	warnings = append(warnings, deprecatedIn(obj, typed, minor)...)
-	var wrong []bundle.Problem
-	for _, err := range (&values{minor: minor}).of(typed) {
-		wrong = append(wrong, fieldProblem(obj, err))
-	}
+	wrong := bundle.Each((&values{minor: minor}).of(typed), func(err *field.Error) bundle.Problem { return fieldProblem(obj, err) })
 	wrong = slices.DeleteFunc(uncovered(wrong, w.problems), func(v bundle.Problem) bool {
 		_, name := split(v.Path)
 		return slices.ContainsFunc(w.problems, func(p bundle.Problem) bool {
@@ -152,9 +149,8 @@ func (w *walker) decode(content map[string]any, into any) bool {
 func Metadata(o *bundle.Object) (problems []bundle.Problem) {
 	at := field.NewPath("metadata")
 	errs := v1validation.ValidateLabels(o.Content.GetLabels(), at.Child("labels"))
-	for _, err := range append(errs, apivalidation.ValidateAnnotations(o.Content.GetAnnotations(), at.Child("annotations"))...) {
-		problems = append(problems, fieldProblem(o, err))
-	}
+	errs = append(errs, apivalidation.ValidateAnnotations(o.Content.GetAnnotations(), at.Child("annotations"))...)
+	problems = bundle.Each(errs, func(err *field.Error) bundle.Problem { return fieldProblem(o, err) })
 	validate := apivalidation.ValidateNameFunc(path.ValidatePathSegmentName)
 	if dnsNames[o.GVK.Group] && o.GVK.Kind != "IPAddress" {
 		validate = apivalidation.NameIsDNSSubdomain

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,12 +97,9 @@ func CopiesSecret(u *unstructured.Unstructured) bool {
 	if err != nil {
 		return true // who knows
 	}
-	for _, s := range subs {
-		if id := s.SourceRef.ToObjMetadata(); id.GroupKind == bundle.SecretKind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(subs, func(s mutation.FieldSubstitution) bool {
+		return s.SourceRef.ToObjMetadata().GroupKind == bundle.SecretKind
+	})
 }
 
 // substitute does one substitution. Its errors show no value.

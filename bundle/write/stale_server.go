@@ -113,11 +113,8 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 const admission = "admission by "
 
 func admissionTopics(o *bundle.Object) []string {
-	topics := []string{admission} // of a server that is not ready
-	for _, name := range plan.AdmissionNames(o.ID, o.Content) {
-		topics = append(topics, admission+name)
-	}
-	return topics
+	names := append([]string{""}, plan.AdmissionNames(o.ID, o.Content)...) // the first is of a server that is not ready
+	return bundle.Each(names, func(name string) string { return admission + name })
 }
 
 // topicsOfRefusal are the topics of which a server that is behind may give this

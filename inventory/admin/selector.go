@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"brine/bundle"
@@ -42,12 +43,9 @@ func (s Selector) Chooses(id bundle.ID) bool {
 		return ok
 	}
 	kind, full := strings.ToLower(id.GroupKind.Kind), strings.ToLower(id.GroupKind.String())
-	for _, p := range s {
-		if (fits(p[0], kind) || fits(p[0], full)) && fits(p[1], id.Namespace) && fits(p[2], id.Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(p [3]string) bool {
+		return (fits(p[0], kind) || fits(p[0], full)) && fits(p[1], id.Namespace) && fits(p[2], id.Name)
+	})
 }
 
 // IDsOf are the objects of a bundle, with the server's help where it names no

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"brine/bundle"
 	"brine/bundle/remedy"
 	"brine/inventory"
 )
@@ -81,15 +82,12 @@ func (inv *Inventory) compare() {
 		inv.damage = append(inv.damage, fmt.Sprintf("annotation %s of ConfigMap %s, which names the others, cannot be read", overflowParts, inv.Name))
 		return
 	}
-	broken := map[string]bool{}
-	for _, u := range inv.broken {
-		broken[u.GetName()] = true
-	}
+	broken := bundle.SetOf(inv.broken, (*unstructured.Unstructured).GetName)
 	for _, number := range slices.Sorted(maps.Keys(numbered)) {
 		name, want := inv.Name+"-overflow-"+number, numbered[number]
 		has, ok := inv.held[name]
 		switch {
-		case broken[name]: // reported already
+		case broken.Has(name): // reported already
 		case !ok:
 			inv.damage = append(inv.damage, fmt.Sprintf("ConfigMap %s with %d members is missing", name, want.Members))
 		case has.Generation < want.Generation:
@@ -117,9 +115,5 @@ func (inv *Inventory) whole() error {
 
 // unusable are the names of overflow ConfigMaps that nothing may be written to.
 func (inv *Inventory) unusable() []string {
-	names := slices.AppendSeq(slices.Clone(inv.taken), maps.Keys(inv.lost))
-	for _, u := range inv.broken {
-		names = append(names, u.GetName())
-	}
-	return names
+	return slices.Concat(inv.taken, slices.Collect(maps.Keys(inv.lost)), bundle.Each(inv.broken, (*unstructured.Unstructured).GetName))
 }

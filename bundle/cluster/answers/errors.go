@@ -201,11 +201,9 @@ func FieldConflicts(err error) []Conflict {
 
 // ConflictError is the server's refusal of an apply for conflicts.
 func ConflictError(conflicts []Conflict, message string) error {
-	var causes []metav1.StatusCause
-	for _, c := range conflicts {
-		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: conflictWith + c.Manager, Field: c.Field})
-	}
-	return apierrors.NewApplyConflict(causes, message)
+	return apierrors.NewApplyConflict(bundle.Each(conflicts, func(c Conflict) metav1.StatusCause {
+		return metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: conflictWith + c.Manager, Field: c.Field}
+	}), message)
 }
 
 // CausesOf is the causes in the details of the server's Status; nil: it has none.

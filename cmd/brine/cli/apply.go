@@ -200,12 +200,12 @@ func (a *applyOptions) command(s Streams, cmd *cobra.Command) *cobra.Command {
 }
 
 func (a *applyOptions) task(s Streams) task {
-	if len(a.input.files) == 0 {
+	if len(a.input.Files) == 0 {
 		return task{options: a.runOptions.settle(), err: errNoBundle}
 	}
-	o, err := a.settle(s, a.input.files[0])
+	o, err := a.settle(s, a.input.Files[0])
 	o.Sources = a.input.sources()
-	a.input.skipInvalid, a.input.duplicates = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
+	a.input.SkipInvalid, a.input.DuplicateKeys = o.SkipInvalid, a.cluster.FieldValidation != metav1.FieldValidationStrict
 	a.input.empty = o.Planning.AllowEmpty
 	a.input.ifEmpty = ". If this is intended, use " + remedy.AllowEmpty + ", which removes all objects of the inventory"
 	switch {

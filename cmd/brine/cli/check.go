@@ -25,7 +25,7 @@ func newCheck(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check -f BUNDLE", Short: "Read, order and validate a bundle without a cluster, and report all problems", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			in.partial = true
+			in.Partial = true
 			b, err := in.read(cmd.Context(), s)
 			if b == nil {
 				return err

@@ -40,7 +40,7 @@ func newDiff(s Streams) *cobra.Command {
 	cmd.Flags().BoolVarP(&d.verbose, "verbose", "v", false, "show long objects that were added or removed whole")
 	cmd.ValidArgsFunction = fromCluster(d.conn, d.revisions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 2 && len(d.in.files) > 0 || len(args) == 0 && len(d.in.files) == 0 {
+		if len(args) == 2 && len(d.in.Files) > 0 || len(args) == 0 && len(d.in.Files) == 0 {
 			return errors.New("diff: give two revisions, one revision and -f BUNDLE, or one of both")
 		}
 		return d.run(cmd, s, args)
@@ -58,8 +58,8 @@ func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	to := inspect.Side{Name: "bundle " + strings.Join(d.in.files, ", ")}
-	if len(d.in.files) == 0 {
+	to := inspect.Side{Name: "bundle " + strings.Join(d.in.Files, ", ")}
+	if len(d.in.Files) == 0 {
 		if to, _, err = d.side(ctx, inv, args, 1); err != nil {
 			return err
 		}

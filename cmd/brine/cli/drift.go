@@ -47,14 +47,14 @@ func newDrift(s Streams) *cobra.Command {
 
 func (d *driftOptions) run(cmd *cobra.Command, s Streams) error {
 	ctx := cmd.Context()
-	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.files, ", ")}, Version: version(), Namespace: d.conn.Namespace()}
+	o := run.Options{Header: report.Header{Command: "drift", Wanted: "bundle " + strings.Join(d.in.Files, ", ")}, Version: version(), Namespace: d.conn.Namespace()}
 	o.Planning.VerifyFull = d.verify == "full"
 	var b *bundle.Bundle
 	var err error
 	if o.Planning.IgnoreFields, err = readRules("ignore-fields", d.ignoreFields, fields.ReadRules); err != nil {
 		return err
 	}
-	if len(d.in.files) > 0 {
+	if len(d.in.Files) > 0 {
 		if b, err = d.in.read(ctx, s); err != nil {
 			return err
 		}

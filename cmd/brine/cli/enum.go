@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"brine/bundle"
 )
 
 // enum is the value of a flag that takes one of a few words.
@@ -47,9 +49,5 @@ func (e *enum[T]) Type() string { return "string" }
 
 // words are the values as they are written.
 func (e *enum[T]) words() []string {
-	var words []string
-	for _, v := range e.values {
-		words = append(words, fmt.Sprint(v))
-	}
-	return words
+	return bundle.Each(e.values, func(v T) string { return fmt.Sprint(v) })
 }

@@ -31,7 +31,7 @@ func newImages(s Streams) *cobra.Command {
 			return output.Images(s.Out, format, uses, nil, false)
 		}
 		other := in
-		other.files = since
+		other.Files = since
 		before, err := imagesOf(cmd, s, other)
 		if err != nil {
 			return fmt.Errorf("--since: %w", err)

@@ -15,39 +15,30 @@ import (
 
 // input are the options of the commands that read a bundle.
 type input struct {
-	files       []string
-	recursive   bool
-	format      string
-	generate    bool
-	foreign     bool
-	skipInvalid bool
-	partial     bool
-	duplicates  bool
-	empty       bool   // a bundle without objects is no mistake
-	ifEmpty     string // what else a command says about one
+	read.Options
+	empty   bool   // a bundle without objects is no mistake
+	ifEmpty string // what else a command says about one
 }
 
 func (in *input) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	in.format = read.FormatAuto
-	f.StringSliceVarP(&in.files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
-	f.BoolVarP(&in.recursive, "recursive", "R", false, "read folders and all folders below them")
-	enumFlag(cmd, &in.format, "input-format", "", "auto, manifests, high (Salt's high data) or low (its low data)",
+	in.InputFormat = read.FormatAuto
+	f.StringSliceVarP(&in.Files, "filename", "f", nil, "files and folders of the bundle; - is standard input")
+	f.BoolVarP(&in.Recursive, "recursive", "R", false, "read folders and all folders below them")
+	enumFlag(cmd, &in.InputFormat, "input-format", "", "auto, manifests, high (Salt's high data) or low (its low data)",
 		read.FormatAuto, read.FormatManifests, read.FormatHigh, read.FormatLow)
-	f.BoolVar(&in.generate, "allow-generate-name", false, "allow objects with generateName: each run creates new ones, which are not tracked")
-	f.BoolVar(&in.foreign, "ignore-foreign-states", false, "ignore Salt states that are no Kubernetes objects")
+	f.BoolVar(&in.AllowGenerateName, "allow-generate-name", false, "allow objects with generateName: each run creates new ones, which are not tracked")
+	f.BoolVar(&in.IgnoreNonKubernetesStates, "ignore-foreign-states", false, "ignore Salt states that are no Kubernetes objects")
 }
 
 func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
-	if len(in.files) == 0 {
+	if len(in.Files) == 0 {
 		return nil, errNoBundle
 	}
-	b, err := read.Bundle(ctx, read.Options{
-		Files: in.files, Recursive: in.recursive, Stdin: s.In, InputFormat: in.format,
-		AllowGenerateName: in.generate, IgnoreNonKubernetesStates: in.foreign, SkipInvalid: in.skipInvalid, Partial: in.partial, DuplicateKeys: in.duplicates,
-	})
+	in.Stdin = s.In
+	b, err := read.Bundle(ctx, in.Options)
 	if err == nil && len(b.Objects)+len(b.Absent)+len(b.Invalid) == 0 && !in.empty {
-		names := strings.Join(in.files, ", ")
+		names := strings.Join(in.Files, ", ")
 		if names == "-" {
 			names = "standard input"
 		}
@@ -59,7 +50,7 @@ func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
 // sources are the files and folders as a revision keeps them.
 func (in *input) sources() []string {
 	var sources []string
-	for _, file := range in.files {
+	for _, file := range in.Files {
 		if path, err := filepath.Abs(file); err == nil && file != "-" {
 			sources = append(sources, filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
 		}

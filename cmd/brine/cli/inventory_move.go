@@ -68,7 +68,7 @@ func newSplit(s Streams) *cobra.Command {
 	oldSpelling(cmd, "only", "members")
 	o.input.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if (len(o.members) == 0) == (len(o.input.files) == 0) {
+		if (len(o.members) == 0) == (len(o.input.Files) == 0) {
 			return errors.New("choose the members by --members or by -f; to move all, use brine inventory merge")
 		}
 		return o.move(cmd.Context(), args, false, false)
@@ -106,7 +106,7 @@ func newAdopt(s Streams) *cobra.Command {
 	o.input.flags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if (len(args) == 0) == (len(o.input.files) == 0) {
+		if (len(args) == 0) == (len(o.input.Files) == 0) {
 			return errors.New("name the objects, or give a bundle with -f")
 		}
 		return o.adopt(cmd.Context(), args)
@@ -142,7 +142,7 @@ func (o *moveOptions) named(text string) (report.Inventory, error) {
 
 // chosen are the objects of the bundle, nil without one.
 func (o *moveOptions) chosen(ctx context.Context, client *cluster.Client) (map[bundle.ID]bool, error) {
-	if len(o.input.files) == 0 {
+	if len(o.input.Files) == 0 {
 		return nil, nil
 	}
 	b, err := o.input.read(ctx, o.s)
@@ -200,7 +200,7 @@ func (o *moveOptions) adopt(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	a := admin.AdoptOptions{MoveOptions: m, Owners: owners, Optional: len(o.input.files) > 0}
+	a := admin.AdoptOptions{MoveOptions: m, Owners: owners, Optional: len(o.input.Files) > 0}
 	ids, err := o.chosen(ctx, client)
 	if err != nil {
 		return failedOr(err)

@@ -31,12 +31,11 @@ func newStatus(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var result *report.Result
+		var see func(*report.Result)
 		if wait {
-			result, err = inspect.AwaitReady(ctx, client, where, version(), kubernetes, kinds, reportWaiting(s))
-		} else {
-			result, err = inspect.Status(ctx, client, where, version(), kubernetes, kinds)
+			see = reportWaiting(s)
 		}
+		result, err := inspect.Status(ctx, client, where, version(), kubernetes, kinds, see)
 		if err != nil {
 			return failed(err)
 		}

@@ -33,10 +33,7 @@ func UnknownWord(root *cobra.Command, args []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
-	}
+	known := bundle.Each(cmd.Commands(), (*cobra.Command).Name)
 	for _, word := range words { // others may be values of flags
 		if meant := bundle.Nearest(word, known); meant != "" {
 			return fmt.Errorf("unknown command %q for %q: did you mean %s?", word, cmd.CommandPath(), meant)

@@ -34,10 +34,7 @@ func markdown(r *report.Result) string {
 	c := &comment{}
 	title, ended := wording.TitleOf(r)
 	c.add("## %s\n\n%s\n", md(title), md(ended))
-	var tally []string
-	for _, t := range wording.TilesOf(r) {
-		tally = append(tally, fmt.Sprintf("**%d** %s", t.Count, md(t.Label)))
-	}
+	tally := bundle.Each(wording.TilesOf(r), func(t wording.ActionTile) string { return fmt.Sprintf("**%d** %s", t.Count, md(t.Label)) })
 	c.add("\n%s\n", strings.Join(tally, ", "))
 	if r.Server != "" {
 		c.add("\nAPI server %s\n", code(r.Server))
@@ -121,7 +118,7 @@ func (c *comment) review(r *report.Result) {
 		c.add("\n**Checked, nothing found:** %s\n", md(wording.ClearLine(v)))
 	}
 	c.points("**"+md(wording.BackTitle(v.Back))+"**", wording.BackLines(v.Back))
-	c.points("**Could not be checked:**", wording.MapText(v.Unchecked, wording.UncheckedLine))
+	c.points("**Could not be checked:**", bundle.Each(v.Unchecked, wording.UncheckedLine))
 	if images := v.Images; len(images) > 0 {
 		c.add("\n### Images (%d)\n\n| Image | Change | Objects |\n|---|---|---|\n", len(images))
 		for _, i := range images {
@@ -133,7 +130,7 @@ func (c *comment) review(r *report.Result) {
 
 // riskMarkdown is a risk with its details.
 func riskMarkdown(risk review.Risk) string {
-	text := bundle.Some(wording.MapText(risk.Objects, func(o bundle.Reference) string { return code(wording.ObjectName(o)) }), wording.ManyNames)
+	text := bundle.Some(bundle.Each(risk.Objects, func(o bundle.Reference) string { return code(wording.ObjectName(o)) }), wording.ManyNames)
 	if risk.Subject != "" {
 		text = md(risk.Subject+" "+risk.Text) + " (by " + text + ")"
 	} else {
@@ -161,12 +158,7 @@ func riskMarkdown(risk review.Risk) string {
 func (c *comment) objects(r *report.Result) {
 	alike := wording.FoldedObjects(r)
 	for _, a := range wording.ReadingOrder {
-		var of []*report.ObjectResult
-		for _, o := range r.Objects {
-			if o.Action == a {
-				of = append(of, o)
-			}
-		}
+		of := bundle.Where(r.Objects, func(o *report.ObjectResult) bool { return o.Action == a })
 		if len(of) == 0 || a == plan.Unchanged {
 			continue
 		}

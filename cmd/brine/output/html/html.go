@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"brine/bundle"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/wording"
@@ -125,12 +127,7 @@ func (m *markup) header(r *report.Result, tiles []wording.ActionTile, title, now
 
 // choices are the options of a select: what the objects have, each once.
 func (m *markup) choices(objects []*report.ObjectResult, of func(*report.ObjectResult) string) {
-	var names []string
-	for _, o := range objects {
-		names = append(names, of(o))
-	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	for _, name := range sets.List(bundle.SetOf(objects, of)) {
 		if name != "" {
 			m.add("<option>%s</option>", name)
 		}

@@ -53,7 +53,7 @@ func (m *markup) review(r *report.Result) {
 	if v.Back != nil {
 		m.box("warning", "back", wording.BackTitle(v.Back), wording.BackLines(v.Back))
 	}
-	m.box("warning", "unchecked", "Could not be checked", wording.MapText(v.Unchecked, wording.UncheckedLine))
+	m.box("warning", "unchecked", "Could not be checked", bundle.Each(v.Unchecked, wording.UncheckedLine))
 	if images := r.Review.Images; len(images) > 0 {
 		m.table("images", fmt.Sprintf("Images (%d)", len(images)), "Image", "Change", "Objects")
 		for _, i := range images {

@@ -50,9 +50,9 @@ func (a *answer) comment() string {
 		}
 		failed = append(failed, o)
 	}
-	for _, g := range wording.GroupBy(skipped, func(o *report.ObjectResult) string { return o.Reason }) {
-		names := wording.MapText(g.Of, func(o *report.ObjectResult) string { return bundle.Name(o.ID()) })
-		lines = append(lines, fmt.Sprintf("%s: skipped: %s", bundle.Some(names, 5), g.Key))
+	for reason, of := range bundle.GroupBy(skipped, func(o *report.ObjectResult) string { return o.Reason }).All() {
+		names := bundle.Each(of, func(o *report.ObjectResult) string { return bundle.Name(o.ID()) })
+		lines = append(lines, fmt.Sprintf("%s: skipped: %s", bundle.Some(names, 5), reason))
 	}
 	for i, o := range a.Outside {
 		line := wording.OutsideTitle(a.Result) + ": " + wording.OutsideLines(a.Result)[i]

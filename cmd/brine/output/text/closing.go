@@ -215,13 +215,13 @@ func chain(b *strings.Builder, o *report.ObjectResult) {
 // skipped puts objects together that were skipped for one reason.
 func (t *Printer) skipped(b *strings.Builder, objects []*report.ObjectResult) {
 	const most = 10
-	for _, g := range wording.GroupBy(objects, func(o *report.ObjectResult) string {
+	for reason, of := range bundle.GroupBy(objects, func(o *report.ObjectResult) string {
 		return wording.Line(cmp.Or(o.Reason, o.Error, "no reason is known"))
-	}) {
-		b.WriteString("  " + g.Key + "\n")
-		for i, o := range g.Of {
+	}).All() {
+		b.WriteString("  " + reason + "\n")
+		for i, o := range of {
 			if i == most && !t.o.Verbose {
-				fmt.Fprintf(b, "    and %d more\n", len(g.Of)-i)
+				fmt.Fprintf(b, "    and %d more\n", len(of)-i)
 				break
 			}
 			b.WriteString("    " + t.named(o) + "\n")

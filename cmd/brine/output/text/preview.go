@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/review"
@@ -82,12 +83,7 @@ func (t *Printer) groups(b *strings.Builder, r *report.Result) {
 }
 
 func (t *Printer) group(b *strings.Builder, action plan.Action, r *report.Result) {
-	var of []*report.ObjectResult
-	for _, o := range r.Objects {
-		if o.Action == action {
-			of = append(of, o)
-		}
-	}
+	of := bundle.Where(r.Objects, func(o *report.ObjectResult) bool { return o.Action == action })
 	if len(of) == 0 {
 		return
 	}

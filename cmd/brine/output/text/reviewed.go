@@ -49,14 +49,14 @@ func (t *Printer) reviewed(r *review.Review) string {
 		}
 	}
 	if len(r.Starts) > 0 {
-		list(wording.StartsTitle(r.Starts)+":", wording.MapText(r.Starts, wording.StartLine))
+		list(wording.StartsTitle(r.Starts)+":", bundle.Each(r.Starts, wording.StartLine))
 	}
 	if len(r.Clear) > 0 {
 		list("Checked, nothing found:", []string{wording.ClearLine(r)})
 	}
-	list("Could not be checked:", wording.MapText(r.Unchecked, wording.UncheckedLine))
+	list("Could not be checked:", bundle.Each(r.Unchecked, wording.UncheckedLine))
 	list(wording.BackTitle(r.Back), wording.BackLines(r.Back))
-	list(fmt.Sprintf("Images (%d):", len(r.Images)), wording.MapText(r.Images, wording.ImageLine))
+	list(fmt.Sprintf("Images (%d):", len(r.Images)), bundle.Each(r.Images, wording.ImageLine))
 	list(fmt.Sprintf("Versions (%d):", len(r.Versions)), wording.VersionLines(r))
 	return b.String()
 }

@@ -19,8 +19,8 @@ func OutsideTitle(r *report.Result) string {
 
 // OutsideLines are the objects outside the bundle that a run waits for, with their state.
 func OutsideLines(r *report.Result) []string {
-	return MapText(r.Outside, func(o *report.ObjectResult) string {
-		by := MapText(NeededBy(r, o), func(by *report.ObjectResult) string { return bundle.Name(by.ID()) })
+	return bundle.Each(r.Outside, func(o *report.ObjectResult) string {
+		by := bundle.Each(NeededBy(r, o), func(by *report.ObjectResult) string { return bundle.Name(by.ID()) })
 		return fmt.Sprintf("%s: %s (needed by %s)", bundle.Name(o.ID()), OutsideState(o), bundle.Some(by, ManyNames))
 	})
 }

@@ -15,37 +15,6 @@ import (
 
 // What a preview would change and what is dangerous in it, in the words of all formats.
 
-// MapText is a text for each of a list.
-func MapText[T any](list []T, of func(T) string) []string {
-	lines := make([]string, 0, len(list))
-	for _, one := range list {
-		lines = append(lines, of(one))
-	}
-	return lines
-}
-
-// Group is what has the same key, in its order.
-type Group[T any] struct {
-	Key string
-	Of  []T
-}
-
-// GroupBy are groups by a key, in the order in which the keys come first.
-func GroupBy[T any](list []T, key func(T) string) []Group[T] {
-	var groups []Group[T]
-	at := map[string]int{}
-	for _, one := range list {
-		k := key(one)
-		i, known := at[k]
-		if !known {
-			i, at[k] = len(groups), len(groups)
-			groups = append(groups, Group[T]{Key: k})
-		}
-		groups[i].Of = append(groups[i].Of, one)
-	}
-	return groups
-}
-
 // Headlines are which components come and go, and what happens to how many pods.
 func Headlines(r *review.Review) []string {
 	return slices.DeleteFunc([]string{componentsLine(r), podsLine(r)}, func(line string) bool { return line == "" })
@@ -140,7 +109,7 @@ func StartText(s review.Start) string {
 
 // ClearLine are types of risks of which there is none.
 func ClearLine(r *review.Review) string {
-	none := MapText(r.Clear, review.Type.Absence)
+	none := bundle.Each(r.Clear, review.Type.Absence)
 	if r.NoBudget {
 		none = append(none, "PodDisruptionBudgets of the pods that restart or are deleted")
 	}
@@ -165,14 +134,15 @@ func BackLines(b *review.GoingBack) []string {
 	if b == nil {
 		return nil
 	}
-	same := GroupBy(b.Losses, func(l review.Loss) string { return l.Text })
-	lines := MapText(same, func(g Group[review.Loss]) string {
-		names := MapText(g.Of, func(l review.Loss) string { return ObjectName(l.Object) })
+	var lines []string
+	for what, same := range bundle.GroupBy(b.Losses, func(l review.Loss) string { return l.Text }).All() {
+		names := bundle.Each(same, func(l review.Loss) string { return ObjectName(l.Object) })
+		line := names[0] + ": " + what
 		if len(names) > 1 { // what it is comes before whom it is of
-			return Line(fmt.Sprintf("for each of %d objects: %s: %s", len(names), g.Key, bundle.Some(names, 10)))
+			line = fmt.Sprintf("for each of %d objects: %s: %s", len(names), what, bundle.Some(names, 10))
 		}
-		return Line(names[0] + ": " + g.Key)
-	})
+		lines = append(lines, Line(line))
+	}
 	if b.Unknown != "" {
 		lines = append(lines, Line("not all of it is known: "+b.Unknown))
 	}
@@ -210,7 +180,7 @@ func FoldTitle(rest []review.Risk) string {
 
 // SubjectsOf are who gets rights.
 func SubjectsOf(risks []review.Risk) []string {
-	return MapText(risks, func(r review.Risk) string { return Line(r.Subject) })
+	return bundle.Each(risks, func(r review.Risk) string { return Line(r.Subject) })
 }
 
 // RisksByType are risks in groups of one type, in their order.
@@ -275,7 +245,7 @@ func ObjectName(o bundle.Reference) string {
 
 // ObjectNames is at most so many names, and how many more there are.
 func ObjectNames(objects []bundle.Reference, most int) string {
-	return bundle.Some(MapText(objects, ObjectName), most)
+	return bundle.Some(bundle.Each(objects, ObjectName), most)
 }
 
 // ImageLine is "quay.io/dexidp/dex v2.37.0 → v2.41.1: Deployment.apps auth/dex".
@@ -307,7 +277,7 @@ func VersionArrow(from, to string) string {
 
 // VersionLines are the versions that change, and how many objects have none.
 func VersionLines(r *review.Review) []string {
-	lines := MapText(r.Versions, VersionLine)
+	lines := bundle.Each(r.Versions, VersionLine)
 	if len(lines) > 0 && r.Unversioned > 0 {
 		lines = append(lines, UnversionedLine(r))
 	}
@@ -389,9 +359,10 @@ func shorter(s string, most int) string {
 
 // KindCounts is "ServiceAccount 3, ClusterRole 2".
 func KindCounts(objects []bundle.Reference) string {
-	parts := MapText(GroupBy(objects, func(o bundle.Reference) string { return o.Kind }), func(g Group[bundle.Reference]) string {
-		return fmt.Sprintf("%s %d", g.Key, len(g.Of))
-	})
+	var parts []string
+	for kind, of := range bundle.GroupBy(objects, func(o bundle.Reference) string { return o.Kind }).All() {
+		parts = append(parts, fmt.Sprintf("%s %d", kind, len(of)))
+	}
 	slices.Sort(parts) // no kind has a space in it
 	return Line(strings.Join(parts, ", "))
 }

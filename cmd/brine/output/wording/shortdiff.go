@@ -95,9 +95,9 @@ func outline(text string) string {
 // byPath are the changed fields, together where they are in the same place.
 func byPath(changes []diff.Change) string {
 	var b strings.Builder
-	for _, g := range GroupBy(changes, func(c diff.Change) string { at, _ := parent(c.Path); return at }) {
-		names := MapText(g.Of, func(c diff.Change) string { _, name := parent(c.Path); return name })
-		fmt.Fprintf(&b, "~ %s: %s\n", Line(g.Key), Line(bundle.Some(names, fieldsOfAPath)))
+	for at, of := range bundle.GroupBy(changes, func(c diff.Change) string { at, _ := parent(c.Path); return at }).All() {
+		names := bundle.Each(of, func(c diff.Change) string { _, name := parent(c.Path); return name })
+		fmt.Fprintf(&b, "~ %s: %s\n", Line(at), Line(bundle.Some(names, fieldsOfAPath)))
 	}
 	return b.String() + "… -v or -o json show the values\n"
 }
