@@ -63,11 +63,6 @@ func (d Definition) Resource() schema.GroupResource {
 
 // Served are the names of the versions that are served.
 func (d Definition) Served() []string {
-	var names []string
-	for _, v := range d.Versions {
-		if v.Served {
-			names = append(names, v.Name)
-		}
-	}
-	return names
+	served := Where(d.Versions, func(v DefinedVersion) bool { return v.Served })
+	return Each(served, func(v DefinedVersion) string { return v.Name })
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"brine/bundle"
 	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
@@ -24,10 +25,7 @@ func (e *scheduler) startPruning() {
 }
 
 func (e *scheduler) pruningHeld() string {
-	outcomes := make([]plan.Outcome, len(e.Plan.Steps))
-	for i := range outcomes {
-		outcomes[i] = e.nodes[i].outcome()
-	}
+	outcomes := bundle.Each(e.nodes[:len(e.Plan.Steps)], (*node).outcome)
 	kept := e.Plan.HoldsPruning(outcomes, !e.WaitApplied && !e.PruneAnyway)
 	if kept != "" && e.ended == nil && e.Plan.HoldsPruning(outcomes, false) == "" {
 		kept += " (" + remedy.PruneAnyway + " prunes nevertheless)"

@@ -192,13 +192,7 @@ func (s *SchemaChanges) Breaks() bool {
 
 // Breaking are the changes by which resources may lose something.
 func (s *SchemaChanges) Breaking() []string {
-	var lines []string
-	for _, c := range s.Fields {
-		if c.breaking {
-			lines = append(lines, c.String())
-		}
-	}
-	return lines
+	return bundle.Each(bundle.Where(s.Fields, func(c SchemaChange) bool { return c.breaking }), SchemaChange.String)
 }
 
 // String is "v1: spec.size is removed".

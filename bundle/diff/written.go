@@ -127,12 +127,7 @@ func (s step) is(item any) bool {
 	if !ok {
 		return false
 	}
-	for _, id := range identities {
-		if strings.HasPrefix(s.key, id[0]+"=") && key(m, id) == s.key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(identities, func(id []string) bool { return strings.HasPrefix(s.key, id[0]+"=") && key(m, id) == s.key })
 }
 
 // split takes a Change's path apart: the inverse of field, and of how items are

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
@@ -188,7 +189,7 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	in := Input{
 		Inventory: inv, Options: options, Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{},
-		Contents: map[bundle.ID]bundle.Contents{}, Stored: map[bundle.ID]Stored{}, Invalid: map[bundle.ID]bool{},
+		Contents: map[bundle.ID]bundle.Contents{}, Stored: map[bundle.ID]Stored{}, Invalid: sets.Set[bundle.ID]{},
 	}
 	for _, u := range branded(c.Ours, inv) {
 		in.Live[idOf(u)], inv.Members[idOf(u)] = u, inventory.Status{}
@@ -226,7 +227,7 @@ func (c *buildCase) input(t *testing.T) Input {
 		}
 	}
 	for _, name := range c.Invalid {
-		in.Invalid[named(t, name)] = true
+		in.Invalid.Insert(named(t, name))
 	}
 	for _, u := range c.Absent {
 		in.Absent = append(in.Absent, &bundle.Absent{ID: idOf(&u), GVK: u.GroupVersionKind()})

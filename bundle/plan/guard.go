@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/remedy"
@@ -22,7 +23,7 @@ type Guard struct {
 	Of      *inventory.Inventory // as it was when the plan was made
 	Options Options
 	// Absent are the objects that the bundle names as absent.
-	Absent map[bundle.ID]bool
+	Absent sets.Set[bundle.ID]
 	// Same are the objects of the bundle by UID: one object may be served under
 	// two API groups, and must not be deleted under the old one.
 	Same map[types.UID]bundle.ID
@@ -54,11 +55,8 @@ func newGuard(in *Input, p *Plan) *Guard {
 	of := *in.Inventory
 	g := &Guard{
 		Of: &of, Options: in.Options,
-		Absent: map[bundle.ID]bool{}, Same: map[types.UID]bundle.ID{},
+		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
-	}
-	for _, a := range in.Absent {
-		g.Absent[a.ID] = true
 	}
 	for _, s := range p.Steps {
 		if s.Live != nil {
@@ -101,7 +99,7 @@ func (g *Guard) Holds(id bundle.ID) bool {
 // Decide is every reason not to delete an object.
 func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bundle.Contents) Verdict {
 	owner := live.GetAnnotations()[inventory.OwningInventory]
-	asked := g.Absent[id]
+	asked := g.Absent.Has(id)
 	keptBy := KeptBy(live.GetAnnotations())
 	same, twice := g.Same[live.GetUID()]
 	controller := metav1.GetControllerOf(live)

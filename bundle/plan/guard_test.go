@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
@@ -55,9 +56,9 @@ func TestGuard(t *testing.T) {
 		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), bundle.Contents{}, nil, "pruned"},
 		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), bundle.Contents{}, nil, "detached: it is controlled by Owner o"},
 		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},
-		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "pruned: the bundle wants it absent"},
-		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
-		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, mine(owned))): true} }, "detached"},
+		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "pruned: the bundle wants it absent"},
+		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "detached"},
+		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "detached"},
 		{"the same object under another group", mine(owned), bundle.Contents{}, func(g *Guard) { g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}} }, "detached shared"},
 		{"a move that was interrupted", mine(owned), bundle.Contents{}, func(g *Guard) {
 			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true}}
@@ -77,7 +78,7 @@ func TestGuard(t *testing.T) {
 		{"forced, and in use", namespace, theirs, func(g *Guard) {
 			g.Options.ForceNamespaces, g.Namespaces = true, map[string]string{"held": "Pod held/p"}
 		}, "skipped: still in use"},
-		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = map[bundle.ID]bool{idOf(object(t, namespace)): true} }, "skipped kept"},
+		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = sets.New(idOf(object(t, namespace))) }, "skipped kept"},
 		{"a CRD without resources", crd, bundle.Contents{}, nil, "pruned"},
 		{"a CRD with unmanaged resources", crd, theirs, nil, "skipped kept: contains objects outside this inventory"},
 		{"a CRD that cannot be read", crd, blind, nil, "skipped kept: may contain"},

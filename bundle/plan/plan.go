@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/fields"
@@ -77,7 +78,7 @@ type Input struct {
 	Stored map[bundle.ID]Stored
 	// Invalid are objects of the bundle that were left out of it: they are
 	// not changed, and are reported elsewhere.
-	Invalid map[bundle.ID]bool
+	Invalid sets.Set[bundle.ID]
 	// Chosen are the objects of a partial run; nil is all of them.
 	Chosen  map[*bundle.Object]bool
 	Options Options

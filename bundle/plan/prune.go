@@ -48,7 +48,7 @@ func (in *Input) prune(p *Plan) {
 	candidates := Candidates(in.Inventory.Members, in.Graph, in.Absent)
 	served := in.served(candidates)
 	for _, id := range candidates {
-		if in.Invalid[id] {
+		if in.Invalid.Has(id) {
 			continue
 		}
 		live := in.Live[id]

@@ -151,11 +151,7 @@ func (r Removals) comparable(origin string) string {
 }
 
 // Removes are the objects that the plan prunes and that the bundle does not name as absent.
-func (p *Plan) Removes() (ids []bundle.ID) {
-	for _, s := range p.Steps {
-		if s.Action == Pruned && !p.Guard.Absent[s.ID] {
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids
+func (p *Plan) Removes() []bundle.ID {
+	removed := bundle.Where(p.Steps, func(s *Step) bool { return s.Action == Pruned && !p.Guard.Absent.Has(s.ID) })
+	return bundle.Each(removed, func(s *Step) bundle.ID { return s.ID })
 }

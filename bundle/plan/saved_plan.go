@@ -96,13 +96,9 @@ func (b *Saved) StillHolds(now *Saved) bool {
 }
 
 // Unread are the objects of which nothing could be known, each with the reason.
-func Unread(steps []*Step) (errs []error) {
-	for _, s := range steps {
-		if s.Unread != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", bundle.Name(s.ID), s.Unread))
-		}
-	}
-	return errs
+func Unread(steps []*Step) []error {
+	unread := bundle.Where(steps, func(s *Step) bool { return s.Unread != nil })
+	return bundle.Each(unread, func(s *Step) error { return fmt.Errorf("%s: %w", bundle.Name(s.ID), s.Unread) })
 }
 
 // IgnoreFields are the rules about fields of others that a plan was made with.

@@ -102,7 +102,7 @@ func (p *previewer) askElsewhere(ctx context.Context, s *plan.Step, resource clu
 	for _, namespace := range p.surrogates {
 		there := s.ID
 		there.Namespace = namespace
-		place := surrogate.New(s.ID, namespace, p.taken[there])
+		place := surrogate.New(s.ID, namespace, p.taken.Has(there))
 		o := p.writer.Apply(ctx, s, resource, body, place)
 		if o.Err == nil {
 			return p.accepted(s, body, o)

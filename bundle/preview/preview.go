@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -125,7 +126,7 @@ type previewer struct {
 	// surrogates are namespaces that are there, the best first.
 	surrogates []string
 	// taken are the objects in the surrogates whose names clash.
-	taken map[bundle.ID]bool
+	taken sets.Set[bundle.ID]
 	// newKinds are kinds that are not served yet, changedKinds those whose CRD changes.
 	newKinds, changedKinds map[schema.GroupKind]bool
 	denied                 atomic.Bool // some request was forbidden

@@ -22,15 +22,12 @@ import (
 // objects can be dry-run.
 func prepare(ctx context.Context, in Input) (*previewer, error) {
 	p := &previewer{
-		Input: in, steps: map[bundle.ID]*plan.Step{}, fresh: map[string]bool{}, taken: map[bundle.ID]bool{},
+		Input: in, steps: bundle.By(in.Plan.Steps, func(s *plan.Step) bundle.ID { return s.ID }), fresh: map[string]bool{},
 		newKinds: map[schema.GroupKind]bool{}, changedKinds: map[schema.GroupKind]bool{},
 	}
 	p.writer = &write.Writer{
 		Mode: write.DryRun, Options: in.Options, Client: in.Client, Plan: in.Plan, Inventory: &in.Inventory.Inventory,
 		Quotes: in.Record.Secrets.Quotes, NewAccount: p.newAccount, Retrying: func(*plan.Step, error) {},
-	}
-	for _, s := range in.Plan.Steps {
-		p.steps[s.ID] = s
 	}
 	if in.Drift {
 		return p, nil // what is not there is asked of nobody
@@ -129,9 +126,7 @@ func (p *previewer) clashes(ctx context.Context, kinds []schema.GroupKind) error
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for _, id := range slices.Concat(found...) {
-		p.taken[id] = true
-	}
+	p.taken = sets.New(slices.Concat(found...)...)
 	return nil
 }
 

@@ -39,12 +39,8 @@ func doubt(o object) (reason, field string) {
 
 // held: somebody paused it, so a run cannot wait for it.
 func (o object) held() bool {
-	for _, name := range []string{"paused", "pause", "suspend", "suspended"} {
-		if o.flag("spec", name) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(o.conditions(), func(c condition) bool {
+	flags := []string{"paused", "pause", "suspend", "suspended"}
+	return slices.ContainsFunc(flags, func(name string) bool { return o.flag("spec", name) }) || slices.ContainsFunc(o.conditions(), func(c condition) bool {
 		return (c.kind == "Paused" || c.kind == "Suspended") && c.status == "True" || isHeld(c.reason)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Which values an object has that are secret, and how texts may write them.
@@ -210,20 +211,14 @@ func digits(s string) bool {
 // ones, ports, and words that Secrets hold along with the passwords. Exact masks
 // them in messages about their own Secret.
 func common(s string) bool {
-	return len(s) < shortest || len(s) < 6 && digits(s) || words[strings.ToLower(s)]
+	return len(s) < shortest || len(s) < 6 && digits(s) || words.Has(strings.ToLower(s))
 }
 
-var words = func() map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`
+var words = sets.New(strings.Fields(`
 		true false null none undefined enabled disabled always never optional required default
 		admin administrator root user username password passwd secret token key keys guest nobody anonymous
 		public private local localhost test testing dev development stage staging prod production
 		info debug trace warn warning error fatal host port name database data server client service
 		http https grpc tcp udp amqp smtp tls ssl cluster namespace kubernetes application
 		postgres postgresql mysql mariadb mongo mongodb redis rabbitmq kafka elastic elasticsearch opensearch
-		grafana prometheus alertmanager minio keycloak vault registry gitlab github docker harbor`) {
-		m[w] = true
-	}
-	return m
-}()
+		grafana prometheus alertmanager minio keycloak vault registry gitlab github docker harbor`)...)

@@ -92,11 +92,9 @@ func (r *reviewer) limits() {
 		return cmp.Or(strings.Compare(a.What, b.What), strings.Compare(a.Why, b.Why))
 	})
 	r.skipped = slices.Compact(r.skipped)
-	for _, t := range Types {
-		if t != Share && !slices.Contains(r.open, t) && !slices.ContainsFunc(r.found, func(risk Risk) bool { return risk.Type == t }) {
-			r.clear = append(r.clear, t)
-		}
-	}
+	r.clear = append(r.clear, bundle.Where(Types, func(t Type) bool {
+		return t != Share && !slices.Contains(r.open, t) && !slices.ContainsFunc(r.found, func(risk Risk) bool { return risk.Type == t })
+	})...)
 }
 
 // Start is pods that there are not yet.

@@ -45,12 +45,7 @@ func accountOf(spec map[string]any) string {
 // privilegesOf is what the pods of a pod spec may do on their nodes that pods may not
 // do by default.
 func privilegesOf(spec map[string]any) []string {
-	var found []string
-	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
-		if bundle.At[bool](spec, field) {
-			found = append(found, field)
-		}
-	}
+	found := bundle.Where([]string{"hostNetwork", "hostPID", "hostIPC"}, func(field string) bool { return bundle.At[bool](spec, field) })
 	for _, volume := range bundle.Items[map[string]any](spec, "volumes") {
 		if at := bundle.At[string](volume, "hostPath", "path"); at != "" {
 			found = append(found, "hostPath "+at)

@@ -87,11 +87,8 @@ type Loss struct {
 
 // NewGoingBack is the way back to a revision with its losses.
 func NewGoingBack(revision int, losses []bundle.Problem) *GoingBack {
-	b := &GoingBack{Revision: revision, Losses: []Loss{}, NotKnown: NotKnown}
-	for _, l := range losses {
-		b.Losses = append(b.Losses, Loss{bundle.ReferTo(l.ID), l.Message})
-	}
-	return b
+	all := bundle.Each(losses, func(l bundle.Problem) Loss { return Loss{bundle.ReferTo(l.ID), l.Message} })
+	return &GoingBack{Revision: revision, Losses: append([]Loss{}, all...), NotKnown: NotKnown}
 }
 
 // Type is what is dangerous about a change.

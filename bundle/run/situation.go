@@ -258,10 +258,8 @@ func buildPlan(ctx context.Context, s *session, o *Options, now situation) (*pla
 	}
 	in := plan.Input{
 		Graph: now.graph, Chosen: now.chosen, Absent: now.bundle.Absent, Inventory: &now.inventory.Inventory,
-		Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Invalid: map[bundle.ID]bool{}, Outside: outside,
-	}
-	for _, p := range now.bundle.Invalid {
-		in.Invalid[p.ID] = true
+		Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Outside: outside,
+		Invalid: bundle.SetOf(now.bundle.Invalid, func(p bundle.Problem) bundle.ID { return p.ID }),
 	}
 	if in.Contents, err = contentsOfHolders(ctx, s.client, o, options, now); err != nil {
 		return nil, nil, err

@@ -171,12 +171,9 @@ func versioned(path string) string {
 
 // served lists the versions that are served, the best first.
 func (d *crd) served(deprecatedToo bool) []string {
-	var names []string
-	for _, v := range d.v1.Spec.Versions {
-		if v.Served && (deprecatedToo || !v.Deprecated) {
-			names = append(names, v.Name)
-		}
-	}
+	names := bundle.Each(bundle.Where(d.v1.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Served && (deprecatedToo || !v.Deprecated)
+	}), func(v apiextensionsv1.CustomResourceDefinitionVersion) string { return v.Name })
 	slices.SortFunc(names, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 	return names
 }

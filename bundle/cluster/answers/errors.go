@@ -65,15 +65,9 @@ func Judge(err error) error {
 	case NotServed(err):
 		return UnservedError(err)
 	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && Says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
-		var keys []string
-		for _, cause := range CausesOf(err) {
-			if cause.Field != "" {
-				keys = append(keys, cause.Field)
-			}
-		}
 		where := ""
-		if len(keys) > 0 {
-			where = ", in etcd: " + bundle.Some(keys, 5)
+		if stored := bundle.Where(CausesOf(err), func(c metav1.StatusCause) bool { return c.Field != "" }); len(stored) > 0 {
+			where = ", in etcd: " + bundle.Some(bundle.Each(stored, func(c metav1.StatusCause) string { return c.Field }), 5)
 		}
 		return fmt.Errorf("StorageReadError: the API server cannot decrypt or decode what it stores (see its --encryption-provider-config)%s: %w", where, err)
 	}
@@ -190,13 +184,10 @@ const conflictWith = "conflict with " // structured-merge-diff's merge/conflict.
 
 // FieldConflicts are the fields for which a server-side apply was refused.
 func FieldConflicts(err error) []Conflict {
-	var conflicts []Conflict
-	for _, cause := range CausesOf(err) {
-		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			conflicts = append(conflicts, Conflict{Manager: strings.TrimPrefix(cause.Message, conflictWith), Field: cause.Field})
-		}
-	}
-	return conflicts
+	causes := bundle.Where(CausesOf(err), func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeFieldManagerConflict })
+	return bundle.Each(causes, func(c metav1.StatusCause) Conflict {
+		return Conflict{Manager: strings.TrimPrefix(c.Message, conflictWith), Field: c.Field}
+	})
 }
 
 // ConflictError is the server's refusal of an apply for conflicts.

@@ -150,11 +150,7 @@ func (s Streams) printing(o wording.Options) wording.Options {
 
 // writeReports writes the files of --report.
 func (r *runOptions) writeReports(result *report.Result) error {
-	var failed []error
-	for _, path := range r.reports {
-		failed = append(failed, output.WriteReport(path, result))
-	}
-	return errors.Join(failed...)
+	return errors.Join(bundle.Each(r.reports, func(path string) error { return output.WriteReport(path, result) })...)
 }
 
 // who is for the history and the lock: the user that Salt or sudo ran as, at this

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"brine/bundle"
 )
 
 // Group is a part of a help text, and what stands under it, in that order.
@@ -116,13 +118,8 @@ func usage(cmd *cobra.Command) string {
 
 // CommandsOf are the names of the commands below another one that help lists.
 func CommandsOf(cmd *cobra.Command) []string {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" {
-			names = append(names, sub.Name())
-		}
-	}
-	return names
+	listed := bundle.Where(cmd.Commands(), func(sub *cobra.Command) bool { return sub.IsAvailableCommand() || sub.Name() == "help" })
+	return bundle.Each(listed, (*cobra.Command).Name)
 }
 
 // grouped are the names under their headings; those of no group come last under the

@@ -28,10 +28,7 @@ func list(w io.Writer, format string, document any, write func(row func(cells ..
 	}
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	write(func(cells ...any) {
-		texts := make([]string, len(cells))
-		for i, cell := range cells {
-			texts[i] = wording.Line(fmt.Sprint(cell))
-		}
+		texts := bundle.Each(cells, func(cell any) string { return wording.Line(fmt.Sprint(cell)) })
 		fmt.Fprintln(out, strings.Join(texts, "\t"))
 	})
 	return out.Flush()
