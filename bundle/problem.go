@@ -125,6 +125,14 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Clip is a text, or its first characters where it is longer than most.
+func Clip(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
 // Some are the first n of names, and the number of the others.
 func Some(names []string, n int) string {
 	if len(names) <= n {

@@ -150,11 +150,7 @@ func shortened(value any, ok bool) string {
 	if err != nil {
 		return ""
 	}
-	shown := []rune(string(t))
-	if len(shown) > longest {
-		return string(shown[:longest]) + "…"
-	}
-	return string(shown)
+	return bundle.Clip(string(t), longest)
 }
 
 // Settle decides about all conflicts of an object. It returns what is sent then,

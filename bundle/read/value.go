@@ -72,12 +72,7 @@ func (c *converter) problem(n *yaml.Node, format string, args ...any) {
 	}
 }
 
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return bundle.Clip(s, 60) }
 
 func (c *converter) value(n *yaml.Node) any {
 	c.depth++

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"brine/bundle"
 )
 
 // CEL expressions of rules: compiled, evaluated, and their errors in one line.
@@ -109,11 +111,7 @@ func from(lines []string, l common.Location) string {
 	if l.Column() < 0 || l.Column() >= len(line) {
 		return ""
 	}
-	line = line[l.Column():]
-	if len(line) > enough {
-		return string(line[:enough]) + "…"
-	}
-	return string(line)
+	return bundle.Clip(string(line[l.Column():]), enough)
 }
 
 // named is the rule's name, with its place: "ready-when of readiness.yaml:3".

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"brine/bundle"
 )
 
 // logged says whether a container has run, so that it has a log.
@@ -52,11 +54,7 @@ func printable(line string) string {
 		}
 		return r
 	}, colour().ReplaceAllString(line, ""))
-	line = strings.TrimRight(line, " ")
-	if runes := []rune(line); len(runes) > enough {
-		return string(runes[:enough]) + "…"
-	}
-	return line
+	return bundle.Clip(strings.TrimRight(line, " "), enough)
 }
 
 // colour are the escape sequences that programs write for terminals.

@@ -106,13 +106,7 @@ func argumentOf(f diff.Change) string {
 	return clip(was) + " → " + clip(is)
 }
 
-// clip is a text, or its beginning where it is long.
-func clip(text string) string {
-	if r := []rune(text); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return text
-}
+func clip(text string) string { return bundle.Clip(text, 60) }
 
 var inContainer = bundle.Pattern(`^spec\.(?:containers|initContainers)\[name=([^\]]*)\]\.?([^.\[]*)`)
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -142,28 +143,20 @@ func gainers(c *Change) []string {
 
 // widened are the rights that everybody gains, a Risk for each subject.
 func (r *reviewer) widened() {
-	var by bundle.Groups[string, grant]
-	for _, g := range r.grants {
-		by.Add(g.subject, g)
-	}
-	for _, subject := range by.Keys {
-		r.found = append(r.found, wider(subject, by.Of[subject]))
+	for subject, grants := range bundle.GroupBy(r.grants, func(g grant) string { return g.subject }).All() {
+		r.found = append(r.found, wider(subject, grants))
 	}
 }
 
 // wider is all that somebody gains, the cluster before the namespaces.
 func wider(subject string, grants []grant) Risk {
 	risk := Risk{Type: Rights, Subject: subject, Severe: slices.Contains(everybody, subject)}
-	var scopes []string
 	for _, g := range grants {
 		if o := bundle.ReferTo(g.by.ID); !slices.Contains(risk.Objects, o) {
 			risk.Objects = append(risk.Objects, o)
 		}
-		if !slices.Contains(scopes, g.scope) {
-			scopes = append(scopes, g.scope)
-		}
 	}
-	slices.Sort(scopes)
+	scopes := sets.List(bundle.SetOf(grants, func(g grant) string { return g.scope }))
 	var texts, lesser []string
 	for _, scope := range scopes {
 		where := "in the whole cluster"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 )
@@ -63,10 +64,7 @@ func ValueText(v any) string {
 		}
 		s = string(text)
 	}
-	if r := []rune(s); len(r) > longestValue {
-		s = string(r[:longestValue]) + "…"
-	}
-	return Clean(s)
+	return Clean(bundle.Clip(s, longestValue))
 }
 
 // ManyNames is how many objects are named at once.

@@ -338,7 +338,7 @@ func fieldLine(f diff.Change) string {
 			path = strings.TrimSuffix(key, `"]`)
 		}
 	}
-	shown := func(v any) string { return shorter(Line(ValueText(v)), 60) }
+	shown := func(v any) string { return bundle.Clip(Line(ValueText(v)), 60) }
 	switch {
 	case f.Moved != "" && shown(f.Old) == shown(f.New):
 		return path + ": " + shown(f.Old)
@@ -348,13 +348,6 @@ func fieldLine(f diff.Change) string {
 		return path + " removed (" + shown(f.Old) + ")"
 	}
 	return path + " " + shown(f.Old) + " → " + shown(f.New)
-}
-
-func shorter(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }
 
 // KindCounts is "ServiceAccount 3, ClusterRole 2".
