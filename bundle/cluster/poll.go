@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -42,18 +41,13 @@ func (c *Client) Poll(ctx context.Context, r Resource, ids []bundle.ID, selector
 			}
 		}
 	}
-	var group errgroup.Group
-	group.SetLimit(pollers)
-	for _, id := range single {
-		group.Go(func() error {
-			if err := c.polls.Wait(ctx); err != nil {
-				report(id, nil, err)
-				return nil
-			}
-			live, err := c.Get(ctx, r, id)
-			report(id, live, err)
+	_ = bundle.AtOnce(ctx, pollers, single, func(ctx context.Context, id bundle.ID) error { // every error is reported
+		if err := c.polls.Wait(ctx); err != nil {
+			report(id, nil, err)
 			return nil
-		})
-	}
-	_ = group.Wait() // every error was reported
+		}
+		live, err := c.Get(ctx, r, id)
+		report(id, live, err)
+		return nil
+	})
 }

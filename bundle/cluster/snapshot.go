@@ -198,25 +198,20 @@ func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Conte
 				return err
 			}
 		}
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(readers)
-		for _, id := range ids {
-			group.Go(func() error {
-				live, err := c.Get(ctx, r, id)
-				if errors.Is(err, answers.ErrNotServed) || answers.ConversionFailed(err) {
-					v.addUnknown(err, id)
-					return nil
-				}
-				if err != nil {
-					return fmt.Errorf("read %s: %w", bundle.Name(id), err)
-				}
-				if live != nil {
-					v.add(wanted, r, live)
-				}
+		return bundle.AtOnce(ctx, readers, ids, func(ctx context.Context, id bundle.ID) error {
+			live, err := c.Get(ctx, r, id)
+			if errors.Is(err, answers.ErrNotServed) || answers.ConversionFailed(err) {
+				v.addUnknown(err, id)
 				return nil
-			})
-		}
-		return group.Wait()
+			}
+			if err != nil {
+				return fmt.Errorf("read %s: %w", bundle.Name(id), err)
+			}
+			if live != nil {
+				v.add(wanted, r, live)
+			}
+			return nil
+		})
 	}
 }
 
@@ -273,14 +268,11 @@ func (c *Client) listEverywhere(ctx context.Context, r Resource, ids []bundle.ID
 func (c *Client) eachKind(ctx context.Context, ids []bundle.ID, do func(context.Context, Resource, []bundle.ID) error) error {
 	byKind := bundle.GroupBy(ids, func(id bundle.ID) schema.GroupKind { return id.GroupKind })
 	slices.SortFunc(byKind.Keys, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
-	for gk, of := range byKind.All() {
+	return bundle.AtOnce(ctx, readers, byKind.Keys, func(ctx context.Context, gk schema.GroupKind) error {
 		r, err := c.Any(gk)
 		if err != nil {
-			continue
+			return nil //nolint:nilerr // the caller settles what is not served
 		}
-		group.Go(func() error { return do(ctx, r, of) })
-	}
-	return group.Wait()
+		return do(ctx, r, byKind.Of[gk])
+	})
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,20 +105,15 @@ func (c *Client) Rewrite(ctx context.Context, r Resource, from []string) (int, e
 	}
 	var mu sync.Mutex
 	var failed []error
-	var group errgroup.Group
-	group.SetLimit(transport.MaxConcurrency)
-	for i := range items {
-		group.Go(func() error {
-			if err := c.rewrite(ctx, r, &items[i], from); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: items[i].GetNamespace(), Name: items[i].GetName()}
-				failed = append(failed, fmt.Errorf("rewrite %s in %s: %w", bundle.Name(id), r.GVK.Version, err))
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // no error is ever returned
+	_ = bundle.AtOnce(ctx, transport.MaxConcurrency, items, func(ctx context.Context, item unstructured.Unstructured) error { // it returns none
+		if err := c.rewrite(ctx, r, &item, from); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: item.GetNamespace(), Name: item.GetName()}
+			failed = append(failed, fmt.Errorf("rewrite %s in %s: %w", bundle.Name(id), r.GVK.Version, err))
+		}
+		return nil
+	})
 	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(failed) > 5 {
 		failed = append(failed[:5], fmt.Errorf("and %d more", len(failed)-5))

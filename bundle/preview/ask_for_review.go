@@ -163,28 +163,22 @@ func find(ctx context.Context, c *cluster.Client, asked review.Questions) (found
 			found[id] = u
 		}
 	}
-	var group errgroup.Group
-	group.SetLimit(transport.MaxConcurrency)
-	for _, of := range reads {
-		r, err := c.Any(of[0].GroupKind)
-		group.Go(func() error {
-			switch {
-			case err != nil:
-				for _, id := range of {
-					note(id, nil, err)
-				}
-			case len(of) > fewNames:
-				list(ctx, c, r, of, note)
-			default:
-				for _, id := range of {
-					u, err := c.Get(ctx, r, id)
-					note(id, u, err)
-				}
+	_ = bundle.AtOnce(ctx, transport.MaxConcurrency, reads, func(ctx context.Context, of []bundle.ID) error { // none of them fails
+		switch r, err := c.Any(of[0].GroupKind); {
+		case err != nil:
+			for _, id := range of {
+				note(id, nil, err)
 			}
-			return nil
-		})
-	}
-	_ = group.Wait() // none of them fails
+		case len(of) > fewNames:
+			list(ctx, c, r, of, note)
+		default:
+			for _, id := range of {
+				u, err := c.Get(ctx, r, id)
+				note(id, u, err)
+			}
+		}
+		return nil
+	})
 	return found, unknown
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -50,21 +49,16 @@ func wide(rights []Right) []Right {
 func held(ctx context.Context, c *cluster.Client, rights []Right) (map[Right]bool, error) {
 	answers := map[Right]bool{}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(questions)
-	for _, r := range rights {
-		group.Go(func() error {
-			allowed, err := ask(ctx, c, r)
-			if err != nil {
-				return fmt.Errorf("check for the right to %s: %w", r, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			answers[r] = allowed
-			return nil
-		})
-	}
-	return answers, group.Wait()
+	return answers, bundle.AtOnce(ctx, questions, rights, func(ctx context.Context, r Right) error {
+		allowed, err := ask(ctx, c, r)
+		if err != nil {
+			return fmt.Errorf("check for the right to %s: %w", r, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers[r] = allowed
+		return nil
+	})
 }
 
 func ask(ctx context.Context, c *cluster.Client, r Right) (bool, error) {

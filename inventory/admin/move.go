@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -390,28 +389,24 @@ func (m *mover) keepCompleted(ctx context.Context, b *batch) error {
 // those that could not be changed.
 func (m *mover) own(ctx context.Context, b *batch) (stay []bundle.ID, err error) {
 	var mu sync.Mutex
-	group, writing := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
-	for _, id := range b.ids {
+	err = bundle.AtOnce(ctx, readers, b.ids, func(ctx context.Context, id bundle.ID) error {
 		live := b.live[id]
 		if live == nil {
-			continue // it is a member that does not exist
+			return nil // it is a member that does not exist
 		}
-		group.Go(func() error {
-			if err := m.ownOne(writing, b, id, live); err != nil {
-				if cause := context.Cause(writing); cause != nil {
-					return cause
-				}
-				if _, unknown := errors.AsType[*unknownOwner](err); unknown {
-					return fmt.Errorf("%s: %w. It is a member of both inventories until this command is repeated", bundle.Name(id), err)
-				}
-				m.notMoved(id, err.Error())
-				mu.Lock()
-				stay = append(stay, id)
-				mu.Unlock()
+		if err := m.ownOne(ctx, b, id, live); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
 			}
-			return nil
-		})
-	}
-	return stay, group.Wait()
+			if _, unknown := errors.AsType[*unknownOwner](err); unknown {
+				return fmt.Errorf("%s: %w. It is a member of both inventories until this command is repeated", bundle.Name(id), err)
+			}
+			m.notMoved(id, err.Error())
+			mu.Lock()
+			stay = append(stay, id)
+			mu.Unlock()
+		}
+		return nil
+	})
+	return stay, err
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,12 +64,8 @@ func (s *search) everything(ctx context.Context) []cluster.Resource {
 // run lists the resources, in one namespace or with "" in all.
 func (s *search) run(ctx context.Context, resources []cluster.Resource, namespace string) error {
 	s.found = map[bundle.ID]metav1.PartialObjectMetadata{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
-	for _, r := range resources {
-		group.Go(func() error { return s.list(ctx, r, namespace) })
-	}
-	if err := group.Wait(); err != nil {
+	err := bundle.AtOnce(ctx, readers, resources, func(ctx context.Context, r cluster.Resource) error { return s.list(ctx, r, namespace) })
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(s.notSearched, func(a, b UnsearchedKind) int { return strings.Compare(a.Kind, b.Kind) })
