@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -27,6 +28,11 @@ func TestRightToCreateOfOlderServers(t *testing.T) {
 		if right, _ := answers.MissingRight(err); right != want || !apierrors.IsForbidden(err) {
 			t.Errorf("%q: the right %q is missing, want %q: %v", reason, right, want, err)
 		}
+	}
+	// An admission webhook (apiserver's plugin/webhook/errors, ToStatusErr) says no "is forbidden".
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "policy.example.com" denied the request: not on Fridays`}}
+	if err := mayNotCreate(denied, r, id); err.Error() != denied.Error() {
+		t.Errorf("a webhook denied it: %v", err)
 	}
 	if err := mayNotCreate(nil, r, id); err != nil {
 		t.Error(err)

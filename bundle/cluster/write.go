@@ -127,8 +127,11 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 		if sent && apierrors.IsAlreadyExists(err) && !w.DryRun {
 			// The answer to the first try may have been lost, not the request.
 			live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
-			if getErr == nil && sameContent(live, u) {
+			switch {
+			case getErr == nil && sameContent(live, u):
 				stored, err = live, nil
+			case answers.Transient(answers.Judge(getErr)):
+				return getErr // whose it is is not known yet
 			}
 		}
 		sent = true
@@ -154,9 +157,12 @@ func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstruc
 		if answers.ProvesAbsence(getErr, u.GetName()) {
 			return getErr // Kubernetes 1.29 calls it a conflict where the uid of a deleted object is sent
 		}
-		if getErr == nil && sameContent(live, u) {
+		switch {
+		case getErr == nil && sameContent(live, u):
 			stored = live
 			return nil
+		case answers.Transient(answers.Judge(getErr)):
+			return getErr
 		}
 		return answers.Permanent(err)
 	})
@@ -258,8 +264,8 @@ func mayNotCreate(err error, r Resource, id bundle.ID) error {
 		return err
 	}
 	answer := status.Status()
-	before, reason, _ := strings.Cut(answer.Message, " is forbidden: ")
-	if reason = strings.TrimSpace(reason); reason != "" && !strings.HasPrefix(reason, "RBAC: ") {
+	before, reason, said := strings.Cut(answer.Message, " is forbidden: ")
+	if reason = strings.TrimSpace(reason); !said || reason != "" && !strings.HasPrefix(reason, "RBAC: ") { // webhooks deny in words of their own
 		return err
 	}
 	answer.Message = fmt.Sprintf("%s is forbidden: the user cannot create resource %q in API group %q", before, r.GVR.Resource, r.GVR.Group)

@@ -104,10 +104,10 @@ func foreseePruning(ctx context.Context, s *session, o *Options, in intent, resu
 func refusePlan(ctx context.Context, s *session, o *Options, in intent) error {
 	objects := s.record.Start(in.plan)
 	found, err := dryRun(ctx, s, o, in)
-	if err != nil {
-		return report.BadBundle(in.plan.Refused...)
-	}
 	results := found.results
+	if err != nil { // what is planned is not done either
+		results = bundle.Each(in.plan.Steps, func(step *plan.Step) preview.Result { return preview.Result{Action: step.Action, Reason: step.Reason} })
+	}
 	for i := range results {
 		if action := results[i].Action; results[i].Err == nil && action != plan.Unchanged && action != plan.Skipped {
 			results[i] = preview.Result{Action: plan.Skipped, Reason: fmt.Sprintf("it would be %s, but nothing is written", action)}
