@@ -28,6 +28,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		}
 		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
 		switch {
+		case o.isRelease(w), isRewritten(w):
 		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
 			wrong = append(wrong, "an annotation keeps it: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
@@ -49,7 +50,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 func (o *oracle) recreates(w *apiserver.Write) bool {
 	return o.d.bundle != nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool {
 		return object.ID == bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name} &&
-			(o.d.options.recreate != nil || object.Content.GetAnnotations()[bundle.OnImmutable] != "")
+			(o.d.options.recreate != nil || object.Content.GetAnnotations()[bundle.OnImmutable] != "" || object.Content.GetAnnotations()[bundle.Run] != "")
 	})
 }
 
@@ -84,6 +85,9 @@ func (o *oracle) undoesOnly() (wrong []string) {
 // it, since before the command began. What comes between its last look and the DELETE,
 // within one request, is not brine's to see.
 func (o *oracle) onlyEmptied() (wrong []string) {
+	if o.d.options.forceNamespaces {
+		return nil
+	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
 	since := map[types.UID]int{} // whose an object is now
 	for i, w := range o.server.Log[:o.d.to] {
@@ -96,7 +100,7 @@ func (o *oracle) onlyEmptied() (wrong []string) {
 			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
 			for held, u := range state {
 				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
-				if in && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
+				if in && len(u.GetOwnerReferences()) == 0 && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
 					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
 				}
 			}
@@ -165,16 +169,16 @@ func (o *oracle) pruneLast() (wrong []string) {
 	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
 		return nil
 	}
-	wanted := map[bundle.ID]bool{}
+	wanted, short := map[bundle.ID]bool{}, map[bundle.ID]bool{}
 	for _, object := range o.d.bundle.Objects {
-		wanted[object.ID] = true
+		wanted[object.ID], short[object.ID] = true, expires(object.Content)
 	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
 		for id := range wanted {
-			if u := state[id]; pruned && o.alone && (u == nil || !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway) {
+			if u := state[id]; pruned && o.alone && (u == nil && !short[id] || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway) {
 				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
 			}
 		}

@@ -132,6 +132,10 @@ func (w *World) serveOne(one *pending) {
 	if befalls && w.outage != nil && w.during(one, serve, reply) {
 		return
 	}
+	if err := one.process.lacks(r); err != nil {
+		reply(apiserver.AnswerError(r, err), nil)
+		return
+	}
 	f := w.pick(r)
 	if f == "" {
 		reply(serve(), nil)

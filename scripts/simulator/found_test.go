@@ -216,4 +216,41 @@ kind: Widget
 metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
 spec: {size: 1, fixed: x}
 `, patience: 300000000000}, mood: mood{name: "undisturbed"}}}},
+	"what a webhook denied was told as a right that is missing, and what was refused as created": {seed: 200047, scenes: []scene{{at: "0", chance: 3363889112386241374, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+`, around: surroundings{hooks: []string{"refuse configmaps b", "refuse deployments"}}}, mood: mood{name: "undisturbed"}}, {at: "12", chance: 5332365408180959938, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, onFailure: true, policy: 1, around: surroundings{hooks: []string{"refuse configmaps b", "refuse deployments"}}}, mood: mood{name: "undisturbed"}}}},
+	"a saved plan was out of date by what its own run had written, whose answers were lost": {seed: 200040, scenes: []scene{{at: "0", chance: 12596683233306174417, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, lifetime: 3600000000000, around: surroundings{planned: true, twice: true}}, mood: mood{name: "504 after", faults: []fault{"504 after"}, rate: 0.1}}}, without: []string{"0:29", "0:28", "0:27", "0:26", "0:25", "0:24", "0:23", "0:22", "0:21", "0:20", "0:19", "0:18", "0:17", "0:15", "0:10", "0:43", "0:42", "0:41", "0:40", "0:16", "0:39", "0:38", "0:37", "0:36", "0:35", "0:30", "0:34", "0:33", "0:8", "0:12", "0:7", "0:14", "0:11"}},
 }

@@ -56,6 +56,7 @@ type step struct {
 	carriesOut    bool          // the last plan that was saved
 	plan          *savedPlan    // --plan
 	options       options
+	around        surroundings
 }
 
 // done is the outcome of a step.
@@ -229,7 +230,7 @@ func (w *World) begin(s step, actor string) *done {
 		d.digest = w.approved[s.inventory]
 	}
 	ctx, _ := run.WithTimeout(context.Background(), timeout)
-	d.process = w.start(ctx, actor, s.inventory, s.force, func(ctx context.Context, c *cluster.Client) {
+	d.process = w.start(ctx, actor, s.inventory, s.force, s.around.denied, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()
 		c.Close()
@@ -264,7 +265,8 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		}
 		if d.saves && !d.secret {
 			o.PlanOut = &run.PlanPlace{
-				Read: func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
+				Lifetime: d.lifetime,
+				Read:     func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
 				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
 					d.made, err = plan.ReadSaved("plan", text, "simulated")
 					return err

@@ -212,7 +212,7 @@ func (o *oracle) administeredSuperset() []string {
 // (3), or says what it could not move (1).
 func (o *oracle) repeatedEnds() []string {
 	said := o.d.move != nil && len(o.d.move.NotMoved) > 0
-	if !o.alone || o.behind || o.d.exit == report.ExitOK || o.d.exit == report.ExitBadBundle || said && o.d.exit == report.ExitFailed {
+	if !o.alone || o.behind || o.d.exit == report.ExitOK || o.d.exit == report.ExitBadBundle || len(o.d.around.denied) > 0 || said && o.d.exit == report.ExitFailed {
 		return nil
 	}
 	return []string{fmt.Sprintf("exit code %d: %v", o.d.exit, o.d.err)}
@@ -268,6 +268,7 @@ func (o *oracle) asPlanned() (wrong []string) {
 	for _, w := range o.own() {
 		action, ok := planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}]
 		switch {
+		case expired && (makesHome(w) || w.Kind.Kind == "Lease" && !o.alone): // it waited for the other one
 		case expired:
 			wrong = append(wrong, "the plan was refused, and written: "+w.String())
 		case o.bookkeeping(w) || o.goesBack():
@@ -284,7 +285,7 @@ func (o *oracle) asPlanned() (wrong []string) {
 	for _, w := range o.server.Log[p.at:o.d.from] {
 		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && !isPlan(w)
 	}
-	if late := !p.plan.Expires.IsZero() && o.d.began.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text {
+	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text {
 		wrong = append(wrong, "nothing has changed since the plan was made, and it was refused: "+strings.Join(o.d.result.Errors, "; "))
 	}
 	for _, object := range o.d.result.Objects {

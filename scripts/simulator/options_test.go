@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/fields"
 	"brine/bundle/run"
 )
 
@@ -19,6 +21,9 @@ type options struct {
 	noPrune, pruneAnyway, waitApplied, skipInvalid bool
 	recreate                                       []string
 	maxPrune                                       string
+	cascade                                        string // --cascade
+	forceNamespaces, migrate                       bool
+	conflicts, takeOver                            []string
 	history                                        int      // --history-limit, less one; 0 is 10 revisions
 	absent                                         []string // ConfigMaps of namespace app that the bundle wants absent
 }
@@ -69,6 +74,9 @@ func (s options) fill(o *run.Options) {
 	o.Planning.NoPrune = s.noPrune && o.Mode != run.Destroy
 	o.PruneAnyway, o.WaitApplied, o.SkipInvalid = s.pruneAnyway, s.waitApplied, s.skipInvalid
 	o.Planning.Recreate, o.Planning.MaxPrune = s.recreate, s.maxPrune
+	o.Cascade, o.Planning.ForceNamespaces, o.Planning.TakeOverFrom = metav1.DeletionPropagation(s.cascade), s.forceNamespaces, s.takeOver
+	o.Planning.MigrateStoredVersions = s.migrate
+	o.Planning.Conflicts, _ = fields.ParseConflictRules(s.conflicts)
 	if s.history > 0 {
 		o.HistoryLimit = s.history - 1
 	}

@@ -97,12 +97,18 @@ var invariants = []invariant{
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
 	{"5 exit 0 is true", (*oracle).exitZero},
 	{"6 the result is true", (*oracle).resultIsTrue},
+	{"6 a refusal is told as what it is", (*oracle).toldAsItIs},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
 	{"8 a saved plan is what is done", (*oracle).asPlanned},
 	{"8 an approved plan is carried out, or none", (*oracle).asApproved},
 	{"8 a plan that holds stays", (*oracle).planStays},
 	{"9 prune last", (*oracle).pruneLast},
 	{"9 nothing goes that the user keeps", (*oracle).keeps},
+	{"1 what is stored can be read", (*oracle).canBeRead},
+	{"5 Jobs ran", (*oracle).jobsRan},
+	{"9 orphans stay", (*oracle).orphansStay},
+	{"1 what is left to a controller stays", (*oracle).fieldsStay},
+	{"1 tools let go where the user says so", (*oracle).toolsLetGo},
 	{"10 order", (*oracle).order},
 	{"11 one writer", (*oracle).oneWriter},
 	{"12 every run ends in its time", (*oracle).endsInTime},
@@ -242,11 +248,12 @@ func (o *oracle) exitZero() (wrong []string) {
 			}
 		}
 		switch {
+		case live == nil && expires(object.Content):
 		case live == nil || live.GetDeletionTimestamp() != nil:
 			wrong = append(wrong, "is not there: "+bundle.Name(object.ID))
 		case owner(live) != o.id():
 			wrong = append(wrong, "is not ours: "+bundle.Name(object.ID))
-		case !covers(live.Object, content):
+		case !covers(live.Object, content) && !isOverridden(live) && !o.isLeft(object.ID):
 			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
 		case !isReady(live) && !o.d.options.waitApplied:
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
@@ -270,7 +277,11 @@ func (o *oracle) exitZero() (wrong []string) {
 }
 
 func isReady(u *unstructured.Unstructured) bool {
-	if u.GetKind() != "Deployment" {
+	switch u.GetKind() {
+	case "Job":
+		return isComplete(u)
+	case "Deployment":
+	default:
 		return true
 	}
 	wanted, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
@@ -284,10 +295,12 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 	if !o.alone || o.d.result.DryRun != report.None || o.d.result.Rollback != nil {
 		return nil
 	}
-	created, changed, deleted := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}
+	created, changed, deleted, rewritten := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}
 	for _, w := range o.own() {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		switch {
+		case isRewritten(w):
+			rewritten[id] = true
 		case w.Before == nil:
 			created[id] = true
 		case w.After == nil, w.After.GetDeletionTimestamp() != nil:
@@ -313,7 +326,7 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		case plan.Pruned: // or somebody had begun to delete it
 			ok = deleted[id] || o.server.Get(id.GroupKind, id.Namespace, id.Name) == nil
 		case plan.Configured:
-			ok = changed[id] && !created[id]
+			ok = (changed[id] || rewritten[id]) && !created[id]
 		case plan.Unchanged:
 			ok = !created[id] && !changed[id] && !deleted[id]
 		case plan.Skipped:

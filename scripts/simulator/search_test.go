@@ -44,6 +44,7 @@ type scene struct {
 func scenesOf(seed uint64) []scene {
 	home = homeOf(seed)
 	var all []scene
+	give := around(seed)
 	for i, s := range steps(rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)+1000))
 		if !s.secret { // the plan is for what the preview had
@@ -62,6 +63,10 @@ func scenesOf(seed uint64) []scene {
 			if contested {
 				one.too.patience = 5 * time.Minute
 			}
+		}
+		give(rand.New(rand.NewPCG(seed, uint64(i)+4000)), &one)
+		if one.too != nil {
+			one.too.around = one.step.around
 		}
 		all = append(all, one)
 	}
@@ -83,8 +88,9 @@ func play(of trial) *Finding {
 		}
 	}
 	if len(f.Violated) == 0 {
-		w.enter("end", mood{name: undisturbed})
-		f.converge(w)
+		s := changing(of.scenes)
+		w.enter("end", mood{name: undisturbed}, s)
+		f.converge(w, s)
 	}
 	f.Script, f.disturbed = w.script, w.all
 	for _, entry := range w.server.Log {
@@ -101,8 +107,15 @@ func (f *Finding) playScene(w *World, one *scene) {
 	if s.carriesOut {
 		s = w.plan.planned(s.calm)
 	}
+	too := one.too
+	if s.around.planned {
+		s, too = f.plan(w, one)
+		if len(f.Violated) > 0 {
+			return
+		}
+	}
 	w.rand = rand.New(rand.NewPCG(one.chance, 0))
-	w.enter(one.at, one.mood)
+	w.enter(one.at, one.mood, s.around)
 	time.Sleep(s.later)
 	if s.found {
 		w.somebodyCreates()
@@ -110,13 +123,28 @@ func (f *Finding) playScene(w *World, one *scene) {
 	if s.guests {
 		w.somebodyMovesIn()
 	}
+	if s.around.tool != "" {
+		w.somebodyUsesTool(s.around.tool)
+	}
+	if s.around.scheduled {
+		w.somethingSchedules()
+	}
+	if s.around.dependents {
+		w.somebodyOwns()
+	}
+	if s.around.controlled {
+		w.somethingControls()
+	}
+	if s.around.leaving != "" {
+		w.somebodyDeletesSlowly(s.around.leaving)
+	}
 	if s.damaged {
 		w.somebodyDamages(s.inventory)
 	}
 	running, name := []*done{w.begin(s, "brine-"+one.at)}, one.mood.name
-	if one.too != nil {
+	if too != nil {
 		name += ", two at once"
-		running = append(running, w.begin(*one.too, "brine-"+one.at+"-too"))
+		running = append(running, w.begin(*too, "brine-"+one.at+"-too"))
 	}
 	if w.outage != nil {
 		w.outage.process = running[0].process
@@ -124,12 +152,33 @@ func (f *Finding) playScene(w *World, one *scene) {
 	f.settle(w, running, name)
 }
 
+// plan makes a plan of a step, and has it carried out, by two processes if it says so.
+func (f *Finding) plan(w *World, one *scene) (s step, too *step) {
+	s, too = one.step, one.too
+	s.around.planned = false
+	preview := scene{at: one.at + "-plan", chance: one.chance, step: s, mood: mood{name: undisturbed}}
+	preview.step.command, preview.step.saves, preview.step.onFailure, preview.step.later = "preview", true, false, 0
+	w.plan = nil
+	f.playScene(w, &preview)
+	if w.plan == nil || len(f.Violated) > 0 {
+		return s, too
+	}
+	made := w.plan.planned(s.calm)
+	s.plan, s.around.leaving, s.around.tool, s.around.dependents, s.around.controlled, s.found, s.guests = made.plan, "", "", false, false, false, false
+	if too = nil; s.around.twice {
+		again := s
+		too = &again
+	}
+	return s, too
+}
+
 // enter has a mood disturb what comes.
-func (w *World) enter(at string, m mood) {
+func (w *World) enter(at string, m mood, s surroundings) {
 	if m.outage != nil {
 		o := *m.outage // it changes while it lasts
 		m.outage = &o
 	}
+	w.server.Admit = w.admits(s.hooks)
 	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old = at, 0, 0, m, m.twice, m.old
 }
 
@@ -338,18 +387,19 @@ func (f *Finding) violate(invariant, how string) {
 // next one writes nothing. An apply that meets what others have may refuse it. Then people take
 // away what is of no inventory, and a run adopts all and forces what conflicts; at last, the
 // other inventory is destroyed, and no reason is left.
-func (f *Finding) converge(w *World) {
+func (f *Finding) converge(w *World, around surroundings) {
 	w.server.Away = ""
 	if again := w.halfDone; again != nil {
+		again.around = surroundings{}
 		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
 	}
-	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}}} // pods that are selected, and fields of resources, may be others
+	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}, migrate: true}, around: around} // pods that are selected, and fields of resources, may be others
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	guests := func(refusals string) bool {
 		return w.interrupts(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
 	}
 	f.Converged = f.endsTwice(w, last, "last", func(refusals string) bool {
-		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: before-first-apply") // a person's object, with a person's values
+		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: ") // what others have, with values of theirs
 	})
 	if f.goesOn() {
 		w.somebodyTidiesUp()

@@ -84,10 +84,11 @@ type pending struct {
 
 // Process is one process of brine.
 type Process struct {
-	world *World
-	name  string
-	lock  string // NAMESPACE/NAME of its inventory
-	dead  bool
+	world  *World
+	name   string
+	lock   string // NAMESPACE/NAME of its inventory
+	dead   bool
+	denied []string // the rights that it lacks
 	// suspended is for how long its machine was: what its wall clock is ahead.
 	suspended atomic.Int64
 	kill      context.CancelCauseFunc
@@ -152,8 +153,8 @@ func (w *World) drop(match func(*pending) bool) []*pending {
 }
 
 // start starts a process.
-func (w *World) start(ctx context.Context, name, inventory string, force bool, do func(context.Context, *cluster.Client)) *Process {
-	p := &Process{world: w, name: name, lock: home + "/" + inventory, ended: make(chan struct{})}
+func (w *World) start(ctx context.Context, name, inventory string, force bool, denied []string, do func(context.Context, *cluster.Client)) *Process {
+	p := &Process{world: w, name: name, lock: home + "/" + inventory, denied: denied, ended: make(chan struct{})}
 	ctx, p.kill = context.WithCancelCause(ctx)
 	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
 		UserAgent: "brine", ForceConflicts: force, RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },

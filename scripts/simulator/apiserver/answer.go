@@ -37,6 +37,7 @@ func (s *Server) encode(p Place, u *unstructured.Unstructured) []byte {
 
 // encodeItem is the JSON of an object in a list, or of its metadata alone.
 func (s *Server) encodeItem(k Kind, p Place, u *unstructured.Unstructured, metadata bool) []byte {
+	u = k.as(u)
 	alone := s.encode(p, u)
 	known := s.texts[p]
 	if known == nil || known.of != u { // it is not stored any more

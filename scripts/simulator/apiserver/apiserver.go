@@ -50,6 +50,8 @@ var builtIn = []Kind{
 	{schema.GroupVersionKind{Version: "v1", Kind: "Event"}, "events", true},
 	{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "deployments", true},
 	{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, "replicasets", true},
+	{schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "jobs", true},
+	{schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}, "cronjobs", true},
 	{schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true},
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "customresourcedefinitions", false},
 	{schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "apiservices", false},
@@ -78,17 +80,20 @@ func (w *Write) String() string {
 // Server is a small API server in memory. Nothing of it runs by itself: a request is
 // served when serve is called, controllers act when step is called.
 type Server struct {
-	kinds      []Kind
-	Objects    map[Place]*unstructured.Unstructured
-	version    int
-	uids       int
-	Log        []*Write
-	watches    []*watch
-	Holders    map[string]string // of locks: the actor that wrote the Lease last
-	Away       string            // the resource that is not served for a while
-	Lag        time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
-	Twice      bool              // its watches say everything twice
-	Old        bool              // no watch begins with what is there: clients list before, and take what is cached
+	kinds   []Kind
+	Objects map[Place]*unstructured.Unstructured
+	version int
+	uids    int
+	Log     []*Write
+	watches []*watch
+	Holders map[string]string // of locks: the actor that wrote the Lease last
+	Away    string            // the resource that is not served for a while
+	Lag     time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
+	Twice   bool              // its watches say everything twice
+	// Admit are webhooks, which may change what is written, before it is validated; live is nil
+	// where it is new, u where it goes.
+	Admit      func(actor string, k Kind, u, live *unstructured.Unstructured) error
+	Old        bool // no watch begins with what is there: clients list before, and take what is cached
 	since      map[Kind]time.Time
 	Waits      bool            // a controller acts when some time is over
 	unready    map[string]bool // Deployments that stay unready, by their image
@@ -165,6 +170,7 @@ func (s *Server) store(actor, verb string, k Kind, p Place, u *unstructured.Unst
 	w := &Write{Seq: len(s.Log) + 1, Time: time.Now(), Actor: actor, Verb: verb, Kind: k.GroupKind(), Namespace: p.Namespace, Name: p.Name, Before: before}
 	if u != nil {
 		u.SetResourceVersion(strconv.Itoa(s.version))
+		u = s.stored(k, u)
 		s.Objects[p] = u
 		w.After = u
 	} else {
@@ -218,6 +224,9 @@ func (s *Server) Create(actor string, k Kind, u *unstructured.Unstructured, dry 
 	if u.GetName() == "" && u.GetGenerateName() != "" {
 		u.SetName(fmt.Sprintf("%s%05d", u.GetGenerateName(), s.uids))
 	}
+	if err := s.admit(actor, k, u, nil); err != nil {
+		return nil, err
+	}
 	if err := s.validate(k, u, nil); err != nil {
 		return nil, err
 	}
@@ -248,15 +257,42 @@ func (s *Server) Create(actor string, k Kind, u *unstructured.Unstructured, dry 
 		}
 	case "Deployment":
 		u.Object["status"] = map[string]any{}
+	case "Job":
+		selectPods(u)
+	case "CronJob":
+		u.Object["status"] = map[string]any{}
 	default:
 		if !k.isCustom() || s.hasStatus(k) {
 			unstructured.RemoveNestedField(u.Object, "status")
+		}
+		if k.Kind == definition {
+			note(u)
 		}
 	}
 	if !dry {
 		s.store(actor, "create", k, p, u)
 	}
 	return u, nil
+}
+
+// admit asks the webhooks.
+func (s *Server) admit(actor string, k Kind, u, live *unstructured.Unstructured) error {
+	if s.Admit == nil {
+		return nil
+	}
+	return s.Admit(actor, k, u, live)
+}
+
+// Namespaced says whether what a path names is in a namespace.
+func (s *Server) Namespaced(t Target) bool {
+	k, _ := s.Find(func(k Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
+	return k.Namespaced
+}
+
+// Lacks says whether what a path names is not there.
+func (s *Server) Lacks(t Target) bool {
+	k, ok := s.Find(func(k Kind) bool { return k.GroupVersion() == t.GV && k.Plural == t.Resource })
+	return ok && s.Objects[At(k, t.Namespace, t.Name)] == nil
 }
 
 // hasStatus says whether a custom resource has the subresource status.
@@ -277,12 +313,18 @@ func (s *Server) hasStatus(k Kind) bool {
 // but its metadata and status.
 func (s *Server) update(actor, verb string, k Kind, live, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
 	internalize(k, u)
+	was := live
+	live, u = k.as(live), k.as(u)
 	if verb == "status" { // of what is sent, only the status
 		status := u.Object["status"]
 		u = live.DeepCopy()
 		u.Object["status"] = status
 	} else if live.Object["status"] != nil && s.hasStatus(k) {
 		u.Object["status"] = live.Object["status"]
+	}
+	if k.Kind == definition && verb != "status" {
+		u.Object["status"], _, _ = unstructured.NestedFieldCopy(live.Object, "status")
+		note(u)
 	}
 	if finalizers, has, _ := unstructured.NestedFieldCopy(live.Object, "spec", "finalizers"); has && k.Kind == "Namespace" {
 		_ = unstructured.SetNestedField(u.Object, finalizers, "spec", "finalizers")
@@ -301,6 +343,11 @@ func (s *Server) update(actor, verb string, k Kind, live, u *unstructured.Unstru
 	u.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
 	u.SetGeneration(live.GetGeneration())
 	u.SetResourceVersion(live.GetResourceVersion())
+	if verb != "status" {
+		if err := s.admit(actor, k, u, live); err != nil {
+			return nil, err
+		}
+	}
 	changed := !Same(live.Object["spec"], u.Object["spec"])
 	if k.isCustom() {
 		a, b := maps.Clone(live.Object), maps.Clone(u.Object)
@@ -317,7 +364,7 @@ func (s *Server) update(actor, verb string, k Kind, live, u *unstructured.Unstru
 		return nil, err
 	}
 	gone := u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && k.Kind != "Namespace"
-	if !gone && sameBut(live.Object, u.Object, "metadata") && sameBut(live.Object["metadata"], u.Object["metadata"], "managedFields") && sameOwners(live, u) {
+	if !gone && s.stored(k, live).GetAPIVersion() == was.GetAPIVersion() && sameBut(live.Object, u.Object, "metadata") && sameBut(live.Object["metadata"], u.Object["metadata"], "managedFields") && sameOwners(live, u) {
 		return live, nil // the server writes nothing then
 	}
 	if dry {
@@ -396,7 +443,7 @@ func (s *Server) apply(actor, manager string, k Kind, t Target, sent *unstructur
 	base := &unstructured.Unstructured{Object: map[string]any{}}
 	base.SetGroupVersionKind(k.GroupVersionKind)
 	if live != nil {
-		base = live.DeepCopy()
+		base = k.as(live).DeepCopy()
 	}
 	merged, err := s.manager(k).Apply(base, sent, manager, force)
 	if err != nil {
@@ -451,10 +498,11 @@ func (s *Server) terminating(k Kind) error {
 
 // Put replaces an object, as a PUT does, and a PATCH with what it makes of the object.
 func (s *Server) Put(actor, verb, manager string, k Kind, live, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
+	live, u = k.as(live), k.as(u)
 	internalize(k, u)
 	s.structureOf(k).conform(u)
 	u, _ = s.manager(k).UpdateNoErrors(live.DeepCopy(), u, manager).(*unstructured.Unstructured)
-	return s.update(actor, verb, k, live, u, dry)
+	return s.update(actor, verb, k, s.Objects[At(k, live.GetNamespace(), live.GetName())], u, dry)
 }
 
 // Delete deletes an object. What it returns is nil where a Status is the answer.
@@ -486,6 +534,9 @@ func (s *Server) Delete(actor string, k Kind, p Place, o metav1.DeleteOptions, d
 	}
 	if k.Kind == "Namespace" && (p.Name == "default" || p.Name == "kube-system") {
 		return nil, apierrors.NewForbidden(k.resource(), p.Name, errors.New("this namespace may not be deleted"))
+	}
+	if err := s.admit(actor, k, nil, live); err != nil {
+		return nil, err
 	}
 	u := live.DeepCopy()
 	if waits := finalizerOf(o); o.PropagationPolicy != nil && k.Kind != "CustomResourceDefinition" {

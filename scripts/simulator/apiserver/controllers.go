@@ -69,7 +69,7 @@ func (s *Server) Step() bool {
 			continue
 		}
 		k, owners, leaving := s.KindAt(p), u.GetOwnerReferences(), u.GetDeletionTimestamp() != nil
-		if len(owners) == 0 && !leaving && k.Kind != "Deployment" && k.Kind != "PersistentVolumeClaim" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
+		if len(owners) == 0 && !leaving && k.Kind != "Job" && k.Kind != "Deployment" && k.Kind != "PersistentVolumeClaim" && k.Kind != "CustomResourceDefinition" && k.Kind != "Namespace" {
 			s.done[p] = u
 			continue
 		}
@@ -92,6 +92,14 @@ func (s *Server) Step() bool {
 		case k.Kind == "PersistentVolumeClaim":
 			next = u.DeepCopy()
 			_ = unstructured.SetNestedField(next.Object, "Bound", "status", "phase")
+		case k.Kind == "Job" && !leaving:
+			var expires bool
+			next = u.DeepCopy()
+			if waits, expires = s.work(next); expires {
+				s.store("system", "expire", k, p, nil)
+				continue
+			}
+			s.Waits = s.Waits || waits
 		case k.Kind == "Deployment":
 			next = u.DeepCopy()
 			waits = s.settle(next)
@@ -176,11 +184,8 @@ func (s *Server) settle(u *unstructured.Unstructured) (waits bool) {
 		replicas = 1
 	}
 	ready := replicas
-	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		if image, _ := c.(map[string]any)["image"].(string); s.unready[image] {
-			ready = 0
-		}
+	if s.hasUnready(u) {
+		ready = 0
 	}
 	available, progressing := "True", map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
 	if ready < replicas {
@@ -212,25 +217,31 @@ func (s *Server) establish(u *unstructured.Unstructured) {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
 	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-	stored, _, _ := unstructured.NestedStringSlice(u.Object, "status", "storedVersions")
-	for _, one := range versions {
-		v, _ := one.(map[string]any)
-		if version, _ := v["name"].(string); v["storage"] == true && !slices.Contains(stored, version) {
-			stored = append(stored, version)
-		}
-	}
-	_ = unstructured.SetNestedStringSlice(u.Object, stored, "status", "storedVersions")
+	note(u)
 	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
+	var served []Kind
 	for _, one := range versions {
 		v, _ := one.(map[string]any)
 		version, _ := v["name"].(string)
 		k := Kind{schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural, scope == "Namespaced"}
+		if v["served"] == true {
+			served = append(served, k)
+		}
 		if v["served"] == true && !slices.Contains(s.kinds, k) {
 			s.kinds, s.found = append(s.kinds, k), nil
 			s.fresh[k.resource()] = time.Now()
 			s.since[k] = time.Now()
 		}
 		s.reread(k)
+	}
+	left := func(k Kind) bool { return k.Group == group && k.Plural == Plural && !slices.Contains(served, k) }
+	if slices.ContainsFunc(s.kinds, left) {
+		s.kinds, s.found = slices.DeleteFunc(s.kinds, left), nil
+		for _, w := range s.watches {
+			if left(w.kind) {
+				w.body.cut()
+			}
+		}
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Server) groupVersion(r *http.Request, path string) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds {
 		if k.GroupVersion().String() == gv && s.serves(k) {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: k.verbs()})
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: k.verbs(), StorageVersionHash: s.storageHash(k)})
 		}
 	}
 	if len(list.APIResources) == 0 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -62,11 +61,7 @@ func (s *Server) structureOf(k Kind) *structure {
 	if crd == nil {
 		return nil
 	}
-	for i := len(s.Log) - 1; i >= 0 && s.Lag > 0 && time.Since(s.Log[i].Time) < s.Lag; i-- { // as it was
-		if w := s.Log[i]; w.Kind.Kind == definition && w.Name == crd.GetName() && w.Before != nil {
-			crd = w.Before
-		}
-	}
+	crd = s.known(crd)
 	if known := s.structures[k]; known.crd == crd {
 		return known.is
 	}
@@ -121,7 +116,11 @@ func structureFrom(k Kind, said map[string]any) *structure {
 	published.SetProperty("apiVersion", *spec.StringProperty())
 	published.SetProperty("kind", *spec.StringProperty())
 	published.SetProperty("metadata", objectMeta())
-	published.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}})
+	var named []any
+	for _, version := range []string{"v1", "v2", "v3"} { // fields may be owned in others: here all have the same schema
+		named = append(named, map[string]any{"group": k.Group, "version": version, "kind": k.Kind})
+	}
+	published.AddExtension("x-kubernetes-group-version-kind", named)
 	if made.types, err = managedfields.NewTypeConverter(map[string]*spec.Schema{k.Kind: published}, false); err != nil {
 		panic(err)
 	}

@@ -78,6 +78,12 @@ var held = []kind{
 			"accessModes": []any{"ReadWriteOnce"}, "storageClassName": g.key(), "resources": map[string]any{"requests": map[string]any{"storage": g.value() + "Gi"}},
 		}}
 	}},
+	{prefix: "/apis/batch/v1", apiVersion: "batch/v1", kind: "Job", plural: "jobs", dry: true, content: func(g *generator) map[string]any {
+		return map[string]any{"spec": map[string]any{"backoffLimit": g.rand.IntN(3), "ttlSecondsAfterFinished": g.rand.IntN(2), "template": pods(g)}}
+	}},
+	{prefix: "/apis/batch/v1", apiVersion: "batch/v1", kind: "CronJob", plural: "cronjobs", dry: true, content: func(g *generator) map[string]any {
+		return map[string]any{"spec": map[string]any{"schedule": g.value() + " 0 * * *", "jobTemplate": map[string]any{"spec": map[string]any{"template": pods(g)}}}}
+	}},
 	{prefix: "/apis/apiextensions.k8s.io/v1", apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", plural: "customresourcedefinitions", dry: true, cluster: true, content: func(g *generator) map[string]any {
 		spec := maps.Clone(widgets["spec"].(map[string]any))
 		if g.rand.IntN(2) == 0 {
@@ -85,6 +91,10 @@ var held = []kind{
 		}
 		return map[string]any{"spec": spec}
 	}},
+}
+
+func pods(g *generator) map[string]any {
+	return map[string]any{"spec": map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "job", "image": "job:" + g.value(), "args": []any{g.value()}}}}}
 }
 
 // generator makes requests by chance.

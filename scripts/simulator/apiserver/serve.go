@@ -86,7 +86,7 @@ func (s *Server) Serve(r *http.Request, actor string) *http.Response {
 		case u == nil && slices.Contains([]string{"ServiceAccount", "PersistentVolumeClaim", "Pod"}, k.Kind):
 			return answerText(r, http.StatusOK, s.encode(p, live))
 		case u != nil:
-			return answerText(r, http.StatusOK, s.encode(p, u))
+			return answerText(r, http.StatusOK, s.encode(p, k.as(u)))
 		}
 		return answerJSON(r, http.StatusOK, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success",
@@ -116,7 +116,7 @@ func (s *Server) write(r *http.Request, actor string, k Kind, t Target, body []b
 		return nil, false, badRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, err))
 	}
 	manager := cmp.Or(r.URL.Query().Get("fieldManager"), actor)
-	live := s.Objects[At(k, t.Namespace, t.Name)]
+	live := k.as(s.Objects[At(k, t.Namespace, t.Name)])
 	if r.Method != http.MethodPatch {
 		if err := k.fit(t, sent); err != nil {
 			return nil, false, err
@@ -215,7 +215,7 @@ func (s *Server) read(r *http.Request, k Kind, t Target) *http.Response {
 		if u == nil {
 			return AnswerError(r, notFound(k, t.Name))
 		}
-		return answerText(r, http.StatusOK, s.encode(p, u))
+		return answerText(r, http.StatusOK, s.encode(p, k.as(u)))
 	}
 	if since, ok := s.fresh[k.resource()]; ok && time.Since(since) < 30*time.Millisecond {
 		response := AnswerError(r, apierrors.NewTooManyRequests("storage is (re)initializing", 1))

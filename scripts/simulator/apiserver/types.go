@@ -87,14 +87,16 @@ func (s *Server) manager(k Kind) *managedfields.FieldManager {
 		case scheme.Scheme.Recognizes(of.gvk):
 			types = builtInTypes()
 		}
-		m = managedfieldstest.NewFakeFieldManager(types, of.gvk)
+		if m = managedfieldstest.NewFakeFieldManager(types, of.gvk); k.isCustom() {
+			m = s.customManager(k, types)
+		}
 		s.managers[of] = m
 	}
 	return m
 }
 
 // unconditional are the kinds of which a PUT needs no resourceVersion.
-var unconditional = []string{"ConfigMap", "Secret", "Namespace", "Deployment", "ReplicaSet", "PersistentVolumeClaim", "Pod", "Event", "ServiceAccount"}
+var unconditional = []string{"ConfigMap", "Secret", "Namespace", "Deployment", "Job", "CronJob", "ReplicaSet", "PersistentVolumeClaim", "Pod", "Event", "ServiceAccount"}
 
 // internalize is what reading into the server's own types and back makes of an object: empty
 // metadata is dropped, stringData becomes data, and what is not said gets its default.
@@ -141,14 +143,16 @@ func internalize(k Kind, u *unstructured.Unstructured) {
 		}
 	case "Deployment":
 		defaultDeployment(u)
+	case "Job":
+		defaultJob(u)
+	case "CronJob":
+		defaultCronJob(u)
 	}
 }
 
 func defaultDeployment(u *unstructured.Unstructured) {
 	for path, value := range map[string]any{
 		"replicas": int64(1), "revisionHistoryLimit": int64(10), "progressDeadlineSeconds": int64(600), "strategy.type": "RollingUpdate",
-		"template.spec.restartPolicy": "Always", "template.spec.dnsPolicy": "ClusterFirst", "template.spec.schedulerName": "default-scheduler",
-		"template.spec.securityContext": map[string]any{}, "template.spec.terminationGracePeriodSeconds": int64(30),
 	} {
 		setDefault(u.Object, value, append([]string{"spec"}, strings.Split(path, ".")...)...)
 	}
@@ -156,7 +160,16 @@ func defaultDeployment(u *unstructured.Unstructured) {
 		setDefault(u.Object, "25%", "spec", "strategy", "rollingUpdate", "maxSurge")
 		setDefault(u.Object, "25%", "spec", "strategy", "rollingUpdate", "maxUnavailable")
 	}
-	containers, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec", "containers")
+	setDefault(u.Object, "Always", "spec", "template", "spec", "restartPolicy")
+	defaultPods(u.Object, "spec", "template", "spec")
+}
+
+// defaultPods fills a pod's spec at a path.
+func defaultPods(object map[string]any, path ...string) {
+	for key, value := range map[string]any{"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "securityContext": map[string]any{}, "terminationGracePeriodSeconds": int64(30)} {
+		setDefault(object, value, append(slices.Clone(path), key)...)
+	}
+	containers, _, _ := unstructured.NestedFieldNoCopy(object, append(slices.Clone(path), "containers")...)
 	list, _ := containers.([]any)
 	for _, one := range list {
 		c, _ := one.(map[string]any)

@@ -36,6 +36,9 @@ func (s *Server) validate(k Kind, u, live *unstructured.Unstructured) error {
 			wrong = append(wrong, wrong...)
 		}
 		wrong = append(wrong, k.immutable(u, live)...)
+		if k.Kind == definition {
+			wrong = append(wrong, keepsVersions(u)...)
+		}
 	}
 	if wrong = append(wrong, s.structureOf(k).validate(u, live)...); len(wrong) == 0 {
 		return nil
@@ -66,6 +69,8 @@ func (k Kind) immutable(u, live *unstructured.Unstructured) (wrong field.ErrorLi
 		if !Same(u.Object["spec"], live.Object["spec"]) {
 			wrong = append(wrong, field.Forbidden(field.NewPath("spec"), "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 		}
+	case "Job":
+		wrong = append(wrong, fixedJob(u, live)...)
 	case "Deployment":
 		before, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 		after, _, _ := unstructured.NestedMap(u.Object, "spec", "selector")

@@ -39,6 +39,7 @@ func (s *Server) tell(w *watch, k Kind, p Place, before, after *unstructured.Uns
 	if k.resource() != w.kind.resource() {
 		return
 	}
+	before, after = w.kind.as(before), w.kind.as(after)
 	was, is := w.matches(p, before), w.matches(p, after)
 	switch {
 	case is && was:
@@ -147,7 +148,7 @@ func (s *Server) watch(r *http.Request, w *watch, v *view, found []Place) *http.
 	w.body = &stream{more: make(chan struct{}, 1), done: r.Context().Done()}
 	if q.Get("sendInitialEvents") == "true" {
 		for _, p := range found {
-			w.send("ADDED", s.encode(p, v.at(p)))
+			w.send("ADDED", s.encode(p, w.kind.as(v.at(p))))
 		}
 		end := object(w.kind.GroupVersionKind, "", "")
 		unstructured.RemoveNestedField(end.Object, "metadata", "name")
