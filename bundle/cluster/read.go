@@ -45,7 +45,7 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 // namespace "" reads all namespaces.
 func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector, fieldSelector string) ([]unstructured.Unstructured, error) {
 	o := metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector, Limit: pageSize}
-	shared := jsontree.Fields{}
+	shared := &jsontree.Shared{}
 	items, _, err := listAll(ctx, c, o, 0, func(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, string, error) {
 		return c.page(ctx, r, namespace, o, shared)
 	})
@@ -56,7 +56,7 @@ func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector,
 }
 
 // page reads one page of a list, and where the next begins.
-func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav1.ListOptions, shared jsontree.Fields) ([]unstructured.Unstructured, string, error) {
+func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav1.ListOptions, shared *jsontree.Shared) ([]unstructured.Unstructured, string, error) {
 	result := c.raw.Get().AbsPath(r.path(namespace), r.GVR.Resource).SetHeader("Accept", "application/json").
 		VersionedParams(&o, metav1.ParameterCodec).Do(ctx)
 	text, _ := result.Raw() // its error lacks what the server said
@@ -66,10 +66,10 @@ func (c *Client) page(ctx context.Context, r Resource, namespace string, o metav
 	return decodeList(text, shared)
 }
 
-// decodeList decodes a list of objects, which share their managedFields, and where its next
-// page begins. (The decoder of the dynamic client decodes each item twice, and reads the text
+// decodeList decodes a list of objects, which share what is equal, and where its next page
+// begins. (The decoder of the dynamic client decodes each item twice, and reads the text
 // four times more: apimachinery's unstructured/helpers.go, decodeToList.)
-func decodeList(text []byte, shared jsontree.Fields) (items []unstructured.Unstructured, next string, err error) {
+func decodeList(text []byte, shared *jsontree.Shared) (items []unstructured.Unstructured, next string, err error) {
 	content, err := shared.Unmarshal(text)
 	list := unstructured.Unstructured{Object: content}
 	if err != nil {

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -224,7 +226,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 			continue
 		}
 		if step.Action == Unchanged {
-			step.Body = nil // of 50,000 objects that is much memory
+			step.Body = nil
 		}
 		for _, e := range in.Graph.Needs[i] {
 			if at[e.To] < 0 {
@@ -264,12 +266,26 @@ type applied struct {
 }
 
 // applyAll plans each object of the graph, on all processors: objects are encoded and
-// hashed.
+// hashed. Of unchanged objects the body is not kept: of 50,000 that is much memory. A CRD may
+// still have to be written, as its objects are.
 func (in *Input) applyAll() []applied {
 	all := make([]applied, len(in.Graph.Objects))
+	var bodies sync.Pool
 	bundle.Parallel(len(all), func(i int) {
-		if o := in.Graph.Objects[i]; in.Chosen == nil || in.Chosen[o] {
-			all[i].step, all[i].err = in.apply(o)
+		o := in.Graph.Objects[i]
+		if in.Chosen != nil && !in.Chosen[o] {
+			return
+		}
+		buffer, _ := bodies.Get().([]byte)
+		s, err := in.apply(o, buffer)
+		if all[i] = (applied{s, err}); s == nil {
+			return
+		}
+		bodies.Put(s.Body[:0]) //nolint:staticcheck // a slice's header is small beside it
+		if s.Action == Unchanged && o.ID.GroupKind != bundle.CRDKind {
+			s.Body = nil
+		} else {
+			s.Body = bytes.Clone(s.Body)
 		}
 	})
 	return all

@@ -16,18 +16,28 @@ import (
 
 // Unmarshal decodes an object. Integers are int64, other numbers float64. What it cannot read
 // is util/json's to decode, or to refuse.
-func Unmarshal(text []byte) (map[string]any, error) { return Fields(nil).Unmarshal(text) }
+func Unmarshal(text []byte) (map[string]any, error) { return (*Shared)(nil).Unmarshal(text) }
 
-// Fields are the managedFields that were decoded, by their text: entries, and their fieldsV1.
-// They take as much memory as all else of a small object, and most are equal. Objects that
-// are decoded with the same Fields share them: they may not be changed in place.
-type Fields map[string]any
+// Shared are values that were decoded, by their text: entries of managedFields and their
+// fieldsV1, and of the items of lists their labels, their annotations, and all beside their
+// metadata. They take most of the memory of small objects, and of many objects most are equal.
+// Objects that are decoded with the same Shared share them: they may not be changed in place.
+type Shared struct {
+	values map[string]any
+	tries  map[string]*tries // by key
+}
+
+// tries are how often a value of a key was looked for, and how often it was known.
+type tries struct{ all, found int }
 
 // Unmarshal is Unmarshal of an object that shares.
-func (f Fields) Unmarshal(text []byte) (map[string]any, error) {
+func (s *Shared) Unmarshal(text []byte) (map[string]any, error) {
+	if s != nil && s.values == nil {
+		s.values, s.tries = map[string]any{}, map[string]*tries{}
+	}
 	d, _ := decoders.Get().(*decoder)
 	defer d.release()
-	d.text, d.at, d.fields = text, 0, f
+	d.text, d.at, d.known = text, 0, s
 	value, ok := d.value(0, "")
 	if object, isObject := value.(map[string]any); ok && isObject && d.next() == 0 && d.at == len(text) {
 		return object, nil
@@ -41,7 +51,10 @@ const (
 	deepest = 1000 // util/json ends at 10,000
 	short   = 40   // the longest strings that are shared: keys, names of managers, times
 	slots   = 512  // for them
-	most    = 4096 // of Fields: there may be a time of its own in each entry
+	most    = 4096 // values that are Shared: there may be a time of its own in each entry
+	longest = 2048 // bytes of one, as the text is kept as well
+	enough  = 256  // tries, after which a key is given up of which less than one in rare was known
+	rare    = 8
 )
 
 // decoder reads text. Its functions return false at what they cannot read.
@@ -51,7 +64,7 @@ type decoder struct {
 	keys   []string   // of the objects that are not closed yet
 	values []any      // the same, and of arrays
 	seen   [slots]any // short strings, each where its hash says
-	fields Fields
+	known  *Shared
 }
 
 var (
@@ -61,7 +74,7 @@ var (
 
 func (d *decoder) release() {
 	d.close(0, 0)
-	d.text, d.fields = nil, nil
+	d.text, d.known = nil, nil
 	decoders.Put(d)
 }
 
@@ -95,8 +108,8 @@ func (d *decoder) take(c byte) bool {
 
 // value is that of a key: "" is none.
 func (d *decoder) value(depth int, key string) (any, bool) {
-	if c := d.next(); d.fields != nil && (c == '{' || c == '[') && (key == "fieldsV1" || key == entry) {
-		return d.known(depth, key)
+	if c := d.next(); d.known != nil && (c == '{' || c == '[') && isShared(depth, key) {
+		return d.shareable(depth, key)
 	}
 	return d.decode(depth, key)
 }
@@ -141,8 +154,15 @@ func (d *decoder) object(depth int, of string) (any, bool) {
 			return nil, false
 		}
 		d.keys = append(d.keys, key)
-		if key == "managedFields" && of != "metadata" || key == "fieldsV1" && of != entry {
-			key = "" // of others
+		switch key {
+		case "managedFields", "labels", "annotations":
+			if of != "metadata" {
+				key = "" // of others
+			}
+		case "fieldsV1":
+			if of != entry {
+				key = ""
+			}
 		}
 		if !d.element(depth, key) {
 			return nil, false
@@ -187,16 +207,43 @@ func (d *decoder) element(depth int, key string) bool {
 
 const entry = "entry" // stands for the key of what is in managedFields
 
-// known is the value that was decoded of the same text before, or else one to be known.
-func (d *decoder) known(depth int, key string) (any, bool) {
+const (
+	inItem     = 3 // the depth of the fields of a list's items
+	inMetadata = 4
+)
+
+func isShared(depth int, key string) bool {
+	switch key {
+	case "fieldsV1", entry:
+		return true
+	case "labels", "annotations":
+		return depth == inMetadata
+	case "", "metadata":
+		return false
+	}
+	return depth == inItem
+}
+
+// shareable is the value that was decoded of the same text before, or else one to be known.
+func (d *decoder) shareable(depth int, key string) (any, bool) {
+	tried := d.known.tries[key]
+	if tried == nil {
+		tried = &tries{}
+		d.known.tries[key] = tried
+	}
+	if tried.all >= enough && tried.found*rare < tried.all {
+		return d.decode(depth, key)
+	}
+	tried.all++
 	start, end := d.at, d.end()
-	if value, ok := d.fields[string(d.text[start:end])]; ok {
+	if value, ok := d.known.values[string(d.text[start:end])]; ok {
+		tried.found++
 		d.at = end
 		return value, true
 	}
 	value, ok := d.decode(depth, key)
-	if ok && len(d.fields) < most {
-		d.fields[string(d.text[start:d.at])] = value
+	if ok && d.at-start <= longest && len(d.known.values) < most {
+		d.known.values[string(d.text[start:d.at])] = value
 	}
 	return value, ok
 }

@@ -20,7 +20,7 @@ func compare(t *testing.T, text string) {
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
 		t.Errorf("%.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
 	}
-	sharing := Fields{}
+	sharing := &Shared{}
 	for range 2 {
 		if got, err := sharing.Unmarshal([]byte(text)); fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("shared: %.200q\nis %#v, %v\nnot %#v, %v", text, got, err, want, wantErr)
@@ -35,6 +35,7 @@ var cases = []string{
 	`{"a\u0062":"c"}`, `{"a":"` + strings.Repeat("long ", 100) + `"}`, `{"A":1,"a":2}`, `{"a":1e400}`, `{"a":123456789012345678901234567890}`,
 	`{"metadata":{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\"a\":\"}\"}":{}}}},{"manager":"b"},[1,{}],"]"]}}`, `{"metadata":{"managedFields":[{"fieldsV1":1},{"fieldsV1":{"a":[]}}]}}`,
 	`{"metadata":{"managedFields":[{"fieldsV1":{"a":1]}]}}`, `{"metadata":{"managedFields":[{"fieldsV1":{"a":"\`, `{"metadata":{"managedFields":[{]}}`, `{"managedFields":[{"manager":"a","fieldsV1":{"f:x":{"k:{\\"a\\":\\"}\\"}":{}}}},{"manager":"b"}]}`, `{"fieldsV1":1,"a":{"fieldsV1":"}"},"managedFields":{}}`, `{"managedFields":[1,"]",null,[{}]]}`,
+	`{"items":[{"metadata":{"labels":{"a":"b"},"annotations":{}},"spec":{"a":[1,{}]},"rules":[{},{}]},{"metadata":{"labels":{"a":"b"},"annotations":{}},"spec":{"a":[1,{}]},"rules":[{},{}]},{"spec":{"a":[1,{}}}]}`, `{"items":[{"metadata":{"labels":{"a":1},"annotations":null},"spec":{"a":[1,{}]},"rules":[]},{"labels":{"a":1},"spec":{"a":[1,{}]},"rules":[]}]}`,
 	`{"fieldsV1":{"a":1]}`, `{"fieldsV1":{"a":1`, `{"managedFields":[{"a":"\`, `{"fieldsV1":}`, `{"fieldsV1"`, `{"managedFields":[}`, `{"managedFields":[{},]}`,
 	// refused, or not an object
 	``, ` `, `null`, `[]`, `"a"`, `1`, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,"a":1}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[}`, `{"a":01}`, `{"a":+1}`,
@@ -103,7 +104,7 @@ func TestFieldsAreShared(t *testing.T) {
 		`{"manager":"a","time":"1","fieldsV1":{"f:data":{}}}`, `{"manager":"a","time":"2","fieldsV1":{"f:data":{}}}`,
 		`{"manager":"a","time":"1","fieldsV1":{"f:spec":{}}}`, `{"manager":"a","time":"1","subresource":"status","fieldsV1":{"f:data":{}}}`,
 	}
-	fields, maps, trees := Fields{}, map[uintptr]bool{}, map[uintptr]bool{}
+	fields, maps, trees := &Shared{}, map[uintptr]bool{}, map[uintptr]bool{}
 	for _, text := range append(entries, entries...) {
 		object, err := fields.Unmarshal([]byte(`{"metadata":{"managedFields":[` + text + `]}}`))
 		if err != nil {
@@ -129,13 +130,68 @@ func TestFieldsAreShared(t *testing.T) {
 	}
 }
 
+// What the items of lists have in common is one map, or one list; each has its own metadata.
+func TestItemsShare(t *testing.T) {
+	shared := &Shared{}
+	const item = `{"metadata":{"name":"a","labels":{"l":"1"},"annotations":{"n":"1"}},"spec":{"metadata":{"labels":{"t":"1"}}},"rules":[{"verbs":["get"]}]}`
+	var items []map[string]any
+	for range 2 {
+		list, err := shared.Unmarshal([]byte(`{"items":[` + item + `,` + strings.ReplaceAll(item, `"1"`, `"2"`) + `,` + item + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list["items"].([]any) {
+			items = append(items, item.(map[string]any))
+		}
+	}
+	different := func(of func(item map[string]any) any) int {
+		all := map[uintptr]bool{}
+		for _, item := range items {
+			all[reflect.ValueOf(of(item)).Pointer()] = true
+		}
+		return len(all)
+	}
+	for want, of := range map[string]func(map[string]any) any{
+		"6 items":       func(item map[string]any) any { return item },
+		"6 metadata":    func(item map[string]any) any { return item["metadata"] },
+		"2 labels":      func(item map[string]any) any { return item["metadata"].(map[string]any)["labels"] },
+		"2 annotations": func(item map[string]any) any { return item["metadata"].(map[string]any)["annotations"] },
+		"2 spec":        func(item map[string]any) any { return item["spec"] },
+		"1 rules":       func(item map[string]any) any { return item["rules"] },
+	} {
+		if n := different(of); !strings.HasPrefix(want, fmt.Sprint(n)+" ") {
+			t.Errorf("%d, not %s", n, want)
+		}
+	}
+}
+
+// What is different in each item is not looked for any more, nor kept.
+func TestWhatDiffersIsNotKept(t *testing.T) {
+	var list strings.Builder
+	for i := range 2 * enough {
+		fmt.Fprintf(&list, `,{"metadata":{"labels":{"a":"b"}},"data":{"number":"%d"},"spec":{"large":"%s"}}`, i, strings.Repeat("x", longest))
+	}
+	shared := &Shared{}
+	if _, err := shared.Unmarshal([]byte(`{"items":[` + list.String()[1:] + `]}`)); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]tries{"labels": {2 * enough, 2*enough - 1}, "data": {enough, 0}, "spec": {enough, 0}} {
+		if *shared.tries[key] != want {
+			t.Errorf("%s: %+v, not %+v", key, *shared.tries[key], want)
+		}
+	}
+	if len(shared.values) != enough+1 {
+		t.Errorf("%d values are kept", len(shared.values))
+	}
+}
+
 func BenchmarkUnmarshal(b *testing.B) {
 	var list strings.Builder
 	for i := range 500 {
 		fmt.Fprintf(&list, `,{"metadata":{"name":"object-%d","namespace":"bench-%d","uid":"5a9f3c1e-0000-4000-8000-%012d","resourceVersion":"%d","creationTimestamp":"2026-11-25T07:17:37Z","labels":{"app":"bench","part":"%d"},"managedFields":[{"manager":"brine","operation":"Apply","apiVersion":"v1","time":"2026-11-25T07:17:37Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:mode":{},"f:settings.ini":{}},"f:metadata":{"f:labels":{"f:app":{},"f:part":{}}}}}]},"data":{"mode":"fast","settings.ini":"number = %d\nlevel = info\n"}}`, i, i%10, i, i, i, i)
 	}
 	text := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + list.String()[1:] + `]}`)
-	for name, unmarshal := range map[string]func([]byte) (map[string]any, error){"jsontree": Unmarshal, "fields": func(text []byte) (map[string]any, error) { return Fields{}.Unmarshal(text) }, "utiljson": func(text []byte) (object map[string]any, err error) { err = json.Unmarshal(text, &object); return }} {
+	for name, unmarshal := range map[string]func([]byte) (map[string]any, error){"jsontree": Unmarshal, "fields": func(text []byte) (map[string]any, error) { return (&Shared{}).Unmarshal(text) }, "utiljson": func(text []byte) (object map[string]any, err error) { err = json.Unmarshal(text, &object); return }} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
