@@ -149,7 +149,7 @@ func (v *Snapshot) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Un
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Live[id] = u
+	v.Live[id] = &unstructured.Unstructured{Object: u.Object} // an item of a list keeps all others in memory
 }
 
 func (v *Snapshot) addUnknown(err error, ids ...bundle.ID) {
