@@ -76,6 +76,7 @@ type done struct {
 	made         *plan.Saved // by --plan-out
 	target       int         // the revision that a rollback goes to
 	digest       string      // --plan-digest
+	behind       bool        // an API server is: a repair searches all kinds
 }
 
 // widgetSchema has a default, rules, and a field that may not change.
@@ -221,7 +222,7 @@ const timeout = 10 * time.Minute
 
 // begin starts a step as a process.
 func (w *World) begin(s step, actor string) *done {
-	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now()}
+	d := &done{step: s, actor: actor, from: len(w.server.Log), began: time.Now(), behind: len(w.behind) > 0}
 	w.note("%s: %s of inventory %s%s (policy %s)", actor, s.called(), s.inventory, s.arguments(), s.policy)
 	if s.secret {
 		d.plan = w.planIn(s.inventory)

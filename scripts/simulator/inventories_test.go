@@ -61,7 +61,7 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 		d.printed += string(text)
 	}()
 	if d.command == "repair" {
-		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.calm || len(d.process.world.behind) > 0, LockTimeout: d.patience, Report: quiet})
+		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.calm || d.behind, LockTimeout: d.patience, Report: quiet})
 		if d.exit = run.ExitCode(d.err); d.err == nil {
 			d.exit = d.repair.ExitCode
 		}
