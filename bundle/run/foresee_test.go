@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
@@ -83,15 +84,23 @@ func TestNamespaceMadeForTheInventoryGoesWithIt(t *testing.T) {
 	// Of a first run that was killed before it wrote the inventory, whose bundle has the
 	// namespace; the next bundle has not.
 	with := s.File(clitest.Documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+own+"}\n", clitest.ConfigMap("a")))
-	s.Killed(1, true, append([]string{"apply", "-f", with}, in...)...)
+	kill := func() {
+		about := func(r clustertest.Request) bool { return strings.HasSuffix(r.Path, "/namespaces/"+own) }
+		s.KilledAbout(about, 1, true, append([]string{"apply", "-f", with}, in...)...)
+	}
+	kill()
 	if u := s.Live("v1/namespaces", "", own); u == nil || u.GetAnnotations()[inventory.MadeAnnotation] != "inv" {
 		t.Fatalf("the killed run made %v", u)
 	}
-	run(0, "apply", "-f", file)
-	run(0, "destroy")
-	if s.Live("v1/namespaces", "", own) != nil {
-		t.Error("the namespace of the killed run is still there")
+	for _, next := range [][]string{{"apply", "-f", file}, {"destroy", "--dry-run=server"}} {
+		run(0, next...)
+		run(0, "destroy")
+		if s.Live("v1/namespaces", "", own) != nil {
+			t.Errorf("the namespace of the killed run is still there, after %s and destroy", next[0])
+		}
+		kill()
 	}
+	run(0, "destroy")
 	run(0, "apply", "-f", with)
 	if u := s.Live("v1/namespaces", "", own); u.GetAnnotations()[inventory.MadeAnnotation] != "" {
 		t.Errorf("the bundle's namespace has the annotations %v", u.GetAnnotations())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -22,13 +23,19 @@ import (
 var errNothingToDestroy = errors.New("nothing to destroy")
 
 // hasAnything is errNothingToDestroy unless there is an inventory, or a part of one, as a
-// run that was killed or another tool leaves it.
-func hasAnything(ctx context.Context, inv *store.Inventory) error {
+// run that was killed or another tool leaves it: a namespace, too, that was made for it.
+func hasAnything(ctx context.Context, c *cluster.Client, inv *store.Inventory) error {
 	if inv.Exists() || len(inv.Members) > 0 {
 		return nil
 	}
 	if remains, err := inv.Remains(ctx); remains || err != nil {
 		return err
+	}
+	switch live, err := c.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: inv.Namespace}); {
+	case err != nil && !apierrors.IsForbidden(err):
+		return fmt.Errorf("read Namespace %s: %w", inv.Namespace, err)
+	case live != nil && live.GetAnnotations()[inventory.MadeAnnotation] == inv.Name:
+		return nil
 	}
 	return fmt.Errorf("there is no inventory %s/%s: %w", inv.Namespace, inv.Name, errNothingToDestroy)
 }

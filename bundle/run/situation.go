@@ -95,7 +95,7 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 			inv.Namespace, inv.Name, s.client.Commands().Repair(inv.Namespace, inv.Name)))
 	}
 	if o.Mode == Destroy {
-		if err := hasAnything(ctx, inv); err != nil {
+		if err := hasAnything(ctx, s.client, inv); err != nil {
 			return in, err
 		}
 	}

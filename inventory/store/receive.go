@@ -73,9 +73,12 @@ func (inv *Inventory) Rename(ctx context.Context, from *Inventory) error {
 		return fmt.Errorf("inventory %s/%s exists: choose another name, or merge %s/%s into it", inv.Namespace, inv.Name, from.Namespace, from.Name)
 	}
 	inv.renamedFrom = was
+	if inv.object != nil {
+		return inv.hasKeyOf(ctx, from)
+	}
 	// A rename that was interrupted has begun with the members.
 	begun := func(status inventory.Status) bool { return status.MovingTo == inv.Namespace+"/"+inv.Name }
-	if inv.object != nil || slices.ContainsFunc(slices.Collect(maps.Values(from.Members)), begun) {
+	if slices.ContainsFunc(slices.Collect(maps.Values(from.Members)), begun) {
 		return nil
 	}
 	history, err := inv.revisions(ctx)
@@ -87,6 +90,20 @@ func (inv *Inventory) Rename(ctx context.Context, from *Inventory) error {
 			inv.Namespace, inv.Name, inv.Commands().Repair(inv.Namespace, inv.Name))
 	}
 	return nil
+}
+
+// hasKeyOf is an error if both inventories have a key, and not the same: since a rename was
+// interrupted, a run has made the new name's.
+func (inv *Inventory) hasKeyOf(ctx context.Context, from *Inventory) error {
+	key, err := from.ReadKey(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := inv.ReadKey(ctx)
+	if err != nil || key.Fresh() || there.Fresh() || there.Equal(key) {
+		return err
+	}
+	return fmt.Errorf("inventory %s/%s has a key of its own by now: merge %s/%s into it", inv.Namespace, inv.Name, from.Namespace, from.Name)
 }
 
 // RenamedFrom is the inventory, NAMESPACE/NAME, that was renamed to this one.

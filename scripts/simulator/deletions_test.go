@@ -134,7 +134,7 @@ func (o *oracle) order() (wrong []string) {
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
-		if need, ok := needOf(w.After); ok && own && owner(w.After) == o.id() && state[need] == nil && o.alone {
+		if need, ok := needOf(w.After); ok && own && w.Verb != "delete" && owner(w.After) == o.id() && state[need] == nil && o.alone {
 			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
 		}
 		if own && w.Verb == "delete" {
