@@ -131,7 +131,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 			case getErr == nil && sameContent(live, u):
 				stored, err = live, nil
 			case answers.Transient(answers.Judge(getErr)):
-				return getErr // whose it is is not known yet
+				return getErr // it is not known yet whose it is
 			}
 		}
 		sent = true
