@@ -281,12 +281,13 @@ func (in *Input) applyAll() []applied {
 		if all[i] = (applied{s, err}); s == nil {
 			return
 		}
-		bodies.Put(s.Body[:0]) //nolint:staticcheck // a slice's header is small beside it
+		buffer = s.Body
 		if s.Action == Unchanged && o.ID.GroupKind != bundle.CRDKind {
 			s.Body = nil
 		} else {
-			s.Body = bytes.Clone(s.Body)
+			s.Body = bytes.Clone(buffer)
 		}
+		bodies.Put(buffer[:0]) //nolint:staticcheck // not before: another object's body is written into it. A slice's header is small beside it
 	})
 	return all
 }
