@@ -9,9 +9,6 @@ import (
 // Encode is a JSON value as encoding/json writes it, in half of its time: digests of it are kept.
 func Encode(value any) ([]byte, error) { return appendJSON(nil, value) }
 
-// Append is Encode behind a text.
-func Append(text []byte, value any) ([]byte, error) { return appendJSON(text, value) }
-
 func appendJSON(text []byte, value any) (_ []byte, err error) {
 	switch v := value.(type) {
 	case map[string]any:

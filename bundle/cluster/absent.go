@@ -76,13 +76,10 @@ func (c *Client) LearnDefined(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the CRDs, whose kinds discovery may not know yet: %w", err)
 	}
-	known := map[string]bool{}
 	all, _ := c.Listable()
-	for _, r := range all {
-		known[r.GVR.GroupResource().String()] = true
-	}
+	known := bundle.SetOf(all, func(r Resource) string { return r.GVR.GroupResource().String() })
 	for i := range crds {
-		if known[crds[i].Name] {
+		if known.Has(crds[i].Name) {
 			continue
 		}
 		crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: crds[i].Name})

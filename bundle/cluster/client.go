@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"brine/bundle/cluster/jsontree"
 	"brine/bundle/cluster/transport"
 	"brine/bundle/remedy"
 )
@@ -62,6 +63,8 @@ type Options struct {
 	Jitter func(time.Duration) time.Duration
 	// Wall is the wall clock. Nil: that of this machine.
 	Wall func() time.Time
+	// Listed, unless nil, is told what the objects of each list share.
+	Listed func(*jsontree.Shared)
 }
 
 // Client speaks to one API server. It is safe for use by many goroutines.

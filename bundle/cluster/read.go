@@ -52,6 +52,9 @@ func (c *Client) List(ctx context.Context, r Resource, namespace, labelSelector,
 	for i := range items {
 		c.secret(&items[i])
 	}
+	if c.options.Listed != nil {
+		c.options.Listed(shared)
+	}
 	return items, err
 }
 

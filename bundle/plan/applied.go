@@ -15,10 +15,10 @@ import (
 	"brine/bundle/takeover"
 )
 
-// apply plans one object of the bundle. Its body is in the buffer, or in a larger one.
-func (in *Input) apply(o *bundle.Object, buffer []byte) (*Step, error) {
+// apply plans one object of the bundle.
+func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	if o.ID.Name == "" {
-		body, err := bundle.Append(buffer, o.Content.Object)
+		body, err := bundle.Encode(o.Content.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode: %w", err)
 		}
@@ -26,7 +26,7 @@ func (in *Input) apply(o *bundle.Object, buffer []byte) (*Step, error) {
 	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
 	in.Inventory.SetOwner(content)
-	body, err := bundle.Append(buffer, content.Object)
+	body, err := bundle.Encode(content.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}

@@ -25,7 +25,7 @@ func TestBodiesOfUnchangedObjectsAreNotKept(t *testing.T) {
 		in.Inventory.SetOwner(in.Live[id])
 	}
 	unchanged := map[string]string{bundle.LifecycleMutation: "ignore"}
-	for i := range 5000 {
+	for i := range 100 {
 		add(bundle.ID{Namespace: "home", Name: fmt.Sprintf("sent-%d", i), GroupKind: bundle.ConfigMapKind}, nil)
 		add(bundle.ID{Namespace: "home", Name: fmt.Sprintf("unchanged-%d", i), GroupKind: bundle.ConfigMapKind}, unchanged)
 	}

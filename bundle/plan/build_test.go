@@ -269,7 +269,7 @@ func (c *buildCase) fingerprint(t *testing.T, in *Input) {
 	last := Input{Inventory: in.Inventory}
 	last.ignored = fields.Of(bundled(from), in.Options.IgnoreFields)
 	for _, o := range bundled(from) {
-		s, err := last.apply(o, nil)
+		s, err := last.apply(o)
 		if err != nil {
 			t.Fatal(err)
 		}

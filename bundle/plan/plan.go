@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -270,24 +268,15 @@ type applied struct {
 // still have to be written, as its objects are.
 func (in *Input) applyAll() []applied {
 	all := make([]applied, len(in.Graph.Objects))
-	var bodies sync.Pool
 	bundle.Parallel(len(all), func(i int) {
 		o := in.Graph.Objects[i]
 		if in.Chosen != nil && !in.Chosen[o] {
 			return
 		}
-		buffer, _ := bodies.Get().([]byte)
-		s, err := in.apply(o, buffer)
-		if all[i] = (applied{s, err}); s == nil {
-			return
-		}
-		buffer = s.Body
-		if s.Action == Unchanged && o.ID.GroupKind != bundle.CRDKind {
+		s, err := in.apply(o)
+		if all[i] = (applied{s, err}); s != nil && s.Action == Unchanged && o.ID.GroupKind != bundle.CRDKind {
 			s.Body = nil
-		} else {
-			s.Body = bytes.Clone(buffer)
 		}
-		bodies.Put(buffer[:0]) //nolint:staticcheck // not before: another object's body is written into it. A slice's header is small beside it
 	})
 	return all
 }

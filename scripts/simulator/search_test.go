@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle/cluster/jsontree"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
@@ -320,6 +321,12 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			f.violate("12 every run ends in its time", fmt.Sprintf("%s has not ended after %s", d.actor, limit))
 			continue
 		}
+		d.process.lists.Range(func(shared, _ any) bool {
+			for _, text := range shared.(*jsontree.Shared).Changed() { //nolint:forcetypeassert // start stores nothing else
+				f.violate("6 the result is true", d.actor+": what objects of a list share was changed in place: "+text)
+			}
+			return true
+		})
 		w.notePlan(d)
 		if d.made != nil {
 			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from}

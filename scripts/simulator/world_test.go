@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/jsontree"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -97,6 +98,7 @@ type Process struct {
 	// requests is how many were served.
 	requests int
 	faulty   int
+	lists    sync.Map // *jsontree.Shared: what the objects of each list share
 }
 
 func newWorld(of trial) *World {
@@ -158,7 +160,8 @@ func (w *World) start(ctx context.Context, name, inventory string, force bool, d
 	ctx, p.kill = context.WithCancelCause(ctx)
 	client, err := cluster.New(&rest.Config{Host: "https://simulated", Transport: p}, cluster.Options{
 		UserAgent: "brine", ForceConflicts: force, RetryFor: 20 * time.Second, Jitter: func(most time.Duration) time.Duration { return most / 2 },
-		Wall: func() time.Time { return time.Now().Add(time.Duration(p.suspended.Load())) },
+		Wall:   func() time.Time { return time.Now().Add(time.Duration(p.suspended.Load())) },
+		Listed: func(s *jsontree.Shared) { p.lists.Store(s, true) },
 	})
 	if err != nil {
 		panic(err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"hash/maphash"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,17 @@ func (s *Shared) Unmarshal(text []byte) (map[string]any, error) {
 	var slow map[string]any
 	err := json.Unmarshal(text, &slow)
 	return slow, err
+}
+
+// Changed are the texts of shared values that are not what their text says: they were changed
+// in place, and with them all objects that share them. Tests ask for it.
+func (s *Shared) Changed() (texts []string) {
+	for text, value := range s.values {
+		if was, err := Unmarshal([]byte(`{"value":` + text + `}`)); err != nil || !reflect.DeepEqual(was["value"], value) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 const (
