@@ -322,7 +322,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			continue
 		}
 		d.process.lists.Range(func(shared, _ any) bool {
-			for _, text := range shared.(*jsontree.Shared).Changed() { //nolint:forcetypeassert // start stores nothing else
+			for _, text := range shared.(*jsontree.Shared).Changed() {
 				f.violate("6 the result is true", d.actor+": what objects of a list share was changed in place: "+text)
 			}
 			return true
