@@ -122,9 +122,6 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	n.noteChange(live)
 	e.said.hear(n.ID.GroupKind, live)
 	n.Latest = live
-	if n.stored != nil && live.GetUID() == n.stored.GetUID() && live.GetGeneration() < n.stored.GetGeneration() {
-		return // older than what we applied
-	}
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
 		if !e.awaitsStatus(n, status) {
@@ -150,16 +147,17 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 
 // older says whether what an API server shows is from before what this run has read or
 // written: watches, and the LISTs before them, may be behind. Versions of a resource can be
-// compared (KEP-5504); where a server has others, the object that this run replaced is known
-// by its UID.
+// compared (KEP-5504); where a server has others, generations of one object can, and the
+// object that this run replaced is known by its UID.
 func older(n *node, live *unstructured.Unstructured) bool {
 	for _, known := range []*unstructured.Unstructured{n.stored, n.Latest, n.Live, n.Terminating} {
 		if known == nil || live == nil {
 			continue
 		}
 		order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), known.GetResourceVersion())
-		replaced := n.stored != nil && live.GetUID() == known.GetUID() && live.GetUID() != n.stored.GetUID()
-		if err == nil && order < 0 || err != nil && replaced {
+		same := live.GetUID() == known.GetUID()
+		replaced := n.stored != nil && same && live.GetUID() != n.stored.GetUID()
+		if err == nil && order < 0 || err != nil && (replaced || same && live.GetGeneration() < known.GetGeneration()) {
 			return true
 		}
 	}
