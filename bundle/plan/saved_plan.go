@@ -274,6 +274,8 @@ func (b *Saved) Drift(now *Saved) []string {
 
 func (s *SavedStep) drift(now SavedStep, ok bool) string {
 	switch {
+	case !ok && slices.Contains([]Action{Pruned, Detached, Skipped}, s.Action): // not of the bundle, and gone by now: nothing is done to it
+		return ""
 	case !ok:
 		return fmt.Sprintf("the plan says %s, and now nothing is to be done", s.Action)
 	case s.UID == "" && now.UID != "":

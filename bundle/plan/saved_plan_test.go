@@ -91,6 +91,12 @@ func TestMoved(t *testing.T) {
 	if moved := readBound(t, unchanged).Drift(readBound(t, strings.Replace(unchanged, `"1"}]`, `"2"}]`, 1))); len(moved) > 0 {
 		t.Errorf("a Secret that nobody changes may have another version: %q", moved)
 	}
+	for _, action := range []string{"pruned", "detached", "skipped"} {
+		gone := `{cluster: {uid: "1"}, steps: [{version: v1, kind: ConfigMap, name: old, action: ` + action + `, uid: u, resourceVersion: "1"}]}`
+		if moved := readBound(t, gone).Drift(readBound(t, `{cluster: {uid: "1"}}`)); len(moved) > 0 {
+			t.Errorf("of what was to be %s and is gone nothing is left to do: %q", action, moved)
+		}
+	}
 }
 
 func readBound(t *testing.T, text string) *Saved {

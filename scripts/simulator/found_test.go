@@ -253,4 +253,14 @@ kind: Secret
 metadata: {name: key, namespace: app}
 stringData: {password: canary-in-the-coal-mine-0}
 `, lifetime: 3600000000000, around: surroundings{planned: true, twice: true}}, mood: mood{name: "504 after", faults: []fault{"504 after"}, rate: 0.1}}}, without: []string{"0:29", "0:28", "0:27", "0:26", "0:25", "0:24", "0:23", "0:22", "0:21", "0:20", "0:19", "0:18", "0:17", "0:15", "0:10", "0:43", "0:42", "0:41", "0:40", "0:16", "0:39", "0:38", "0:37", "0:36", "0:35", "0:30", "0:34", "0:33", "0:8", "0:12", "0:7", "0:14", "0:11"}},
+	"a saved plan was out of date as soon as what it prunes, and was being deleted by then, was gone": {seed: 60101137, scenes: []scene{{at: "0", chance: 17954092228926246768, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, lifetime: 60000000000, options: options{history: 1}, around: surroundings{leaving: "widgets", planned: true}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 5021305326854755676, step: step{command: "drift", inventory: "shop", policy: 1, patience: 300000000000, options: options{pruneAnyway: true}, around: surroundings{leaving: "app"}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 1746879212908400832, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, calm: true, lifetime: 3600000000000, later: 120000000000, around: surroundings{leaving: "extra-app", planned: true}}, mood: mood{name: "undisturbed"}}}},
+	"the namespace of the inventory was not planned: the bundle does not have it, and the preview warns of it": {seed: 60000579, scenes: []scene{{at: "0", chance: 8238237180684163781, step: step{command: "apply", inventory: "shop", around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}}},
 }

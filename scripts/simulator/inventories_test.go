@@ -272,6 +272,7 @@ func (o *oracle) asPlanned() (wrong []string) {
 		case expired:
 			wrong = append(wrong, "the plan was refused, and written: "+w.String())
 		case o.bookkeeping(w) || o.goesBack():
+		case !ok && makesHome(w): // where the bundle does not have it, a warning of the preview says that it is made
 		case !ok || action == plan.Skipped:
 			wrong = append(wrong, fmt.Sprintf("not planned (%s): %s", action, w))
 		case w.Verb == "delete" && action != plan.Pruned && action != plan.Recreated:
