@@ -36,7 +36,7 @@ func carryOut(ctx context.Context, s *session, o *Options, in intent) (outcome, 
 		Quotes: s.record.Secrets.Quotes, Adopting: originsSaver(o, in, found),
 		BeforeDelete: func(id bundle.ID) {
 			if id == inventoryNamespace(o) {
-				s.lock.Stop() // the lock and the inventory are deleted with their namespace, last of all
+				s.lock.Leave() // the lock and the inventory are deleted with their namespace, last of all
 			}
 		},
 	}

@@ -52,7 +52,7 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 	err = checkEmpty(ctx, s.client, o, inv, live, deleted)
 	if err == nil {
 		if s.held {
-			s.lock.Stop() // it goes with the namespace
+			s.lock.Leave()
 		}
 		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server})
 	}
@@ -64,7 +64,7 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 	s.record.Result.Objects = append(s.record.Result.Objects, result)
 	s.record.Emit(report.Acted{Object: result})
 	for begin := time.Now(); o.DryRun == report.None && time.Since(begin) < namespaceTime; {
-		if live, err := s.client.Get(ctx, cluster.Namespaces, id); err != nil || live == nil || !cluster.Sleep(ctx, 200*time.Millisecond) {
+		if now, err := s.client.Get(ctx, cluster.Namespaces, id); err != nil || now == nil || now.GetUID() != live.GetUID() || !cluster.Sleep(ctx, 200*time.Millisecond) {
 			return
 		}
 	}

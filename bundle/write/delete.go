@@ -57,6 +57,10 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 			o.Reason = decision.Reason
 			return o
 		case decision.Action != plan.Pruned:
+			// What a CRD holds cannot be read once it is gone.
+			if fresh, err := w.Client.Get(ctx, r, s.ID); err == nil && fresh == nil {
+				return Outcome{Action: plan.Pruned, Gone: true}
+			}
 			return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not deleted: %s", decision.Reason)}
 		}
 		isGone, err := w.deleteVersion(ctx, s, r, live)

@@ -65,7 +65,8 @@ type Lock struct {
 	sent    []string                   // renewTimes of renewals whose fate is unknown
 	until   moment                     // writes may be sent
 	changed chan struct{}              // closed, and made again, with until
-	ended   bool                       // renewed no more
+	ended   bool                       // given back
+	leaving bool                       // its namespace is deleted by us: it is no loss
 	lost    error
 	ends    []context.CancelCauseFunc // of the contexts that end when it is lost
 	paused  time.Duration             // no writes were sent, in all
@@ -198,7 +199,7 @@ func (l *Lock) While(ctx context.Context) context.Context {
 	held, end := context.WithCancelCause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost != nil {
+	if l.lost != nil && !l.leaving {
 		end(l.lost)
 	}
 	l.ends = append(l.ends, end)
@@ -209,6 +210,9 @@ func (l *Lock) While(ctx context.Context) context.Context {
 func (l *Lock) Lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.leaving {
+		return nil
+	}
 	return l.lost
 }
 
@@ -253,28 +257,28 @@ func (l *Lock) fill(u *unstructured.Unstructured) string {
 	return now
 }
 
-// Stop ends the renewal of the lock, for a run that is about to delete the
-// lock's namespace.
-func (l *Lock) Stop() {
-	l.stop()
-	<-l.done
+// Leave is for a run that is about to delete the lock's namespace: that the Lease goes with
+// it ends nothing. It is renewed until then, and nothing is written after it.
+func (l *Lock) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ended {
-		l.ended = true
-		close(l.changed)
-	}
+	l.leaving = l.lost == nil
 }
 
 // Release gives the lock back, and with it the Lease where nothing is left to
 // be locked. It works on a context that is still alive, also after the run's own
 // was cancelled.
 func (l *Lock) Release(ctx context.Context, remove bool) error {
-	l.Stop()
+	l.stop()
+	<-l.done
 	l.client.Gate(nil)
 	defer l.file.remove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.lost == nil {
+		l.ended = true
+		close(l.changed)
+	}
 	err := l.giveBack(ctx, remove)
 	if apierrors.IsConflict(err) {
 		// A renewal that was cut short may have been written: then it is still ours.

@@ -56,7 +56,9 @@ func (l *Lock) endAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, end := range l.ends {
-		end(l.lost)
+		if !l.leaving {
+			end(l.lost)
+		}
 	}
 }
 
@@ -101,7 +103,6 @@ func (l *Lock) reread(ctx context.Context, client *cluster.Client) error {
 		return fmt.Errorf("lock %s: written by somebody else", bundle.Name(l.id)) // the next renewal comes soon
 	}
 	close(l.changed)
-	l.ended = true
 	return l.lost
 }
 
@@ -133,7 +134,9 @@ func (l *Lock) writable(ctx context.Context) error {
 		switch {
 		case lost != nil:
 			return lost
-		case ended, !over:
+		case ended:
+			return fmt.Errorf("%w: it was given back", ErrLockLost)
+		case !over:
 			return nil
 		}
 		select {

@@ -263,4 +263,64 @@ kind: Namespace
 metadata: {name: extra-app}
 `, calm: true, lifetime: 3600000000000, later: 120000000000, around: surroundings{leaving: "extra-app", planned: true}}, mood: mood{name: "undisturbed"}}}},
 	"the namespace of the inventory was not planned: the bundle does not have it, and the preview warns of it": {seed: 60000579, scenes: []scene{{at: "0", chance: 8238237180684163781, step: step{command: "apply", inventory: "shop", around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}}},
+	"a destroyed inventory's namespace was made again by another run, whose inventory went": {seed: 60101229, scenes: []scene{{at: "2", chance: 18207881237546640200, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, calm: true, options: options{conflicts: []string{"autoscaler=take", "*=fail"}}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 9935223671871009799, step: step{command: "destroy", inventory: "shop", options: options{absent: []string{"guest"}}, around: surroundings{controlled: true}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, around: surroundings{controlled: true}}, mood: mood{name: "cut before", faults: []fault{"cut before"}, rate: 0.1}}}, without: []string{"4:38", "4:37", "4:36", "4:35", "4:34", "4:33", "4:32", "4:31", "4:30", "4:29", "4:28", "4:27", "4:26", "4:25", "4:24", "4:23", "4:22", "4:21", "4:20", "4:16"}},
+	"a namespace was deleted with the lock that another run had taken in it": {seed: 5089, scenes: []scene{{at: "0", chance: 6215310369528063550, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, options: options{migrate: true}, around: surroundings{denied: []string{"patch secrets"}}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 4733531643258379005, step: step{command: "destroy", inventory: "shop", options: options{migrate: true}}, mood: mood{name: "machine is suspended", outage: &outage{mood: "machine is suspended", from: 49, to: 77, lasts: 279000000000}}}}},
+	"a CRD that was gone was not deleted, as nobody could read its resources": {seed: 60100892, scenes: []scene{{at: "2", chance: 4018487885216474595, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 0}
+`, calm: true, options: options{pruneAnyway: true}, around: surroundings{denied: []string{"get widgets"}, leaving: "widgets"}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 9879997641444164559, step: step{command: "apply", inventory: "shop", calm: true, around: surroundings{denied: []string{"get widgets"}, leaving: "customresourcedefinitions"}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -65,8 +65,17 @@ func versioned(r *rand.Rand, text string, versions []string, migrates bool) stri
 
 // isRewritten says whether a write only has an object stored, and its fields owned, in another version.
 func isRewritten(w *apiserver.Write) bool {
-	return w.Verb == "update" && w.Kind.Kind == "Widget" && w.Before != nil && w.After != nil &&
+	return w.Kind.Kind == "Widget" && w.Before != nil && w.After != nil && (w.Verb == "update" || w.Verb == "patch" && apiserver.Same(fieldSets(w.Before), fieldSets(w.After))) &&
 		apiserver.Same(w.Before.Object["spec"], w.After.Object["spec"]) && apiserver.Same(w.Before.GetLabels(), w.After.GetLabels()) && apiserver.Same(w.Before.GetAnnotations(), w.After.GetAnnotations())
+}
+
+// fieldSets are the fields that managers own, in whatever version.
+func fieldSets(u *unstructured.Unstructured) map[string]any {
+	all := map[string]any{}
+	for _, entry := range u.GetManagedFields() {
+		all[fmt.Sprint(entry.Manager, entry.Operation, entry.Subresource)] = entry.FieldsV1.GetRawString()
+	}
+	return all
 }
 
 // canBeRead: no object is stored in a version that its CRD does not name, or does not list among
