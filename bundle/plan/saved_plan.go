@@ -280,6 +280,8 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 		return fmt.Sprintf("the plan says %s, and now nothing is to be done", s.Action)
 	case s.UID == "" && now.UID != "":
 		return "did not exist, and exists now"
+	case s.expired(now):
+		return ""
 	case s.UID != "" && now.UID == "":
 		return "existed, and does not exist any more"
 	case s.UID != now.UID:
@@ -296,6 +298,13 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 		return "would change in another way than the plan says" + paths(differ)
 	}
 	return ""
+}
+
+// expired says whether the step is about a Job that its TTL has removed by now, and that makes no
+// difference: it had completed, or was to be replaced.
+func (s *SavedStep) expired(now SavedStep) bool {
+	same := s.Action == Unchanged && now.Action == Unchanged || s.Action == Recreated && now.Action == Created
+	return s.ID().GroupKind == bundle.JobKind && now.UID == "" && same
 }
 
 func claimsText(claims []Claim) string {

@@ -91,6 +91,18 @@ func TestMoved(t *testing.T) {
 	if moved := readBound(t, unchanged).Drift(readBound(t, strings.Replace(unchanged, `"1"}]`, `"2"}]`, 1))); len(moved) > 0 {
 		t.Errorf("a Secret that nobody changes may have another version: %q", moved)
 	}
+	for _, c := range []struct{ was, now, want string }{
+		{"unchanged", "unchanged", ""},
+		{"recreated", "created", ""},
+		{"unchanged", "created", "Job.batch j: existed, and does not exist any more"},
+		{"configured", "created", "Job.batch j: existed, and does not exist any more"},
+	} {
+		job := `{cluster: {uid: "1"}, steps: [{group: batch, version: v1, kind: Job, name: j, action: ` + c.was + `, uid: u, changes: [{path: spec, old: 1, new: 2}]}]}`
+		expired := `{cluster: {uid: "1"}, steps: [{group: batch, version: v1, kind: Job, name: j, action: ` + c.now + `}]}`
+		if got := strings.Join(readBound(t, job).Drift(readBound(t, expired)), "\n"); got != c.want {
+			t.Errorf("a Job was %s and is %s since it expired: %q, want %q", c.was, c.now, got, c.want)
+		}
+	}
 	for _, action := range []string{"pruned", "detached", "skipped"} {
 		gone := `{cluster: {uid: "1"}, steps: [{version: v1, kind: ConfigMap, name: old, action: ` + action + `, uid: u, resourceVersion: "1"}]}`
 		if moved := readBound(t, gone).Drift(readBound(t, `{cluster: {uid: "1"}}`)); len(moved) > 0 {

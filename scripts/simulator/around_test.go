@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,7 +69,7 @@ func around(seed uint64) func(*rand.Rand, *scene) {
 		all = nil
 	}
 	for _, d := range dimensions {
-		if d.name == *dimension {
+		if slices.Contains(strings.Split(*dimension, ","), d.name) {
 			all = append(all, d.give(r))
 		}
 	}

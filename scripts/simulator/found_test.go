@@ -323,4 +323,42 @@ kind: Widget
 metadata: {name: w, namespace: app}
 spec: {size: 0}
 `, calm: true, options: options{pruneAnyway: true}, around: surroundings{denied: []string{"get widgets"}, leaving: "widgets"}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 9879997641444164559, step: step{command: "apply", inventory: "shop", calm: true, around: surroundings{denied: []string{"get widgets"}, leaving: "customresourcedefinitions"}}, mood: mood{name: "undisturbed"}}}},
+	"a saved plan was out of date when a Job had expired that it replaces": {seed: 63800068, scenes: []scene{{at: "0", step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+`}, mood: mood{name: "undisturbed"}}, {at: "1", step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}
+`, later: 120000000000, around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}}},
+	"a saved plan was out of date when a Job had expired that had completed": {seed: 63800068, scenes: []scene{{at: "0", step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+`}, mood: mood{name: "undisturbed"}}, {at: "1", step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+`, later: 120000000000, around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -282,11 +282,13 @@ func (o *oracle) asPlanned() (wrong []string) {
 		case expired && (makesHome(w) || w.Kind.Kind == "Lease" && !o.alone): // it waited for the other one
 		case expired:
 			wrong = append(wrong, "the plan was refused, and written: "+w.String())
-		case o.bookkeeping(w) || o.goesBack():
+		case o.bookkeeping(w) || o.goesBack() || o.isRelease(w) || isRewritten(w): // what the options of the plan ask for
 		case !ok && makesHome(w): // where the bundle does not have it, a warning of the preview says that it is made
 		case !ok || action == plan.Skipped:
 			wrong = append(wrong, fmt.Sprintf("not planned (%s): %s", action, w))
 		case w.Verb == "delete" && action != plan.Pruned && action != plan.Recreated:
+			wrong = append(wrong, fmt.Sprintf("planned was %s: %s", action, w))
+		case action == plan.Unchanged && o.alone:
 			wrong = append(wrong, fmt.Sprintf("planned was %s: %s", action, w))
 		}
 	}
@@ -294,14 +296,22 @@ func (o *oracle) asPlanned() (wrong []string) {
 		return wrong
 	}
 	touched := false
-	for _, w := range o.server.Log[p.at:o.d.from] {
-		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && !isPlan(w)
+	for _, w := range o.server.Log[p.at:o.d.to] {
+		runs := w.Verb == "expire" && planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] == plan.Configured // a Job that was adopted
+		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && w.Actor != o.d.actor && !isPlan(w) || runs
 	}
-	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text {
+	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks) {
 		wrong = append(wrong, "nothing has changed since the plan was made, and it was refused: "+strings.Join(o.d.result.Errors, "; "))
 	}
+	for id, action := range planned {
+		if told := slices.ContainsFunc(o.d.result.Objects, func(r *report.ObjectResult) bool { return r.ID() == id }); !told && o.d.result.ExitCode == report.ExitOK && o.server.Get(id.GroupKind, id.Namespace, id.Name) != nil {
+			wrong = append(wrong, fmt.Sprintf("nothing is said of %s, planned was %q", bundle.Name(id), action))
+		}
+	}
 	for _, object := range o.d.result.Objects {
-		if action := planned[object.ID()]; o.d.result.ExitCode == report.ExitOK && object.Action != action && object.Action != plan.Awaited {
+		action := planned[object.ID()]
+		expired := action == plan.Recreated && object.Action == plan.Created && object.Kind == "Job" // it was removed by its TTL
+		if o.d.result.ExitCode == report.ExitOK && object.Action != action && object.Action != plan.Awaited && !expired {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, planned was %q", bundle.Name(object.ID()), object.Action, action))
 		}
 	}

@@ -28,7 +28,7 @@ var (
 	first     = flag.Bool("first", false, "end with the first violation")
 	shrink    = flag.Uint64("shrink", 0, "seed of a history that is made as short as its violation lets it")
 	verbose   = flag.Bool("script", false, "print every history")
-	dimension = flag.String("around", "", "the dimension that is around each history, instead of those of its seed")
+	dimension = flag.String("around", "", "the dimensions that are around each history, with commas, instead of those of its seed")
 )
 
 // TestMain has the encoder of inventories make its channel outside of all bubbles. A history
