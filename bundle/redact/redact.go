@@ -259,6 +259,20 @@ func Exact(s string, object map[string]any) string {
 	return s
 }
 
+// Error masks in an error what Exact does: webhooks quote what they refuse.
+func Error(err error, object map[string]any) error {
+	return &masked{err, Exact(err.Error(), object)}
+}
+
+type masked struct {
+	err  error
+	text string
+}
+
+func (m *masked) Error() string { return m.text }
+
+func (m *masked) Unwrap() error { return m.err }
+
 // replace masks one value, a short or plain one only where it is a word.
 func replace(s, v string) string {
 	if v == "" || !strings.Contains(s, v) || strings.Trim(v, "*") == "" {

@@ -177,7 +177,7 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 				done.Reason = strings.TrimSuffix(s.Reason+"; "+notSetBack(s, stored), "; ")
 			}
 			return done
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err), answers.NotServed(err):
 			live, err = w.Client.Get(ctx, r, s.ID)
 		case restore && answers.Refused(err):
 			restore = false // it is released at least

@@ -16,6 +16,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
+	"brine/bundle/redact"
 	"brine/inventory"
 )
 
@@ -42,13 +43,13 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case err == nil:
 			live = stored
 			continue
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err), answers.NotServed(err):
 		case m.owns(live):
 			return nil
 		case !answers.Refused(err):
-			return &unknownOwner{err}
+			return &unknownOwner{redact.Error(err, live.Object)}
 		default:
-			return fmt.Errorf("change its owner: %w", err)
+			return fmt.Errorf("change its owner: %w", redact.Error(err, live.Object))
 		}
 		fresh, err := m.client.Get(ctx, r, id)
 		switch {

@@ -100,7 +100,7 @@ func (o *oracle) onlyEmptied() (wrong []string) {
 			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
 			for held, u := range state {
 				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
-				if in && len(u.GetOwnerReferences()) == 0 && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
+				if in && len(u.GetOwnerReferences()) == 0 && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && held.GroupKind != bundle.LeaseKind && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
 					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
 				}
 			}

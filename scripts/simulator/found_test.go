@@ -361,4 +361,60 @@ kind: Job
 metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
 spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
 `, later: 120000000000, around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}}},
+	"a webhook quoted the Secret that was to be moved": {seed: 64102364, scenes: []scene{{at: "0", chance: 14359861854165735819, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+`}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 8235775889450668265, step: step{command: "merge", inventory: "shop", into: "other", around: surroundings{hooks: []string{"label configmaps", "refuse secrets"}}}, mood: mood{name: "undisturbed"}}}},
+	"an object could not be released as its CRD was gone": {seed: 64001194, scenes: []scene{{at: "0", chance: 11839839720676175796, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 1, fixed: y}
+`, lifetime: 3600000000000, later: 120000000000, around: surroundings{leaving: "deployments", planned: true}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 11139834088333375074, step: step{command: "preview", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+`, policy: 1, saves: true, around: surroundings{leaving: "customresourcedefinitions"}}, mood: mood{name: "somebody acts", people: 0.05}}}, without: []string{"8:3"}},
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -159,7 +160,7 @@ var inventories = []string{"shop", "other"}
 
 func (o *oracle) supersetOf(name string) (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}
-	marked, madeFor := map[bundle.ID]bool{}, map[string]bool{}
+	marked, madeFor, lost := map[bundle.ID]bool{}, map[string]bool{}, o.lost(name)
 	inventoryID, applySet := inventory.DefaultID(home, name), inventory.ApplySetID(home, name)
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
@@ -185,7 +186,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			now := members(stored, name)
 			for id := range marked {
 				unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && !was[id] && madeFor[name] // a run was killed that had made it
-				if !now[id] && !unlisted {
+				if !now[id] && !unlisted && !lost[id] {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
 			}
@@ -194,6 +195,29 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// lost are the objects that were members of an inventory when somebody deleted it before the
+// command began, and that it does not have again: only a repair looks for them.
+func (o *oracle) lost(name string) map[bundle.ID]bool {
+	all, stored := map[bundle.ID]bool{}, map[string]*unstructured.Unstructured{}
+	if o.d.command == "repair" {
+		return all
+	}
+	for _, w := range o.server.Log[:o.d.from] {
+		if w.Kind != bundle.ConfigMapKind || w.Namespace != home {
+			continue
+		}
+		if w.Name == name && w.After == nil {
+			maps.Copy(all, members(stored, name))
+		}
+		if stored[w.Name] = w.After; len(all) > 0 {
+			for id := range members(stored, name) {
+				delete(all, id)
+			}
+		}
+	}
+	return all
 }
 
 // covers says whether live has all that wanted says.
@@ -259,9 +283,10 @@ func (o *oracle) exitZero() (wrong []string) {
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
 		}
 	}
+	lost := o.lost(o.d.inventory)
 	for p, u := range o.server.Objects {
 		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
-		if owner(u) == o.id() && !wanted[id] && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
+		if owner(u) == o.id() && !wanted[id] && !lost[id] && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
 			return other.ID() == id && (other.Action == plan.Skipped || other.Action == plan.Detached)
 		}) {
 			wrong = append(wrong, "is not in the bundle, is ours, and is not said to be kept: "+bundle.Name(id))
@@ -299,7 +324,7 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 	for _, w := range o.own() {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		switch {
-		case isRewritten(w):
+		case isRewritten(w), w.Verb == "status": // a CRD's, of the versions in which objects are stored
 			rewritten[id] = true
 		case w.Before == nil:
 			created[id] = true
