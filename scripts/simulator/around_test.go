@@ -31,6 +31,7 @@ type surroundings struct {
 	scheduled              bool // a CronJob makes a Job
 	tool                   string
 	planned, twice         bool // it carries out a plan that is made before; two processes do
+	moved                  bool // since the plan was made, a person changed what it is about
 }
 
 // dimensions give the steps of a history what is around it.

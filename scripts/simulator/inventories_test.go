@@ -276,6 +276,9 @@ func (o *oracle) asPlanned() (wrong []string) {
 	for _, s := range p.plan.Steps {
 		planned[s.ID()] = s.Action
 	}
+	if o.alone && !expired {
+		wrong = o.moved(p.plan)
+	}
 	for _, w := range o.own() {
 		action, ok := planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}]
 		switch {
@@ -297,8 +300,7 @@ func (o *oracle) asPlanned() (wrong []string) {
 	}
 	touched := false
 	for _, w := range o.server.Log[p.at:o.d.to] {
-		runs := w.Verb == "expire" && planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] == plan.Configured // a Job that was adopted
-		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && w.Actor != o.d.actor && !isPlan(w) || runs
+		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && w.Actor != o.d.actor && !isPlan(w) || o.ends(w, planned)
 	}
 	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks) {
 		wrong = append(wrong, "nothing has changed since the plan was made, and it was refused: "+strings.Join(o.d.result.Errors, "; "))
@@ -316,4 +318,20 @@ func (o *oracle) asPlanned() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// ends says whether what controllers removed, since a plan was made, changes what is done with others.
+func (o *oracle) ends(w *apiserver.Write, planned map[bundle.ID]plan.Action) bool {
+	if w.Actor != "system" || w.After != nil {
+		return false
+	}
+	switch planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] {
+	case plan.Configured: // a Job that was adopted expired, and would run again
+		return w.Verb == "expire"
+	case plan.Skipped, plan.Detached: // what holds it was kept with it
+		return true
+	case "": // what the plan creates has no namespace any more
+		return bundle.HoldsObjects(w.Kind)
+	}
+	return w.Kind == bundle.CRDKind && w.Seq > o.d.from // its resources could not be listed any more
 }

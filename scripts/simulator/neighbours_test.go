@@ -138,7 +138,8 @@ func sharing(r *rand.Rand) string {
 	return b.String()
 }
 
-// planAtOnce: applies are planned before, and carried out by two processes at once, or too late.
+// planAtOnce: applies are planned before, and carried out by two processes at once, too late, or
+// when what they are about has changed.
 func planAtOnce(*rand.Rand) func(*rand.Rand, *scene) {
 	return func(r *rand.Rand, one *scene) {
 		if one.step.command == "apply" && !one.step.secret && r.IntN(3) > 0 {
@@ -146,6 +147,9 @@ func planAtOnce(*rand.Rand) func(*rand.Rand, *scene) {
 			one.step.lifetime = []time.Duration{0, time.Minute, time.Hour}[r.IntN(3)]
 			one.step.later = []time.Duration{0, 0, 2 * time.Minute}[r.IntN(3)]
 			one.step.around.twice = r.IntN(2) == 0
+			if moves := rand.New(rand.NewPCG(one.chance, 1)); moves.IntN(3) == 0 {
+				one.step.around.moved, one.step.force = true, moves.IntN(2) == 0
+			}
 		}
 	}
 }

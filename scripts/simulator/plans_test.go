@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -171,4 +172,94 @@ func (o *oracle) planStays() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// somebodyMoves is a person who changes some of what a plan is about, before it is carried out.
+func (w *World) somebodyMoves(p *plan.Saved) {
+	for _, step := range p.Steps {
+		k, ok := w.server.Find(func(k apiserver.Kind) bool { return k.GroupKind() == step.ID().GroupKind })
+		if !ok || !k.Namespaced || w.rand.IntN(4) > 0 || !w.happens() {
+			continue
+		}
+		at := apiserver.At(k, step.Namespace, step.Name)
+		live := w.server.Objects[at]
+		if live == nil {
+			u := bundle.V1(step.ID(), map[string]any{"data": map[string]any{"value": "theirs"}})
+			if _, err := w.server.Create(person, k, u, false); k.Kind == "ConfigMap" && err == nil {
+				w.note("%s creates %s %s/%s", person, k.Plural, step.Namespace, step.Name)
+			}
+			continue
+		}
+		switch w.rand.IntN(3) {
+		case 0:
+			w.somebodyActsOn(at)
+		case 1: // as it was, with its marks
+			w.note("%s restores %s %s/%s", person, k.Plural, step.Namespace, step.Name)
+			u := live.DeepCopy()
+			u.SetResourceVersion("")
+			if _, err := w.server.Delete(person, k, at, metav1.DeleteOptions{}, false); err == nil {
+				_, _ = w.server.Create(person, k, u, false)
+			}
+		default:
+			w.note("%s edits %s %s/%s", person, k.Plural, step.Namespace, step.Name)
+			w.edit(k, live, func(u *unstructured.Unstructured) {
+				switch k.Kind {
+				case "ConfigMap":
+					_ = unstructured.SetNestedField(u.Object, "theirs", "data", "value")
+				case "Secret":
+					_ = unstructured.SetNestedField(u.Object, "dGhlaXJz", "data", "password")
+				case "Deployment":
+					_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
+				case "Widget":
+					_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "size")
+				}
+			})
+		}
+	}
+}
+
+// moved are writes of objects that are other ones than the plan was made for, or that change what
+// has changed since.
+func (o *oracle) moved(p *plan.Saved) (wrong []string) {
+	steps, versions := bundle.By(p.Steps, func(s plan.SavedStep) bundle.ID { return s.ID() }), map[string]*unstructured.Unstructured{}
+	for _, w := range o.server.Log[:o.d.from] {
+		if w.After != nil {
+			versions[w.After.GetResourceVersion()] = w.After
+		}
+	}
+	for _, w := range o.own() {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		step, ok := steps[id]
+		delete(steps, id) // only its first write: the next one may be of what the run created
+		if !ok || o.goesBack() || o.bookkeeping(w) {
+			continue
+		}
+		was := versions[step.ResourceVersion]
+		switch {
+		case w.Before == nil && step.UID != "" && w.Kind != bundle.JobKind: // Jobs expire
+			wrong = append(wrong, "it was there when the plan was made: "+w.String())
+		case w.Before == nil:
+		case string(w.Before.GetUID()) != step.UID && w.Before.GetDeletionTimestamp() == nil:
+			wrong = append(wrong, "it is another object than the plan's: "+w.String())
+		case was != nil && w.After != nil && undoes(content(was), content(w.Before), content(w.After)):
+			wrong = append(wrong, "it changes what has changed since the plan was made: "+w.String())
+		}
+	}
+	return wrong
+}
+
+// undoes says whether a write changes a value that was another one before.
+func undoes(was, before, after any) bool {
+	there, isMap := before.(map[string]any)
+	will, stays := after.(map[string]any)
+	if !isMap || !stays {
+		return !apiserver.Same(before, after) && !apiserver.Same(was, before)
+	}
+	had, _ := was.(map[string]any)
+	for key := range there {
+		if undoes(had[key], there[key], will[key]) {
+			return true
+		}
+	}
+	return false
 }

@@ -139,6 +139,9 @@ func (f *Finding) playScene(w *World, one *scene) {
 	if s.around.leaving != "" {
 		w.somebodyDeletesSlowly(s.around.leaving)
 	}
+	if s.around.moved && s.plan != nil {
+		w.somebodyMoves(s.plan.plan)
+	}
 	if s.damaged {
 		w.somebodyDamages(s.inventory)
 	}
