@@ -104,8 +104,13 @@ func shallow(object map[string]any) map[string]any {
 }
 
 // Changed says whether the stored object differs from the live one, or we own
-// other fields of it than before, besides those that are left to others.
+// other fields of it than before, besides those that are left to others. It may have been
+// read in another version than it is applied in.
 func (s *Step) Changed(live, stored *unstructured.Unstructured) bool {
+	if version := stored.GetAPIVersion(); version != live.GetAPIVersion() {
+		live = &unstructured.Unstructured{Object: maps.Clone(live.Object)}
+		live.SetAPIVersion(version)
+	}
 	if !diff.Equal(live, stored) {
 		return true
 	}

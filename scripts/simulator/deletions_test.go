@@ -74,7 +74,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 			created[w.After.GetUID()] = true
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
-		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] {
+		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] && (owner(w.Before) == o.id() || !o.createsAgain(w)) {
 			wrong = append(wrong, "brine did not create it: "+w.String())
 		}
 	}

@@ -355,7 +355,7 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		case plan.Unchanged:
 			ok = !created[id] && !changed[id] && !deleted[id]
 		case plan.Skipped:
-			ok = !created[id] && !deleted[id]
+			ok = !created[id] && !deleted[id] || o.goesBack() && owner(o.server.Get(id.GroupKind, id.Namespace, id.Name)) != o.id() // another inventory's, given back and applied
 		}
 		if !ok {
 			wrong = append(wrong, fmt.Sprintf("%s is %q in the result; created %t, changed %t, deleted %t in the log", bundle.Name(id), object.Action, created[id], changed[id], deleted[id]))
