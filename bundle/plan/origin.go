@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,12 +40,10 @@ func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unst
 		return inventory.Origin{}
 	}
 	o := inventory.Origin{How: inventory.Adopted}
-	tool := takeover.ToolOf(live)
-	switch {
-	case owner != "":
+	if tools := takeover.Of(live, takeOverFrom).Tools; owner != "" {
 		o = inventory.Origin{How: inventory.Moved, From: owner}
-	case slices.Contains(takeOverFrom, cmp.Or(tool.Token, " ")):
-		o = inventory.Origin{How: inventory.TakenOver, From: tool.Token}
+	} else if len(tools) > 0 {
+		o = inventory.Origin{How: inventory.TakenOver, From: tools[0].Token}
 	}
 	return o.Of(live.GetUID())
 }

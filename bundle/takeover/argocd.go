@@ -17,8 +17,8 @@ func argoTracked(annotations, _ map[string]string) Tool {
 	return Tool{}
 }
 
-func argoLabelled(_, labels map[string]string) Tool {
-	if application := labels[argoInstance]; application != "" {
+func argoLabelled(annotations, labels map[string]string) Tool {
+	if application := labels[argoInstance]; application != "" && argoTracked(annotations, nil).Text == "" {
 		return argoApplication(application)
 	}
 	return Tool{}

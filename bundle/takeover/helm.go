@@ -22,7 +22,7 @@ const (
 )
 
 func helmRelease(annotations, labels map[string]string) Tool {
-	if annotations[helmName] == "" {
+	if annotations[helmName] == "" || labels[fluxReleases+"name"] != "" {
 		return Tool{}
 	}
 	t := Tool{

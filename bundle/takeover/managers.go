@@ -29,7 +29,7 @@ func Manages(live *unstructured.Unstructured, managers []string) bool {
 }
 
 // Patch is a JSON patch that moves the managers' fields to brine, and removes
-// the ownership metadata of a tool that lets go. It holds only for the very version
+// the ownership metadata of the tools that let go. It holds only for the very version
 // that was read (client-go's csaupgrade). What another applier owns by Apply moves
 // like what was written by Update.
 func (t TakeOver) Patch(live *unstructured.Unstructured) ([]byte, error) {
@@ -59,8 +59,11 @@ func (t TakeOver) Patch(live *unstructured.Unstructured) ([]byte, error) {
 			}
 		}
 	}
-	remove("annotations", append([]string{lastApplied}, t.Tool.Annotations...), live.GetAnnotations())
-	remove("labels", t.Tool.Labels, live.GetLabels())
+	remove("annotations", []string{lastApplied}, live.GetAnnotations())
+	for _, tool := range t.Tools {
+		remove("annotations", tool.Annotations, live.GetAnnotations())
+		remove("labels", tool.Labels, live.GetLabels())
+	}
 	return json.Marshal(patch)
 }
 

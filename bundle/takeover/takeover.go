@@ -29,21 +29,26 @@ type Tool struct {
 const managedBy = "app.kubernetes.io/managed-by"
 
 // ToolOf is the tool that a live object belongs to; the zero Tool if there is none.
-// Where several have left metadata, the first is the one that acts: Flux installs
-// through Helm, and charts and Kustomizations carry Argo CD's label of old.
 func ToolOf(live *unstructured.Unstructured) Tool {
+	return append(toolsOf(live), Tool{})[0]
+}
+
+// toolsOf are all tools that have left metadata. The first is the one that acts: Flux
+// installs through Helm, and charts and Kustomizations carry Argo CD's label of old.
+func toolsOf(live *unstructured.Unstructured) []Tool {
 	annotations, labels := live.GetAnnotations(), live.GetLabels()
+	var all []Tool
 	for _, find := range []func(annotations, labels map[string]string) Tool{
 		fluxRelease, helmRelease, argoTracked, fluxKustomization, argoLabelled, kappApp,
 	} {
 		if tool := find(annotations, labels); tool.Text != "" {
-			return tool
+			all = append(all, tool)
 		}
 	}
 	if strings.EqualFold(labels[managedBy], "salt") {
-		return Tool{Text: "Salt's states"}
+		all = append(all, Tool{Text: "Salt's states"})
 	}
-	return Tool{}
+	return all
 }
 
 // tools are the prefixes of tools to take over from; all other names are of field
@@ -68,7 +73,7 @@ func Qualified(from []string, namespace string) []string {
 // TakeOver is what is taken over of one object.
 type TakeOver struct {
 	Managers []string // whose fields are taken
-	Tool     Tool     // that lets go; the zero Tool if none does
+	Tools    []Tool   // that let go
 }
 
 // Of is what is taken over of a live object from the field managers and tools.
@@ -77,14 +82,14 @@ func Of(live *unstructured.Unstructured, from []string) TakeOver {
 	if len(from) == 0 {
 		return t
 	}
-	tool := ToolOf(live)
 	for _, name := range from {
-		switch {
-		case name == tool.Token && name != "":
-			t.Tool = tool
-			t.Managers = append(t.Managers, tool.Manager)
-		case !slices.ContainsFunc(tools, func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
+		if !slices.ContainsFunc(tools, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			t.Managers = append(t.Managers, name)
+		}
+	}
+	for _, tool := range toolsOf(live) {
+		if tool.named(from) {
+			t.Tools, t.Managers = append(t.Tools, tool), append(t.Managers, tool.Manager)
 		}
 	}
 	return t
@@ -92,12 +97,18 @@ func Of(live *unstructured.Unstructured, from []string) TakeOver {
 
 // Needed says whether there is anything to take over.
 func (t TakeOver) Needed(live *unstructured.Unstructured) bool {
-	return t.Tool.Token != "" || Manages(live, t.Managers)
+	return len(t.Tools) > 0 || Manages(live, t.Managers)
 }
 
-// Silently says whether an object is adopted from its tool without that this was
+// Silently says whether an object is adopted from a tool without that this was
 // asked for, and names the tool.
 func Silently(live *unstructured.Unstructured, from []string) (tool string, ok bool) {
-	t := ToolOf(live)
-	return t.Text, t.Text != "" && (t.Token == "" || !slices.Contains(from, t.Token))
+	for _, t := range toolsOf(live) {
+		if !t.named(from) {
+			return t.Text, true
+		}
+	}
+	return "", false
 }
+
+func (t Tool) named(from []string) bool { return t.Token != "" && slices.Contains(from, t.Token) }

@@ -417,4 +417,56 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: broken}]}
 `, policy: 1, saves: true, around: surroundings{leaving: "customresourcedefinitions"}}, mood: mood{name: "somebody acts", people: 0.05}}}, without: []string{"8:3"}},
+	"a tool kept an object that it was named to let go of, because another one had it, too": {seed: 60101354, scenes: []scene{{at: "0", chance: 13043137612706396038, step: step{command: "apply", inventory: "shop", policy: 1, options: options{takeOver: []string{"kustomize-controller"}}, around: surroundings{tool: "helm"}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 8497862046480632190, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+`, policy: 1, options: options{pruneAnyway: true, recreate: []string{"ConfigMap"}, takeOver: []string{"flux:flux-system/web"}}, around: surroundings{tool: "flux"}}, mood: mood{name: "undisturbed"}}}, without: []string{"2:2", "0:2"}},
+	"the next run removed the marks of a tool whose fields were taken over by one that was killed: so it is": {seed: 60001175, scenes: []scene{{at: "1", chance: 3786574000195349642, step: step{command: "apply", inventory: "shop", policy: 1, options: options{recreate: []string{"ConfigMap"}, takeOver: []string{"argocd:web"}}, around: surroundings{denied: []string{"create namespaces", "patch secrets"}, tool: "argo"}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 4164995033589596160, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, policy: 1, guests: true, calm: true, options: options{noPrune: true, skipInvalid: true, takeOver: []string{"argocd:web"}}, around: surroundings{denied: []string{"create namespaces", "patch secrets"}}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 5182570782314015484, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`, policy: 1, found: true, options: options{takeOver: []string{"argocd-controller"}}, around: surroundings{denied: []string{"create namespaces", "patch secrets"}, tool: "argo"}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}}, without: []string{"1:1"}},
 }

@@ -240,42 +240,59 @@ func (o *oracle) fieldsStay() (wrong []string) {
 // tool is one that has objects before brine.
 type tool struct {
 	manager, token      string
+	names               string // the mark without which an object names nothing of the tool
 	annotations, labels map[string]string
 }
 
 var tools = map[string]tool{
-	"helm": {"helm", "helm:app/web", map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "app"}, map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
-	"argo": {"argocd-controller", "argocd:web", map[string]string{"argocd.argoproj.io/tracking-id": "web:/ConfigMap:app/a"}, nil},
-	"flux": {"kustomize-controller", "flux:flux-system/web", nil, map[string]string{"kustomize.toolkit.fluxcd.io/name": "web", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
-	"kapp": {"kapp", "kapp:web", map[string]string{"kapp.k14s.io/identity": "x", "kapp.k14s.io/original": "{}"}, map[string]string{"kapp.k14s.io/app": "web", "kapp.k14s.io/association": "v1.x"}},
+	"helm": {"helm", "helm:app/web", "meta.helm.sh/release-name", map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "app"}, map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+	"argo": {"argocd-controller", "argocd:web", "argocd.argoproj.io/tracking-id", map[string]string{"argocd.argoproj.io/tracking-id": "web:/ConfigMap:app/a"}, nil},
+	"flux": {"kustomize-controller", "flux:flux-system/web", "kustomize.toolkit.fluxcd.io/name", nil, map[string]string{"kustomize.toolkit.fluxcd.io/name": "web", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
+	"kapp": {"kapp", "kapp:web", "kapp.k14s.io/app", map[string]string{"kapp.k14s.io/identity": "x", "kapp.k14s.io/original": "{}"}, map[string]string{"kapp.k14s.io/app": "web", "kapp.k14s.io/association": "v1.x"}},
 }
 
 // has says whether an object has a mark of the tool.
-func (t tool) has(u *unstructured.Unstructured) bool {
+func (t tool) has(u *unstructured.Unstructured) bool { return len(t.marksOf(u)) > 0 }
+
+// marksOf are the fields of an object's metadata by which the tool has it.
+func (t tool) marksOf(u *unstructured.Unstructured) (marks [][]string) {
 	if u == nil {
-		return false
+		return nil
 	}
-	annotations, labels := u.GetAnnotations(), u.GetLabels()
-	for key := range t.annotations {
-		if _, ok := annotations[key]; ok {
-			return true
+	for field, is := range map[string][2]map[string]string{"annotations": {t.annotations, u.GetAnnotations()}, "labels": {t.labels, u.GetLabels()}} {
+		for key := range is[0] {
+			if _, ok := is[1][key]; ok {
+				marks = append(marks, []string{"f:metadata", "f:" + field, "f:" + key})
+			}
 		}
 	}
-	for key := range t.labels {
-		if _, ok := labels[key]; ok {
-			return true
-		}
-	}
-	return false
+	return marks
 }
 
-// useTools: a tool has objects that bundles have, and runs take them over from it, or do not.
+// holds says whether it has a mark of the tool that brine does not apply. Brine applies one only
+// after it was taken over: where the run that did so was killed, the next one removes it.
+func (t tool) holds(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(t.marksOf(u), func(mark []string) bool {
+		return !slices.ContainsFunc(u.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+			fields := map[string]any{}
+			if entry.Manager != bundle.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+				return false
+			}
+			_, applied, _ := unstructured.NestedFieldNoCopy(fields, mark...)
+			return applied
+		})
+	})
+}
+
+// useTools: a tool, or two, have objects that bundles have, and runs take them over from it, or do not.
 func useTools(r *rand.Rand) func(*rand.Rand, *scene) {
-	name := []string{"helm", "helm", "argo", "flux", "kapp"}[r.IntN(5)]
+	names := []string{"helm", "helm", "argo", "flux", "kapp"}
+	n := r.IntN(2 * len(names))
+	used := []string{names[n/2], names[(n/2+2*(n%2))%len(names)]} // the same one twice, or two
 	return func(r *rand.Rand, one *scene) {
 		s := &one.step
-		if r.IntN(2) == 0 {
-			s.around.tool = name
+		if n := r.IntN(4); n%2 == 0 {
+			s.around.tool = used[n/2]
 		}
 		if s.command != "apply" && s.command != "preview" || s.secret {
 			return
@@ -283,11 +300,15 @@ func useTools(r *rand.Rand) func(*rand.Rand, *scene) {
 		if r.IntN(2) == 0 {
 			s.policy = plan.AdoptIfNoInventory
 		}
-		switch r.IntN(4) {
-		case 0, 1:
-			s.options.takeOver = []string{tools[name].token}
+		n := r.IntN(8)
+		from := tools[used[n/4]]
+		switch n % 4 {
+		case 0:
+			s.options.takeOver = []string{from.token}
+		case 1:
+			s.options.takeOver = slices.Compact([]string{tools[used[0]].token, tools[used[1]].token})
 		case 2:
-			s.options.takeOver = []string{tools[name].manager}
+			s.options.takeOver = []string{from.manager}
 		}
 	}
 }
@@ -364,7 +385,7 @@ func (o *oracle) toolsLetGo() (wrong []string) {
 		asked := slices.Contains(o.d.options.takeOver, t.token)
 		removes := asked || slices.Contains(o.d.options.takeOver, t.manager) // fields that the bundle does not set
 		for _, w := range o.own() {
-			if w.After != nil && w.Before != nil && t.has(w.Before) && !t.has(w.After) && !removes && w.After.GetUID() == w.Before.GetUID() {
+			if w.After != nil && w.Before != nil && t.holds(w.Before) && !t.holds(w.After) && !removes && w.After.GetUID() == w.Before.GetUID() {
 				wrong = append(wrong, "marks of "+t.manager+" are gone: "+w.String())
 			}
 		}
@@ -377,7 +398,8 @@ func (o *oracle) toolsLetGo() (wrong []string) {
 			continue
 		}
 		for _, object := range o.d.bundle.Objects {
-			if live := o.server.Get(object.ID.GroupKind, object.ID.Namespace, object.ID.Name); t.has(live) {
+			was := o.liveAt(o.d.from, object.ID) // a person may have removed what names the tool
+			if live := o.server.Get(object.ID.GroupKind, object.ID.Namespace, object.ID.Name); t.has(live) && slices.ContainsFunc(t.marksOf(was), func(mark []string) bool { return mark[2] == "f:"+t.names }) {
 				wrong = append(wrong, bundle.Name(object.ID)+" still has marks of "+t.manager)
 			}
 		}
@@ -391,15 +413,20 @@ func (o *oracle) toolsLetGo() (wrong []string) {
 // notApplied are the objects that the tool still has when Helm forgets them.
 func (o *oracle) notApplied(forgets *apiserver.Write) (wrong []string) {
 	for _, one := range []string{"a", "b"} {
-		var live *unstructured.Unstructured
-		for _, w := range o.server.Log[:forgets.Seq] {
-			if w.Kind == bundle.ConfigMapKind && w.Namespace == "app" && w.Name == one {
-				live = w.After
-			}
-		}
+		live := o.liveAt(forgets.Seq, bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "app", Name: one})
 		if in := func(object *bundle.Object) bool { return object.ID == bundle.IDOf(live) }; tools["helm"].has(live) && owner(live) != o.id() && slices.ContainsFunc(o.d.bundle.Objects, in) {
 			wrong = append(wrong, fmt.Sprintf("Helm forgets ConfigMap %s, which is not taken over: %s", one, forgets))
 		}
 	}
 	return wrong
+}
+
+// liveAt is an object after the first writes of the log.
+func (o *oracle) liveAt(writes int, id bundle.ID) (live *unstructured.Unstructured) {
+	for _, w := range o.server.Log[:writes] {
+		if w.Kind == id.GroupKind && w.Namespace == id.Namespace && w.Name == id.Name {
+			live = w.After
+		}
+	}
+	return live
 }
