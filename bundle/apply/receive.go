@@ -60,7 +60,7 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 		n.Result.Error = w.Err.Error()
 		e.Record.Explain(w.Err)
 		var notOwned *write.NotOwned
-		n.Refused = answers.Refused(w.Err) || errors.As(w.Err, &notOwned)
+		n.Refused = w.Stored == nil && (answers.Refused(w.Err) || errors.As(w.Err, &notOwned))
 		n.Result.Unknown = n.Uncertain || !n.Refused && answers.Transient(w.Err)
 		e.Record.Fail(n.Result.About(w.Err.Error()))
 		e.lose(n, w.Action, w.Err.Error())

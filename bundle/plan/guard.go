@@ -124,7 +124,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return kept
 	case g.Options.Undo && member && origin.How != inventory.Created:
 		return g.undo(id, live, origin)
-	case g.Options.Undo && asked && !member:
+	case g.Options.Undo && asked && (!member || owner == ""):
 		return Verdict{Action: Skipped, Reason: fmt.Sprintf("the earlier bundle wants it absent, and a rollback deletes only what brine created; %s deletes it", g.Options.Commands.Delete(id.GroupKind, id.Namespace, id.Name))}
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}

@@ -49,6 +49,9 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || live.GetAnnotations()[inventory.MadeAnnotation] == "" {
 		return // none that is known to be brine's
 	}
+	if owner := live.GetAnnotations()[inventory.OwningInventory]; owner != "" && owner != inv.ID {
+		return // another inventory's member
+	}
 	err = checkEmpty(ctx, s.client, o, inv, live, deleted)
 	if err == nil {
 		if s.held {

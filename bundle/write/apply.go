@@ -70,6 +70,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 	if err != nil {
 		if w.Mode == Persist { // a preview distinguishes the answers
 			o.Err = w.Explain(s, err)
+			o.Stored = put.stored // of a migration that got stuck
 		}
 		return o
 	}

@@ -66,6 +66,9 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 		return put, fmt.Errorf("remove the versions that no object is stored in from status.storedVersions: %w", err)
 	}
 	final, err := w.put(ctx, t, now)
+	if err != nil {
+		final.stored = put.stored
+	}
 	final.live = put.live
 	final.reason = m.Done(count)
 	return final, err

@@ -82,8 +82,11 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	for key, value := range annotations {
 		size += len(key) + len(value)
 	}
-	if size > annotationBytes {
+	if size > annotationBytes || inv.searchAll {
 		delete(annotations, moreNamespaces)
+	}
+	if inv.searchAll {
+		delete(annotations, containedKinds)
 	}
 	u.SetAnnotations(annotations)
 }

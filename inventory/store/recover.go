@@ -42,9 +42,12 @@ func (inv *Inventory) Recover(ctx context.Context) error {
 
 // Repair makes members of what was found to carry the inventory's ownership
 // metadata, and writes the inventory. Only when the search was complete are parts
-// that are missing or unreadable given up; until then each run is refused.
+// that are missing or unreadable given up; until then each run is refused. And only then
+// does the inventory object say which kinds and namespaces to search the next time.
 func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bool) error {
 	gone := inv.broken
+	_, recorded := inv.RecordedKinds()
+	inv.searchAll = !complete && !recorded
 	if complete {
 		inv.lost, inv.broken, inv.damage, inv.unnamed = map[string]part{}, nil, nil, false
 		for _, u := range gone {

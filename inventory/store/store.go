@@ -46,6 +46,7 @@ type Inventory struct {
 	unlabelled   []string                     // parts that lost their labels
 	taken        []string                     // names of parts that another object has
 	damage       []string                     // why members may be missing; see Open
+	searchAll    bool                         // members may be of any kind
 	found        bool                         // the inventory object was there when it was read
 	lastRevision string                       // to be written to the inventory object
 	renamedFrom  string                       // the same

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -29,9 +30,11 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		deleted := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
 		switch {
 		case o.isRelease(w), isRewritten(w):
+		case deleted && by == "" && o.d.command == "destroy" && w.Kind == bundle.NamespaceKind && w.Name == home && w.Before.GetAnnotations()[inventory.MadeAnnotation] != "":
 		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
 			wrong = append(wrong, "an annotation keeps it: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
+		case deleted && o.goesBack() && o.d.policy == plan.AdoptAll && o.createsAgain(w):
 		case deleted && o.recreates(w) && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory):
 		case deleted && by == "" && o.d.command == "apply" && o.d.options.wants(w.Kind, w.Namespace, w.Name):
 		case deleted:
@@ -74,7 +77,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 			created[w.After.GetUID()] = true
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
-		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] && (owner(w.Before) == o.id() || !o.createsAgain(w)) {
+		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] && !o.createsAgain(w) {
 			wrong = append(wrong, "brine did not create it: "+w.String())
 		}
 	}

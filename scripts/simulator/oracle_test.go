@@ -28,6 +28,7 @@ type oracle struct {
 	d      *done
 	were   []string // the earlier names of its inventory
 	behind bool     // an API server may not know yet what is served
+	hidden bool     // discovery did not have a kind for a while
 	alone  bool     // nobody else acted, and nothing failed, since the step began
 }
 
@@ -252,7 +253,8 @@ func (o *oracle) exitZero() (wrong []string) {
 	}
 	if o.d.command == "destroy" {
 		for p, u := range o.server.Objects {
-			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil {
+			warned := p.Resource == "namespaces" && p.Name == home && len(o.d.around.hooks)+len(o.d.around.denied) > 0 // it was not a member yet, and may not be deleted
+			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil && !warned {
 				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
 		}
@@ -286,7 +288,8 @@ func (o *oracle) exitZero() (wrong []string) {
 	lost := o.lost(o.d.inventory)
 	for p, u := range o.server.Objects {
 		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
-		if owner(u) == o.id() && !wanted[id] && !lost[id] && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
+		unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && u.GetAnnotations()[inventory.MadeAnnotation] == o.d.inventory // it goes with the inventory
+		if owner(u) == o.id() && !wanted[id] && !lost[id] && !unlisted && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
 			return other.ID() == id && (other.Action == plan.Skipped || other.Action == plan.Detached)
 		}) {
 			wrong = append(wrong, "is not in the bundle, is ours, and is not said to be kept: "+bundle.Name(id))
@@ -378,10 +381,14 @@ func (o *oracle) dryRun() (wrong []string) {
 
 // oneWriter: whoever writes has the lock, but for what makes a lock possible.
 func (o *oracle) oneWriter() (wrong []string) {
+	taken := map[string]bool{} // before something is given back to an inventory
 	for _, w := range o.own() {
 		lock := o.d.inventory
 		for _, name := range inventories {
-			if w.Namespace == home && of(w, name) || o.goesBack() && !keepsBooks(w.Namespace, w.Name) && owner(w.After) == inventory.DefaultID(home, name) {
+			if w.Kind == bundle.LeaseKind && w.Name == inventory.LockName(name) {
+				taken[name] = true
+			}
+			if w.Namespace == home && of(w, name) || o.goesBack() && taken[name] && !keepsBooks(w.Namespace, w.Name) && owner(w.After) == inventory.DefaultID(home, name) {
 				lock = name
 			}
 		}

@@ -316,7 +316,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	for _, d := range running {
 		d.to = len(w.server.Log)
 		f.Steps++
-		f.oneTarget(w, d)
+		f.oneTarget(w, d, running)
 		if d.process.dead && w.rand.IntN(2) == 0 {
 			w.leaveProof(d)
 		}
@@ -341,11 +341,11 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID(home, d.inventory))...)
 			}
 			if d.exit != report.ExitBadBundle {
-				switch half := w.halfDone; {
-				case d.process.dead || d.exit != report.ExitOK:
-					w.halfDone = &d.step
-				case half != nil && half.inventory == d.inventory && half.into == d.into && (half.command == d.command || d.command == "merge"):
-					w.halfDone = nil
+				w.halfDone = slices.DeleteFunc(w.halfDone, func(half *step) bool {
+					return half.inventory == d.inventory && half.into == d.into && (half.command == d.command && slices.Equal(half.names, d.names) || d.command == "merge")
+				})
+				if d.process.dead || d.exit != report.ExitOK {
+					w.halfDone = append(w.halfDone, &d.step)
 				}
 			}
 		}
@@ -362,7 +362,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.note("%s: %v", d.actor, d.err)
 		}
 		f.Covered[d.called()+" × "+mood+" × "+code]++
-		o := &oracle{server: w.server, d: d, were: w.renamed[d.inventory], behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
+		o := &oracle{server: w.server, d: d, hidden: w.outage != nil && w.outage.mood == unserved, were: w.renamed[d.inventory], behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
 		for _, invariant := range holds {
 			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue
@@ -377,10 +377,13 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	}
 }
 
-// oneTarget: rollbacks without a number between two applies all go to the same revision.
-func (f *Finding) oneTarget(w *World, d *done) {
+// oneTarget: rollbacks without a number between two applies all go to the same revision. Of two
+// commands at once either may have come first.
+func (f *Finding) oneTarget(w *World, d *done, running []*done) {
 	switch before := w.targets[d.inventory]; {
-	case d.command == "apply" || d.command == "destroy" || d.revision > 0:
+	case slices.ContainsFunc(running, func(other *done) bool {
+		return other.inventory == d.inventory && (other.command == "apply" || other.command == "destroy" || other.revision > 0)
+	}):
 		delete(w.targets, d.inventory)
 	case d.target > 0 && before > 0 && d.target != before:
 		f.violate("2 a rollback has one target", fmt.Sprintf("%s: revision %d, and %d before", d.actor, d.target, before))
@@ -399,9 +402,9 @@ func (f *Finding) violate(invariant, how string) {
 // other inventory is destroyed, and no reason is left.
 func (f *Finding) converge(w *World, around surroundings) {
 	w.server.Away = ""
-	if again := w.halfDone; again != nil {
+	for i, again := range slices.Clone(w.halfDone) {
 		again.around = surroundings{}
-		f.settle(w, []*done{w.begin(*again, "last-repeated")}, "undisturbed at the end")
+		f.settle(w, []*done{w.begin(*again, "last-repeated"+strings.Repeat("-too", i))}, "undisturbed at the end")
 	}
 	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}, migrate: true}, around: around} // pods that are selected, and fields of resources, may be others
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
@@ -416,8 +419,10 @@ func (f *Finding) converge(w *World, around surroundings) {
 		last.policy, last.force = plan.AdoptAll, true
 		f.Converged = f.endsTwice(w, last, "last-forced", guests)
 	}
-	if half := w.halfDone; f.goesOn() && half != nil && half.command == "rename" { // what a refusal says that finds another inventory of the name
-		f.settle(w, []*done{w.begin(step{command: "merge", inventory: half.inventory, into: half.into}, "last-merged")}, "undisturbed at the end")
+	for i, half := range slices.Clone(w.halfDone) {
+		if f.goesOn() && half.command == "rename" { // what a refusal says that finds another inventory of the name
+			f.settle(w, []*done{w.begin(step{command: "merge", inventory: half.inventory, into: half.into}, "last-merged"+strings.Repeat("-too", i))}, "undisturbed at the end")
+		}
 	}
 	if f.goesOn() {
 		f.settle(w, []*done{w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")}, "undisturbed at the end")
@@ -430,7 +435,7 @@ func (f *Finding) goesOn() bool { return !f.Converged && len(f.Violated) == 0 }
 
 // interrupts says whether refusals are for a command about inventories, which refuses to go on.
 func (w *World) interrupts(refusals string) bool {
-	return w.halfDone != nil && strings.Contains(refusals, "was interrupted: repeat that command first")
+	return len(w.halfDone) > 0 && strings.Contains(refusals, "was interrupted: repeat that command first")
 }
 
 // endsTwice says whether a step ended with exit code 0, and wrote nothing when it was repeated.

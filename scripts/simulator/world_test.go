@@ -38,10 +38,10 @@ type World struct {
 	// preview told.
 	inSecret map[string]*savedPlan
 	approved map[string]string
-	// By inventory, the ids that it had under other names; the last command about inventories
-	// that did not end.
+	// By inventory, the ids that it had under other names; the commands about inventories that
+	// did not end.
 	renamed  map[string][]string
-	halfDone *step
+	halfDone []*step
 	served   int // requests of the step
 	trial    trial
 	at       string   // the step
