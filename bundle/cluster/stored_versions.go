@@ -137,11 +137,17 @@ func UnservedOwnership(err error, r Resource) string {
 	return version[0]
 }
 
-// MoveOwnership moves what is owned of an object in another version to that of the
-// resource, and returns the object.
-func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructured.Unstructured, from string, dryRun bool) (*unstructured.Unstructured, error) {
-	moved := live.DeepCopy()
-	moveOwnership(moved, r, []string{from})
+// MoveOwnership moves what is owned of an object in versions that its CRD no longer has to
+// that of the resource, and returns the object. The server has told of the versions in gone,
+// one at a time; it keeps the object as it is as long as one is left.
+func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructured.Unstructured, gone []string, dryRun bool) (*unstructured.Unstructured, error) {
+	moved, from, served := live.DeepCopy(), slices.Clone(gone), c.Versions(r.GVK.GroupKind())
+	for _, entry := range live.GetManagedFields() {
+		if version, ok := strings.CutPrefix(entry.APIVersion, r.GVK.Group+"/"); ok && !slices.Contains(served, version) && !slices.Contains(from, version) {
+			from = append(from, version)
+		}
+	}
+	moveOwnership(moved, r, from)
 	body, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": moved.GetManagedFields()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
@@ -151,7 +157,7 @@ func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructur
 	}
 	id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
 	if moved, err = c.Patch(ctx, r, id, types.JSONPatchType, body, Write{DryRun: dryRun}); err != nil {
-		return nil, fmt.Errorf("move what is owned in %s, which is not served any more, to %s: %w", from, r.GVK.Version, err)
+		return nil, fmt.Errorf("move what is owned in %s, which is not served any more, to %s: %w", strings.Join(from, ", "), r.GVK.Version, err)
 	}
 	return moved, nil
 }

@@ -70,16 +70,17 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 		}
 		live = current
 	}
-	for {
+	for gone := []string{}; ; {
 		var err error
 		result, err = w.sendOnce(ctx, t, live, result)
 		from := cluster.UnservedOwnership(err, t.resource)
-		if from == "" || live == nil || t.elsewhere() || !slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		if from == "" || live == nil || t.elsewhere() || slices.Contains(gone, from) || !slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 			return f.APIVersion == t.resource.GVK.Group+"/"+from
 		}) {
 			return result, err
 		}
-		if live, err = w.Client.MoveOwnership(ctx, t.resource, live, from, w.Mode == DryRun); err != nil {
+		gone = append(gone, from)
+		if live, err = w.Client.MoveOwnership(ctx, t.resource, live, gone, w.Mode == DryRun); err != nil {
 			return result, err
 		}
 		if w.Mode == DryRun {

@@ -469,4 +469,123 @@ kind: ConfigMap
 metadata: {name: inner, namespace: extra-app}
 data: {value: "1"}
 `, policy: 1, found: true, options: options{takeOver: []string{"argocd-controller"}}, around: surroundings{denied: []string{"create namespaces", "patch secrets"}, tool: "argo"}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}}, without: []string{"1:1"}},
+	"a CRD was forgotten whose migration got stuck": {seed: 66001956, scenes: []scene{{at: "2", chance: 6671555566343326603, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+  - name: v3
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+`, options: options{migrate: true}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 11728363889501908243, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v3
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v3
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 0}
+`, policy: 2, options: options{waitApplied: true, migrate: true}}, mood: mood{name: "429", faults: []fault{"429"}, rate: 0.1}}}, without: []string{"3:63", "3:62", "3:61", "3:60", "3:59", "3:57", "3:56", "3:55", "3:53", "3:51", "3:47", "3:43", "3:41", "3:33", "3:31", "3:25", "3:23", "3:18", "3:17", "3:28", "3:26", "3:20", "3:14", "3:9", "3:8", "3:7", "3:15", "3:10"}},
+	"a rollback deleted what a person had taken out of the inventory": {seed: 66001904, scenes: []scene{{at: "0", chance: 16922438730830814540, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, lifetime: 60000000000, around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 15469602140861145779, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`, onFailure: true, lifetime: 3600000000000, around: surroundings{planned: true, twice: true, moved: true}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 13612910092680292993, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, calm: true, options: options{waitApplied: true, absent: []string{"b", "d", "fixed"}}, around: surroundings{planned: true}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 5158370677719516951, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, guests: true, calm: true, lifetime: 3600000000000, later: 120000000000, around: surroundings{planned: true, twice: true}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 1506614800697394542, step: step{command: "rollback", inventory: "shop", patience: 300000000000}, mood: mood{name: "some API servers are behind", people: 0.05, behind: []time.Duration{0, 226000000, 3000000000}, old: true}}}, without: []string{"5:6", "5:5", "5:4", "5:3", "4:1"}},
+	"a repair said that all was found, where the one before it could not list it": {seed: 65500091, scenes: []scene{{at: "0", chance: 16410514638182045794, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+`, around: surroundings{denied: []string{"list * everywhere"}, planned: true}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 18411636531940397224, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true, around: surroundings{denied: []string{"list * everywhere"}}}, mood: mood{name: "undisturbed"}}}},
+	"a namespace was deleted that is another inventory's member by now": {seed: 69000434, scenes: []scene{{at: "4", chance: 18227522864050870072, step: step{command: "apply", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 18440010305177887364, step: step{command: "destroy", inventory: "shop", guests: true, calm: true, options: options{maxPrune: "0"}}, mood: mood{name: "undisturbed"}}}},
 }
