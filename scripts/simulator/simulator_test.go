@@ -8,11 +8,14 @@ import (
 	"iter"
 	"maps"
 	legacy "math/rand"
+	"os"
+	"os/signal"
 	"reflect"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +56,9 @@ func playOne(t *testing.T, of trial) (f *Finding) {
 func TestHistories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the files of runs
 	began, covered, bad, steps, played, converged := time.Now(), map[string]int{}, 0, 0, 0, 0
-	for i := 0; i < *histories || time.Since(began) < *during; i++ {
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM) // what was played until then counts
+	defer stop()
+	for i := 0; ctx.Err() == nil && (i < *histories || time.Since(began) < *during); i++ {
 		f := playOne(t, trial{seed: *from + uint64(i)})
 		played++
 		steps += f.Steps
