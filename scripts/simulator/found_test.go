@@ -588,4 +588,107 @@ metadata: {name: a, namespace: app}
 data: {value: "2"}
 `, around: surroundings{denied: []string{"list * everywhere"}, planned: true}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 18411636531940397224, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true, around: surroundings{denied: []string{"list * everywhere"}}}, mood: mood{name: "undisturbed"}}}},
 	"a namespace was deleted that is another inventory's member by now": {seed: 69000434, scenes: []scene{{at: "4", chance: 18227522864050870072, step: step{command: "apply", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 18440010305177887364, step: step{command: "destroy", inventory: "shop", guests: true, calm: true, options: options{maxPrune: "0"}}, mood: mood{name: "undisturbed"}}}},
+	"fields in two versions that were gone were moved one after the other, for ever": {seed: 67100892, scenes: []scene{{at: "6", chance: 15897359063904874337, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - name: v3
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v2
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 0}
+`, policy: 1, found: true, options: options{migrate: true}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 2330487115812946524, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: app}
+spec: {schedule: '0 0 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}}}
+`, policy: 2, options: options{migrate: true}}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 16978726195636196332, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - name: v3
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v3
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 0}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app}
+spec: {ttlSecondsAfterFinished: 0, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: app}
+spec: {schedule: '2 0 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}}}
+`, policy: 2, options: options{maxPrune: "50%", migrate: true}}, mood: mood{name: "undisturbed"}}, {at: "12", chance: 12809938329707707, step: step{command: "rollback", inventory: "other", refused: true, options: options{migrate: true}, around: surroundings{scheduled: true}}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}, {at: "13", chance: 8918943747653470948, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+`, options: options{migrate: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"12:3", "12:1"}},
 }
