@@ -249,10 +249,28 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		Kind     string            `json:"kind"`
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := json.Unmarshal(answer, &kind); err != nil {
-		return false, nil //nolint:nilerr // an aggregated server's own kind of answer: the object is read again later
+	if err = json.Unmarshal(answer, &kind); err == nil && kind.Kind == "" {
+		err = errors.New("it has no kind")
+	}
+	if err != nil && !d.DryRun {
+		return c.deleted(ctx, r, live, err)
 	}
 	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
+}
+
+// deleted reads an object again whose DELETE was answered with something else than an API
+// server's JSON: by a proxy, perhaps, and then it is still there.
+func (c *Client) deleted(ctx context.Context, r Resource, live metav1.Object, answer error) (bool, error) {
+	now, err := c.Get(ctx, r, bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()})
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("decode the answer: %w; read it again: %w", answer, err)
+	case now == nil, now.GetUID() != live.GetUID():
+		return true, nil
+	case now.GetDeletionTimestamp() == nil:
+		return false, fmt.Errorf("it is still there; decode the answer: %w", answer)
+	}
+	return false, nil
 }
 
 // mayNotCreate completes the answer to an apply that may not create what is not

@@ -691,4 +691,47 @@ kind: Job
 metadata: {name: migrate, namespace: app}
 spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
 `, options: options{migrate: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"12:3", "12:1"}},
+	"an inventory lost its overflow as a proxy answered to the DELETE before": {seed: 70006605, scenes: []scene{{at: "3", chance: 1070741788130220884, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "0"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 1, fixed: x}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong1, namespace: app}
+data: {value: "2"}
+`, calm: true, options: options{noPrune: true}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 18106136942004774905, step: step{command: "preview", inventory: "shop", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, policy: 2, force: true, calm: true, saves: true, secret: true}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 958388176052691619, step: step{command: "destroy", inventory: "shop", policy: 2, patience: 300000000000}, mood: mood{name: "aimed at the inventory's writes", faults: []fault{"HTML 200"}, rate: 0.4, aim: "the inventory's writes"}}}, without: []string{"8:1"}},
 }

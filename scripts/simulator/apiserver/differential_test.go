@@ -26,7 +26,11 @@ import (
 	"brine/scripts/simulator/apiserver"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
+// TestMain has one API server: lists and watches of several would be of different caches.
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("BRINE_TEST_APISERVERS")
+	clustertest.Main(m)
+}
 
 // known are the differences between the servers that are left, and why. Nothing else may
 // differ: reason, code and body of each answer, but for what each server chooses itself
