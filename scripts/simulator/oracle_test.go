@@ -251,11 +251,13 @@ func (o *oracle) exitZero() (wrong []string) {
 	if !o.alone || r.ExitCode != report.ExitOK || o.d.command != "apply" && o.d.command != "rollback" && o.d.command != "destroy" {
 		return nil
 	}
+	lost := o.lost(o.d.inventory)
 	if o.d.command == "destroy" {
 		for p, u := range o.server.Objects {
+			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 			// It was not a member yet, and holds what others have, or may not be deleted.
 			warned := p.Resource == "namespaces" && p.Name == home && strings.Contains(fmt.Sprint(r.Warnings), "which brine made for the inventory, stays")
-			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil && !warned {
+			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
 				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
 		}
@@ -286,7 +288,6 @@ func (o *oracle) exitZero() (wrong []string) {
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
 		}
 	}
-	lost := o.lost(o.d.inventory)
 	for p, u := range o.server.Objects {
 		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 		unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && u.GetAnnotations()[inventory.MadeAnnotation] == o.d.inventory // it goes with the inventory
