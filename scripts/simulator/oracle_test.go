@@ -212,7 +212,7 @@ func (o *oracle) lost(name string) map[bundle.ID]bool {
 		if w.Name == name && w.After == nil {
 			maps.Copy(all, members(stored, name))
 		}
-		if stored[w.Name] = w.After; len(all) > 0 {
+		if stored[w.Name] = w.After; len(all) > 0 && stored[name] != nil {
 			for id := range members(stored, name) {
 				delete(all, id)
 			}
