@@ -122,7 +122,7 @@ func (j *judge) saw(what string) bool {
 }
 
 // applyJudged applies a bundle with the webhook until the judge is asked about "good": an API
-// server may not have heard of the webhook yet, and then asks nobody.
+// server may not have heard of the webhook yet, and then does not ask it.
 func applyJudged(t *testing.T, s *clitest.Fixture, j *judge, text string, flags ...string) clitest.Outcome {
 	t.Helper()
 	for range 5 {

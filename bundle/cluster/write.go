@@ -252,7 +252,10 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 	if err = json.Unmarshal(answer, &kind); err == nil && kind.Kind == "" {
 		err = errors.New("it has no kind")
 	}
-	if err != nil && !d.DryRun {
+	switch {
+	case err != nil && d.DryRun:
+		return false, nil // some aggregated server's own kind of answer
+	case err != nil:
 		return c.deleted(ctx, r, live, err)
 	}
 	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
@@ -264,11 +267,11 @@ func (c *Client) deleted(ctx context.Context, r Resource, live metav1.Object, an
 	now, err := c.Get(ctx, r, bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()})
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("decode the answer: %w; read it again: %w", answer, err)
+		return false, fmt.Errorf("the answer is not one of an API server (%w); read it again: %w", answer, err)
 	case now == nil, now.GetUID() != live.GetUID():
 		return true, nil
 	case now.GetDeletionTimestamp() == nil:
-		return false, fmt.Errorf("it is still there; decode the answer: %w", answer)
+		return false, fmt.Errorf("it is still there, and the answer is not one of an API server: %w", answer)
 	}
 	return false, nil
 }

@@ -116,7 +116,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
 	case owner != g.Of.ID && owner != "":
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it belongs to inventory %q", owner)}
-	case owner == "" && !asked:
+	case owner == "" && (!asked || g.Options.Undo && member):
 		return Verdict{Action: Detached, Reason: "its annotation " + inventory.OwningInventory + " was removed: it no longer belongs to this inventory"}
 	case controller != nil && !asked:
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
@@ -124,7 +124,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return kept
 	case g.Options.Undo && member && origin.How != inventory.Created:
 		return g.undo(id, live, origin)
-	case g.Options.Undo && asked && (!member || owner == ""):
+	case g.Options.Undo && asked && !member:
 		return Verdict{Action: Skipped, Reason: fmt.Sprintf("the earlier bundle wants it absent, and a rollback deletes only what brine created; %s deletes it", g.Options.Commands.Delete(id.GroupKind, id.Namespace, id.Name))}
 	case id.GroupKind == bundle.NamespaceKind && g.Namespaces[id.Name] != "":
 		return Verdict{Action: Skipped, Reason: "still in use by " + g.Namespaces[id.Name]}

@@ -86,7 +86,7 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 		delete(annotations, moreNamespaces)
 	}
 	if inv.searchAll {
-		delete(annotations, containedKinds)
+		delete(annotations, containedKinds) // else the next repair would search no others
 	}
 	u.SetAnnotations(annotations)
 }

@@ -199,8 +199,8 @@ func (l *Lock) While(ctx context.Context) context.Context {
 	held, end := context.WithCancelCause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost != nil && !l.leaving {
-		end(l.lost)
+	if err := l.loss(); err != nil {
+		end(err)
 	}
 	l.ends = append(l.ends, end)
 	return held
@@ -210,6 +210,10 @@ func (l *Lock) While(ctx context.Context) context.Context {
 func (l *Lock) Lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.loss()
+}
+
+func (l *Lock) loss() error {
 	if l.leaving {
 		return nil
 	}

@@ -55,10 +55,12 @@ func (l *Lock) renew(ctx context.Context) {
 func (l *Lock) endAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.loss()
+	if err == nil {
+		return
+	}
 	for _, end := range l.ends {
-		if !l.leaving {
-			end(l.lost)
-		}
+		end(err)
 	}
 }
 
