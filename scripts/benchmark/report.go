@@ -216,7 +216,9 @@ func (r *report) loads() string {
 			text += fmt.Sprintf("; of %d for %s", fewer.runs, fewer.what)
 		}
 	}
-	text += fmt.Sprintf("; load average %.1f to %.1f", low, high)
+	if low <= high {
+		text += fmt.Sprintf("; load average %.1f to %.1f", low, high)
+	}
 	var cores float64 // where it was measured, which need not be here
 	if _, err := fmt.Sscan(r.Machine, &cores); err == nil && high > 2*cores {
 		text += ". Others kept the machine busy, more at some times than at others: the ratios are rough, and so is every verdict below"

@@ -59,6 +59,10 @@ func TestLoads(t *testing.T) {
 	if got := r.loads(); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want it to end in %q", got, want)
 	}
+	r.Results = []result{{Tool: "brine", Work: scaleFirst, Count: many, Run: 1, Load: 3}}
+	if got, want := r.loads(), "; 2 cores; a single run, no medians"; !strings.HasSuffix(got, want) {
+		t.Errorf("of large bundles alone: got %q, want it to end in %q", got, want)
+	}
 }
 
 func TestReplaceSection(t *testing.T) {
