@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -110,6 +111,12 @@ func (b *balancer) serveRequests(l net.Listener, cert, key, ca string) error {
 		}
 	}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A server that answers before it has read the body (403) would leave the answer hanging in the proxy.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		for range b.servers {
 			next := int(b.turn.Add(1)) % len(b.servers)
 			probe, err := net.Dial("tcp", b.servers[next])
