@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -241,6 +242,10 @@ func lockPlan(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv
 	held, err := s.take(ctx, o, b)
 	if err != nil {
 		return in, ctx, err
+	}
+	missed := func(step *plan.Step) bool { return step.ID == inventoryNamespace(o) && step.Live == nil }
+	if s.namespace == nil && o.Mode != Destroy && slices.ContainsFunc(in.plan.Steps, missed) { // it is made without the lock
+		return in, held, fmt.Errorf("another client made Namespace %s since it was looked for: %w", o.Inventory.Namespace, store.ErrConflict)
 	}
 	if o.Mode != Destroy {
 		if err := enterBeginning(held, in.inventory, beginningOf(in)); err != nil {

@@ -742,4 +742,13 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: Not_A_Name, namespace: app}
 `, policy: 2, options: options{skipInvalid: true}, around: surroundings{planned: true, twice: true}}, too: &step{command: "apply", inventory: "other", policy: 2, around: surroundings{planned: true, twice: true}}, mood: mood{name: "empty 200", faults: []fault{"empty 200"}, rate: 0.1}}, {at: "4", chance: 18227522864050870072, step: step{command: "apply", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 18440010305177887364, step: step{command: "destroy", inventory: "shop", guests: true, calm: true, options: options{maxPrune: "0"}}, mood: mood{name: "undisturbed"}}}},
+	"two first runs at once: one makes the inventory's namespace, which the other one cannot apply": {seed: 82102414, scenes: []scene{{at: "0", chance: 2554641729497576655, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, options: options{conflicts: []string{"autoscaler=leave"}}, around: surroundings{controlled: true}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, around: surroundings{controlled: true}}, mood: mood{name: "429 with Retry-After of a day", faults: []fault{"429 with Retry-After of a day"}, rate: 0.1}}}, without: []string{"0:8", "0:7", "0:5"}},
 }

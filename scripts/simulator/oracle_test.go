@@ -186,7 +186,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 		case listing && (w.Name == name || stored[name] != nil && strings.HasPrefix(w.Name, name+"-overflow-")):
 			now := members(stored, name)
 			for id := range marked {
-				unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && !was[id] && madeFor[name] // a run was killed that had made it
+				unlisted := !was[id] && (w.Name != name || id.GroupKind == bundle.NamespaceKind && id.Name == home && madeFor[name]) // overflow is written first; a run was killed that had made the namespace
 				if !now[id] && !unlisted && !lost[id] {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
@@ -326,9 +326,13 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		return nil
 	}
 	created, changed, deleted, rewritten := map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}, map[bundle.ID]bool{}
-	for _, w := range o.own() {
+	expired := map[bundle.ID]bool{} // before it was created
+	for _, w := range o.server.Log[o.d.from:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		switch {
+		case w.Verb == "expire":
+			expired[id] = expired[id] || !created[id]
+		case w.Actor != o.d.actor:
 		case isRewritten(w), w.Verb == "status": // a CRD's, of the versions in which objects are stored
 			rewritten[id] = true
 		case w.Before == nil:
@@ -352,7 +356,7 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		case plan.Created:
 			ok = created[id]
 		case plan.Recreated:
-			ok = created[id] && deleted[id]
+			ok = created[id] && (deleted[id] || expired[id])
 		case plan.Pruned: // or somebody had begun to delete it
 			ok = deleted[id] || o.server.Get(id.GroupKind, id.Namespace, id.Name) == nil
 		case plan.Configured:
