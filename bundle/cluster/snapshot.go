@@ -89,7 +89,8 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 		return nil, err
 	}
 	rest = slices.DeleteFunc(rest, func(id bundle.ID) bool {
-		return inside(id) && v.Live[bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}] == nil
+		namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
+		return inside(id) && v.Live[namespace] == nil && v.Unknown[namespace] == nil
 	})
 	if err := c.eachKind(ctx, rest, v.fill(c, wanted)); err != nil {
 		return nil, err

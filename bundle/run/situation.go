@@ -200,7 +200,7 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 	if err := reading.Wait(); err != nil {
 		return now, err
 	}
-	if s.namespace != nil {
+	if _, member := inv.Members[inventoryNamespace(o)]; s.namespace != nil && !member { // a run that had the lock first may have made it one
 		delete(now.live.Live, inventoryNamespace(o)) // so that it is reported as created
 	}
 	return now, readInOwnVersion(ctx, s.client, t.bundle, now.live)

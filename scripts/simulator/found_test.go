@@ -751,4 +751,96 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: app}
 `, around: surroundings{controlled: true}}, mood: mood{name: "429 with Retry-After of a day", faults: []fault{"429 with Retry-After of a day"}, rate: 0.1}}}, without: []string{"0:8", "0:7", "0:5"}},
+	"the namespace cannot be read, and a member in it counts as gone": {seed: 90014584, scenes: []scene{{at: "0", chance: 1082142874777645626, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 0, fixed: x}
+`}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`}, mood: mood{name: "aimed at single reads", faults: []fault{"302"}, rate: 0.1, aim: "single reads"}}}},
+	"a run makes the inventory's namespace, another one makes it a member": {seed: 90012399, scenes: []scene{{at: "2", chance: 17251574535935287847, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, policy: 2}, too: &step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: theirs}
+data: {value: "1"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: theirs}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.theirs.example.com}
+spec:
+  group: theirs.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, policy: 2}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 919000000, 6000000000}, twice: true}}}},
 }

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -66,7 +67,19 @@ func versioned(r *rand.Rand, text string, versions []string, migrates bool) stri
 // isRewritten says whether a write only has an object stored, and its fields owned, in another version.
 func isRewritten(w *apiserver.Write) bool {
 	return w.Kind.Kind == "Widget" && w.Before != nil && w.After != nil && (w.Verb == "update" || w.Verb == "patch" && apiserver.Same(fieldSets(w.Before), fieldSets(w.After))) &&
-		apiserver.Same(w.Before.Object["spec"], w.After.Object["spec"]) && apiserver.Same(w.Before.GetLabels(), w.After.GetLabels()) && apiserver.Same(w.Before.GetAnnotations(), w.After.GetAnnotations())
+		isDefaulted(w.Before.Object["spec"], w.After.Object["spec"]) && apiserver.Same(w.Before.GetLabels(), w.After.GetLabels()) && apiserver.Same(w.Before.GetAnnotations(), w.After.GetAnnotations())
+}
+
+// isDefaulted says whether after is before, but for the default that a schema has by now.
+func isDefaulted(before, after any) bool {
+	spec, ok := before.(map[string]any)
+	if _, set := spec["mode"]; ok && !set {
+		spec = maps.Clone(spec)
+		if spec["mode"] = "a"; apiserver.Same(spec, after) {
+			return true
+		}
+	}
+	return apiserver.Same(before, after)
 }
 
 // fieldSets are the fields that managers own, in whatever version.
