@@ -7,7 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
+
+	"brine/bundle/bundletest"
 )
 
 func TestDefinitionOf(t *testing.T) {
@@ -39,11 +40,7 @@ spec: {group: 1, names: [], versions: [1, {name: {}}]}`,
 			Definition{Namespaced: true, Versions: []DefinedVersion{{}, {}}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			u := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(test.yaml), &u.Object); err != nil {
-				t.Fatal(err)
-			}
-			got, ok := DefinitionOf(u)
+			got, ok := DefinitionOf(bundletest.Object(t, test.yaml))
 			if !ok || !reflect.DeepEqual(got, test.want) {
 				t.Errorf("DefinitionOf = %+v, %v; want %+v", got, ok, test.want)
 			}

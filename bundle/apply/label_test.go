@@ -24,7 +24,7 @@ func TestAnObjectThatLosesItsLabelIsNotDeleted(t *testing.T) {
 			}}
 		case r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/configmaps/web"):
 			return clustertest.Action{After: func() {
-				if u := s.Live("v1/configmaps", s.NS, "web"); u != nil && u.GetLabels()["applyset.kubernetes.io/part-of"] == "" {
+				if u := s.ConfigMap("web"); u != nil && u.GetLabels()["applyset.kubernetes.io/part-of"] == "" {
 					then.Do(func() { s.PatchConfigMap("web", `{"data":{"ready":"yes"}}`) })
 				}
 			}}

@@ -87,7 +87,7 @@ func TestObjectOutsideTheBundleIsWaitedFor(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	s.Holds("ConfigMap early", "ConfigMap late")
-	live := s.Live("v1/configmaps", s.NS, "outside")
+	live := s.ConfigMap("outside")
 	for _, f := range live.GetManagedFields() {
 		if f.Manager == bundle.FieldManager {
 			t.Error("brine wrote the object outside the bundle")

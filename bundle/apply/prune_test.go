@@ -97,7 +97,7 @@ func TestSkippedIsNotSuccess(t *testing.T) {
 			t.Errorf("%s is %q: %q", name, o.Ready, o.Reason)
 		}
 	}
-	data, _, _ := unstructured.NestedStringMap(s.Live("v1/configmaps", s.NS, "inv").Object, "data")
+	data, _, _ := unstructured.NestedStringMap(s.ConfigMap("inv").Object, "data")
 	for key, value := range data {
 		if strings.Contains(value, "Succeeded") {
 			t.Errorf("the inventory says %s of %s", value, key)

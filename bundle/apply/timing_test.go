@@ -18,7 +18,7 @@ func TestCriticalPathOfARun(t *testing.T) {
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		s.Eventually("slow is there", func() bool { return s.Live("v1/configmaps", s.NS, "slow") != nil })
+		s.Eventually("slow is there", func() bool { return s.ConfigMap("slow") != nil })
 		s.Merge("v1/configmaps", s.NS, "slow", `{"data":{"open":"yes"}}`)
 	}()
 	page := filepath.Join(t.TempDir(), "run.html")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +45,7 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: "parts"}
 	}
 	part := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Part", "metadata": map[string]any{"name": "one"}}}
-	eventually(t, "the CRD is served", func() bool {
+	clustertest.Eventually(t, "the CRD is served", func() bool {
 		_, err := api.Resource(parts("v1")).Namespace(ns).Create(t.Context(), part, metav1.CreateOptions{})
 		return err == nil
 	})
@@ -58,7 +57,7 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "discovery knows it", func() bool {
+	clustertest.Eventually(t, "discovery knows it", func() bool {
 		err := client.Discover(t.Context())
 		served, _ := client.Listable()
 		return err == nil && slices.ContainsFunc(served, func(r cluster.Resource) bool { return r.GVR == parts("v1") })
@@ -80,7 +79,7 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 		if _, err := crds.Patch(t.Context(), definition.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, version+" is no longer served", func() bool {
+		clustertest.Eventually(t, version+" is no longer served", func() bool {
 			_, err := api.Resource(parts(version)).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 			return apierrors.IsNotFound(err)
 		})
@@ -214,15 +213,4 @@ func TestContentsThatLookLikeATokenAreKept(t *testing.T) {
 	if got := found[bundle.ID{GroupKind: bundle.NamespaceKind, Name: ns}].Unmanaged; err != nil || !slices.Equal(got, want) {
 		t.Errorf("it holds %q, want %q; %v", got, want, err)
 	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 600 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("never happened: %s", what)
 }

@@ -10,24 +10,9 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-)
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	if text == "" {
-		return nil
-	}
-	j, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(j); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+	"brine/bundle/bundletest"
+)
 
 const deployment = `
 apiVersion: apps/v1
@@ -87,7 +72,7 @@ func TestChanges(t *testing.T) {
 				}
 				text = strings.Replace(text, e[0], e[1], 1)
 			}
-			a, b := object(t, deployment), object(t, text)
+			a, b := bundletest.Object(t, deployment), bundletest.Object(t, text)
 			d := Objects(a, b, nil)
 			if test.name == "order" {
 				last := d.Changes[len(d.Changes)-1]
@@ -115,7 +100,7 @@ func TestChanges(t *testing.T) {
 }
 
 func TestUnified(t *testing.T) {
-	b := object(t, strings.Replace(deployment, "replicas: 1\n", "replicas: 3\n", 1))
+	b := bundletest.Object(t, strings.Replace(deployment, "replicas: 1\n", "replicas: 3\n", 1))
 	want := `--- live
 +++ applied
 @@ -6,7 +6,7 @@
@@ -128,7 +113,7 @@ func TestUnified(t *testing.T) {
      spec:
        containers:
 `
-	if got := Objects(object(t, deployment), b, nil).Unified; got != want {
+	if got := Objects(bundletest.Object(t, deployment), b, nil).Unified; got != want {
 		t.Errorf("got\n%s", got)
 	}
 	made := Objects(nil, b, nil)

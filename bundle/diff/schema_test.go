@@ -6,17 +6,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-)
 
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+	"brine/bundle/bundletest"
+)
 
 const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,7 +56,7 @@ func TestSchemas(t *testing.T) {
 		"another version":    {"name: v1\n", "name: v2\n", []string{"v1: removed", "v2: added"}, "version v1: removed, version v2: added", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Schemas(parsed(t, definition), parsed(t, strings.Replace(definition, c.old, c.now, 1)))
+			s := Schemas(bundletest.Object(t, definition), bundletest.Object(t, strings.Replace(definition, c.old, c.now, 1)))
 			var got []string
 			for _, f := range s.Fields {
 				got = append(got, f.String())
@@ -74,7 +66,7 @@ func TestSchemas(t *testing.T) {
 			}
 		})
 	}
-	if s := Schemas(parsed(t, definition), nil); s != nil || s.Breaks() {
+	if s := Schemas(bundletest.Object(t, definition), nil); s != nil || s.Breaks() {
 		t.Errorf("a deleted CRD: %+v", s)
 	}
 }

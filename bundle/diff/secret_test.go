@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle/bundletest"
 	"brine/bundle/redact"
 )
 
@@ -52,7 +53,7 @@ func leak(t *testing.T, where, text string) {
 }
 
 func TestSecretsAreMaskedAndTheirChangesSeen(t *testing.T) {
-	d := Objects(object(t, secret), object(t, secretAfter), nil)
+	d := Objects(bundletest.Object(t, secret), bundletest.Object(t, secretAfter), nil)
 	j, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -73,10 +74,10 @@ func TestSecretsAreMaskedAndTheirChangesSeen(t *testing.T) {
 			t.Errorf("no line %q in\n%s", line, d.Unified)
 		}
 	}
-	for _, one := range []Diff{Objects(object(t, secret), nil, nil), Objects(nil, object(t, secretAfter), nil)} {
+	for _, one := range []Diff{Objects(bundletest.Object(t, secret), nil, nil), Objects(nil, bundletest.Object(t, secretAfter), nil)} {
 		leak(t, "a creation or deletion", one.Unified)
 	}
-	if !Equal(object(t, secret), object(t, secret)) || Equal(object(t, secret), object(t, secretAfter)) {
+	if !Equal(bundletest.Object(t, secret), bundletest.Object(t, secret)) || Equal(bundletest.Object(t, secret), bundletest.Object(t, secretAfter)) {
 		t.Error("Equal does not see what changed")
 	}
 }
@@ -95,7 +96,7 @@ func TestMask(t *testing.T) {
 			"spec: {template: {kind: Secret, stringData: {a: AFTERVALUE}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := object(t, text)
+			u := bundletest.Object(t, text)
 			before := fmt.Sprint(u.Object)
 			m := maskedAlone(u)
 			leak(t, "the masked object", fmt.Sprint(m.Object))
@@ -109,11 +110,11 @@ func TestMask(t *testing.T) {
 			leak(t, "a diff", d.Unified+fmt.Sprint(d.Changes))
 		})
 	}
-	plain := object(t, deployment)
+	plain := bundletest.Object(t, deployment)
 	if fmt.Sprint(maskedAlone(plain).Object) != fmt.Sprint(plain.Object) || maskedAlone(nil) != nil {
 		t.Error("Mask changes what is no Secret")
 	}
-	sealed := object(t, "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: a}\nspec: {encryptedData: {a: x}}")
+	sealed := bundletest.Object(t, "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: a}\nspec: {encryptedData: {a: x}}")
 	if strings.Contains(fmt.Sprint(maskedAlone(sealed).Object), "***") {
 		t.Error("a SealedSecret is encrypted already")
 	}
@@ -123,11 +124,11 @@ func TestMask(t *testing.T) {
 // change still does.
 func TestRedact(t *testing.T) {
 	var r redact.Redactor
-	r.Add(object(t, secret).Object)
-	r.Add(object(t, secretAfter).Object)
+	r.Add(bundletest.Object(t, secret).Object)
+	r.Add(bundletest.Object(t, secretAfter).Object)
 	from := strings.Replace(deployment, "[a, b, c]", "[KEPTVALUE, x=BEFOREVALUE, c]", 1)
 	to := strings.Replace(deployment, "[a, b, c]", "[KEPTVALUE, x=AFTERVALUE, c]", 1)
-	a, b := object(t, from), object(t, to)
+	a, b := bundletest.Object(t, from), bundletest.Object(t, to)
 	before := fmt.Sprint(a.Object, b.Object)
 	d := Objects(a, b, r.Text)
 	leak(t, "the diff", d.Unified+fmt.Sprint(d.Changes))

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"brine/bundle/bundletest"
 )
 
 func TestSettle(t *testing.T) {
@@ -34,7 +36,7 @@ func TestSettle(t *testing.T) {
 			if err != nil || rules.String() != test.rules {
 				t.Fatal(rules, err)
 			}
-			wanted := value(t, "{"+test.wanted+"}")
+			wanted := bundletest.Map(t, "{"+test.wanted+"}")
 			u := live(t, "{"+test.wanted+"}", "", test.owned)
 			var conflicts []Conflict
 			for _, c := range test.conflicts {
@@ -42,7 +44,7 @@ func TestSettle(t *testing.T) {
 				conflicts = append(conflicts, ConflictsOf(field, manager, wanted, u)...)
 			}
 			sent, left, taken, ok := rules.Settle(wanted, conflicts)
-			if !reflect.DeepEqual(wanted, value(t, "{"+test.wanted+"}")) {
+			if !reflect.DeepEqual(wanted, bundletest.Map(t, "{"+test.wanted+"}")) {
 				t.Error("what came in was changed")
 			}
 			if test.want == "fail" {
@@ -59,7 +61,7 @@ func TestSettle(t *testing.T) {
 			for _, c := range taken {
 				got += "taken " + c.Field
 			}
-			if !ok || got != rest || !reflect.DeepEqual(sent, value(t, "{"+content+"}")) {
+			if !ok || got != rest || !reflect.DeepEqual(sent, bundletest.Map(t, "{"+content+"}")) {
 				t.Errorf("sent is %v, %s", sent, got)
 			}
 		})

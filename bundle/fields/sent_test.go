@@ -6,36 +6,28 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"brine/bundle/bundletest"
 )
 
 // live is an object, with what brine and others own of it.
 func live(t *testing.T, content, ours string, others ...string) *unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{Object: value(t, content)}
+	u := &unstructured.Unstructured{Object: bundletest.Map(t, content)}
 	entries := []any{}
 	if ours != "" {
-		entries = append(entries, map[string]any{"manager": "brine", "operation": "Apply", "fieldsV1": value(t, ours)})
+		entries = append(entries, map[string]any{"manager": "brine", "operation": "Apply", "fieldsV1": bundletest.Map(t, ours)})
 	}
 	for _, other := range others {
 		entry := map[string]any{"manager": "other", "operation": "Update"}
 		if rest, ok := strings.CutPrefix(other, "scale "); ok {
 			entry["subresource"], other = "scale", rest
 		}
-		entry["fieldsV1"] = value(t, other)
+		entry["fieldsV1"] = bundletest.Map(t, other)
 		entries = append(entries, entry)
 	}
 	u.Object["metadata"] = map[string]any{"managedFields": entries}
 	return u
-}
-
-func value(t *testing.T, text string) map[string]any {
-	t.Helper()
-	var v map[string]any
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v:\n%s", err, text)
-	}
-	return v
 }
 
 func TestSent(t *testing.T) {
@@ -86,7 +78,7 @@ func TestSent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			content := func(text string) map[string]any { return value(t, "{"+text+"}") }
+			content := func(text string) map[string]any { return bundletest.Map(t, "{"+text+"}") }
 			wanted, u := content(test.wanted), live(t, "{"+test.live+"}", test.ours, test.others...)
 			before := u.DeepCopy()
 			got := ps.Sent(wanted, u)
@@ -118,12 +110,12 @@ func TestTrim(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tree, content := value(t, test.tree), value(t, test.live)
-			gotTree, gotLive := ps.Trim(tree, content, value(t, test.wanted))
-			if !reflect.DeepEqual(gotTree, value(t, test.wantTree)) || !reflect.DeepEqual(gotLive, any(value(t, test.wantLive))) {
+			tree, content := bundletest.Map(t, test.tree), bundletest.Map(t, test.live)
+			gotTree, gotLive := ps.Trim(tree, content, bundletest.Map(t, test.wanted))
+			if !reflect.DeepEqual(gotTree, bundletest.Map(t, test.wantTree)) || !reflect.DeepEqual(gotLive, any(bundletest.Map(t, test.wantLive))) {
 				t.Errorf("left are %v and %v", gotTree, gotLive)
 			}
-			if !reflect.DeepEqual(tree, value(t, test.tree)) || !reflect.DeepEqual(content, value(t, test.live)) {
+			if !reflect.DeepEqual(tree, bundletest.Map(t, test.tree)) || !reflect.DeepEqual(content, bundletest.Map(t, test.live)) {
 				t.Error("what came in was changed")
 			}
 		})

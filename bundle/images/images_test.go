@@ -6,19 +6,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 )
-
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 const crd = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -41,7 +32,7 @@ spec:
 `
 
 func TestImagesOfObjects(t *testing.T) {
-	definitions := Define([]*unstructured.Unstructured{parsed(t, crd)})
+	definitions := Define([]*unstructured.Unstructured{bundletest.Object(t, crd)})
 	for name, c := range map[string]struct{ object, want string }{
 		"a pod": {"apiVersion: v1\nkind: Pod\nspec: {initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: 'b/c@sha256:00'}], volumes: [{name: v, image: {reference: 'd:2'}}]}",
 			`spec.containers[name="c"].image=b/c@sha256:00 spec.initContainers[name="i"].image=a:1 spec.volumes[name="v"].image.reference=d:2`},
@@ -56,7 +47,7 @@ func TestImagesOfObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, f := range definitions.Of(parsed(t, c.object)) {
+			for _, f := range definitions.Of(bundletest.Object(t, c.object)) {
 				mark := "="
 				if f.Guess {
 					mark = "?="
@@ -84,7 +75,7 @@ func TestListOfARegistry(t *testing.T) {
 			t.Errorf("%s: %v", image, !want)
 		}
 	}
-	o := &bundle.Object{Content: parsed(t, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: c, image: 'nginx:1', args: ['quay.io/q:1']}, {name: d, image: 'nginx:3'}]}")}
+	o := &bundle.Object{Content: bundletest.Object(t, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: c, image: 'nginx:1', args: ['quay.io/q:1']}, {name: d, image: 'nginx:3'}]}")}
 	problems, warnings := Lacking([]*bundle.Object{o}, list, "list.txt")
 	if len(problems) != 1 || problems[0].Path != `spec.containers[name="d"].image` || problems[0].Message != "image nginx:3 is not in list.txt" {
 		t.Errorf("%+v", problems)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/read/readtest"
 )
 
 // graphCase is YAML in, the printed graph out.
@@ -20,7 +21,7 @@ func runGraphs(t *testing.T, cases []graphCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			docs := strings.Join(strings.Split(strings.TrimSpace(c.in), "\n"), "\n---\n")
-			g, problems := Build(objects(t, docs), c.options)
+			g, problems := Build(readtest.Objects(t, docs), c.options)
 			sound(t, g)
 			if got, want := print(g, problems), trim(c.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -423,7 +424,7 @@ func TestExplicit(t *testing.T) {
 }
 
 func TestRequisites(t *testing.T) {
-	objs := objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
+	objs := readtest.Objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
 	objs[0].Requisites = []bundle.Requisite{
 		{On: objs[1].ID, Reason: "require: Create b"},
 		{On: objs[1].ID, Reason: "watch: Create b"},
@@ -443,7 +444,7 @@ func TestRequisites(t *testing.T) {
 }
 
 func TestProblemsSayWhereTheyStand(t *testing.T) {
-	_, problems := Build(objects(t, `apiVersion: v1
+	_, problems := Build(readtest.Objects(t, `apiVersion: v1
 kind: Namespace
 metadata:
   name: a

@@ -9,21 +9,8 @@ import (
 	"testing"
 
 	"brine/bundle"
-	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 )
-
-// objects reads a bundle as brine check does: without a server.
-func objects(t testing.TB, text string) []*bundle.Object {
-	t.Helper()
-	b, err := read.Bundle(t.Context(), read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := read.Resolve(b, read.Resolver{}); err != nil {
-		t.Fatal(err)
-	}
-	return b.Objects
-}
 
 // folder reads one of the real bundles, which are beside the repository, with
 // the slots that Salt left in them filled.
@@ -48,7 +35,7 @@ func folder(t testing.TB, name string) []*bundle.Object {
 		all.Write(bytes.ReplaceAll(text, []byte("__slot__:salt:"), []byte("filled ")))
 		all.WriteString("\n---\n")
 	}
-	return objects(t, all.String())
+	return readtest.Objects(t, all.String())
 }
 
 // print shows a graph as the tests expect it: each object that needs something,

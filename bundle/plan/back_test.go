@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/inventory"
 )
 
@@ -17,10 +18,10 @@ func TestLosses(t *testing.T) {
 	inv := inventory.Empty("home", "inv", "inv")
 	inv.Members, inv.Origins = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Origin{}
 	earlier := &bundle.Bundle{Objects: bundled(objects{
-		*object(t, "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: web, namespace: ns}}"),
-		*object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, namespace: ns}}"),
+		*bundletest.Object(t, "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: web, namespace: ns}}"),
+		*bundletest.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, namespace: ns}}"),
 	})}
-	claim := object(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: ns}}")
+	claim := bundletest.Object(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: ns}}")
 	p := &Plan{Steps: []*Step{{ID: idOf(claim), GVK: claim.GroupVersionKind(), Object: bundled(objects{*claim})[0], Action: Created}}}
 	losses := p.Losses(Back{
 		Inventory: inv, Earlier: earlier, Stored: []*unstructured.Unstructured{nil}, Actions: []Action{Created},

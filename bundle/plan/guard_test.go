@@ -8,21 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/inventory"
 )
-
-// object reads one object.
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatalf("%v:\n%s", err, text)
-	}
-	return u
-}
 
 func idOf(u *unstructured.Unstructured) bundle.ID {
 	return bundle.ID{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
@@ -56,15 +46,15 @@ func TestGuard(t *testing.T) {
 		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), bundle.Contents{}, nil, "pruned"},
 		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), bundle.Contents{}, nil, "detached: it is controlled by Owner o"},
 		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},
-		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "pruned: the bundle wants it absent"},
-		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "detached"},
-		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(object(t, mine(owned)))) }, "detached"},
+		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "pruned: the bundle wants it absent"},
+		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},
+		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},
 		{"the same object under another group", mine(owned), bundle.Contents{}, func(g *Guard) { g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}} }, "detached shared"},
 		{"a move that was interrupted", mine(owned), bundle.Contents{}, func(g *Guard) {
-			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true}}
+			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped, Kept: true}}
 		}, "skipped kept"},
 		{"moved away", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) {
-			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true}}
+			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped, Kept: true}}
 		}, "detached"},
 		{"--no-prune", mine(owned), bundle.Contents{}, func(g *Guard) { g.Options.NoPrune = true }, "skipped: --no-prune"},
 		{"an empty namespace", namespace, bundle.Contents{}, nil, "pruned"},
@@ -78,7 +68,7 @@ func TestGuard(t *testing.T) {
 		{"forced, and in use", namespace, theirs, func(g *Guard) {
 			g.Options.ForceNamespaces, g.Namespaces = true, map[string]string{"held": "Pod held/p"}
 		}, "skipped: still in use"},
-		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = sets.New(idOf(object(t, namespace))) }, "skipped kept"},
+		{"a namespace that is wanted absent", namespace, theirs, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, namespace))) }, "skipped kept"},
 		{"a CRD without resources", crd, bundle.Contents{}, nil, "pruned"},
 		{"a CRD with unmanaged resources", crd, theirs, nil, "skipped kept: contains objects outside this inventory"},
 		{"a CRD that cannot be read", crd, blind, nil, "skipped kept: may contain"},
@@ -92,7 +82,7 @@ func TestGuard(t *testing.T) {
 			if c.guard != nil {
 				c.guard(g)
 			}
-			live := object(t, c.live)
+			live := bundletest.Object(t, c.live)
 			v := g.Decide(idOf(live), live, c.holds)
 			got := string(v.Action)
 			for word, is := range map[string]bool{" kept": v.Kept, " shared": v.Shared} {

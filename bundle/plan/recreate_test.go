@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/inventory"
 )
 
@@ -32,10 +33,10 @@ func TestGuardRecreate(t *testing.T) {
 		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), nil, `it belongs to inventory "other": --inventory-policy=adopt-all adopts it (see brine help other-owner)`},
 		{"of no inventory", mine("labels: {}"), nil, "it is on the cluster and belongs to no inventory: --inventory-policy=adopt-if-no-inventory adopts it"},
 		{"adopted", mine("labels: {}"), func(g *Guard) { g.Options.Policy = AdoptIfNoInventory }, ""},
-		{"itself", mine(owned), func(g *Guard) { g.Same["u"] = idOf(object(t, mine(owned))) }, ""},
+		{"itself", mine(owned), func(g *Guard) { g.Same["u"] = idOf(bundletest.Object(t, mine(owned))) }, ""},
 		{"the same under another group", mine(owned), func(g *Guard) { g.Same["u"] = bundle.ID{Name: "twin"} }, "it is the same object as twin"},
 		{"being moved", mine(owned), func(g *Guard) {
-			g.Moved = map[bundle.ID]Verdict{idOf(object(t, mine(owned))): {Action: Skipped, Kept: true, Reason: "its move was interrupted"}}
+			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped, Kept: true, Reason: "its move was interrupted"}}
 		}, "its move was interrupted"},
 		{"the inventory's namespace", namespace, func(g *Guard) { g.Of.Namespace = "held" }, "it holds the inventory itself"},
 		{"another object of its name", mine(owned), func(g *Guard) { g.Of.Namespace = "c" }, ""},
@@ -47,7 +48,7 @@ func TestGuardRecreate(t *testing.T) {
 			if c.guard != nil {
 				c.guard(g)
 			}
-			live := object(t, c.live)
+			live := bundletest.Object(t, c.live)
 			if got := g.Recreate(idOf(live), live); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -76,7 +77,7 @@ func TestAbandons(t *testing.T) {
 		{"without pods", mine("labels: {}"), mine("labels: {a: b}"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Abandons(object(t, c.live), object(t, c.desired)); got != c.want {
+			if got := Abandons(bundletest.Object(t, c.live), bundletest.Object(t, c.desired)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -84,9 +85,9 @@ func TestAbandons(t *testing.T) {
 }
 
 func TestKeepLive(t *testing.T) {
-	wanted := object(t, `{spec: {replicas: 2, paused: false, template: {image: new, probes: [1, 2]}, mode: x}}`)
-	sent := object(t, `{metadata: {uid: u}, spec: {replicas: 2, template: {image: live, probes: [1]}}}`)
-	live := object(t, `{spec: {replicas: 5, paused: true, template: {image: live}, other: y}}`)
+	wanted := bundletest.Object(t, `{spec: {replicas: 2, paused: false, template: {image: new, probes: [1, 2]}, mode: x}}`)
+	sent := bundletest.Object(t, `{metadata: {uid: u}, spec: {replicas: 2, template: {image: live, probes: [1]}}}`)
+	live := bundletest.Object(t, `{spec: {replicas: 5, paused: true, template: {image: live}, other: y}}`)
 	got, err := yaml.Marshal(KeepLive(wanted.Object, sent.Object, live.Object))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestResize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
-			claim, differs, err := Resize(object(t, set("2Gi", "")), object(t, c.claim), func(class string) (string, error) {
+			claim, differs, err := Resize(bundletest.Object(t, set("2Gi", "")), bundletest.Object(t, c.claim), func(class string) (string, error) {
 				return map[string]string{"slow": "StorageClass slow does not allow volume expansion"}[class], map[string]error{"dark": errors.New("no right")}[class]
 			})
 			if differs {
@@ -139,7 +140,7 @@ func TestResize(t *testing.T) {
 		{set("1Gi", ""), `{apiVersion: apps/v1, kind: StatefulSet}`, false},
 		{`{apiVersion: v1, kind: Pod}`, `{apiVersion: v1, kind: Pod}`, false},
 	} {
-		if got := Resizes(object(t, c.live), object(t, c.desired)); got != c.want {
+		if got := Resizes(bundletest.Object(t, c.live), bundletest.Object(t, c.desired)); got != c.want {
 			t.Errorf("%s to %s: %v", c.live, c.desired, got)
 		}
 	}

@@ -32,7 +32,7 @@ func TestPreviewMutatesAsApplyDoes(t *testing.T) {
 		if !reflect.DeepEqual(shown.Changes, did.Changes) {
 			t.Errorf("the preview shows %v, the apply did %v", shown.Changes, did.Changes)
 		}
-		if live := s.Live("v1/configmaps", s.NS, "target").Object["data"]; !reflect.DeepEqual(live, map[string]any{"a": "7", "b": "2"}) {
+		if live := s.ConfigMap("target").Object["data"]; !reflect.DeepEqual(live, map[string]any{"a": "7", "b": "2"}) {
 			t.Errorf("its data is %v", live)
 		}
 	})

@@ -147,22 +147,7 @@ func TestPreviewOnAnEmptyCluster(t *testing.T) {
 // thousandObjects are 100 namespaces with nine objects each, and their CRD.
 func thousandObjects() string {
 	var b strings.Builder
-	b.WriteString(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: pumps.thousand.example.com}
-spec:
-  group: thousand.example.com
-  names: {kind: Pump, plural: pumps}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties: {spec: {type: object, properties: {rate: {type: integer, default: 7}}}}
-`)
+	b.WriteString(strings.ReplaceAll(clitest.PumpCRD, "{ns}", "thousand"))
 	n := 1
 	for i := 0; n < 1000; i++ {
 		ns := fmt.Sprintf("thousand-%d", i)
@@ -328,9 +313,9 @@ func TestPreviewIsWhatApplyDoes(t *testing.T) {
 			if test.live != nil {
 				test.live(s)
 			}
-			was := s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion()
+			was := s.ConfigMap("inv").GetResourceVersion()
 			p := s.Preview(test.then, slices.DeleteFunc(slices.Clone(test.flags), func(f string) bool { return f == "--wait=applied" })...).Want(t, test.exit)
-			if s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion() != was {
+			if s.ConfigMap("inv").GetResourceVersion() != was {
 				t.Error("the preview wrote the inventory")
 			}
 			for name, action := range test.want {

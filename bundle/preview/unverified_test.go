@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"brine/bundle/bundletest"
 )
 
 // What the server cannot answer is shown as the bundle's words laid over what is
@@ -19,12 +19,7 @@ func TestOverlay(t *testing.T) {
 		"a list where there was none":          {"c: text", "c: [{a: 1}]", "c: [{a: 1}]"},
 		"an item with a name that is not live": {"c: [{name: x, a: 1}]", "c: [{name: y}]", "c: [{name: y}]"},
 	} {
-		parse := func(text string) (v any) {
-			if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
+		parse := func(text string) any { return bundletest.Map(t, text) }
 		if got := overlay(parse(test.live), parse(test.sent)); !reflect.DeepEqual(got, parse(test.want)) {
 			t.Errorf("%s: %v, want %s", name, got, test.want)
 		}

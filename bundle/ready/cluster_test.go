@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"brine/bundle/bundletest"
 	"brine/bundle/cluster/clustertest"
 )
 
@@ -76,7 +77,7 @@ func (r *real) reader() Reader {
 // make creates an object in the test's namespace, or without one if it is shown.
 func (r *real) make(text string, scoped ...bool) *unstructured.Unstructured {
 	r.t.Helper()
-	u := live(r.t, strings.ReplaceAll(text, "NAMESPACE", r.namespace))
+	u := bundletest.Object(r.t, strings.ReplaceAll(text, "NAMESPACE", r.namespace))
 	namespace := r.namespace
 	if len(scoped) > 0 {
 		namespace = ""

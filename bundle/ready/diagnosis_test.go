@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/remedy"
 )
 
@@ -289,11 +290,11 @@ func TestWhy(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l := &listings{logs: test.logs, refuse: test.refuse}
 			for _, text := range test.others {
-				l.objects = append(l.objects, live(t, text))
+				l.objects = append(l.objects, bundletest.Object(t, text))
 			}
 			d := NewDiagnosis(l.reader())
 			d.now = func() time.Time { return time.Date(2025, 1, 1, 0, 1, 0, 0, time.UTC) }
-			late := live(t, test.late)
+			late := bundletest.Object(t, test.late)
 			got := d.Explain(t.Context(), []*unstructured.Unstructured{nil, late})
 			id := bundle.ID{GroupKind: late.GroupVersionKind().GroupKind(), Namespace: late.GetNamespace(), Name: late.GetName()}
 			if !slices.Equal(got[id], test.want) {
@@ -313,10 +314,10 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 	for i := range 100 {
 		name := fmt.Sprintf("web%02d", i)
 		rename := strings.NewReplacer("web", name)
-		late = append(late, live(t, rename.Replace(web)))
-		l.objects = append(l.objects, live(t, rename.Replace(webRS)), live(t, podOf(name+"-2-a", name+"-2", crashing)))
+		late = append(late, bundletest.Object(t, rename.Replace(web)))
+		l.objects = append(l.objects, bundletest.Object(t, rename.Replace(webRS)), bundletest.Object(t, podOf(name+"-2-a", name+"-2", crashing)))
 	}
-	l.objects = append(l.objects, live(t, eventOf("Pod", "web00-2-a", "Warning", "BackOff", "00:00:00", "x")))
+	l.objects = append(l.objects, bundletest.Object(t, eventOf("Pod", "web00-2-a", "Warning", "BackOff", "00:00:00", "x")))
 	got := NewDiagnosis(l.reader()).Explain(t.Context(), late)
 	lists, logs := 0, 0
 	for _, r := range l.requests {
@@ -340,7 +341,7 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 }
 
 func TestWhyWithoutAReader(t *testing.T) {
-	got := NewDiagnosis(Reader{}).Explain(t.Context(), []*unstructured.Unstructured{live(t, web)})
+	got := NewDiagnosis(Reader{}).Explain(t.Context(), []*unstructured.Unstructured{bundletest.Object(t, web)})
 	for _, lines := range got {
 		if len(lines) != 1 {
 			t.Errorf("got %v", lines)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle/bundletest"
 )
 
 // FuzzOf: whatever a server or a controller puts into an object, nothing
@@ -23,7 +25,7 @@ func FuzzOf(f *testing.F) {
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [[]]}}`,
 		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, spec: {service: no}}`,
 	} {
-		raw, err := live(f, seed).MarshalJSON()
+		raw, err := bundletest.Object(f, seed).MarshalJSON()
 		if err != nil {
 			f.Fatal(err)
 		}

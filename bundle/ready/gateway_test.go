@@ -9,10 +9,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
+	"brine/bundle/bundletest"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/cmd/brine/clitest"
@@ -49,12 +48,8 @@ func TestGatewayAPI(t *testing.T) {
 		{"UDPRoute", "{parentRefs: [{name: before}]}", `{parents: [` + old + `]}`, ready.NotReady, "parents: Accepted=False NoMatchingParent"},
 		{"HTTPRoute", "{parentRefs: [{name: a}, " + mesh + "]}", `{parents: [` + a + `]}`, ready.Ready, ""},
 	} {
-		live := &unstructured.Unstructured{}
 		text := "{apiVersion: gateway.networking.k8s.io/v1, kind: " + test.kind + ", metadata: {name: x, namespace: shop, generation: 2}, spec: " + test.spec + ", status: " + test.status + "}"
-		if err := yaml.Unmarshal([]byte(text), &live.Object); err != nil {
-			t.Fatal(err)
-		}
-		if s := ready.Of(live, nil, ready.Hints{}); s.State != test.want || s.Reason != test.reason {
+		if s := ready.Of(bundletest.Object(t, text), nil, ready.Hints{}); s.State != test.want || s.Reason != test.reason {
 			t.Errorf("%s\n%s: %s, want %s: %s", text, s.State, s.Reason, test.want, test.reason)
 		}
 	}
@@ -117,12 +112,12 @@ func TestGatewayController(t *testing.T) {
 		held("while the route is not accepted")
 		set("httproutes", s.NS, "web", parents("True", "1"))
 		for range 600 { // only the pruning waits for the Gateway
-			if s.Live("v1/configmaps", s.NS, "after") != nil {
+			if s.ConfigMap("after") != nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if s.Live("v1/configmaps", s.NS, "old") == nil {
+		if s.ConfigMap("old") == nil {
 			wrong <- "pruned while the Gateway is not programmed"
 		}
 		set("gateways", s.NS, "front", `{"conditions":[`+say("Accepted", "True", "1")+`,`+say("Programmed", "True", "1")+`]}`)

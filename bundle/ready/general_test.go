@@ -3,6 +3,8 @@ package ready
 import (
 	"slices"
 	"testing"
+
+	"brine/bundle/bundletest"
 )
 
 func TestSplit(t *testing.T) {
@@ -69,7 +71,7 @@ func TestOfDoubts(t *testing.T) {
 			Ready, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Of(live(t, test.object), nil, Hints{})
+			got := Of(bundletest.Object(t, test.object), nil, Hints{})
 			if got.State != test.want || got.Reason != test.reason {
 				t.Errorf("got  %+v\nwant %s: %s", got, test.want, test.reason)
 			}
@@ -83,12 +85,12 @@ func TestUnseen(t *testing.T) {
 		`{conditions: [], observedGeneration: 1}`: true, `{conditions: [], phase: Ready}`: false, `{observedGeneration: 1}`: false,
 		`{ancestors: [{conditions: [], controllerName: x}]}`: true, `{conditions: [{type: Ready, status: "True"}]}`: false,
 	} {
-		got := Of(live(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, generation: 1}, status: `+status+`}`), nil, Hints{})
+		got := Of(bundletest.Object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, generation: 1}, status: `+status+`}`), nil, Hints{})
 		if got.State != Ready || got.Unseen != want {
 			t.Errorf("status %s: %+v", status, got)
 		}
 	}
-	if Of(live(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`), nil, Hints{}).Unseen {
+	if Of(bundletest.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`), nil, Hints{}).Unseen {
 		t.Error("a ConfigMap is waited for")
 	}
 }

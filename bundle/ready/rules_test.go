@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 )
 
 // annotated is a bundle's object with annotations.
 func annotated(t *testing.T, kind string, annotations map[string]string) *bundle.Object {
 	t.Helper()
-	u := live(t, `{apiVersion: example.com/v1, kind: `+kind+`, metadata: {name: a, namespace: prod}}`)
+	u := bundletest.Object(t, `{apiVersion: example.com/v1, kind: `+kind+`, metadata: {name: a, namespace: prod}}`)
 	u.SetAnnotations(annotations)
 	o := &bundle.Object{GVK: u.GroupVersionKind(), Content: u, Source: bundle.Source{File: "all.yaml", Line: 7}}
 	o.ID = bundle.ID{GroupKind: o.GVK.GroupKind(), Namespace: "prod", Name: "a"}
@@ -126,7 +127,7 @@ func TestOfWithRules(t *testing.T) {
 			if test.failed != "" {
 				annotations[bundle.FailedWhen] = test.failed
 			}
-			got := Of(live(t, test.object), compiled(t, "Widget", annotations), Hints{})
+			got := Of(bundletest.Object(t, test.object), compiled(t, "Widget", annotations), Hints{})
 			got.Unseen, got.Unsaid, got.Rule = false, false, "" // see TestUnseen and TestRule
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -140,7 +141,7 @@ func TestAnExpressionThatCostsTooMuch(t *testing.T) {
 	for i := range many {
 		many[i] = int64(i)
 	}
-	u := live(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}`)
+	u := bundletest.Object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}`)
 	u.Object["spec"] = map[string]any{"items": many}
 	rules := compiled(t, "Widget", map[string]string{bundle.ReadyWhen: `self.spec.items.all(a, self.spec.items.all(b, self.spec.items.all(c, a + b + c >= 0)))`})
 	got := Of(u, rules, Hints{})
@@ -151,7 +152,7 @@ func TestAnExpressionThatCostsTooMuch(t *testing.T) {
 
 func TestASecretsValueIsNotTold(t *testing.T) {
 	rules := compiled(t, "Secret", map[string]string{bundle.ReadyWhen: `int(self.data.port) > 1`})
-	got := Of(live(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {port: aHVudGVy}}`), rules, Hints{})
+	got := Of(bundletest.Object(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {port: aHVudGVy}}`), rules, Hints{})
 	if got.State != NotReady || strings.Contains(got.Reason, "aHVudGVy") {
 		t.Error("a Secret without a number in port is ready, or the reason quotes it")
 	}

@@ -6,22 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
-)
 
-// live reads an object as a client gets it.
-func live(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatalf("the test's own YAML: %v", err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatalf("the test's own object: %v", err)
-	}
-	return u
-}
+	"brine/bundle/bundletest"
+)
 
 func TestOf(t *testing.T) {
 	lateClass := Hints{WaitsForConsumer: func(class string) bool { return class == "local-late" }}
@@ -106,7 +93,7 @@ func TestOf(t *testing.T) {
 		{"a custom resource whose status is a word", `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, status: fine}`, Ready, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Of(live(t, test.object), nil, lateClass)
+			got := Of(bundletest.Object(t, test.object), nil, lateClass)
 			got.Rule = ""                         // see TestRule
 			got.Unseen, got.Unsaid = false, false // see TestUnseen
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
@@ -142,7 +129,7 @@ func TestDeleted(t *testing.T) {
 		{"a Deployment", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, Failed, "was deleted while it was waited for"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Deleted(live(t, test.object), nil)
+			got := Deleted(bundletest.Object(t, test.object), nil)
 			if want := (Status{State: test.want, Reason: test.reason, Gone: true}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 )
 
 func TestReadTableRefuses(t *testing.T) {
@@ -35,7 +36,7 @@ func TestReadTableRefuses(t *testing.T) {
 // What an object says itself wins over the file, and that over the CRD, whose own readiness
 // is that of a CRD.
 func TestRulesOfKinds(t *testing.T) {
-	crd := &bundle.Object{Content: live(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com,
+	crd := &bundle.Object{Content: bundletest.Object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com,
 		annotations: {brine.dev/ready-when: self.status.crd, brine.dev/failed-when: self.status.bad, brine.dev/wait: skip, brine.dev/timeout: 3m}},
 		spec: {group: example.com, names: {kind: Widget, plural: widgets}, versions: [{name: v1}]}}`)}
 	crd.ID = bundle.ID{GroupKind: bundle.CRDKind, Name: "widgets.example.com"}
@@ -65,7 +66,7 @@ func TestRulesOfKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiled, _, _ = Compile([]*bundle.Object{crd, plain, own}, table)
-	s := Of(live(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, status: {file: false, crd: true}}`), compiled[plain.ID], Hints{})
+	s := Of(bundletest.Object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, status: {file: false, crd: true}}`), compiled[plain.ID], Hints{})
 	if s.State != NotReady || s.Reason != "ready-when of r.yaml:2 does not hold: self.status.file" || s.Rule != "ready-when of r.yaml:2: self.status.file" {
 		t.Errorf("got %+v", s)
 	}
@@ -87,7 +88,7 @@ func TestRule(t *testing.T) {
 		`{apiVersion: a.b/v1, kind: X, metadata: {name: a, generation: 2}, status: {conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`: "general: status.conditions[Ready].observedGeneration",
 		`{apiVersion: a.b/v1, kind: X, metadata: {name: a, deletionTimestamp: "2025-01-01T00:00:00Z"}}`:                                                   "metadata.deletionTimestamp",
 	} {
-		if got := Of(live(t, object), nil, Hints{}).Rule; got != want {
+		if got := Of(bundletest.Object(t, object), nil, Hints{}).Rule; got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", object, got, want)
 		}
 	}

@@ -1,6 +1,10 @@
 package ready
 
-import "testing"
+import (
+	"testing"
+
+	"brine/bundle/bundletest"
+)
 
 func TestOfWorkloads(t *testing.T) {
 	for _, test := range []struct {
@@ -113,7 +117,7 @@ status:
 		{"a ReplicationController that starts", `{apiVersion: v1, kind: ReplicationController, metadata: {name: a, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, fullyLabeledReplicas: 1}}`, NotReady, "Available: 0/1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Of(live(t, test.object), nil, Hints{})
+			got := Of(bundletest.Object(t, test.object), nil, Hints{})
 			got.Rule = "" // see TestRule
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -149,7 +153,7 @@ func TestOfPods(t *testing.T) {
 		{"its node does not answer", `{phase: Unknown}`, NotReady, "phase is Unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Of(live(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: `+test.status+`}`), nil, Hints{})
+			got := Of(bundletest.Object(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: `+test.status+`}`), nil, Hints{})
 			got.Rule = ""
 			if want := (Status{State: test.want, Reason: test.reason}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)

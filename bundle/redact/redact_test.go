@@ -8,17 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"brine/bundle/bundletest"
 )
-
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
-	var o map[string]any
-	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 const secrets = `
 apiVersion: v1
@@ -55,7 +46,7 @@ items:
 func TestText(t *testing.T) {
 	var r Redactor
 	r.Public("shop-db", "shop")
-	r.Add(object(t, secrets))
+	r.Add(bundletest.Map(t, secrets))
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	quoted, _ := json.Marshal(`pass"word<1>&`)
 	for name, test := range map[string]struct{ text, want string }{
@@ -96,7 +87,7 @@ func TestText(t *testing.T) {
 }
 
 func TestExact(t *testing.T) {
-	o := object(t, secrets)
+	o := bundletest.Map(t, secrets)
 	got := Exact(`invalid: "ab", true, 5432, shop-db, docker-pass, table`, o)
 	if got != `invalid: "***", ***, ***, ***, ***, table` {
 		t.Error(got)

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/plan"
 	"brine/bundle/redact"
 	"brine/bundle/review"
@@ -55,11 +55,7 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 			p.Steps = append(p.Steps, &plan.Step{})
 		}
 		if test.content != "" {
-			u := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(test.content), &u.Object); err != nil {
-				t.Fatal(err)
-			}
-			p.Steps[0].Object = &bundle.Object{Content: u}
+			p.Steps[0].Object = &bundle.Object{Content: bundletest.Object(t, test.content)}
 		}
 		found, err := deny.Problems(&Result{Review: &review.Review{Risks: append([]review.Risk{}, test.risks...)}}, p, test.objects)
 		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].Message, `denied by rule "`+name+`"`+test.says) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/plan"
 )
 
@@ -32,7 +33,7 @@ func TestRightsBySubject(t *testing.T) {
 		changed(t, "", roleOfRules("ClusterRole", "grows", "[]"), roleOfRules("ClusterRole", "grows", "[{apiGroups: [apps], resources: [deployments], verbs: [create]}]")),
 		changed(t, plan.Unchanged, boundTo("e", "grows", other), boundTo("e", "grows", other)),
 	}, Cluster{Found: map[bundle.ID]*unstructured.Unstructured{
-		{GroupKind: roleOf(&Change{After: object(t, boundTo("d", "of-the-cluster", ""))}).GroupKind, Name: "of-the-cluster"}: object(t, roleOfRules("ClusterRole", "of-the-cluster", "[{apiGroups: [''], resources: [services], verbs: [get]}]")),
+		{GroupKind: roleOf(&Change{After: bundletest.Object(t, boundTo("d", "of-the-cluster", ""))}).GroupKind, Name: "of-the-cluster"}: bundletest.Object(t, roleOfRules("ClusterRole", "of-the-cluster", "[{apiGroups: [''], resources: [services], verbs: [get]}]")),
 	}}))
 	want := []string{
 		"rights ClusterRoleBinding/a,ClusterRole/grows: ! ServiceAccount shop/other may in the whole cluster: start pods", "  get, list: pods", "  create: deployments.apps",
@@ -120,7 +121,7 @@ func TestNotableRights(t *testing.T) {
 		"{apiGroups: [networking.k8s.io], resources: [ingresses], verbs: [delete]}":                                                                     "",
 		"{nonResourceURLs: [/metrics], verbs: [get]}":                                                                                                   "",
 	} {
-		text, severe, _ := notable(permissions(object(t, roleOfRules("ClusterRole", "r", "["+rule+"]")).Object), true)
+		text, severe, _ := notable(permissions(bundletest.Object(t, roleOfRules("ClusterRole", "r", "["+rule+"]")).Object), true)
 		if severe {
 			text = "! " + text
 		}
@@ -298,7 +299,7 @@ func TestClientsOfADeletedService(t *testing.T) {
 		}
 		want := "its clients no longer reach anything; no other object of the bundle or the inventory names it: "
 		if c.where != "" {
-			one := object(t, c.client)
+			one := bundletest.Object(t, c.client)
 			want = "its clients no longer reach anything; 1 object still names it: " + plain(bundle.ID{GroupKind: one.GroupVersionKind().GroupKind(), Namespace: one.GetNamespace(), Name: one.GetName()}) + " still names it afterwards (" + c.where + ")"
 		}
 		if text != want {
@@ -378,7 +379,7 @@ func TestMissingKeys(t *testing.T) {
 	on := func(texts ...string) Cluster {
 		c := Cluster{Found: map[bundle.ID]*unstructured.Unstructured{}}
 		for _, text := range texts {
-			u := object(t, text)
+			u := bundletest.Object(t, text)
 			c.Found[id(u)] = u
 		}
 		return c

@@ -8,34 +8,17 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/diff"
 	"brine/bundle/plan"
 )
 
-// object reads YAML with numbers as the server gives them; nil for "".
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
-	body, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(body); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // changed is the change between two texts; action "" is what follows from them.
 func changed(t *testing.T, action plan.Action, before, after string) Change {
 	t.Helper()
-	c := Change{Action: action, Before: object(t, before), After: object(t, after)}
+	c := Change{Action: action, Before: bundletest.Object(t, before), After: bundletest.Object(t, after)}
 	one := c.After
 	switch {
 	case c.Before == nil && action == "":
@@ -144,13 +127,13 @@ func TestRisks(t *testing.T) {
 			want: []string{"restart Deployment/web: is paused: its 3 pods restart once it is resumed (container app: image)"}},
 		"without pods": {before: withStatus(web, "{replicas: 0}"), after: image(web),
 			want: []string{"restart Deployment/web: has no pods now (container app: image)"}},
-		"a budget": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*object(t, budget)}},
+		"a budget": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*bundletest.Object(t, budget)}},
 			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (container app: image)",
 				"  PodDisruptionBudget web allows no disruption now (minAvailable 3): a rollout does not ask it, a drain of a node does"}},
-		"a budget of all pods": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*object(t, strings.Replace(budget, "{matchLabels: {app: web}}", "{}", 1))}},
+		"a budget of all pods": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*bundletest.Object(t, strings.Replace(budget, "{matchLabels: {app: web}}", "{}", 1))}},
 			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (container app: image)",
 				"  PodDisruptionBudget web allows no disruption now (minAvailable 3): a rollout does not ask it, a drain of a node does"}},
-		"a budget of other pods": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*object(t, strings.Replace(budget, "app: web", "app: db", 1))}},
+		"a budget of other pods": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{Budgets: []unstructured.Unstructured{*bundletest.Object(t, strings.Replace(budget, "app: web", "app: db", 1))}},
 			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (container app: image)"}},
 		"budgets unknown": {before: withStatus(web, "{replicas: 3}"), after: image(web), cluster: Cluster{BudgetsUnknown: "no right to list poddisruptionbudgets.policy"},
 			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (container app: image)",

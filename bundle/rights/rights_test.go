@@ -1,7 +1,6 @@
 package rights
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 	"brine/bundle/sls"
 )
 
@@ -70,10 +70,7 @@ func eachCase(t *testing.T, file string, run func(*testing.T, rightsCase) string
 // uses are those of a case, made as brine rbac makes them.
 func uses(t *testing.T, c rightsCase) []Use {
 	t.Helper()
-	b, err := read.Bundle(context.Background(), read.Options{Files: []string{read.Stdin}, Stdin: strings.NewReader(c.Bundle)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := readtest.Bundle(t, c.Bundle)
 	if err := read.Resolve(b, read.Resolver{Namespace: "default"}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +199,7 @@ func TestServiceAccount(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	b, err := read.Bundle(context.Background(), read.Options{Files: []string{read.Stdin}, Stdin: strings.NewReader(`
+	b := readtest.Bundle(t, `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
 ---
 {apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}
@@ -212,10 +209,7 @@ func TestUnknown(t *testing.T) {
 {apiVersion: other.com/v1, kind: Thing, metadata: {name: t}}
 ---
 {apiVersion: other.com/v1, kind: Thing, metadata: {name: u}}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	builtIn := func(gvk schema.GroupVersionKind) bool { return gvk.Group == "" || gvk.Group == "apiextensions.k8s.io" }
 	if got := fmt.Sprint(Unknown(b, []bundle.ID{{GroupKind: schema.GroupKind{Group: "db.com", Kind: "Base"}}, {GroupKind: bundle.JobKind}}, builtIn)); got != "[Thing.other.com Base.db.com]" {
 		t.Error(got)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/plan"
@@ -90,7 +89,7 @@ func TestConflictsByManager(t *testing.T) {
 		flag := "--conflicts=one=take,two=leave"
 		shown := s.Preview(text, flag).Want(t, 0).Did(t, "ConfigMap", "web", plan.Configured)
 		did := s.Apply(text, flag).Want(t, 0).Did(t, "ConfigMap", "web", plan.Configured)
-		if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); data["a"] != "1" || data["b"] != "2" || data["c.d"] != "2" || !reflect.DeepEqual(shown.Changes, did.Changes) {
+		if data := s.Data("web"); data["a"] != "1" || data["b"] != "2" || data["c.d"] != "2" || !reflect.DeepEqual(shown.Changes, did.Changes) {
 			t.Errorf("it holds %v; the preview shows %v, the apply did %v", data, shown.Changes, did.Changes)
 		}
 		s.Apply(text, flag).Want(t, 0).Did(t, "ConfigMap", "web", plan.Unchanged)
@@ -104,7 +103,7 @@ func TestConflictsByManager(t *testing.T) {
 		flags := []string{"--take-over-from=one", "--conflicts=two=leave"}
 		shown := s.Preview(text, flags...).Want(t, 0).Prints(t, "leaves .data.b to two").Did(t, "ConfigMap", "web", plan.Configured)
 		did := s.Apply(text, flags...).Want(t, 0).Prints(t, "leaves .data.b to two").Did(t, "ConfigMap", "web", plan.Configured)
-		if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); data["a"] != "1" || data["b"] != "2" || !reflect.DeepEqual(shown.Changes, did.Changes) {
+		if data := s.Data("web"); data["a"] != "1" || data["b"] != "2" || !reflect.DeepEqual(shown.Changes, did.Changes) {
 			t.Errorf("it holds %v; the preview shows %v, the apply did %v", data, shown.Changes, did.Changes)
 		}
 	})
@@ -115,15 +114,6 @@ func TestConflictsByManager(t *testing.T) {
 		s.Apply(released(clitest.Deployment("web", 1, "1m"), "two"), "--conflicts=kubectl*=leave", "--wait=applied").Want(t, 0).
 			Prints(t, `leaves .spec.template.spec.containers[name=\"c\"].image to kubectl-edit`)
 	})
-}
-
-func dataOf(t testing.TB, u *unstructured.Unstructured) map[string]string {
-	t.Helper()
-	data, _, err := unstructured.NestedStringMap(u.Object, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // A conflict shows both values, the owner and the time, but never a value of a

@@ -91,7 +91,7 @@ func TestTakeOverFromHelm(t *testing.T) {
 		t.Error("the release was changed")
 	}
 	for _, name := range []string{"a", "b"} {
-		u := s.Live("v1/configmaps", s.NS, name)
+		u := s.ConfigMap(name)
 		if tool := takeover.ToolOf(u); tool.Text != "" || u.GetLabels()["app.kubernetes.io/managed-by"] != "" || strings.Contains(clitestData(u.Object), "extra") || takeover.Manages(u, []string{"helm"}) {
 			t.Errorf("%s is left as %v", name, u.Object)
 		}
@@ -118,7 +118,7 @@ func TestTakeOverKilledAtWrites(t *testing.T) {
 	for n := 1; ; n += clitest.Every(3) {
 		s := clitest.On(t, clustertest.Shared(t))
 		installed(s, "a", "b")
-		both, before := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b")), s.Live("v1/configmaps", s.NS, "b").GetUID()
+		both, before := clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b")), s.ConfigMap("b").GetUID()
 		write, more := s.Killed(n, n/3%2 == 0, "apply", "-f", s.File(both), "--inventory", s.Inventory, "-n", s.NS, "--take-over-from=helm:web")
 		if !more {
 			if n < 6 {
@@ -127,7 +127,7 @@ func TestTakeOverKilledAtWrites(t *testing.T) {
 			return
 		}
 		for _, name := range []string{"a", "b"} {
-			live := s.Live("v1/configmaps", s.NS, name)
+			live := s.ConfigMap(name)
 			if live == nil {
 				t.Fatalf("killed at write %d, %s: %s is gone", n, write, name)
 			}
@@ -136,7 +136,7 @@ func TestTakeOverKilledAtWrites(t *testing.T) {
 			}
 		}
 		s.Apply(both, "--take-over-from=helm:web").Want(t, 0)
-		if live := s.Live("v1/configmaps", s.NS, "b"); known(s) != 0 || live.GetUID() != before || takeover.ToolOf(live).Text != "" {
+		if live := s.ConfigMap("b"); known(s) != 0 || live.GetUID() != before || takeover.ToolOf(live).Text != "" {
 			t.Fatalf("killed at write %d, %s: Helm knows %d revisions, and b is %v", n, write, known(s), live.Object)
 		}
 	}
@@ -157,7 +157,7 @@ func TestTakeOverFromOtherTools(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Apply(clitest.ConfigMap("a"), "--take-over-from="+token).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
-			live := s.Live("v1/configmaps", s.NS, "a")
+			live := s.ConfigMap("a")
 			if tool := takeover.ToolOf(live); tool.Text != "" || strings.Contains(clitestData(live.Object), "extra") || takeover.Manages(live, []string{c.manager}) {
 				t.Errorf("it is left as %v", live.Object)
 			}

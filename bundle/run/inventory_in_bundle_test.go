@@ -15,7 +15,7 @@ import (
 func TestBundleContainsTheInventoryItself(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
-	before := s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion()
+	before := s.ConfigMap("inv").GetResourceVersion()
 	named := func(apiVersion, kind, name string) string {
 		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: {ns}}\n"
 	}
@@ -47,7 +47,7 @@ func TestBundleContainsTheInventoryItself(t *testing.T) {
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("it wrote %v", clitest.Describe(w))
 	}
-	if got := s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion(); got != before {
+	if got := s.ConfigMap("inv").GetResourceVersion(); got != before {
 		t.Error("the inventory was written")
 	}
 	// Objects that only have such names are objects like all others.

@@ -63,7 +63,7 @@ func TestHashesOfSecretsAreKeyed(t *testing.T) {
 	if !strings.HasPrefix(digest, inventory.Keyed) {
 		t.Errorf("the pod template has %q", digest)
 	}
-	if head := fmt.Sprint(s.Live("v1/configmaps", s.NS, "inv").Object); strings.Contains(head, "sha256:") && !strings.Contains(head, inventory.Keyed) {
+	if head := fmt.Sprint(s.ConfigMap("inv").Object); strings.Contains(head, "sha256:") && !strings.Contains(head, inventory.Keyed) {
 		t.Error("the inventory has a plain digest")
 	}
 	// The hashes of an unchanged Secret with a known password are not among the
@@ -240,7 +240,7 @@ func TestFingerprintsFollowFromTheKey(t *testing.T) {
 // fingerprints are those of the inventory, by the names of the objects.
 func fingerprints(s *clitest.Fixture) map[string]inventory.Fingerprint {
 	s.Helper()
-	data := nestedMap(s.Live("v1/configmaps", s.NS, "inv-fingerprints-1").Object, "binaryData")
+	data := nestedMap(s.ConfigMap("inv-fingerprints-1").Object, "binaryData")
 	packed, err := base64.StdEncoding.DecodeString(fmt.Sprint(data["fingerprints.json.zst"]))
 	if err != nil {
 		s.Fatal(err)

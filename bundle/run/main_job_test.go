@@ -432,7 +432,7 @@ func TestFailureSkipsDependents(t *testing.T) {
 }
 
 func unstructuredString(s *clitest.Fixture, name string, path ...string) (string, bool, error) {
-	u := s.Live("v1/configmaps", s.NS, name)
+	u := s.ConfigMap(name)
 	if u == nil {
 		return "", false, nil
 	}

@@ -28,8 +28,8 @@ func TestPartialRun(t *testing.T) {
 			t.Errorf("the result has %d objects", n)
 		}
 	}
-	if value(t, s, "a") != "two" || value(t, s, "b") != "one" {
-		t.Errorf("the objects are %v and %v", value(t, s, "a"), value(t, s, "b"))
+	if s.Data("a")["key"] != "two" || s.Data("b")["key"] != "one" {
+		t.Errorf("the objects are %v and %v", s.Data("a")["key"], s.Data("b")["key"])
 	}
 	s.Holds("ConfigMap a", "ConfigMap b", "ConfigMap needs-b", "ConfigMap old")
 	wantHistory(s, "1 applied", "2 partial")
@@ -45,8 +45,8 @@ func TestPartialRun(t *testing.T) {
 	s.Apply(of("three", "web")).Want(t, 0).Did(t, "ConfigMap", "old", plan.Pruned)
 	back := s.Run("rollback", []string{"2"}).Want(t, 0)
 	back.Did(t, "ConfigMap", "old", plan.Created)
-	if value(t, s, "a") != "two" || value(t, s, "b") != "one" || back.Result.Summary.Pruned != 0 {
-		t.Errorf("after the rollback: %v and %v", value(t, s, "a"), value(t, s, "b"))
+	if s.Data("a")["key"] != "two" || s.Data("b")["key"] != "one" || back.Result.Summary.Pruned != 0 {
+		t.Errorf("after the rollback: %v and %v", s.Data("a")["key"], s.Data("b")["key"])
 	}
 
 	// With its needs; and what is neither chosen nor there.
@@ -78,8 +78,8 @@ func TestPartialPlan(t *testing.T) {
 	s.Preview(of("two"), "--only=ConfigMap/a", "--plan-out="+saved).Want(t, 0)
 	s.Apply(of("two"), "--plan="+saved, "--only=ConfigMap/b").Want(t, 3).Prints(t, "--only: the plan was made with")
 	s.Apply(of("two"), "--plan="+saved).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
-	if value(t, s, "a") != "two" || value(t, s, "b") != "one" {
-		t.Errorf("the objects are %v and %v", value(t, s, "a"), value(t, s, "b"))
+	if s.Data("a")["key"] != "two" || s.Data("b")["key"] != "one" {
+		t.Errorf("the objects are %v and %v", s.Data("a")["key"], s.Data("b")["key"])
 	}
 }
 

@@ -38,7 +38,7 @@ func TestRollbackPastAnAdoption(t *testing.T) {
 			s.Apply(two+"---\n"+clitest.ConfigMap("more")).Want(t, 0)
 		},
 		"kapply wrote the inventory": func(s *clitest.Fixture) {
-			live := s.Live("v1/configmaps", s.NS, "inv")
+			live := s.ConfigMap("inv")
 			for key := range nestedMap(live.Object, "data") {
 				s.PatchConfigMap("inv", `{"data":{"`+key+`":"{\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\",\"strategy\":\"Apply\"}"},"metadata":{"annotations":null}}`)
 			}
@@ -87,7 +87,7 @@ func TestRollbackSetsBackWhatBrineApplied(t *testing.T) {
 			t.Errorf("it says %q", why)
 		}
 	}
-	theirs := s.Live("v1/configmaps", s.NS, "theirs")
+	theirs := s.ConfigMap("theirs")
 	if got := fmt.Sprint(theirs.Object["data"], theirs.GetLabels()); got != "map[key:theirs later:theirs since:z taken:another's] map[whose:theirs]" {
 		t.Errorf("it is set back to %s", got)
 	}
@@ -117,7 +117,7 @@ func TestRollbackOfWhatSomebodyPutBack(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
 	s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), fixed("{key: one}"))).Want(t, 0)
-	copied := s.Live("v1/configmaps", s.NS, "fixed")
+	copied := s.ConfigMap("fixed")
 	s.DeleteConfigMap("fixed")
 	copied.SetResourceVersion("")
 	copied.SetUID("")
@@ -178,7 +178,7 @@ func TestRollbackGivesBack(t *testing.T) {
 			theirs := clitest.Documents(clitest.ConfigMapOf("theirs", "{key: theirs}"), clitest.ConfigMap("stays"))
 			other.Apply(theirs).Want(t, 0)
 			s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
-			uid := s.Live("v1/configmaps", s.NS, "theirs").GetUID()
+			uid := s.ConfigMap("theirs").GetUID()
 			s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMapOf("theirs", "{key: ours}")), take(s, other)...).Want(t, 0)
 			if strings.Contains(name, "ran since") {
 				other.Apply(clitest.ConfigMap("stays")).Want(t, 0)
@@ -187,7 +187,7 @@ func TestRollbackGivesBack(t *testing.T) {
 			s.Rollback().Want(t, 0).Prints(t, "ConfigMap "+s.NS+"/theirs: given back to inventory "+other.Inventory)
 			s.Holds("ConfigMap a")
 			other.Holds("ConfigMap stays", "ConfigMap theirs")
-			if live := s.Live("v1/configmaps", s.NS, "theirs"); live == nil || live.GetUID() != uid || value(t, s, "theirs") != "theirs" {
+			if live := s.ConfigMap("theirs"); live == nil || live.GetUID() != uid || s.Data("theirs")["key"] != "theirs" {
 				t.Errorf("it is %v", live)
 			}
 			s.Rollback().Want(t, 0)
@@ -209,8 +209,8 @@ func TestRollbackOnFailureGivesBack(t *testing.T) {
 	s.Apply(clitest.Documents(never, clitest.ConfigMapOf("theirs", "{key: ours}")), rollsBack, "--inventory-policy=adopt-all", "--timeout=30s").Want(t, 7).Prints(t, "given back to inventory "+other.Inventory)
 	other.Holds("ConfigMap theirs")
 	s.Holds("ConfigMap b")
-	if value(t, s, "theirs") != "theirs" {
-		t.Errorf("it is %v", value(t, s, "theirs"))
+	if s.Data("theirs")["key"] != "theirs" {
+		t.Errorf("it is %v", s.Data("theirs")["key"])
 	}
 }
 
@@ -238,7 +238,7 @@ func TestRollbackAfterAKilledAdoption(t *testing.T) {
 			place, _ := s.Killed(n+1, true, "apply", "-f", s.File(two), "--inventory", s.Inventory)
 			s.Rollback("1").Want(t, 0)
 			stays()
-			if s.Live("v1/configmaps", s.NS, "new") != nil {
+			if s.ConfigMap("new") != nil {
 				t.Errorf("killed at %s: what the run created is left", place)
 			}
 		})

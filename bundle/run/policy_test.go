@@ -154,7 +154,7 @@ func TestMemberDeletedByOthersLeavesTheInventory(t *testing.T) {
 func TestEmptyBundleMakesAnInventory(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply("# nothing\n", "--allow-empty").Want(t, 0)
-	if s.Live("v1/configmaps", s.NS, "inv") == nil {
+	if s.ConfigMap("inv") == nil {
 		t.Error("there is no inventory")
 	}
 	s.Destroy().Want(t, 0)

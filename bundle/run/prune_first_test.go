@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
@@ -71,7 +69,7 @@ func TestPolicyThatDeniesTheOlderBundleIsPrunedFirst(t *testing.T) {
 	// So it does where the run is rolled back: to the bundle that has it.
 	s.Apply(clitest.Documents(older, bad), way, "--rollback-on-failure").Want(t, report.ExitRolledBack)
 	there(true)
-	if version, _, _ := unstructured.NestedString(s.Live("v1/configmaps", s.NS, "a").Object, "data", "version"); version != "new" {
+	if version := s.Data("a")["version"]; version != "new" {
 		t.Errorf("a has version %q after the rollback", version)
 	}
 	s.Apply(older, way, "--only=ConfigMap/a").Want(t, report.ExitBadBundle).Prints(t, "a partial run (--only) prunes nothing")

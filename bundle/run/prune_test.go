@@ -57,7 +57,7 @@ func TestMembersOwnedByOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0).Did(t, "ConfigMap", "b", plan.Detached)
-	if got := s.Live("v1/configmaps", s.NS, "b").GetAnnotations()[inventory.OwningInventory]; got != "somebody-else" {
+	if got := s.ConfigMap("b").GetAnnotations()[inventory.OwningInventory]; got != "somebody-else" {
 		t.Errorf("its owner became %q", got)
 	}
 }

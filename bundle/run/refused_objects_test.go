@@ -27,7 +27,7 @@ func TestRefusedObjectsAreNoMembers(t *testing.T) {
 
 	s.Apply(clitest.ConfigMap("ours")).Want(t, 0)
 	s.Destroy().Want(t, 0)
-	if live := s.Live("v1/configmaps", s.NS, "theirs"); live == nil || live.GetLabels() != nil || live.GetAnnotations() != nil {
+	if live := s.ConfigMap("theirs"); live == nil || live.GetLabels() != nil || live.GetAnnotations() != nil {
 		t.Errorf("somebody else's object is now %v", live)
 	}
 }

@@ -44,7 +44,7 @@ func TestRollbackKeepsSaltRequisites(t *testing.T) {
 	if o := back.Did(t, "ConfigMap", "b", plan.Configured); o.Source.State != "Make b" || o.Source.SLS != "shop.settings" || o.Source.Line != 8 || !strings.HasPrefix(o.Source.File, "revision-1:") {
 		t.Errorf("its source is %+v", o.Source)
 	}
-	data := s.Live("v1/configmaps", s.NS, "a").Object["data"]
+	data := s.ConfigMap("a").Object["data"]
 	if fmt.Sprint(data) != "map[key:one]" {
 		t.Errorf("a holds %v", data)
 	}
@@ -213,8 +213,8 @@ func TestRollbackRepeated(t *testing.T) {
 	s.Rollback().Want(t, 0).Prints(t, "rolling back to revision 2, the last good one before revision 3")
 	for range 3 {
 		s.Rollback().Want(t, 0).Prints(t, "already at revision 2", "further back: brine rollback 1 --inventory "+s.Inventory).Did(t, "ConfigMap", "a", plan.Unchanged)
-		if value(t, s, "a") != "two" {
-			t.Fatalf("it is %v", value(t, s, "a"))
+		if s.Data("a")["key"] != "two" {
+			t.Fatalf("it is %v", s.Data("a")["key"])
 		}
 	}
 	o := s.Rollback("4").Want(t, 0).Object(t, "ConfigMap", "a")
@@ -234,7 +234,7 @@ func TestRollbackRepeatedAfterAFailure(t *testing.T) {
 		s.Rollback().Want(t, 1).Prints(t, "rolling back to revision 2")
 	}
 	s.Rollback("--force-conflicts").Want(t, 0)
-	if value(t, s, "a") != "two" {
-		t.Errorf("it is %v", value(t, s, "a"))
+	if s.Data("a")["key"] != "two" {
+		t.Errorf("it is %v", s.Data("a")["key"])
 	}
 }

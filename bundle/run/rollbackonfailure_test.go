@@ -21,16 +21,6 @@ func failing(name string) string {
 	return clitest.ConfigMapOf(name, "{key: two}", clitest.Annotations("brine.dev/ready-when: 'false'", "brine.dev/failed-when: self.data.key == 'two'"))
 }
 
-func value(t *testing.T, s *clitest.Fixture, name string) any {
-	t.Helper()
-	live := s.Live("v1/configmaps", s.NS, name)
-	if live == nil {
-		return nil
-	}
-	data, _ := live.Object["data"].(map[string]any)
-	return data["key"]
-}
-
 // A run in which an object fails, or is not ready, is undone. The result holds
 // both runs.
 // twoControllers is metadata that the server refuses, and only the server.
@@ -57,8 +47,8 @@ func TestRollbackOnFailure(t *testing.T) {
 			if back == nil || back.ExitCode != 0 || back.Command != "rollback" || back.Revision != 3 || back.Summary.Pruned != 1 || back.Summary.Configured != 2-test.failed || did.Result.Command != "apply" || did.Result.Revision != 2 {
 				t.Fatalf("the rollback is %+v", back)
 			}
-			if value(t, s, "a") != "one" || value(t, s, "b") != "one" {
-				t.Errorf("the objects are %v and %v", value(t, s, "a"), value(t, s, "b"))
+			if s.Data("a")["key"] != "one" || s.Data("b")["key"] != "one" {
+				t.Errorf("the objects are %v and %v", s.Data("a")["key"], s.Data("b")["key"])
 			}
 			s.Missing("v1/configmaps", "new")
 			s.Holds("ConfigMap a", "ConfigMap b")
@@ -99,7 +89,7 @@ func TestRollbackOnFailureThatFails(t *testing.T) {
 	})
 	did := s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), failing("b")), rollsBack).Want(t, 1).
 		Prints(t, "the rollback to revision 1 failed: ", "the policy says no")
-	if did.Object(t, "ConfigMap", "b").Ready != "failed" || did.Result.Rollback.ExitCode != 1 || value(t, s, "b") != "one" {
+	if did.Object(t, "ConfigMap", "b").Ready != "failed" || did.Result.Rollback.ExitCode != 1 || s.Data("b")["key"] != "one" {
 		t.Errorf("the result is %+v", did.Result.Rollback)
 	}
 	s.Kubeconfig = s.Cluster.Kubeconfig
@@ -112,8 +102,8 @@ func TestRollbackOnFailureHasTimeLeft(t *testing.T) {
 	s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
 	never := clitest.ConfigMapOf("a", "{key: two}", clitest.Annotations("brine.dev/ready-when: 'false'"))
 	s.Apply(never, rollsBack, "--timeout=30s").Want(t, 7).Prints(t, "the rest of --timeout is kept for the rollback")
-	if value(t, s, "a") != "one" {
-		t.Errorf("it is %v", value(t, s, "a"))
+	if s.Data("a")["key"] != "one" {
+		t.Errorf("it is %v", s.Data("a")["key"])
 	}
 }
 
@@ -174,7 +164,7 @@ func TestRollbackOnFailureKeepsWhatItAdopted(t *testing.T) {
 	if n := did.Result.Rollback.Summary.Detached; n != 2 {
 		t.Errorf("%d objects were released", n)
 	}
-	theirs := s.Live("v1/configmaps", s.NS, "theirs")
+	theirs := s.ConfigMap("theirs")
 	if got := fmt.Sprint(theirs.Object["data"], theirs.GetLabels(), theirs.GetAnnotations()); got != "map[key:theirs more:x] map[whose:theirs] map[]" {
 		t.Errorf("it is set back to %s", got)
 	}

@@ -66,7 +66,7 @@ func TestSavedPlanIsRefusedAfterDrift(t *testing.T) {
 			if test.then != "" {
 				text = test.then
 			}
-			applied := s.Live("v1/configmaps", s.NS, "gone")
+			applied := s.ConfigMap("gone")
 			if test.moved == "" {
 				run := s.Apply(text, append([]string{"--plan", file}, test.flags...)...).Want(t, 0)
 				run.Did(t, "ConfigMap", "a", plan.Configured)

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 	"brine/bundle/sls"
 )
 
@@ -29,7 +30,7 @@ spec:
   containers: [{name: a, args: [--config-hash, '%[1]s', '%[4]s', last]}]
 `
 	text := fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), slotOf("Secret", "live", "data:x"), slotOf("Secret", "none", "")) + "---\n" + fmt.Sprintf(configMap, slotOf("ConfigMap", "c", "data:key"))
-	b := readSlots(t, text)
+	b := readtest.Bundle(t, text)
 	live := func(id bundle.ID) (*unstructured.Unstructured, error) {
 		if id.Name != "live" {
 			return nil, nil
@@ -59,7 +60,7 @@ spec:
 		t.Errorf("the ConfigMap holds %v", data)
 	}
 	// As if the ConfigMap had been written with its digest.
-	filled := readSlots(t, fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), "", "")+"---\n"+fmt.Sprintf(configMap, data["other"]))
+	filled := readtest.Bundle(t, fmt.Sprintf(alertmanager, slotOf("ConfigMap", "c", "data:key"), slotOf("ConfigMap", "c", ""), "", "")+"---\n"+fmt.Sprintf(configMap, data["other"]))
 	if err := sls.FillSlots(filled, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestSlotsThatHaveNoAnswer(t *testing.T) {
 		"of one another": {fmt.Sprintf(text, "c", slotOf("ConfigMap", "d", "")) + "---\n" + fmt.Sprintf(text, "d", slotOf("ConfigMap", "c", "")), "depends on itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := sls.FillSlots(readSlots(t, test.text), nil)
+			err := sls.FillSlots(readtest.Bundle(t, test.text), nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
@@ -95,17 +96,4 @@ func TestSlotsThatHaveNoAnswer(t *testing.T) {
 			}
 		})
 	}
-}
-
-func readSlots(t *testing.T, text string) *bundle.Bundle {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "b.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b, err := read.Bundle(t.Context(), read.Options{Files: []string{file}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

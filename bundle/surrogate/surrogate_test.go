@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 )
 
 func id(kind, namespace, name string) bundle.ID {
@@ -27,13 +27,7 @@ func TestThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, sent := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(body, &answer.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal([]byte(text), &sent.Object); err != nil {
-			t.Fatal(err)
-		}
+		answer, sent := bundletest.Object(t, string(body)), bundletest.Object(t, text)
 		if answer.GetNamespace() != "default" || answer.GetName() != p.Name {
 			t.Errorf("taken to %s/%s", answer.GetNamespace(), answer.GetName())
 		}
@@ -77,13 +71,7 @@ func TestPodsKeepTheirAccount(t *testing.T) {
 		if strings.Contains(string(body), "worker") == isNew {
 			t.Errorf("new %v: sent %s", isNew, body)
 		}
-		answer, sent := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(body, &answer.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal(text, &sent.Object); err != nil {
-			t.Fatal(err)
-		}
+		answer, sent := bundletest.Object(t, string(body)), bundletest.Object(t, string(text))
 		account, _, _ := unstructured.NestedString(p.MoveBack(answer, sent, id("Pod", "shop", "one")).Object, "spec", "serviceAccountName")
 		if account != "worker" {
 			t.Errorf("new %v: it came back as %q", isNew, account)

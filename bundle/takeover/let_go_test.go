@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 )
 
 // A tool lets go of an object only where it is named itself, not another release or kind of it.
@@ -35,7 +36,7 @@ func TestOfNamesSeveralTools(t *testing.T) {
 	all := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop,
   annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: shop, argocd.argoproj.io/tracking-id: "web:/ConfigMap:shop/a"},
   labels: {argocd.argoproj.io/instance: old, kustomize.toolkit.fluxcd.io/name: web, kustomize.toolkit.fluxcd.io/namespace: flux, kapp.k14s.io/app: "1"LABELS}}}`
-	several, installed := parsed(t, strings.Replace(all, "LABELS", "", 1)), parsed(t, strings.Replace(all, "LABELS", ", helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: flux", 1))
+	several, installed := bundletest.Object(t, strings.Replace(all, "LABELS", "", 1)), bundletest.Object(t, strings.Replace(all, "LABELS", ", helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: flux", 1))
 	for _, c := range []struct {
 		live           *unstructured.Unstructured
 		from           []string

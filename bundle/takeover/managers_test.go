@@ -6,24 +6,15 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-)
 
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+	"brine/bundle/bundletest"
+)
 
 func TestPatchMovesManagersFields(t *testing.T) {
 	entry := func(manager, operation, fields string) string {
 		return `{manager: ` + manager + `, operation: ` + operation + `, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: ` + fields + `}`
 	}
-	live := parsed(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "7",
+	live := bundletest.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "7",
   annotations: {`+lastApplied+`: "{}"},
   managedFields: [`+strings.Join([]string{
 		entry("kubectl-client-side-apply", "Update", `{"f:data": {"f:a": {}}}`),

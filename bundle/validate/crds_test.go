@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle/read/readtest"
 )
 
 // definition is a CRD whose spec.size's schema, and the end of whose spec, a
@@ -70,7 +72,7 @@ func TestCompileRefuses(t *testing.T) {
 			want: []string{"spec.versions: must have exactly one version marked as storage version"}, line: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, problems := Compile(readText(t, definition(c.size, c.rest)))
+			_, problems := Compile(readtest.Objects(t, definition(c.size, c.rest)))
 			if len(problems) > 0 && problems[0].Source.Line != c.line {
 				t.Errorf("line %d, want %d: %v", problems[0].Source.Line, c.line, problems[0])
 			}
@@ -83,7 +85,7 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 func TestCheckOfABrokenCRD(t *testing.T) {
-	objs := readText(t, definition("{type: text}", "")+"---\napiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
+	objs := readtest.Objects(t, definition("{type: text}", "")+"---\napiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
 	crds, _ := Compile(objs)
 	_, problems, known := crds.Check(t.Context(), objs[1], objs[1].Content, nil, true)
 	if !known {
@@ -93,7 +95,7 @@ func TestCheckOfABrokenCRD(t *testing.T) {
 }
 
 func TestCheckOfAnUnknownKind(t *testing.T) {
-	objs := readText(t, "apiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
+	objs := readtest.Objects(t, "apiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
 	for _, crds := range []*CRDs{nil, testCRDs(t)} {
 		if _, problems, known := crds.Check(t.Context(), objs[0], objs[0].Content, nil, true); known || len(problems) > 0 {
 			t.Errorf("known %v, problems %v", known, problems)
@@ -103,7 +105,7 @@ func TestCheckOfAnUnknownKind(t *testing.T) {
 
 // Problems point at the line of the field, or of the nearest one around it.
 func TestCheckLines(t *testing.T) {
-	o := readText(t, widget+"spec:\n  size: medium\n  steps:\n  - run: a\n    retrys: 1\n  limits:\n    a: 1\n")[0]
+	o := readtest.Objects(t, widget+"spec:\n  size: medium\n  steps:\n  - run: a\n    retrys: 1\n  limits:\n    a: 1\n")[0]
 	_, problems, _ := testCRDs(t).Check(t.Context(), o, o.Content, nil, true)
 	lines := map[string]int{}
 	for _, p := range problems {
@@ -117,7 +119,7 @@ func TestCheckLines(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	crds, problems := Compile(readText(t, definition("{type: string}", conversion)))
+	crds, problems := Compile(readtest.Objects(t, definition("{type: string}", conversion)))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -158,7 +160,7 @@ func FuzzCheck(f *testing.F) {
 	for i := range uint64(100) {
 		f.Add(i)
 	}
-	base := readText(f, widget+"spec: {size: small, ports: [{port: 1}], steps: [{run: a}], closed: {apiVersion: v1, kind: Pod}, nested: {deep: {}}}")[0]
+	base := readtest.Objects(f, widget+"spec: {size: small, ports: [{port: 1}], steps: [{run: a}], closed: {apiVersion: v1, kind: Pod}, nested: {deep: {}}}")[0]
 	live, _, _ := crds.Check(f.Context(), base, base.Content, nil, true)
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))

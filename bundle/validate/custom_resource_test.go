@@ -12,6 +12,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 )
 
 // read gives the objects of manifests, with their identities settled.
@@ -25,11 +26,6 @@ func readObjects(t testing.TB, o read.Options) []*bundle.Object {
 		t.Fatal(err)
 	}
 	return b.Objects
-}
-
-func readText(t testing.TB, text string) []*bundle.Object {
-	t.Helper()
-	return readObjects(t, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
 }
 
 func testCRDs(t testing.TB) *CRDs {
@@ -73,13 +69,13 @@ func TestCheck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var live *unstructured.Unstructured
 			if c.old != "" {
-				old := readText(t, c.old)[0]
+				old := readtest.Objects(t, c.old)[0]
 				var problems []bundle.Problem
 				if live, problems, _ = crds.Check(t.Context(), old, old.Content, nil, true); len(problems) > 0 {
 					t.Fatal(problems)
 				}
 			}
-			o := readText(t, c.yaml)[0]
+			o := readtest.Objects(t, c.yaml)[0]
 			before := o.Content.DeepCopy()
 			stored, problems, known := crds.Check(t.Context(), o, o.Content, live, true)
 			if !known {

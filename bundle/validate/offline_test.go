@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 )
 
 const (
@@ -103,10 +102,7 @@ var brokenCases = []struct {
 // unread is an object past bundle.Read, which finds some of this on its own.
 func unread(t testing.TB, text string) *bundle.Object {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
+	u := bundletest.Object(t, text)
 	gvk := u.GroupVersionKind()
 	return &bundle.Object{ID: bundle.ID{GroupKind: gvk.GroupKind(), Name: u.GetName()}, GVK: gvk, Content: u}
 }
@@ -171,7 +167,7 @@ func TestOfflineVersions(t *testing.T) {
 			problems: []string{"kind: Kubernetes has no kind PodLogOptions in v1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			problems, warnings, err := Offline(readText(t, c.yaml), Options{KubernetesVersion: c.version})
+			problems, warnings, err := Offline(readtest.Objects(t, c.yaml), Options{KubernetesVersion: c.version})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +187,7 @@ func TestOfflineVersions(t *testing.T) {
 
 // Custom resources are checked against the bundle's CRDs.
 func TestOfflineWithCRDs(t *testing.T) {
-	objs := readText(t, widget+"spec: {size: big}\n---\napiVersion: validate.brine.dev/v1beta1\nkind: Widget\nmetadata: {name: b}\n")
+	objs := readtest.Objects(t, widget+"spec: {size: big}\n---\napiVersion: validate.brine.dev/v1beta1\nkind: Widget\nmetadata: {name: b}\n")
 	problems, warnings, err := Offline(objs, Options{CRDs: testCRDs(t)})
 	if err != nil {
 		t.Fatal(err)

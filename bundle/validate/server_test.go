@@ -24,6 +24,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/clustertest"
 	"brine/bundle/read"
+	"brine/bundle/read/readtest"
 )
 
 // server applies as brine does.
@@ -97,7 +98,7 @@ func TestCheckIsTheServer(t *testing.T) {
 	resources := map[string]string{"Widget": "widgets", "Planet": "planets", "Anything": "anythings"}
 	for i, c := range crCases {
 		t.Run(c.name, func(t *testing.T) {
-			o := readText(t, c.yaml)[0]
+			o := readtest.Objects(t, c.yaml)[0]
 			resource, namespaced := resources[o.GVK.Kind], o.GVK.Kind != "Planet"
 			content := o.Content.DeepCopy()
 			if namespaced {
@@ -106,7 +107,7 @@ func TestCheckIsTheServer(t *testing.T) {
 			var live *unstructured.Unstructured
 			if c.old != "" {
 				name := "w" + string(rune('a'+i%26)) + string(rune('a'+i/26))
-				old := readText(t, c.old)[0].Content.DeepCopy()
+				old := readtest.Objects(t, c.old)[0].Content.DeepCopy()
 				old.SetName(name)
 				content.SetName(name)
 				var err error

@@ -21,7 +21,7 @@ const keepIt = `{"metadata":{"annotations":{"cli-utils.sigs.k8s.io/on-remove":"k
 
 func ownerOf(s *clitest.Fixture, name string) string {
 	s.Helper()
-	live := s.Live("v1/configmaps", s.NS, name)
+	live := s.ConfigMap(name)
 	if live == nil {
 		s.Fatalf("ConfigMap %s is gone", name)
 	}

@@ -74,7 +74,7 @@ data: {token: filled when applied}
 	result := s.Apply(bundle(second), "-v").Want(t, 0)
 	// The target's own text did not change, its source did.
 	result.Did(t, "ConfigMap", "target", plan.Configured)
-	live, _, _ := unstructured.NestedString(s.Live("v1/configmaps", s.NS, "target").Object, "data", "token")
+	live := s.Data("target")["token"]
 	if live != second {
 		t.Error("the target does not hold the source's new value")
 	}

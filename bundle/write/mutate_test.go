@@ -5,19 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
-	"sigs.k8s.io/yaml"
-)
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+	"brine/bundle/bundletest"
+)
 
 func TestSubstitute(t *testing.T) {
 	const source = `{metadata: {name: s}, spec: {text: hidden-value, number: 80, flag: true, map: {a: 1}, list: [x, w]}}`
@@ -40,8 +31,8 @@ func TestSubstitute(t *testing.T) {
 		"not a path":        {"$.spec[", "$.spec.old", "", "", "source: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := object(t, `{metadata: {name: t}, spec: {old: 1, text: a-$x-$x}}`)
-			err := substitute(target, object(t, source), mutation.FieldSubstitution{SourcePath: tc.from, TargetPath: tc.to, Token: tc.token})
+			target := bundletest.Object(t, `{metadata: {name: t}, spec: {old: 1, text: a-$x-$x}}`)
+			err := substitute(target, bundletest.Object(t, source), mutation.FieldSubstitution{SourcePath: tc.from, TargetPath: tc.to, Token: tc.token})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("got error %v, want %q", err, tc.err)

@@ -162,18 +162,6 @@ func lost(p *clustertest.Proxy, method, path string) {
 	})
 }
 
-func dataOf(t testing.TB, u *unstructured.Unstructured) map[string]string {
-	t.Helper()
-	if u == nil {
-		t.Fatal("it is not there")
-	}
-	data, _, err := unstructured.NestedStringMap(u.Object, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 func TestObjectThatAnotherInventoryCreatedMeanwhileIsLeftAlone(t *testing.T) {
 	s := clitest.New(t)
 	second := s.Other("second")
@@ -182,8 +170,8 @@ func TestObjectThatAnotherInventoryCreatedMeanwhileIsLeftAlone(t *testing.T) {
 	result := s.Apply(clitest.Documents(clitest.ConfigMap("web"), clitest.ConfigMap("other"))).Want(t, 1).Prints(t, "it belongs to inventory")
 	result.Did(t, "ConfigMap", "web", plan.Failed)
 	result.Did(t, "ConfigMap", "other", plan.Created)
-	live := s.Live("v1/configmaps", s.NS, "web")
-	if data := dataOf(t, live); data["theirs"] != "x" || len(data) != 1 {
+	live := s.ConfigMap("web")
+	if data := clitest.DataOf(live); data["theirs"] != "x" || len(data) != 1 {
 		t.Errorf("it holds %v", data)
 	}
 	if got := s.Members(); !slices.Equal(got, []string{"ConfigMap " + s.NS + "/other"}) {
@@ -200,7 +188,7 @@ func TestUnownedObjectCreatedMeanwhileFollowsThePolicy(t *testing.T) {
 			s := clitest.New(t)
 			before(s.Proxied(), http.MethodPatch, "/configmaps/web", func() { s.Create("v1/configmaps", clitest.ConfigMapOf("web", "{theirs: x}")) })
 			result := s.Apply(clitest.ConfigMapOf("web", "{ours: x}"), "--inventory-policy="+policy).Want(t, exit)
-			data := dataOf(t, s.Live("v1/configmaps", s.NS, "web"))
+			data := s.Data("web")
 			if exit != 0 {
 				result.Prints(t, "belongs to no inventory").Did(t, "ConfigMap", "web", plan.Failed)
 				if len(data) != 1 || len(s.Members()) != 0 {
@@ -231,8 +219,8 @@ func TestObjectThatAnotherInventoryAdoptedMeanwhileIsLeftAlone(t *testing.T) {
 				second.Apply(clitest.ConfigMapOf("web", "{theirs: x}"), "--inventory-policy=adopt-all").Want(t, 0)
 			})
 			s.Apply(clitest.ConfigMapOf("web", "{a: \"2\"}"), flags...).Want(t, 1).Prints(t, "it belongs to inventory").Did(t, "ConfigMap", "web", plan.Failed)
-			live := s.Live("v1/configmaps", s.NS, "web")
-			if data := dataOf(t, live); data["theirs"] != "x" || data["a"] != "" {
+			live := s.ConfigMap("web")
+			if data := clitest.DataOf(live); data["theirs"] != "x" || data["a"] != "" {
 				t.Errorf("it holds %v", data)
 			}
 			if name == "take over" && !strings.Contains(fmt.Sprint(live.GetManagedFields()), "somebody") {
@@ -252,7 +240,7 @@ func TestObjectReplacedMeanwhileFollowsThePolicy(t *testing.T) {
 				s.Create("v1/configmaps", clitest.ConfigMapOf("web", "{theirs: x}"))
 			})
 			s.Apply(clitest.ConfigMapOf("web", "{a: \"2\"}"), "--inventory-policy="+policy).Want(t, exit)
-			if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); (data["a"] == "2") != (exit == 0) || data["theirs"] != "x" {
+			if data := s.Data("web"); (data["a"] == "2") != (exit == 0) || data["theirs"] != "x" {
 				t.Errorf("it holds %v", data)
 			}
 		})
@@ -273,7 +261,7 @@ func TestFieldsThatOthersWroteMeanwhileStay(t *testing.T) {
 	p := s.Proxied()
 	before(p, http.MethodPatch, "/configmaps/web", func() { s.PatchAs("somebody", "v1/configmaps", "web", `{"data":{"b":"2"}}`) })
 	s.Apply(clitest.ConfigMapOf("web", "{a: \"2\"}")).Want(t, 0).Did(t, "ConfigMap", "web", plan.Configured)
-	if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); data["a"] != "2" || data["b"] != "2" {
+	if data := s.Data("web"); data["a"] != "2" || data["b"] != "2" {
 		t.Errorf("it holds %v", data)
 	}
 }

@@ -58,12 +58,12 @@ spec:
 func TestRecreateIsRefusedBeforeItDeletes(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(immutable("{good: a}")).Want(t, 0)
-	uid := s.Live("v1/configmaps", s.NS, "web").GetUID()
+	uid := s.ConfigMap("web").GetUID()
 	refuseNew(s)
 	s.Preview(immutable("{bad: b}")).Want(t, 1).Prints(t, "nothing bad is let in").Did(t, "ConfigMap", "web", plan.Failed)
 	p := s.Proxied()
 	s.Apply(immutable("{bad: b}")).Want(t, 1).Prints(t, "nothing bad is let in", "it is kept as it is").Did(t, "ConfigMap", "web", plan.Failed)
-	if live := s.Live("v1/configmaps", s.NS, "web"); live == nil || live.GetUID() != uid {
+	if live := s.ConfigMap("web"); live == nil || live.GetUID() != uid {
 		t.Error("the object was deleted for one that is refused")
 	}
 	if slices.ContainsFunc(p.Writes(), func(r clustertest.Request) bool {
@@ -103,7 +103,7 @@ func TestDefaultsThatAnApplyLeaves(t *testing.T) {
 func TestRecreatePutsTheOldOneBack(t *testing.T) {
 	s := clitest.New(t)
 	s.Apply(immutable("{good: a}")).Want(t, 0)
-	old := s.Live("v1/configmaps", s.NS, "web")
+	old := s.ConfigMap("web")
 	p := s.Proxied()
 	var deleted atomic.Bool
 	p.Intercept(func(r clustertest.Request) clustertest.Action {
@@ -117,8 +117,8 @@ func TestRecreatePutsTheOldOneBack(t *testing.T) {
 		return clustertest.Action{}
 	})
 	s.Apply(immutable("{good: b}")).Want(t, 1).Prints(t, "not any more", "the old one was restored").Did(t, "ConfigMap", "web", plan.Failed)
-	live := s.Live("v1/configmaps", s.NS, "web")
-	if data := dataOf(t, live); data["good"] != "a" || live.GetUID() == old.GetUID() {
+	live := s.ConfigMap("web")
+	if data := clitest.DataOf(live); data["good"] != "a" || live.GetUID() == old.GetUID() {
 		t.Errorf("it holds %v", data)
 	}
 	if fmt.Sprint(live.GetAnnotations(), live.GetLabels()) != fmt.Sprint(old.GetAnnotations(), old.GetLabels()) {
@@ -144,11 +144,11 @@ func TestRecreateFindsTheNameTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)
 			s.Apply(immutable("{good: a}")).Want(t, 0)
-			uid := s.Live("v1/configmaps", s.NS, "web").GetUID()
+			uid := s.ConfigMap("web").GetUID()
 			second := s.Other("second")
 			before(s.Proxied(), http.MethodDelete, "/configmaps/web", func() { act(s, second) })
 			s.Apply(immutable("{good: b}")).Want(t, 1).Did(t, "ConfigMap", "web", plan.Failed)
-			if live := s.Live("v1/configmaps", s.NS, "web"); live == nil || live.GetUID() != uid {
+			if live := s.ConfigMap("web"); live == nil || live.GetUID() != uid {
 				t.Error("it was deleted nevertheless")
 			}
 		})
@@ -159,7 +159,7 @@ func TestRecreateFindsTheNameTaken(t *testing.T) {
 // deleted, and never taken for a loss.
 func TestRecreateNeverDeletesAnothersNewObject(t *testing.T) {
 	replace := func(s *clitest.Fixture) {
-		if live := s.Live("v1/configmaps", s.NS, "web"); live != nil {
+		if live := s.ConfigMap("web"); live != nil {
 			s.DeleteConfigMap("web")
 		}
 		s.Create("v1/configmaps", clitest.ConfigMapOf("web", "{theirs: x}")+"immutable: true\n")
@@ -188,7 +188,7 @@ func TestRecreateNeverDeletesAnothersNewObject(t *testing.T) {
 				if !strings.Contains(o.Error, "another client") || strings.Contains(o.Error, "lost") {
 					t.Errorf("it says %s", o.Error)
 				}
-				if data := dataOf(t, s.Live("v1/configmaps", s.NS, "web")); data["theirs"] != "x" {
+				if data := s.Data("web"); data["theirs"] != "x" {
 					t.Errorf("it holds %v", data)
 				}
 			})
@@ -251,7 +251,7 @@ func TestInterruptedWhileTheOldOneEnds(t *testing.T) {
 	})
 	clitest.RunContext(ctx, t, s.Kubeconfig, "apply", "--inventory", s.Inventory, "--namespace", s.NS, "-f", s.File(immutable("{good: b}"))).
 		Want(t, report.ExitTerminated).Prints(t, "the old one was restored")
-	live := s.Live("v1/configmaps", s.NS, "web")
+	live := s.ConfigMap("web")
 	if live == nil || live.GetDeletionTimestamp() != nil {
 		t.Fatalf("it is lost: %v", live)
 	}

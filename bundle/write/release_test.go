@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
+	"brine/bundle/bundletest"
 	"brine/bundle/takeover"
 )
 
@@ -31,16 +31,13 @@ spec: {replicas: 5, agreed: 2, shared: 2, args: [two], items: [{name: a, image: 
 metadata: {labels: {forced: theirs, new: null}}
 spec: {replicas: 3, args: [one], selector: {app: a}, added: {ours: null}, alone: null, theirs: {a: 1}}
 `
-	live := object(t, is)
-	patch := setBack(given(live), given(object(t, was)), nil, takeover.Ours(live))
-	expected := map[string]any{}
-	if err := yaml.Unmarshal([]byte(want), &expected); err != nil {
-		t.Fatal(err)
-	}
+	live := bundletest.Object(t, is)
+	patch := setBack(given(live), given(bundletest.Object(t, was)), nil, takeover.Ours(live))
+	expected := bundletest.Map(t, want)
 	if !reflect.DeepEqual(patch, expected) {
 		t.Errorf("the patch is %v, want %v", patch, expected)
 	}
-	all := setBack(given(live), given(object(t, was)), nil, func([]string) bool { return true })
+	all := setBack(given(live), given(bundletest.Object(t, was)), nil, func([]string) bool { return true })
 	if spec, _ := all["spec"].(map[string]any); spec["removed"] != "x" || spec["agreed"] != float64(1) {
 		t.Errorf("where nobody has changed anything since: %v", all)
 	}

@@ -46,7 +46,7 @@ func TestTakeOverLeavesNoFieldToTheOtherManager(t *testing.T) {
 			s.Preview(clitest.ConfigMap("a"), "--take-over-from=other,"+manager).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
 			s.Apply(clitest.ConfigMap("a"), "--take-over-from=other,"+manager).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
 
-			live := s.Live("v1/configmaps", s.NS, "a")
+			live := s.ConfigMap("a")
 			data, _, _ := unstructured.NestedStringMap(live.Object, "data")
 			if len(data) != 1 || data["key"] != "value" || live.GetLabels()["extra"] != "" || live.GetAnnotations()[lastAppliedKey] != "" {
 				t.Errorf("it is left with %v, %v, %v", data, live.GetLabels(), live.GetAnnotations())
@@ -81,7 +81,7 @@ func TestTakeOverLosesARaceAndTriesAgain(t *testing.T) {
 		return clustertest.Action{}
 	})
 	s.Apply(clitest.ConfigMap("a"), "--take-over-from=OpenAPI-Generator").Want(t, 0)
-	data, _, _ := unstructured.NestedStringMap(s.Live("v1/configmaps", s.NS, "a").Object, "data")
+	data, _, _ := unstructured.NestedStringMap(s.ConfigMap("a").Object, "data")
 	if len(data) != 1 || data["key"] != "value" {
 		t.Errorf("it is left with %v", data)
 	}

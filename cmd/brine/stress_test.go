@@ -166,7 +166,7 @@ func TestStressOriginsOfFiftyThousandMembers(t *testing.T) {
 	if n := back.Result.Summary.Unchanged; n != len(texts) {
 		t.Errorf("%d are unchanged", n)
 	}
-	if live := s.Live("v1/configmaps", s.NS, "theirs"); live == nil || fmt.Sprint(live.Object["data"]) != "map[key:theirs]" {
+	if live := s.ConfigMap("theirs"); live == nil || fmt.Sprint(live.Object["data"]) != "map[key:theirs]" {
 		t.Errorf("it is %v", live)
 	}
 	s.Destroy("--timeout=0").Want(t, 0)

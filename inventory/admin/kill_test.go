@@ -48,7 +48,7 @@ func TestMoveKilledAtEveryWrite(t *testing.T) {
 						if name != "rename" {
 							b.Apply(configMapsOf("old")).Want(t, 0)
 						}
-						before, owner := uids(s, all...), fmt.Sprint(s.Live("v1/configmaps", s.NS, "m1").GetAnnotations())
+						before, owner := uids(s, all...), fmt.Sprint(s.ConfigMap("m1").GetAnnotations())
 						where, more := s.Killed(n, after, append([]string{"inventory"}, c.args(s, b)...)...)
 						if !more {
 							if n < 5 {
@@ -62,14 +62,14 @@ func TestMoveKilledAtEveryWrite(t *testing.T) {
 						}
 						check("then")
 						// Before the source's inventory knows of the move, it has not begun.
-						began := fmt.Sprint(s.Live("v1/configmaps", s.NS, "m1").GetAnnotations()) != owner
-						source := s.Live("v1/configmaps", s.NS, "inv")
+						began := fmt.Sprint(s.ConfigMap("m1").GetAnnotations()) != owner
+						source := s.ConfigMap("inv")
 						if source != nil {
 							began = began || strings.Contains(fmt.Sprint(source.Object["data"]), "movingTo")
 						}
 						switch {
 						case !began && between == "the source without it":
-						case name == "rename" && between == "the target without it" && s.Live("v1/configmaps", s.NS, "b") == nil:
+						case name == "rename" && between == "the target without it" && s.ConfigMap("b") == nil:
 							// The new name is free.
 						case name == "rename" && between == "the source without it" && source == nil:
 							// The old name is free.
@@ -84,7 +84,7 @@ func TestMoveKilledAtEveryWrite(t *testing.T) {
 						check("repeated")
 						if !c.gone {
 							s.Apply(configMapsOf(c.keep...)).Want(t, 0)
-						} else if between != "the source without it" && s.Live("v1/configmaps", s.NS, "inv") != nil {
+						} else if between != "the source without it" && s.ConfigMap("inv") != nil {
 							t.Errorf("killed at write %d, %s: the source is still there", n, where)
 						}
 						b.Apply(configMapsOf("m1", "m2")).Want(t, 0)

@@ -98,7 +98,7 @@ func TestOrphans(t *testing.T) {
 	owned := func(name, by string) {
 		s.Create("v1/configmaps", clitest.ConfigMap(name, "annotations:\n    config.k8s.io/owning-inventory: "+by))
 	}
-	owned("lost", id+"\n  labels:\n    applyset.kubernetes.io/part-of: "+s.Live("v1/configmaps", s.NS, "inv").GetLabels()["applyset.kubernetes.io/id"])
+	owned("lost", id+"\n  labels:\n    applyset.kubernetes.io/part-of: "+s.ConfigMap("inv").GetLabels()["applyset.kubernetes.io/id"])
 	owned("stray", "gone-for-good")
 	s.Merge("v1/configmaps", s.NS, "a", `{"metadata":{"annotations":{"config.k8s.io/owning-inventory":"another"}}}`)
 

@@ -32,7 +32,7 @@ func uids(s *clitest.Fixture, names ...string) map[string]string {
 	s.Helper()
 	all := map[string]string{}
 	for _, name := range names {
-		if u := s.Live("v1/configmaps", s.NS, name); u != nil {
+		if u := s.ConfigMap(name); u != nil {
 			all[name] = string(u.GetUID())
 		}
 	}
@@ -74,7 +74,7 @@ func TestSplit(t *testing.T) {
 	s.Holds("ConfigMap keep")
 	b.Holds("ConfigMap move-1", "ConfigMap move-2")
 	// Whoever applied it before still does, for the next apply of any inventory.
-	for _, entry := range s.Live("v1/configmaps", s.NS, "move-1").GetManagedFields() {
+	for _, entry := range s.ConfigMap("move-1").GetManagedFields() {
 		if entry.Operation != metav1.ManagedFieldsOperationApply {
 			t.Errorf("%s has fields by %s", entry.Manager, entry.Operation)
 		}
@@ -238,7 +238,7 @@ func TestAdopt(t *testing.T) {
 		"helms: it belongs to Helm release web in namespace shop", `theirs: it belongs to inventory "b-`, "none: it does not exist", `lost: it belongs to inventory "gone"`, "--from-inventory")
 	adopt("ConfigMap/"+s.NS+"/*").Want(t, 3).Prints(t, "without *")
 	adopt("Nothing/x").Want(t, 3).Prints(t, "serves no cluster-scoped kind")
-	if s.Live("v1/configmaps", s.NS, "inv") != nil {
+	if s.ConfigMap("inv") != nil {
 		t.Error("a refused adoption wrote the inventory")
 	}
 	p := s.Proxied()
@@ -252,7 +252,7 @@ func TestAdopt(t *testing.T) {
 	b.Apply(configMapsOf("x")).Want(t, 0)
 	s.Apply(configMapsOf("y")).Want(t, 0).Did(t, "ConfigMap", "made", plan.Skipped)
 	same(t, before, uids(s, "made", "lost", "helms", "theirs"), "after the adoption")
-	now := s.Live("v1/configmaps", s.NS, "made")
+	now := s.ConfigMap("made")
 	if data, _ := json.Marshal(now.Object["data"]); string(data) != `{"key":"value"}` || len(now.GetAnnotations()) != len(made.GetAnnotations())+1 || len(now.GetLabels()) != len(made.GetLabels())+1 {
 		t.Errorf("it is now %v", now.Object)
 	}

@@ -129,7 +129,7 @@ func TestRepairTakesOnlyRealMembers(t *testing.T) {
 	text := clitest.Documents(configMaps(long...), clitest.Deployment("web", 1, "1m"), clitest.ServiceAccount("who"), clitest.Widgets, clitest.Widget)
 	id := s.Apply(text).Want(t, 0).Result.Inventory.ID
 	before := s.Members()
-	head := s.Live("v1/configmaps", s.NS, "inv")
+	head := s.ConfigMap("inv")
 	label := head.GetLabels()["applyset.kubernetes.io/id"]
 	alike := func(name, annotation string) string {
 		return clitest.ConfigMap(name, "labels: {applyset.kubernetes.io/part-of: "+label+"}", "annotations: {config.k8s.io/owning-inventory: "+annotation+"}")
@@ -234,7 +234,7 @@ func TestOverflowOfAnOlderVersionIsRead(t *testing.T) {
 		t.Errorf("it holds %v", got)
 	}
 	s.Apply(clitest.Documents(clitest.ConfigMap("a"), configMaps(long[:2]...))).Want(t, 0).Did(t, "ConfigMap", long[2], plan.Pruned)
-	if got := s.Live("v1/configmaps", s.NS, "inv").GetAnnotations()["brine.dev/inventory-overflow-parts"]; got != `{"1":{"generation":1,"members":2}}` {
+	if got := s.ConfigMap("inv").GetAnnotations()["brine.dev/inventory-overflow-parts"]; got != `{"1":{"generation":1,"members":2}}` {
 		t.Errorf("it names %s", got)
 	}
 	s.Destroy().Want(t, 0)

@@ -110,12 +110,12 @@ func TestBrineTakesOverWhatKapplyApplied(t *testing.T) {
 	changed := strings.Replace(clitest.ConfigMap("a"), "key: value", "other: value", 1)
 	s.Apply(clitest.Documents(changed, clitest.Role("Role", "x:y"), clitest.Deployment("web", 2, "1m")), "--take-over-from=kubectl").
 		Want(t, 0).Did(t, "ConfigMap", "b", plan.Pruned)
-	data, _, _ := unstructured.NestedStringMap(s.Live("v1/configmaps", s.NS, "a").Object, "data")
+	data, _, _ := unstructured.NestedStringMap(s.ConfigMap("a").Object, "data")
 	if len(data) != 1 || data["other"] != "value" {
 		t.Errorf("a holds %v", data)
 	}
 	s.Missing("v1/configmaps", "b")
-	for _, u := range []*unstructured.Unstructured{s.Live("v1/configmaps", s.NS, "a"), s.Live("apps/v1/deployments", s.NS, "web")} {
+	for _, u := range []*unstructured.Unstructured{s.ConfigMap("a"), s.Live("apps/v1/deployments", s.NS, "web")} {
 		if u.GetAnnotations()[inventory.OwningInventory] != k.id {
 			t.Errorf("%s belongs to %q", u.GetName(), u.GetAnnotations()[inventory.OwningInventory])
 		}

@@ -91,17 +91,6 @@ func (s *stalled) arrived(method, resource string) int {
 	return n
 }
 
-func (s *stalled) eventually(what string, ok func() bool) {
-	s.Helper()
-	for range 1200 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	s.Fatalf("never happened: %s", what)
-}
-
 // expire stalls the server until the lease has run out, and been asked for some
 // times more.
 func (s *stalled) expire() *store.Lock {
@@ -118,13 +107,13 @@ func TestLockOutlivesAStalledServer(t *testing.T) {
 	s := newStalled(t)
 	s.stall()
 	first := s.write("sent-before") // under way when the lease runs out
-	s.eventually("the first write arrives", func() bool { return s.arrived(http.MethodPost, "configmaps") == 1 })
+	clustertest.Eventually(s, "the first write arrives", func() bool { return s.arrived(http.MethodPost, "configmaps") == 1 })
 	if _, err := store.AwaitShort(t.Context(), s.direct, s.ns, "inv", store.Wait{}, shortLease); err != nil {
 		t.Fatal(err)
 	}
 	second := s.write("begun-after")
 	renewals := s.arrived(http.MethodPut, "leases")
-	s.eventually("it goes on renewing", func() bool { return s.arrived(http.MethodPut, "leases") >= renewals+4 })
+	clustertest.Eventually(s, "it goes on renewing", func() bool { return s.arrived(http.MethodPut, "leases") >= renewals+4 })
 	if n := s.arrived(http.MethodPost, "configmaps"); n != 1 {
 		t.Errorf("%d writes were sent, want 1: the lease may have run out", n)
 	}
@@ -181,7 +170,7 @@ func TestLockSurvivesAnEditOfItsLease(t *testing.T) {
 		text, _, _ := unstructured.NestedString(u.Object, "spec", "renewTime")
 		return text
 	}
-	s.eventually("it is renewed after the edit", func() bool {
+	clustertest.Eventually(s, "it is renewed after the edit", func() bool {
 		live, err := s.leases.Get(t.Context(), "brine-inv", metav1.GetOptions{})
 		return err == nil && renewTime(live) != renewTime(edited) && live.GetAnnotations()["example.com/seen"] == "yes"
 	})

@@ -37,7 +37,7 @@ func TestNewerFormatNamesItsVersion(t *testing.T) {
 	s.Apply(one).Want(t, 0) // it needs none of them
 
 	s.PatchConfigMap("inv", `{"metadata":{"annotations":{"brine.dev/inventory-format":"7 v0.9.0"}}}`)
-	before := s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion()
+	before := s.ConfigMap("inv").GetResourceVersion()
 	file := s.File(two)
 	for _, args := range [][]string{{"status"}, {"history"}, {"drift"}, {"apply", "-f", file}, {"preview", "-f", file}, {"rollback"}, {"destroy"}, {"inventory", "repair"}} {
 		r := clitest.Run(t, s.Kubeconfig, append(args, "--inventory", s.Inventory)...).Want(t, report.ExitFailed)
@@ -45,7 +45,7 @@ func TestNewerFormatNamesItsVersion(t *testing.T) {
 			t.Errorf("%q says %s", args, printed)
 		}
 	}
-	if after := s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion(); after != before {
+	if after := s.ConfigMap("inv").GetResourceVersion(); after != before {
 		t.Error("the inventory was written")
 	}
 	s.Missing("v1/configmaps", "b")

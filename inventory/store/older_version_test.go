@@ -177,7 +177,7 @@ func TestOlderInventoryIsWrittenInThisFormat(t *testing.T) {
 	binary := older(t)
 	text := clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"))
 	runOlder(s, binary, "apply", "-f", s.File(text)).Want(t, 0)
-	version := func() string { return s.Live("v1/configmaps", s.NS, "inv").GetResourceVersion() }
+	version := func() string { return s.ConfigMap("inv").GetResourceVersion() }
 	before := version()
 
 	clitest.Grant(t, s.Cluster, clitest.RBAC(t, "-f", s.File(text), "--inventory", s.Inventory, "--user", s.NS, "--read-only"))
@@ -208,7 +208,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: {ns}}]
 	if r := s.Apply(text).Want(t, 0); !warned(r, "this run writes it in format 1") || len(r.Result.Warnings) != 1 {
 		t.Errorf("the run does not say it: %q", r.Result.Warnings)
 	}
-	if got := s.Live("v1/configmaps", s.NS, "inv").GetAnnotations()["brine.dev/inventory-format"]; got != inventory.FormatText() {
+	if got := s.ConfigMap("inv").GetAnnotations()["brine.dev/inventory-format"]; got != inventory.FormatText() {
 		t.Errorf("the inventory has format %q", got)
 	}
 	// Another version alone is no reason to write.

@@ -305,3 +305,15 @@ func (c *Cluster) Needs(t testing.TB, minor int, what string) {
 		t.Skipf("Kubernetes 1.%d does not have %s (1.%d)", has, what, minor)
 	}
 }
+
+// Eventually waits, for as long as a slow machine may take.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 2400 {
+		if ok() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("never happened: %s", what)
+}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,7 +53,7 @@ func TestAPIServerCallsAggregatedServerOnLoopback(t *testing.T) {
 	})
 	services := c.Dynamic(t).Resource(schema.GroupVersionResource{
 		Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	eventually(t, "the APIService is available", func() bool {
+	clustertest.Eventually(t, "the APIService is available", func() bool {
 		live, err := services.Get(t.Context(), "v1.loopback.brine.dev", metav1.GetOptions{})
 		if err != nil {
 			return false
@@ -100,7 +99,7 @@ func TestAPIServerCallsWebhookOnLoopback(t *testing.T) {
 		}},
 	})
 	maps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)
-	eventually(t, "the webhook refuses", func() bool {
+	clustertest.Eventually(t, "the webhook refuses", func() bool {
 		_, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "the webhook was here")
 	})
@@ -131,15 +130,4 @@ func create(t *testing.T, c *clustertest.Cluster, apiVersion, resource, ns strin
 			t.Error(err)
 		}
 	})
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 200 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("never happened: %s", what)
 }

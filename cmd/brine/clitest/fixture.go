@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 
@@ -123,13 +122,7 @@ func (s *Fixture) Members() []string {
 // Eventually waits, for as long as a slow machine may take.
 func (s *Fixture) Eventually(what string, ok func() bool) {
 	s.Helper()
-	for range 2400 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	s.Fatalf("never happened: %s", what)
+	clustertest.Eventually(s, what, ok)
 }
 
 // Holds fails the test unless the inventory holds just these ConfigMaps and

@@ -73,6 +73,27 @@ func (s *Fixture) Live(resource, namespace, name string) *unstructured.Unstructu
 	return u
 }
 
+// ConfigMap reads a ConfigMap of the fixture's namespace; nil if it is not there.
+func (s *Fixture) ConfigMap(name string) *unstructured.Unstructured {
+	s.Helper()
+	return s.Live("v1/configmaps", s.NS, name)
+}
+
+// Data is what a ConfigMap of the fixture's namespace holds; nil if it is not there.
+func (s *Fixture) Data(name string) map[string]string {
+	s.Helper()
+	return DataOf(s.ConfigMap(name))
+}
+
+// DataOf is what a ConfigMap holds; nil of none.
+func DataOf(u *unstructured.Unstructured) map[string]string {
+	if u == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	return data
+}
+
 // Exists fails the test unless these objects of the fixture's namespace exist.
 func (s *Fixture) Exists(resource string, names ...string) {
 	s.Helper()

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/order"
 	"brine/cmd/brine/output/outputtest"
 )
@@ -27,11 +25,7 @@ func checked(t *testing.T) (*bundle.Bundle, *order.Graph, []bundle.Problem) {
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things}}}`,
 		`{apiVersion: v1, kind: Secret, metadata: {name: orphan, annotations: {config.kubernetes.io/depends-on: "/ConfigMap/nowhere"}}, data: {password: aHVudGVyMg==}}`,
 	} {
-		content := map[string]any{}
-		if err := yaml.Unmarshal([]byte(doc), &content); err != nil {
-			t.Fatal(err)
-		}
-		u := &unstructured.Unstructured{Object: content}
+		u := bundletest.Object(t, doc)
 		gvk := u.GroupVersionKind()
 		objs = append(objs, &bundle.Object{
 			ID:      bundle.ID{GroupKind: gvk.GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()},
