@@ -38,7 +38,7 @@ spec: {replicas: 3, args: [one], selector: {app: a}, added: {ours: null}, alone:
 		t.Errorf("the patch is %v, want %v", patch, expected)
 	}
 	all := setBack(given(live), given(bundletest.Object(t, was)), nil, func([]string) bool { return true })
-	if spec, _ := all["spec"].(map[string]any); spec["removed"] != "x" || spec["agreed"] != float64(1) {
+	if spec, _ := all["spec"].(map[string]any); spec["removed"] != "x" || spec["agreed"] != int64(1) {
 		t.Errorf("where nobody has changed anything since: %v", all)
 	}
 	if after := (&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"a": "b"}}}); len(setBack(given(after), given(after), nil, takeover.Ours(after))) != 0 {
