@@ -35,13 +35,13 @@ func (o Outcome) settled() bool { return o.Action == Failed || o.Action == Skipp
 
 // Allows says whether a step may be carried out although the one it needs came
 // to nothing: an object may be deleted before one that the plan itself keeps,
-// where the plan says so.
+// where the plan says so. Letting go of one deletes nothing.
 func (p *Plan) Allows(s *Step, need Need) bool {
 	if !s.Deletes() {
 		return false
 	}
 	on := p.Steps[need.Step]
-	return on.Action == Skipped && !on.Kept && need.Weak
+	return s.Action == Detached || on.Action == Skipped && !on.Kept && need.Weak
 }
 
 // Because is the reason of a step that is skipped because of one that it needs.

@@ -843,4 +843,24 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, policy: 2}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 919000000, 6000000000}, twice: true}}}},
+	"an object that is to be let go waits for one that is kept, in every run": {seed: 90004728, scenes: []scene{{at: "1", chance: 12867544411343298578, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: theirs}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: theirs, annotations: {config.kubernetes.io/depends-on: '/namespaces/theirs/ConfigMap/a'}}
+data: {value: "2"}
+`}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 18054305695532365960, step: step{command: "merge", inventory: "other", calm: true, into: "shop"}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 15241418285955745012, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, onFailure: true, patience: 300000000000}, mood: mood{name: "some API servers are behind", people: 0.05, behind: []time.Duration{0, 288000000, 2000000000}, old: true}}}, without: []string{"6:6", "6:5", "6:4", "6:2", "6:1"}},
 }
