@@ -257,6 +257,13 @@ type savedPlan struct {
 	at   int // of the server's log
 
 	digest string
+	behind bool // an API server was that may have been asked
+}
+
+// asWas says whether a step has the bundle of a plan, and what is around it is as it was when the plan
+// was made. An API server that is behind does not know of the resources of a new CRD.
+func (o *oracle) asWas(p *savedPlan) bool {
+	return !o.behind && !p.behind && o.d.text == p.of.text && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks)
 }
 
 // planned makes a step carry out a saved plan.
@@ -303,7 +310,7 @@ func (o *oracle) asPlanned() (wrong []string) {
 	for _, w := range o.server.Log[p.at:o.d.to] {
 		touched = touched || w.Kind.Kind != "Lease" && w.Actor != "system" && w.Actor != o.d.actor && !isPlan(w) || o.ends(w, planned)
 	}
-	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && !o.behind && o.d.text == p.of.text && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks) {
+	if late := !p.plan.Expires.IsZero() && o.d.ended.After(p.plan.Expires); expired && !touched && !late && o.asWas(p) {
 		wrong = append(wrong, "nothing has changed since the plan was made, and it was refused: "+strings.Join(o.d.result.Errors, "; "))
 	}
 	for id, action := range planned {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"time"
 
@@ -107,14 +108,14 @@ func (w *World) planIn(name string) *savedPlan {
 	if err != nil || known == nil {
 		return nil
 	}
-	return &savedPlan{of: known.of, plan: saved, at: known.at, digest: plan.DigestSaved(textIn(live))}
+	return &savedPlan{of: known.of, plan: saved, at: known.at, digest: plan.DigestSaved(textIn(live)), behind: known.behind}
 }
 
 // notePlan notes what a step has saved in the Secret, and told.
 func (w *World) notePlan(d *done) {
 	for _, entry := range w.server.Log[d.from:d.to] {
 		if isPlan(entry) && entry.Actor == d.actor && entry.After != nil {
-			w.inSecret[d.inventory] = &savedPlan{of: d.step, at: d.from}
+			w.inSecret[d.inventory] = &savedPlan{of: d.step, at: d.from, behind: d.behind}
 		}
 	}
 	if d.secret && d.saves && d.result != nil && d.result.Plan != nil {
@@ -159,7 +160,8 @@ func (o *oracle) planStays() (wrong []string) {
 					return false
 				}
 			}
-			return p.of.text == o.d.text && p.of.lifetime == o.d.lifetime && p.of.policy == o.d.policy && o.d.began.Before(p.plan.Expires)
+			same := p.of.lifetime == o.d.lifetime && p.of.policy == o.d.policy && p.of.force == o.d.force && reflect.DeepEqual(p.of.options, o.d.options)
+			return same && o.asWas(p) && o.d.began.Before(p.plan.Expires)
 		}
 		switch {
 		case strings.Contains(string(textIn(w.After)), canary):

@@ -332,7 +332,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		})
 		w.notePlan(d)
 		if d.made != nil {
-			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from}
+			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from, behind: d.behind}
 		}
 		code, holds := "killed", invariants
 		if d.isAdministrative() {
