@@ -110,8 +110,6 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
-	case keptBy != "":
-		return Verdict{Action: Detached, Reason: keptBy}
 	case twice:
 		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
 	case owner != g.Of.ID && owner != "":
@@ -122,6 +120,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
 	case moved && (kept.Kept || !asked):
 		return kept
+	case keptBy != "":
+		return Verdict{Action: Detached, Reason: keptBy}
 	case g.Options.Undo && member && origin.How != inventory.Created:
 		return g.undo(id, live, origin)
 	case g.Options.Undo && asked && !member:

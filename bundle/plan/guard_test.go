@@ -53,6 +53,12 @@ func TestGuard(t *testing.T) {
 		{"a move that was interrupted", mine(owned), bundle.Contents{}, func(g *Guard) {
 			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped, Kept: true}}
 		}, "skipped kept"},
+		{"moved here, and kept by an annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) {
+			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped}}
+		}, "skipped"},
+		{"the same object under another group, and kept by an annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) {
+			g.Same = map[types.UID]bundle.ID{"u": {Name: "twin"}}
+		}, "detached shared"},
 		{"moved away", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) {
 			g.Moved = map[bundle.ID]Verdict{idOf(bundletest.Object(t, mine(owned))): {Action: Skipped, Kept: true}}
 		}, "detached"},
