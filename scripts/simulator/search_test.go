@@ -183,7 +183,7 @@ func (w *World) enter(at string, m mood, s surroundings) {
 		m.outage = &o
 	}
 	w.server.Admit = w.admits(s.hooks)
-	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old = at, 0, 0, m, m.twice, m.old
+	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old, w.server.Began = at, 0, 0, m, m.twice, m.old, len(w.server.Log)
 }
 
 // mood is what may disturb a step.

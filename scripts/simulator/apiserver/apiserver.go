@@ -89,6 +89,7 @@ type Server struct {
 	Holders map[string]string // of locks: the actor that wrote the Lease last
 	Away    string            // the resource that is not served for a while
 	Lag     time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
+	Began   int               // how much was written when API servers began to be behind
 	Twice   bool              // its watches say everything twice
 	// Admit are webhooks, which may change what is written, before it is validated; live is nil
 	// where it is new, u where it goes.

@@ -61,7 +61,7 @@ func (s *Server) structureOf(k Kind) *structure {
 	if crd == nil {
 		return nil
 	}
-	crd = s.known(crd)
+	crd = s.known(crd, 0)
 	if known := s.structures[k]; known.crd == crd {
 		return known.is
 	}

@@ -40,9 +40,9 @@ func storage(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// known is a CRD as the API server that is asked knows it.
-func (s *Server) known(crd *unstructured.Unstructured) *unstructured.Unstructured {
-	for i := len(s.Log) - 1; i >= 0 && s.Lag > 0 && time.Since(s.Log[i].Time) < s.Lag; i-- { // as it was
+// known is a CRD as the API server that is asked knows it, which knows what was written before since.
+func (s *Server) known(crd *unstructured.Unstructured, since int) *unstructured.Unstructured {
+	for i := len(s.Log) - 1; i >= since && s.Lag > 0 && time.Since(s.Log[i].Time) < s.Lag; i-- { // as it was
 		if w := s.Log[i]; w.Kind.Kind == definition && w.Name == crd.GetName() && w.Before != nil {
 			crd = w.Before
 		}
@@ -50,13 +50,14 @@ func (s *Server) known(crd *unstructured.Unstructured) *unstructured.Unstructure
 	return crd
 }
 
-// storedAs is the version in which the API server that is asked stores objects of a kind.
+// storedAs is the version in which the API server that is asked stores objects of a kind. None goes
+// back to one that it has left: whoever waited for it in an earlier step would have seen it behind.
 func (s *Server) storedAs(k Kind) string {
 	crd := s.defining(k)
 	if crd == nil {
 		return k.Version
 	}
-	return storage(s.known(crd))
+	return storage(s.known(crd, s.Began))
 }
 
 // as is an object in the version of a kind. What comes in is not changed.
