@@ -77,6 +77,11 @@ func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.C
 	group.SetLimit(readers)
 	if len(s.namespaces) > 0 {
 		c.AskFailed(ctx, func(string) bool { return true })
+		if err := c.LearnDefined(ctx); err != nil {
+			for name := range s.namespaces {
+				s.addUnknown(namespaceID(name), CRDs.GVR.GroupResource().String(), err)
+			}
+		}
 		s.listNamespaces(groupCtx, group)
 	}
 	for _, crd := range crds {

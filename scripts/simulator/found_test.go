@@ -863,4 +863,67 @@ kind: PersistentVolumeClaim
 metadata: {name: data, namespace: app}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `, onFailure: true, patience: 300000000000}, mood: mood{name: "some API servers are behind", people: 0.05, behind: []time.Duration{0, 288000000, 2000000000}, old: true}}}, without: []string{"6:6", "6:5", "6:4", "6:2", "6:1"}},
+	"a namespace went with what an API server that did not know its CRD yet did not show": {seed: 90104542, scenes: []scene{{at: "5", chance: 6695222824343129616, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 1, fixed: y}
+`, calm: true, options: options{conflicts: []string{"autoscaler=leave"}}, around: surroundings{controlled: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 12557890404843036298, step: step{command: "apply", inventory: "other", options: options{conflicts: []string{"autoscaler=leave"}}}, mood: mood{name: "somebody acts", people: 0.05}}, {at: "8", chance: 17556467563080211716, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+`, calm: true, options: options{conflicts: []string{"autoscaler=take", "*=fail"}}, around: surroundings{controlled: true}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 5535465172004204523, step: step{command: "destroy", inventory: "shop", patience: 300000000000, options: options{conflicts: []string{"autoscaler=leave"}}, around: surroundings{controlled: true}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, patience: 300000000000, around: surroundings{controlled: true}}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 503000000, 5000000000}, twice: true, old: true}}}, without: []string{"8:1", "7:2"}},
 }
