@@ -142,12 +142,11 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 		return nil
 	}
 	held, err := locks.Take(ctx)
-	if err != nil {
-		return err
-	}
-	err = m.carryOut(held, batches)
-	if cause := context.Cause(held); errors.Is(cause, store.ErrLockLost) {
-		err = cause
+	if err == nil {
+		err = m.carryOut(held, batches)
+		if cause := context.Cause(held); errors.Is(cause, store.ErrLockLost) {
+			err = cause
+		}
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()

@@ -89,7 +89,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	return r, r.write(ctx, inv, lock)
 }
 
-// releaseTime bounds how long an interrupted command takes to release a lock.
+// releaseTime bounds how long an interrupted command takes to release its locks.
 const releaseTime = report.Grace * 9 / 10
 
 // find lists the kinds of the members, or all that can be listed where the

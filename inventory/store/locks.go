@@ -30,13 +30,14 @@ func AwaitAll(ctx context.Context, c *cluster.Client, inventories [][2]string, w
 }
 
 // Take is Lock.Take for all of them: the context that is returned ends when one of
-// them is lost, and no write is sent while one of their leases may have run out.
+// them is lost, and no write is sent while one of their leases may have run out. Those
+// that were taken before an error are to be released too.
 func (all Locks) Take(ctx context.Context) (context.Context, error) {
 	held := ctx
-	for i, l := range all {
+	for _, l := range all {
 		next, err := l.Take(held)
 		if err != nil {
-			return nil, errors.Join(err, all[:i].Release(context.WithoutCancel(ctx), func(*Lock) bool { return false }))
+			return nil, err
 		}
 		held = next //nolint:fatcontext // each lock adds its own end
 	}
@@ -53,9 +54,9 @@ func (all Locks) Take(ctx context.Context) (context.Context, error) {
 	return held, nil
 }
 
-// Release gives all of them back; remove says which of the Leases go.
+// Release gives all back that were taken; remove says which of the Leases go.
 func (all Locks) Release(ctx context.Context, remove func(*Lock) bool) error {
-	all = slices.Clone(all)
+	all = bundle.Where(all, func(l *Lock) bool { return l.done != nil })
 	slices.Reverse(all)
 	return errors.Join(bundle.Each(all, func(l *Lock) error { return l.Release(ctx, remove(l)) })...)
 }

@@ -926,4 +926,70 @@ kind: ConfigMap
 metadata: {name: d, namespace: app}
 data: {value: "1"}
 `, patience: 300000000000, around: surroundings{controlled: true}}, mood: mood{name: "some API servers are behind", behind: []time.Duration{0, 503000000, 5000000000}, twice: true, old: true}}}, without: []string{"8:1", "7:2"}},
+	"a split that had taken one of two locks waited for the server's answer to give it back, beyond --timeout": {seed: 91000173, scenes: []scene{{at: "0", chance: 3884048954518085496, step: step{command: "apply", inventory: "shop", around: surroundings{denied: []string{"patch customresourcedefinitions"}}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 0, fixed: y}
+`, around: surroundings{denied: []string{"patch customresourcedefinitions"}}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "2", chance: 1262169419248441560, step: step{command: "split", inventory: "shop", patience: 300000000000, into: "other", names: []string{"ConfigMap/*/*"}, around: surroundings{denied: []string{"patch customresourcedefinitions"}}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`, patience: 300000000000, around: surroundings{denied: []string{"patch customresourcedefinitions"}}}, mood: mood{name: "no answer", faults: []fault{"no answer"}, rate: 0.1}}}, without: []string{"2:19", "2:11", "2:41", "2:40", "2:36", "2:47", "2:17", "2:20"}},
 }
