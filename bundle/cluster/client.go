@@ -17,10 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -79,7 +76,7 @@ type Client struct {
 	options  Options
 	dynamic  dynamic.Interface
 	metadata rest.Interface
-	disco    *discovery.DiscoveryClient
+	disco    rest.Interface
 	raw      rest.Interface
 	kinds    kinds
 	sizes    sync.Map // by GVR: how many objects of a kind there were at least when all were read last
@@ -151,14 +148,12 @@ func (c *Client) restClients(config *rest.Config) error {
 	plain := rest.CopyConfig(config)
 	plain.GroupVersion = &metav1.SchemeGroupVersion // any does
 	plain.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	disco := rest.CopyConfig(config)
-	disco.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: runtime.NoopEncoder{Decoder: scheme.Codecs.UniversalDecoder()}})
 	asked := transport.Cached(c.options.CacheDir, c.http)
 	var made [4]rest.Interface
 	for i, of := range []struct {
 		config *rest.Config
 		http   *http.Client
-	}{{untyped, c.http}, {partial, c.http}, {plain, c.http}, {disco, asked}} {
+	}{{untyped, c.http}, {partial, c.http}, {plain, c.http}, {rest.CopyConfig(plain), asked}} {
 		of.config.APIPath = "/"
 		client, err := rest.UnversionedRESTClientForConfigAndClient(of.config, of.http)
 		if err != nil {
@@ -166,7 +161,7 @@ func (c *Client) restClients(config *rest.Config) error {
 		}
 		made[i] = transport.WithoutRetries(client)
 	}
-	c.dynamic, c.metadata, c.raw, c.disco = dynamic.New(made[0]), made[1], made[2], discovery.NewDiscoveryClient(made[3])
+	c.dynamic, c.metadata, c.raw, c.disco = dynamic.New(made[0]), made[1], made[2], made[3]
 	return nil
 }
 

@@ -117,54 +117,70 @@ const (
 	aggregatedKind = "APIGroupDiscoveryList"
 )
 
-// ask asks for /api and /apis at the same time. (client-go's own discovery asks one after the
-// other, and serves here where a server has no aggregated one.)
+// listing is what /api or /apis answers: groups with their resources, and before Kubernetes
+// 1.27 groups, or of /api the versions of the core group.
+type listing struct {
+	apidiscovery.APIGroupDiscoveryList
+	Groups   []metav1.APIGroup `json:"groups"`
+	Versions []string          `json:"versions"`
+}
+
+// ask asks for /api and /apis at the same time. Neither can be missing: a 404 is a proxy's.
+// (client-go's own discovery takes one for a server without the core group.)
 func (c *Client) ask(ctx context.Context) (*kinds, error) {
-	var lists [2]apidiscovery.APIGroupDiscoveryList
+	paths := []string{"/api", "/apis"}
+	listings := make([]listing, len(paths))
 	asking, parallel := errgroup.WithContext(ctx)
-	for i, path := range []string{"/api", "/apis"} {
-		asking.Go(func() error {
-			text, err := c.disco.RESTClient().Get().AbsPath(path).SetHeader("Accept", aggregated).Do(parallel).Raw()
-			if path == "/api" && apierrors.IsNotFound(err) { // of a server without the core group
-				lists[i].Kind = aggregatedKind
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(text, &lists[i])
-		})
+	for i, path := range paths {
+		asking.Go(func() error { return c.askJSON(parallel, path, aggregated, &listings[i]) })
 	}
 	if err := asking.Wait(); err != nil {
 		return nil, err
 	}
 	k := &kinds{byKind: map[schema.GroupVersionKind]Resource{}, preferred: map[schema.GroupKind]schema.GroupVersionKind{}, failed: map[schema.GroupVersion]error{}}
-	if lists[0].Kind != aggregatedKind || lists[1].Kind != aggregatedKind {
-		return k, c.askEachGroup(ctx, k)
-	}
-	for _, list := range lists {
-		groups, resources, failed := discovery.SplitGroupsAndResources(list)
-		for i := range groups.Groups {
-			k.addGroup(&groups.Groups[i], resources)
+	var groups []metav1.APIGroup
+	for i, list := range listings {
+		switch list.Kind {
+		case aggregatedKind:
+			aggregated, resources, failed := discovery.SplitGroupsAndResources(list.APIGroupDiscoveryList)
+			for i := range aggregated.Groups {
+				k.addGroup(&aggregated.Groups[i], resources)
+			}
+			maps.Copy(k.failed, failed)
+		case "APIGroupList":
+			groups = append(groups, list.Groups...)
+		case "APIVersions":
+			groups = append(groups, metav1.APIGroup{Versions: bundle.Each(list.Versions, func(v string) metav1.GroupVersionForDiscovery {
+				return metav1.GroupVersionForDiscovery{Version: v}
+			})})
+		default:
+			return nil, fmt.Errorf("what answers %s is no Kubernetes API server: kind %q", paths[i], list.Kind)
 		}
-		maps.Copy(k.failed, failed)
 	}
-	return k, nil
+	return k, c.askEachVersion(ctx, k, groups)
 }
 
-func (c *Client) askEachGroup(ctx context.Context, k *kinds) error {
-	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, c.disco.WithLegacyWithContext(ctx))
-	if partly, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-		k.failed, err = partly.Groups, nil
-	}
+// askEachVersion asks each version of the groups for its resources: what does not answer has failed.
+func (c *Client) askEachVersion(ctx context.Context, k *kinds, groups []metav1.APIGroup) error {
 	resources := map[schema.GroupVersion]*metav1.APIResourceList{}
-	for _, list := range lists {
-		if gv, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
-			resources[gv] = list
+	var versions []schema.GroupVersion
+	for _, g := range groups {
+		for _, v := range g.Versions {
+			versions = append(versions, schema.GroupVersion{Group: g.Name, Version: v.Version})
 		}
 	}
-	for _, group := range groups {
-		k.addGroup(group, resources)
+	var mu sync.Mutex
+	err := bundle.AtOnce(ctx, readers, versions, func(ctx context.Context, gv schema.GroupVersion) error {
+		list, err := c.resources(ctx, gv)
+		mu.Lock()
+		defer mu.Unlock()
+		if resources[gv] = list; err != nil {
+			k.failed[gv] = err
+		}
+		return context.Cause(ctx)
+	})
+	for i := range groups {
+		k.addGroup(&groups[i], resources)
 	}
 	return err
 }
@@ -360,7 +376,7 @@ func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (b
 
 // resourcesOf asks a group and version itself; there are none where it is not served.
 func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
-	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+	list, err := c.resources(ctx, gv)
 	switch {
 	case answers.GroupIsGone(err):
 		return nil, nil
@@ -368,6 +384,26 @@ func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]met
 		return nil, fmt.Errorf("find out what %s serves: %w", gv, err)
 	}
 	return list.APIResources, nil
+}
+
+func (c *Client) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	path := "/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/api/" + gv.Version
+	}
+	list := &metav1.APIResourceList{}
+	if err := c.askJSON(ctx, path, "application/json", list); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (c *Client) askJSON(ctx context.Context, path, accept string, into any) error {
+	text, err := c.disco.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
 }
 
 // The resources that every cluster serves. They need no discovery.

@@ -992,4 +992,20 @@ kind: ConfigMap
 metadata: {name: inner, namespace: extra-app}
 data: {value: "1"}
 `, patience: 300000000000, around: surroundings{denied: []string{"patch customresourcedefinitions"}}}, mood: mood{name: "no answer", faults: []fault{"no answer"}, rate: 0.1}}}, without: []string{"2:19", "2:11", "2:41", "2:40", "2:36", "2:47", "2:17", "2:20"}},
+	"a proxy answers GET /api with a 404 in a repair": {seed: 94006809, scenes: []scene{{at: "7", chance: 6448348898444936038, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, policy: 1}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 11400736249386783728, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true}, mood: mood{name: "plain 404", faults: []fault{"plain 404"}, rate: 0.1}}}},
 }
