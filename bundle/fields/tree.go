@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A tree is what an entry of managedFields owns, as fieldsV1 is decoded (structured-merge-diff,
@@ -49,6 +51,28 @@ func DropAbsent(tree map[string]any, value any) {
 		} else if !there {
 			delete(tree, key)
 		}
+	}
+}
+
+// WithoutSelf is an object whose managers own the parts of values, and not ".", the values that
+// hold them: whether they own these too depends on the schema alone.
+func WithoutSelf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		tree, _ := entry["fieldsV1"].(map[string]any)
+		dropSelf(tree)
+	}
+	return u
+}
+
+func dropSelf(tree map[string]any) {
+	delete(tree, ".")
+	for _, below := range tree {
+		part, _ := below.(map[string]any)
+		dropSelf(part)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/diff"
+	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/takeover"
 	"brine/bundle/write"
@@ -84,7 +85,8 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 		case len(answers.FieldConflicts(o.Err)) > 0:
 			return Result{Action: plan.Failed, Verified: byServer, Err: p.writer.Explain(s, o.Err)}
 		case o.Err == nil && o.Stored != nil:
-			changed = changed || s.Changed(s.Live, o.Stored)
+			// The server answered by the schema that goes.
+			changed = changed || s.Changed(fields.WithoutSelf(s.Live), fields.WithoutSelf(o.Stored))
 			if r.Taken = takeover.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
 				r.Reason = "takes " + strings.Join(r.Taken, "; ")
 			}
