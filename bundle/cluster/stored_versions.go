@@ -96,9 +96,10 @@ func (c *Client) apiServers(ctx context.Context) int {
 
 // Rewrite writes each object of a resource as it is, which stores it in the present
 // storage version, and returns how many there are. Objects that are gone
-// by then need nothing. from are versions whose field ownership moves to that of
-// the resource: the server drops what is owned in a version that it does not know.
-func (c *Client) Rewrite(ctx context.Context, r Resource, from []string) (int, error) {
+// by then need nothing. What is owned in the versions that moves names is owned in that of
+// the resource from then on: the server leaves all ownership of an object as it was while
+// some of it is in a version that its CRD does not have.
+func (c *Client) Rewrite(ctx context.Context, r Resource, moves func(version string) bool) (int, error) {
 	items, err := c.List(ctx, r, "", "", "")
 	if err != nil {
 		return 0, fmt.Errorf("list %s, to rewrite them: %w", r.GVR.GroupResource(), err)
@@ -106,7 +107,7 @@ func (c *Client) Rewrite(ctx context.Context, r Resource, from []string) (int, e
 	var mu sync.Mutex
 	var failed []error
 	_ = bundle.AtOnce(ctx, transport.MaxConcurrency, items, func(ctx context.Context, item unstructured.Unstructured) error { // it returns none
-		if err := c.rewrite(ctx, r, &item, from); err != nil {
+		if err := c.rewrite(ctx, r, &item, moves); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: item.GetNamespace(), Name: item.GetName()}
@@ -141,13 +142,13 @@ func UnservedOwnership(err error, r Resource) string {
 // that of the resource, and returns the object. The server has told of the versions in gone,
 // one at a time; it keeps the object as it is as long as one is left.
 func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructured.Unstructured, gone []string, dryRun bool) (*unstructured.Unstructured, error) {
-	moved, from, served := live.DeepCopy(), slices.Clone(gone), c.Versions(r.GVK.GroupKind())
-	for _, entry := range live.GetManagedFields() {
-		if version, ok := strings.CutPrefix(entry.APIVersion, r.GVK.Group+"/"); ok && !slices.Contains(served, version) && !slices.Contains(from, version) {
-			from = append(from, version)
-		}
+	moved, has := live.DeepCopy(), c.Versions(r.GVK.GroupKind())
+	// What is served may have changed since discovery.
+	if crd, err := c.Get(ctx, CRDs, bundle.ID{GroupKind: bundle.CRDKind, Name: r.GVR.GroupResource().String()}); err == nil && crd != nil {
+		d, _ := bundle.DefinitionOf(crd)
+		has = bundle.Each(d.Versions, func(v bundle.DefinedVersion) string { return v.Name })
 	}
-	moveOwnership(moved, r, from)
+	from := moveOwnership(moved, r, func(version string) bool { return slices.Contains(gone, version) || !slices.Contains(has, version) })
 	body, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": moved.GetManagedFields()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
@@ -162,9 +163,9 @@ func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructur
 	return moved, nil
 }
 
-func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, from []string) error {
+func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, moves func(version string) bool) error {
 	for range contendedTries {
-		moveOwnership(u, r, from)
+		moveOwnership(u, r, moves)
 		_, err := c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 		})
@@ -187,14 +188,17 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 	return errContended
 }
 
-// moveOwnership moves what is owned in versions to the resource's. A field that the
-// object does not have there, because a webhook gave it another name, has no owner.
-func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
+// moveOwnership moves what is owned in versions to the resource's, and returns these versions. A
+// field that the object does not have there, because a webhook gave it another name, has no owner.
+func moveOwnership(u *unstructured.Unstructured, r Resource, moves func(version string) bool) (from []string) {
 	entries := u.GetManagedFields()
 	for i := range entries {
 		version, ok := strings.CutPrefix(entries[i].APIVersion, r.GVK.Group+"/")
-		if !ok || !slices.Contains(from, version) {
+		if !ok || version == r.GVK.Version || !moves(version) {
 			continue
+		}
+		if !slices.Contains(from, version) {
+			from = append(from, version)
 		}
 		entries[i].APIVersion = r.GVK.GroupVersion().String()
 		owned := map[string]any{}
@@ -207,6 +211,7 @@ func moveOwnership(u *unstructured.Unstructured, r Resource, from []string) {
 		}
 	}
 	u.SetManagedFields(entries)
+	return from
 }
 
 // Unstore removes versions from the status of a CRD, in which no object is stored

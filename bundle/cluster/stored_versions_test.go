@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,7 +29,9 @@ func TestMoveOwnership(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	moveOwnership(u, Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}, []string{"v1alpha1"})
+	if from := moveOwnership(u, Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}, func(version string) bool { return version == "v1alpha1" }); !slices.Equal(from, []string{"v1alpha1"}) {
+		t.Errorf("moved from %s", from)
+	}
 	want := []struct{ version, fields string }{
 		{"example.com/v1", `{"f:metadata":{"f:name":{}},"f:spec":{".":{},"f:kept":{},"f:list":{"k:{\"name\":\"x\"}":{}}}}`},
 		{"example.com/v1", ""},

@@ -32,8 +32,6 @@ type Migration struct {
 	// From are the stored versions to leave, Gone those of them that the new CRD
 	// does not have.
 	From, Gone []string
-	// Dropped are all versions that the new CRD does not have.
-	Dropped []string
 	// To is the version in which objects are stored from then on.
 	To string
 	// Empty: no object was stored, so that nothing is rewritten, and no option is needed.
@@ -41,8 +39,9 @@ type Migration struct {
 	// Relabels: the server converts between the versions by another apiVersion only.
 	Relabels bool
 
-	keep       []any // the versions in Gone, as the live CRD has them
-	conversion any   // the live CRD's, where only it can convert; nil otherwise
+	has        []string // the versions of the new CRD
+	keep       []any    // the versions in Gone, as the live CRD has them
+	conversion any      // the live CRD's, where only it can convert; nil otherwise
 }
 
 // StoredVersions says which stored versions a CRD of the bundle leaves behind; nil
@@ -54,6 +53,7 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 	}
 	m := &Migration{}
 	for _, v := range d.Versions {
+		m.has = append(m.has, v.Name)
 		if v.Storage {
 			m.To = v.Name
 		}
@@ -66,11 +66,7 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 	for _, known := range versions {
 		version, _ := known.(map[string]any)
 		name := bundle.At[string](version, "name")
-		if slices.ContainsFunc(d.Versions, func(has bundle.DefinedVersion) bool { return has.Name == name }) {
-			continue
-		}
-		m.Dropped = append(m.Dropped, name)
-		if slices.Contains(m.From, name) {
+		if slices.Contains(m.From, name) && !slices.Contains(m.has, name) {
 			m.Gone = append(m.Gone, name)
 			version["storage"] = false
 			m.keep = append(m.keep, version)
@@ -83,6 +79,11 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 		m.conversion, _, _ = unstructured.NestedFieldCopy(live.Object, "spec", "conversion")
 	}
 	return m
+}
+
+// Moves says whether what objects own in a version is owned in another one from then on.
+func (m *Migration) Moves(version string) bool {
+	return !slices.Contains(m.has, version) || m.Relabels && slices.Contains(m.From, version)
 }
 
 // Migrates says whether the objects are to be rewritten: the option, or the

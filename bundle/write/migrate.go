@@ -97,11 +97,7 @@ func (w *Writer) awaitMigration(ctx context.Context, t *target, crd *unstructure
 // came since may be stored in a version that goes.
 func (w *Writer) rewrite(ctx context.Context, m *plan.Migration, r cluster.Resource) (int, error) {
 	if !m.Empty {
-		moved := m.Dropped
-		if m.Relabels {
-			moved = append(moved, m.From...)
-		}
-		return w.Client.Rewrite(ctx, r, moved)
+		return w.Client.Rewrite(ctx, r, m.Moves)
 	}
 	count, err := w.Client.Count(ctx, r, "")
 	if err != nil {
