@@ -32,6 +32,7 @@ type surroundings struct {
 	tool                   string
 	planned, twice         bool // it carries out a plan that is made before; two processes do
 	moved                  bool // since the plan was made, a person changed what it is about
+	older                  bool // the API servers are
 }
 
 // dimensions give the steps of a history what is around it.
@@ -49,6 +50,7 @@ var dimensions = []struct {
 	{"tools", useTools},
 	{"versions", changeVersions},
 	{"jobs", haveJobs},
+	{"older", beOlder},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -79,6 +81,11 @@ func around(seed uint64) func(*rand.Rand, *scene) {
 			give(r, one)
 		}
 	}
+}
+
+// beOlder: the API servers are older than Kubernetes 1.27.
+func beOlder(*rand.Rand) func(*rand.Rand, *scene) {
+	return func(_ *rand.Rand, one *scene) { one.step.around.older = true }
 }
 
 // lackRights: a user lacks some rights, mostly for the whole history.
@@ -227,6 +234,7 @@ func changing(scenes []scene) (s surroundings) {
 	if len(scenes) == 0 {
 		return s
 	}
+	s.older = scenes[len(scenes)-1].step.around.older
 	for _, hook := range scenes[len(scenes)-1].step.around.hooks {
 		if what, _, _ := strings.Cut(hook, " "); what == "label" || what == "inject" || what == "override" {
 			s.hooks = append(s.hooks, hook)

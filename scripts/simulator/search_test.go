@@ -182,7 +182,7 @@ func (w *World) enter(at string, m mood, s surroundings) {
 		o := *m.outage // it changes while it lasts
 		m.outage = &o
 	}
-	w.server.Admit = w.admits(s.hooks)
+	w.server.Admit, w.server.Older = w.admits(s.hooks), s.older
 	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old, w.server.Began = at, 0, 0, m, m.twice, m.old, len(w.server.Log)
 }
 

@@ -91,6 +91,7 @@ type Server struct {
 	Lag     time.Duration     // how far the API server that is asked next is behind: with CRDs, and with what its watches say
 	Began   int               // how much was written when API servers began to be behind
 	Twice   bool              // its watches say everything twice
+	Older   bool              // than Kubernetes 1.27: discovery is asked version by version
 	// Admit are webhooks, which may change what is written, before it is validated; live is nil
 	// where it is new, u where it goes.
 	Admit      func(actor string, k Kind, u, live *unstructured.Unstructured) error

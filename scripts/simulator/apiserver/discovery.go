@@ -35,7 +35,7 @@ func notServed(r *http.Request, group string) *http.Response {
 // discover answers for what is served.
 func (s *Server) discover(r *http.Request) *http.Response {
 	path := strings.Trim(r.URL.Path, "/")
-	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") && !s.Older
 	const contentType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	if known := s.found[path]; aggregated && s.Away == "" && s.Lag == 0 && known != nil {
 		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(known)))
@@ -76,7 +76,29 @@ func (s *Server) discover(r *http.Request) *http.Response {
 		}
 		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(text)))
 	}
+	switch {
+	case path == "api":
+		return answerJSON(r, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "apis":
+		return answerJSON(r, http.StatusOK, s.groups())
+	}
 	return s.groupVersion(r, path)
+}
+
+// groups are what a server before Kubernetes 1.27 answers.
+func (s *Server) groups() metav1.APIGroupList {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	versions := map[string][]metav1.GroupVersionForDiscovery{}
+	for _, k := range s.kinds {
+		if v := (metav1.GroupVersionForDiscovery{GroupVersion: k.GroupVersion().String(), Version: k.Version}); k.Group != "" && s.serves(k) && !slices.Contains(versions[k.Group], v) {
+			versions[k.Group] = append(versions[k.Group], v)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		slices.SortFunc(versions[name], func(a, b metav1.GroupVersionForDiscovery) int { return strings.Compare(b.Version, a.Version) })
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: name, Versions: versions[name], PreferredVersion: versions[name][0]})
+	}
+	return list
 }
 
 // verbs come in another order for custom resources. A collection of Namespaces is not deleted.
