@@ -3,12 +3,15 @@ package cluster_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/clustertest"
 )
 
 // A server before Kubernetes 1.27, and a gateway that does not route some of its paths: what
@@ -59,5 +62,37 @@ func TestDiscoverOlderServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+type plainAccept struct{ http.RoundTripper }
+
+func (p plainAccept) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", "application/json")
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// Asked version by version, a real server says the same.
+func TestDiscoverVersionByVersion(t *testing.T) {
+	config := clustertest.Shared(t).Config(t)
+	old := rest.CopyConfig(config)
+	old.Wrap(func(rt http.RoundTripper) http.RoundTripper { return plainAccept{rt} })
+	var found [2][]cluster.Resource
+	for i, config := range []*rest.Config{config, old} {
+		client, err := cluster.New(config, cluster.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Discover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		found[i], _ = client.Listable()
+		for j := range found[i] {
+			slices.Sort(found[i][j].Verbs)
+		}
+	}
+	if len(found[0]) < 30 || !reflect.DeepEqual(found[0], found[1]) {
+		t.Errorf("aggregated:\n%+v\nversion by version:\n%+v", found[0], found[1])
 	}
 }
