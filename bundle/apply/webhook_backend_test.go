@@ -379,7 +379,7 @@ webhooks:
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
 `)
 	guarded := func(name string) string { return clitest.ConfigMap(name, `labels: {guarded: "yes"}`) }
-	s.Eventually("the webhook is asked", func() bool {
+	s.Everywhere("the webhook is asked", func() bool {
 		_, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), s.Parsed(guarded("probe")), metav1.CreateOptions{DryRun: []string{"All"}})
 		return err != nil
 	})

@@ -79,7 +79,7 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 		if _, err := crds.Patch(t.Context(), definition.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		clustertest.Eventually(t, version+" is no longer served", func() bool {
+		clustertest.Everywhere(t, version+" is no longer served", func() bool {
 			_, err := api.Resource(parts(version)).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 			return apierrors.IsNotFound(err)
 		})

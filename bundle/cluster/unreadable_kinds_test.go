@@ -29,7 +29,7 @@ func serve(s *clitest.Fixture, crd, resource string, served bool) {
 		s.Fatal(err)
 	}
 	group, _, _ := strings.Cut(resource, "/")
-	s.Eventually(crd+" is served: "+text, func() bool {
+	s.Everywhere(crd+" is served: "+text, func() bool {
 		_, err := s.Resources(resource).Namespace(s.NS).List(context.Background(), metav1.ListOptions{})
 		return (err == nil) == served && s.Discovered(group) == served
 	})
@@ -42,7 +42,7 @@ func withWidgets(t *testing.T) (s *clitest.Fixture, crd, resource string) {
 	crd, resource = "widgets."+s.NS+".example.com", s.NS+".example.com/v1/widgets"
 	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", crd)
 	s.Create("apiextensions.k8s.io/v1/customresourcedefinitions", clitest.Widgets)
-	s.Eventually("widgets are served", func() bool {
+	s.Everywhere("widgets are served", func() bool {
 		_, err := s.Resources(resource).Namespace(s.NS).List(context.Background(), metav1.ListOptions{})
 		return err == nil && s.Discovered(s.NS+".example.com")
 	})

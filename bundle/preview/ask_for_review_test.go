@@ -94,7 +94,7 @@ func TestReviewWithoutRights(t *testing.T) {
 	text := clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer")
 	clitest.Grant(t, s.Cluster, strings.ReplaceAll(text, "poddisruptionbudgets", "others"))
 	var got clitest.Outcome
-	s.Eventually("the rights are known to the server", func() bool {
+	s.Everywhere("the rights are known to the server", func() bool {
 		got = s.Preview(strings.Replace(bundleText, "1m", "2m", 1), "--as", "system:serviceaccount:"+s.NS+":deployer")
 		return got.Exit == 0
 	})
@@ -146,7 +146,7 @@ func TestPodsThatNameWhatIsNotThere(t *testing.T) {
 	file := s.File(after)
 	text := clitest.RBAC(t, "-f", file, "--inventory", s.Inventory, "--role", s.NS+"-deployer", "--service-account", s.NS+"/deployer")
 	clitest.Grant(t, s.Cluster, text)
-	s.Eventually("the rights are known to the server", func() bool {
+	s.Everywhere("the rights are known to the server", func() bool {
 		got = s.Preview(after, "--as", "system:serviceaccount:"+s.NS+":deployer")
 		return got.Exit == 0
 	})

@@ -32,7 +32,7 @@ webhooks:
 	t.Run("a webhook that cannot be reached", func(t *testing.T) {
 		s := clitest.New(t)
 		hook(s, s.NS)
-		s.Eventually("the webhook is asked", func() bool {
+		s.Everywhere("the webhook is asked", func() bool {
 			_, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), s.Parsed(clitest.ConfigMap("probe")), metav1.CreateOptions{DryRun: []string{"All"}})
 			return err != nil
 		})

@@ -100,7 +100,7 @@ func inForce(s *clitest.Fixture, all []right, but right) {
 				"namespace": strings.ReplaceAll(r.namespace, "{ns}", s.NS),
 			}},
 		}}
-		s.Eventually(r.String()+" is granted", func() bool {
+		s.Everywhere(r.String()+" is granted", func() bool {
 			if r == but {
 				return true
 			}

@@ -350,7 +350,7 @@ spec:
 		"apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata: {name: "+policy+"}\nspec: {policyName: "+policy+"}\n")
 	object := printedObjects[0]
 	unhold(s)
-	s.Eventually("the policy is in force", func() bool {
+	s.Everywhere("the policy is in force", func() bool {
 		probe := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings", "namespace": s.NS}}}
 		got, err := clientOf(s, object).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && got.GetLabels()["injected"] == "yes"

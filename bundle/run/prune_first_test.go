@@ -42,7 +42,7 @@ func TestPolicyThatDeniesTheOlderBundleIsPrunedFirst(t *testing.T) {
 	}
 	newer, older := clitest.Documents(strings.ReplaceAll(guarding, "{ns}", s.NS), config("new")), config("old")
 	s.Apply(newer).Want(t, 0)
-	s.Eventually("the policy denies", func() bool { return s.Preview(older).Exit == report.ExitFailed })
+	s.Everywhere("the policy denies", func() bool { return s.Preview(older).Exit == report.ExitFailed })
 	way := "--prune-first=ValidatingAdmissionPolicy/" + name
 	s.Preview(older).Want(t, 1).Prints(t, "Uninstall the policy", "is a member that the bundle no longer has: "+way)
 	s.Apply(older).Want(t, 1).Prints(t, way).Did(t, "ConfigMap", "a", plan.Failed)

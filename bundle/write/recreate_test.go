@@ -48,7 +48,7 @@ spec:
 	s.GoneAfter(group+"validatingadmissionpolicybindings", s.NS)
 	s.Create(group+"validatingadmissionpolicies", policy)
 	s.Create(group+"validatingadmissionpolicybindings", binding)
-	s.Eventually("the policy refuses", func() bool {
+	s.Everywhere("the policy refuses", func() bool {
 		u := s.Parsed(clitest.ConfigMapOf("web", "{bad: x}"))
 		_, err := s.Resources("v1/configmaps").Namespace(s.NS).Create(s.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "nothing bad")

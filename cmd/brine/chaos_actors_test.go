@@ -367,7 +367,7 @@ func grantAll(s *clitest.Fixture, user string) {
 	if err := bind(s, name, user); err != nil && !apierrors.IsAlreadyExists(err) {
 		s.Fatal(err)
 	}
-	s.Eventually("the rights are there", func() bool {
+	s.Everywhere("the rights are there", func() bool {
 		review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 			"spec": map[string]any{"user": user, "resourceAttributes": map[string]any{"verb": "delete", "resource": "namespaces"}}}}
 		answer, err := clientOf(s, "authorization.k8s.io/v1/subjectaccessreviews", "").Create(context.Background(), review, metav1.CreateOptions{})

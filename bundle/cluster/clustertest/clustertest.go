@@ -317,3 +317,19 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 	t.Fatalf("never happened: %s", what)
 }
+
+// Everywhere waits until it is so on each API server: they hear of a policy, a webhook, a right or
+// a CRD one by one, and each request goes to the next one, of all tests.
+func Everywhere(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	servers, _ := strconv.Atoi(os.Getenv("BRINE_TEST_APISERVERS"))
+	inARow := max(1, 5*servers)
+	Eventually(t, what, func() bool {
+		for range inARow {
+			if !ok() {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -99,7 +99,7 @@ func TestAPIServerCallsWebhookOnLoopback(t *testing.T) {
 		}},
 	})
 	maps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)
-	clustertest.Eventually(t, "the webhook refuses", func() bool {
+	clustertest.Everywhere(t, "the webhook refuses", func() bool {
 		_, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "the webhook was here")
 	})

@@ -125,6 +125,12 @@ func (s *Fixture) Eventually(what string, ok func() bool) {
 	clustertest.Eventually(s, what, ok)
 }
 
+// Everywhere waits until it is so on each API server.
+func (s *Fixture) Everywhere(what string, ok func() bool) {
+	s.Helper()
+	clustertest.Everywhere(s, what, ok)
+}
+
 // Holds fails the test unless the inventory holds just these ConfigMaps and
 // Deployments, named "Kind name".
 func (s *Fixture) Holds(want ...string) {
