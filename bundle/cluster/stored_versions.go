@@ -16,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/cluster/transport"
 	"brine/bundle/fields"
 )
@@ -170,7 +172,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 			return c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
 		})
 		switch {
-		case apierrors.IsNotFound(err):
+		case answers.ProvesAbsence(err, u.GetName()):
 			return nil
 		case !apierrors.IsConflict(err):
 			return err
@@ -210,8 +212,33 @@ func moveOwnership(u *unstructured.Unstructured, r Resource, moves func(version 
 			entries[i].FieldsV1 = metav1.NewFieldsV1(string(text))
 		}
 	}
-	u.SetManagedFields(entries)
+	u.SetManagedFields(unitedEntries(entries))
 	return from
+}
+
+// unitedEntries has one entry of each manager in each version, as the server has: of two it
+// drops the first (apimachinery's util/managedfields, BuildManagerIdentifier).
+func unitedEntries(entries []metav1.ManagedFieldsEntry) (united []metav1.ManagedFieldsEntry) {
+	for _, e := range entries {
+		i := slices.IndexFunc(united, func(u metav1.ManagedFieldsEntry) bool {
+			return u.Manager == e.Manager && u.Operation == e.Operation && u.Subresource == e.Subresource && u.APIVersion == e.APIVersion
+		})
+		if i < 0 {
+			united = append(united, e)
+			continue
+		}
+		all := &fieldpath.Set{}
+		for _, f := range []*metav1.FieldsV1{united[i].FieldsV1, e.FieldsV1} {
+			set := &fieldpath.Set{}
+			if f != nil && set.FromJSON(f.GetRawReader()) == nil {
+				all = all.Union(set)
+			}
+		}
+		if text, err := all.ToJSON(); err == nil {
+			united[i].FieldsV1 = metav1.NewFieldsV1(string(text))
+		}
+	}
+	return united
 }
 
 // Unstore removes versions from the status of a CRD, in which no object is stored

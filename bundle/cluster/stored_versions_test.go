@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -163,5 +164,74 @@ func TestLoopsHaveAnEnd(t *testing.T) {
 				t.Errorf("%s: %d requests, error %v", name, requests, err)
 			}
 		})
+	}
+}
+
+// A webhook may refuse the rewriting with a 404, of what the object refers to: the object is
+// there still, and stored as it was.
+func TestRewriteRefusedWithNotFound(t *testing.T) {
+	gadget := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a","namespace":"shop","uid":"u","resourceVersion":"1"}}`
+	gadgets := Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, Namespaced: true}
+	there := true
+	c := fakeClient(t, Options{RetryFor: time.Nanosecond}, func(r *http.Request) (*http.Response, error) {
+		switch {
+		case r.Method == http.MethodPut && there:
+			return answerOf(r, 404, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"secrets","name":"a"},
+				"message":"admission webhook \"gadgets.example.com\" denied the request: secrets \"a\" not found"}`)), nil
+		case strings.HasSuffix(r.URL.Path, "/gadgets"):
+			return answerOf(r, 200, nil, strings.NewReader(`{"kind":"GadgetList","apiVersion":"example.com/v1","metadata":{},"items":[`+gadget+`]}`)), nil
+		case !there:
+			return answerOf(r, 404, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"gadgets","name":"a"},"message":"gadgets \"a\" not found"}`)), nil
+		}
+		return answerOf(r, 200, nil, strings.NewReader(gadget)), nil
+	})
+	if _, err := c.Rewrite(t.Context(), gadgets, nil); err == nil || !strings.Contains(err.Error(), "denied the request") {
+		t.Errorf("an object that is there counts as rewritten: %v", err)
+	}
+	there = false
+	if _, err := c.Rewrite(t.Context(), gadgets, nil); err != nil {
+		t.Errorf("an object that is gone: %v", err)
+	}
+}
+
+// For the server two entries of one manager in one version are one: the last counts, and what
+// is in the first has no owner any more.
+func TestMoveOwnershipBesideTheManagersOwn(t *testing.T) {
+	u := &unstructured.Unstructured{}
+	text := `{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a", "managedFields": [
+		{"manager": "m", "operation": "Update", "apiVersion": "example.com/v1alpha1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:size": {}, "f:gone": {}}}},
+		{"manager": "m", "operation": "Update", "apiVersion": "example.com/v1alpha1", "subresource": "status", "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:phase": {}}}},
+		{"manager": "m", "operation": "Update", "apiVersion": "example.com/v1beta1", "fieldsType": "FieldsV1"},
+		{"manager": "m", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:color": {}}}}]},
+		"spec": {"size": 1, "color": "red"}, "status": {"phase": "x"}}`
+	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	moveOwnership(u, Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}, func(string) bool { return true })
+	for _, entry := range u.GetManagedFields() {
+		t.Log(entry.Manager, entry.Subresource, entry.APIVersion, raw(entry.FieldsV1))
+	}
+	owned := map[string]string{}
+	for _, entry := range u.GetManagedFields() { // as the server reads them: apimachinery's BuildManagerIdentifier
+		owned[entry.APIVersion+" "+entry.Subresource] = raw(entry.FieldsV1)
+	}
+	want := map[string]string{"example.com/v1 ": `{"f:spec":{"f:color":{},"f:size":{}}}`, "example.com/v1 status": `{"f:status":{"f:phase":{}}}`}
+	if !maps.Equal(owned, want) {
+		t.Errorf("owned are %s", owned)
+	}
+}
+
+// Nor is such a 404 an absence for a deletion: the member would be forgotten.
+func TestDeletionRefusedWithNotFound(t *testing.T) {
+	c := fakeClient(t, Options{RetryFor: time.Nanosecond}, func(r *http.Request) (*http.Response, error) {
+		return answerOf(r, 404, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"secrets","name":"a"},
+			"message":"admission webhook \"maps.example.com\" denied the request: secrets \"a\" not found"}`)), nil
+	})
+	live := &unstructured.Unstructured{}
+	live.SetName("a")
+	live.SetNamespace("shop")
+	gone, err := c.Delete(t.Context(), ConfigMaps, live, Deletion{})
+	if gone || err == nil || !strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "not served") {
+		t.Errorf("gone: %v, error %v", gone, err)
 	}
 }
