@@ -105,7 +105,7 @@ func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Uns
 }
 
 // again reads an object that another client wrote since it was read, and decides
-// whether it may still be applied.
+// whether it may still be applied. With an error it returns one that does not go.
 func (w *Writer) again(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
 	live, err := w.Client.Get(ctx, t.resource, t.step.ID)
 	switch {
@@ -118,7 +118,10 @@ func (w *Writer) again(ctx context.Context, t *target) (*unstructured.Unstructur
 		return nil, &NotOwned{why}
 	}
 	if live.GetDeletionTimestamp() != nil && w.Mode == Persist {
-		return nil, w.awaitGone(ctx, t, live, w.Deadline)
+		if err := w.awaitGone(ctx, t, live, w.Deadline); err != nil {
+			return live, err
+		}
+		return nil, nil
 	}
 	if w.Adopting != nil && !plan.LeavesAlone(t.step.Object) && !plan.Owned(live, w.Inventory.ID) {
 		if err := w.Adopting(ctx, t.step.ID, live); err != nil {

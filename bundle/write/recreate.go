@@ -256,7 +256,10 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 			return nil, fmt.Errorf("delete it, to create it again: %w", err)
 		}
 		if live, err = w.again(ctx, t); err != nil {
-			return nil, err
+			if live == nil || live.GetUID() != old.GetUID() {
+				return nil, err
+			}
+			return old, err // it was deleted, perhaps by our own request whose answer was lost
 		}
 		if live == nil { // deleted by another client, or by our own request whose answer was lost
 			return old, nil

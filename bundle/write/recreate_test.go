@@ -259,3 +259,33 @@ func TestInterruptedWhileTheOldOneEnds(t *testing.T) {
 		t.Errorf("it holds %v", data)
 	}
 }
+
+// Nor where the answer to its deletion was lost.
+func TestInterruptedWhileTheOldOneEndsAfterALostAnswer(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(immutable("{good: a}")).Want(t, 0)
+	s.PatchConfigMap("web", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	p := s.Proxied()
+	var deleted, reads atomic.Int32
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch {
+		case !strings.HasSuffix(r.Path, "/configmaps/web") || r.DryRun:
+		case r.Method == http.MethodDelete && deleted.Add(1) == 1:
+			return clustertest.Action{CutAfter: true}
+		case r.Method == http.MethodGet && deleted.Load() > 0:
+			switch reads.Add(1) {
+			case 2:
+				return clustertest.Action{After: func() { interrupt(report.ErrTerminated) }}
+			case 4:
+				return clustertest.Action{Before: func() { s.PatchConfigMap("web", `{"metadata":{"finalizers":null}}`) }}
+			}
+		}
+		return clustertest.Action{}
+	})
+	clitest.RunContext(ctx, t, s.Kubeconfig, "apply", "--inventory", s.Inventory, "--namespace", s.NS, "-f", s.File(immutable("{good: b}"))).
+		Want(t, report.ExitTerminated).Prints(t, "the old one was restored")
+	if live := s.ConfigMap("web"); live == nil || live.GetDeletionTimestamp() != nil {
+		t.Fatalf("it is lost: %v", live)
+	}
+}
