@@ -50,7 +50,7 @@ var dimensions = []struct {
 	{"tools", useTools},
 	{"versions", changeVersions},
 	{"jobs", haveJobs},
-	{"older", beOlder},
+	{"discovery", troubleDiscovery},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -83,9 +83,16 @@ func around(seed uint64) func(*rand.Rand, *scene) {
 	}
 }
 
-// beOlder: the API servers are older than Kubernetes 1.27.
-func beOlder(*rand.Rand) func(*rand.Rand, *scene) {
-	return func(_ *rand.Rand, one *scene) { one.step.around.older = true }
+// troubleDiscovery: API servers are older than Kubernetes 1.27, or faults aim at what is asked of
+// what they serve.
+func troubleDiscovery(r *rand.Rand) func(*rand.Rand, *scene) {
+	older := r.IntN(2) == 0
+	return func(r *rand.Rand, one *scene) {
+		one.step.around.older = older
+		if !one.step.calm && r.IntN(3) == 0 {
+			one.mood = mood{name: aimed + string(discoveries), faults: []fault{allFaults[r.IntN(len(allFaults)-1)]}, rate: 0.3, aim: discoveries}
+		}
+	}
 }
 
 // lackRights: a user lacks some rights, mostly for the whole history.

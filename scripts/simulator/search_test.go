@@ -269,6 +269,7 @@ const (
 	inventoryWrites aim = "the inventory's writes"
 	singleReads     aim = "single reads"
 	deletions       aim = "deletions"
+	discoveries     aim = "discovery"
 )
 
 func (a aim) meets(r *http.Request) bool {
@@ -282,6 +283,9 @@ func (a aim) meets(r *http.Request) bool {
 	case singleReads:
 		t, ok := apiserver.Parse(r.URL.Path)
 		return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"
+	case discoveries:
+		t, ok := apiserver.Parse(r.URL.Path)
+		return strings.HasPrefix(r.URL.Path, "/api") && (!ok || t.Resource == "")
 	}
 	return r.Method == http.MethodDelete
 }
