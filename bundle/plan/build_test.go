@@ -205,7 +205,7 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	for name, o := range c.Origins {
 		id := named(t, name)
-		inv.Members[id] = inventory.Status{Creating: inv.Members[id].Creating}
+		inv.Members[id] = inventory.Status{Creating: inv.Members[id].Creating, MovingTo: inv.Members[id].MovingTo}
 		if live := in.Live[id]; live != nil && !o.Other {
 			o.Origin = o.Of(live.GetUID())
 		}

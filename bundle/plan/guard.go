@@ -72,15 +72,18 @@ func newGuard(in *Input, p *Plan) *Guard {
 }
 
 // moved keeps members whose move to another inventory was interrupted, and members
-// that came from another one of which this bundle knows nothing yet.
+// that came from another one of which this bundle knows nothing yet. A rollback goes on
+// with giving back what another one began to give back.
 func (in *Input) moved() map[bundle.ID]Verdict {
 	known := bundle.SetOf(in.Graph.Objects, func(o *bundle.Object) string { return in.Inventory.Origins[o.ID].BroughtFrom })
 	moved := map[bundle.ID]Verdict{}
 	for id, status := range in.Inventory.Members {
 		from := in.Inventory.Origins[id].BroughtFrom
 		switch {
+		case status.MovingTo != "" && in.Options.Undo && from == "" && in.Inventory.Origins[id].How == inventory.Moved:
 		case status.MovingTo != "":
-			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: "its move to inventory " + status.MovingTo + " was interrupted: repeat that command first"}
+			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: fmt.Sprintf("its move to inventory %s was interrupted: repeat that command first; %s ends the move of this object",
+				status.MovingTo, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, status.MovingTo, id.GroupKind, id.Namespace, id.Name))}
 		case from == "" || known.Has(from) || in.Options.Destroy:
 		case from == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}

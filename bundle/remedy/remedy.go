@@ -55,6 +55,7 @@ const (
 	History  = "brine history"
 	Repair   = "brine inventory repair"
 	Rollback = "brine rollback"
+	Split    = "brine inventory split"
 	Status   = "brine status"
 )
 
@@ -119,6 +120,12 @@ func (c Commands) Status(inventory string) string { return Status + " " + invent
 // Rollback is the command that goes back to a revision of an inventory.
 func (c Commands) Rollback(namespace, name, revision string) string {
 	return Rollback + " " + revision + " " + Inventory + " " + namespace + "/" + name + string(c)
+}
+
+// Split is the command that moves a member of an inventory to another one.
+func (c Commands) Split(from, to string, kind schema.GroupKind, namespace, name string) string {
+	member := strings.Trim(strings.Join([]string{kind.String(), namespace, name}, "/"), "/")
+	return Split + " " + from + " --to " + to + " --members " + strings.ReplaceAll(member, "//", "/") + string(c)
 }
 
 // Delete is the command that deletes an object.

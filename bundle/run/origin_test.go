@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
 )
@@ -195,6 +196,37 @@ func TestRollbackGivesBack(t *testing.T) {
 			// It is what it was: created there.
 			other.Apply(clitest.ConfigMap("stays")).Want(t, 0)
 			s.Missing("v1/configmaps", "theirs")
+		})
+	}
+}
+
+// What a rollback did not end to give back, the next one does. Another run keeps it, and
+// prints the command that moves it.
+func TestRollbackGoesOnGivingBack(t *testing.T) {
+	for _, by := range []string{"rollback", "command"} {
+		t.Run("by "+by, func(t *testing.T) {
+			s := clitest.New(t)
+			other := s.Other("other")
+			other.Apply(clitest.ConfigMapOf("theirs", "{key: theirs}")).Want(t, 0)
+			s.Apply(clitest.ConfigMapOf("a", "{key: one}")).Want(t, 0)
+			s.Apply(clitest.Documents(clitest.ConfigMapOf("a", "{key: two}"), clitest.ConfigMapOf("theirs", "{key: ours}")), "--inventory-policy=adopt-all").Want(t, 0)
+			moves := func(r clustertest.Request) bool {
+				return r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/theirs")
+			}
+			if _, killed := s.KilledAbout(moves, 1, false, "rollback", "--inventory", s.Inventory, "--namespace", s.NS); !killed {
+				t.Fatal("it was not killed")
+			}
+			command := "inventory split " + s.Inventory + " --to " + other.Inventory + " --members ConfigMap/" + s.NS + "/theirs"
+			s.Apply(clitest.ConfigMap("a")).Want(t, 1).Prints(t, "its move to inventory "+other.Inventory+" was interrupted: repeat that command first; brine "+command)
+			if by == "rollback" {
+				s.Rollback().Want(t, 0).Prints(t, "ConfigMap "+s.NS+"/theirs: given back to inventory "+other.Inventory)
+			} else {
+				clitest.Run(t, s.Kubeconfig, strings.Fields(command)...).Want(t, 0)
+			}
+			s.Holds("ConfigMap a")
+			other.Holds("ConfigMap theirs")
+			other.Apply(clitest.ConfigMapOf("theirs", "{key: theirs}")).Want(t, 0)
+			s.Apply(clitest.ConfigMap("a")).Want(t, 0)
 		})
 	}
 }

@@ -1183,4 +1183,126 @@ kind: Widget
 metadata: {name: w, namespace: app}
 spec: {size: 1}
 `, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 7950505308162422349, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}}, without: []string{"4:4", "4:1", "4:3"}},
+	"a rollback that was killed while it gave back could not go on": {seed: 97114433, scenes: []scene{{at: "0", chance: 2868871009693210441, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 5016344632146927315, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: theirs}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: theirs}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: theirs, annotations: {config.kubernetes.io/depends-on: '/namespaces/theirs/ConfigMap/a'}}
+data: {value: "2"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: theirs}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`}, mood: mood{name: "somebody acts", people: 0.05}}, {at: "8", chance: 17491067406983319424, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, guests: true, calm: true}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 13241525939579034836, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+`, policy: 1, only: []string{"ConfigMap/*/*"}, patience: 300000000000, options: options{waitApplied: true}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 3544427500180950038, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 4101930268427624226, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"kill before"}, rate: 0.4, aim: "JSON patches"}}}, without: []string{"1:4", "1:3", "1:2"}},
 }

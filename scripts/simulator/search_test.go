@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -429,11 +430,24 @@ func (f *Finding) converge(w *World, around surroundings) {
 		}
 	}
 	if f.goesOn() {
-		f.settle(w, []*done{w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")}, "undisturbed at the end")
+		destroyed := w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")
+		f.settle(w, []*done{destroyed}, "undisturbed at the end")
+		if destroyed.result != nil { // a rollback was killed while it gave members back
+			f.follow(w, strings.Join(errorsOf(destroyed.result), " "))
+		}
 		w.somebodyTidiesUp()
 		f.Converged = f.endsTwice(w, last, "last-alone", w.interrupts)
 	}
 }
+
+// follow runs the commands that a refusal prints for members whose move was interrupted.
+func (f *Finding) follow(w *World, refusals string) {
+	for i, m := range splits.FindAllStringSubmatch(refusals, -1) {
+		f.settle(w, []*done{w.begin(step{command: "split", inventory: m[1], into: m[2], names: []string{m[3]}}, "last-moved"+strings.Repeat("-too", i))}, "undisturbed at the end")
+	}
+}
+
+var splits = regexp.MustCompile(`brine inventory split \S+/(\S+) --to \S+/(\S+) --members (\S+)`)
 
 func (f *Finding) goesOn() bool { return !f.Converged && len(f.Violated) == 0 }
 
