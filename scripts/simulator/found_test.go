@@ -1305,4 +1305,72 @@ kind: ConfigMap
 metadata: {name: inner, namespace: extra-app}
 data: {value: "1"}
 `, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 4101930268427624226, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"kill before"}, rate: 0.4, aim: "JSON patches"}}}, without: []string{"1:4", "1:3", "1:2"}},
+	"a rollback after a partial run recreated what the run had not chosen": {seed: 97006308, scenes: []scene{{at: "0", chance: 10781543182921091782, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: orphan}}
+immutable: true
+data: {value: "2"}
+`}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 14210068970200224458, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+immutable: true
+data: {value: "0"}
+`, guests: true, calm: true}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 11860088259017156272, step: step{command: "apply", inventory: "shop", policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 9481270059468398126, step: step{command: "rollback", inventory: "shop", revision: 1}, mood: mood{name: "undisturbed"}}, {at: "14", chance: 16726921857793798202, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, onFailure: true, only: []string{"ConfigMap/*/*"}, patience: 300000000000, options: options{absent: []string{"b", "fixed"}}}, mood: mood{name: "undisturbed"}}}},
+	"a Job expired while a saved plan was checked": {seed: 97105123, scenes: []scene{{at: "1", chance: 825909796654445893, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+immutable: true
+data: {value: "2"}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 0, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}
+`, lifetime: 60000000000, options: options{waitApplied: true}, around: surroundings{planned: true, twice: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 7921465158528237600, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+`, calm: true, later: 120000000000, options: options{recreate: []string{"Deployment.apps"}}, around: surroundings{planned: true, moved: true}}, mood: mood{name: "undisturbed"}}}},
 }
