@@ -105,8 +105,12 @@ func shallow(object map[string]any) map[string]any {
 
 // Changed says whether the stored object differs from the live one, or we own
 // other fields of it than before, besides those that are left to others. It may have been
-// read in another version than it is applied in.
+// read in another version than it is applied in. A CRD whose objects are rewritten changes
+// in its status at least.
 func (s *Step) Changed(live, stored *unstructured.Unstructured) bool {
+	if s.Migration != nil {
+		return true
+	}
 	if version := stored.GetAPIVersion(); version != live.GetAPIVersion() {
 		live = &unstructured.Unstructured{Object: maps.Clone(live.Object)}
 		live.SetAPIVersion(version)

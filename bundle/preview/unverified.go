@@ -62,7 +62,7 @@ func (p *previewer) guess(s *plan.Step, body []byte, why string) Result {
 	}
 	merged, _ := overlay(s.Live.Object, sent.Object).(map[string]any)
 	r.Stored = &unstructured.Unstructured{Object: merged}
-	if s.Action == plan.Configured && diff.Equal(s.Live, r.Stored) {
+	if s.Action == plan.Configured && s.Migration == nil && diff.Equal(s.Live, r.Stored) {
 		r.Action = plan.Unchanged
 	}
 	return r

@@ -1373,4 +1373,56 @@ kind: Job
 metadata: {name: migrate, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
 spec: {ttlSecondsAfterFinished: 30, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
 `, calm: true, later: 120000000000, options: options{recreate: []string{"Deployment.apps"}}, around: surroundings{planned: true, moved: true}}, mood: mood{name: "undisturbed"}}}},
+	"a plan said unchanged of a CRD whose stored versions a migration was to leave": {seed: 97115972, scenes: []scene{{at: "0", chance: 1202894653412006148, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com, annotations: {brine.dev/on-stored-version: migrate}}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: false
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+  - name: v2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+`, around: surroundings{leaving: "customresourcedefinitions"}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 12539806473810108998, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com, annotations: {brine.dev/on-stored-version: migrate}}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, options: options{waitApplied: true}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "2", chance: 11518888041724131105, step: step{command: "preview", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com, annotations: {brine.dev/on-stored-version: migrate}}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, saves: true}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 9581386665170453280, step: step{calm: true, carriesOut: true, around: surroundings{leaving: "secrets"}}, mood: mood{name: "undisturbed"}}}},
 }
