@@ -75,7 +75,7 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 	if s.Live == nil {
 		return r
 	}
-	changed := s.Migration != nil || !diff.Equal(s.Live, r.Stored)
+	changed := !diff.Equal(s.Live, r.Stored)
 	if resource, err := p.Client.Resource(s.GVK); err == nil {
 		o := p.writer.Apply(ctx, s, resource, body, own(s))
 		switch right, denied := answers.MissingRight(o.Err); {

@@ -124,8 +124,15 @@ func (c Commands) Rollback(namespace, name, revision string) string {
 
 // Split is the command that moves a member of an inventory to another one.
 func (c Commands) Split(from, to string, kind schema.GroupKind, namespace, name string) string {
-	member := strings.Trim(strings.Join([]string{kind.String(), namespace, name}, "/"), "/")
-	return Split + " " + from + " --to " + to + " --members " + strings.ReplaceAll(member, "//", "/") + string(c)
+	return Split + " " + from + " --to " + to + " --members " + Word(kind, namespace, name) + string(c)
+}
+
+// Word chooses one object, where a flag takes KIND/NAMESPACE/NAME or KIND/NAME.
+func Word(kind schema.GroupKind, namespace, name string) string {
+	if namespace == "" {
+		return kind.String() + "/" + name
+	}
+	return kind.String() + "/" + namespace + "/" + name
 }
 
 // Delete is the command that deletes an object.

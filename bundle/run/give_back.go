@@ -13,6 +13,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/inventory"
 	"brine/inventory/admin"
@@ -78,7 +79,7 @@ func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets
 	}
 	for _, b := range content.Bundle.Objects {
 		if ids.Has(b.ID) {
-			again.Only = append(again.Only, strings.Trim(strings.Join([]string{b.ID.GroupKind.String(), b.ID.Namespace, b.ID.Name}, "/"), "/"))
+			again.Only = append(again.Only, remedy.Word(b.ID.GroupKind, b.ID.Namespace, b.ID.Name))
 		}
 	}
 	if len(again.Only) == 0 {
