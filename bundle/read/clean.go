@@ -52,6 +52,11 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 	if items := child(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode || kind == "List" && apiVersion == "v1" {
+		if found := keys(n, "items"); found > 1 || items != nil && (items.Kind == yaml.ScalarNode && items.Tag != "!!null" || items.Kind == yaml.MappingNode) {
+			c.problem(n, "a %s has one field items, and it is one list: here are %s, or it is no list", kind, bundle.Count(found, "field"))
+			r.problems = append(r.problems, c.problems...)
+			return
+		}
 		r.list(d, n, o, listDefaults{apiVersion, strings.TrimSuffix(kind, "List")})
 		return
 	}
@@ -297,4 +302,14 @@ func (k *checker) notText(v any, p bundle.Path) string {
 		return fmt.Sprintf("must be text, and %s is a %s in YAML: write %q", clip(n.Value), typeName(v), clip(n.Value))
 	}
 	return fmt.Sprintf("must be text, and is a %s", typeName(v))
+}
+
+// keys counts how often a mapping has a key.
+func keys(n *yaml.Node, key string) (found int) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			found++
+		}
+	}
+	return found
 }

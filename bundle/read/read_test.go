@@ -482,3 +482,12 @@ func TestDuplicateKeysThatMayPass(t *testing.T) {
 		t.Errorf("two names: %v", err)
 	}
 }
+
+// A List that is not one list loses objects, so it is refused.
+func TestItemsOfAListAreOneList(t *testing.T) {
+	for _, items := range []string{"items: 5\n", "items: {a: b}\n", "items: []\nitems: []\n"} {
+		if _, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(cm("") + "---\napiVersion: v1\nkind: List\n" + items)}); err == nil || !strings.Contains(err.Error(), "it is one list") {
+			t.Errorf("%q: %v", items, err)
+		}
+	}
+}
