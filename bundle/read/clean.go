@@ -52,9 +52,9 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 	if items := child(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode || kind == "List" && apiVersion == "v1" {
-		if found := keys(n, "items"); found > 1 || items != nil && (items.Kind == yaml.ScalarNode && items.Tag != "!!null" || items.Kind == yaml.MappingNode) {
-			c.problem(n, "a %s has one field items, and it is one list: here are %s, or it is no list", kind, bundle.Count(found, "field"))
-			r.problems = append(r.problems, c.problems...)
+		c.checkList(n, kind, items)
+		r.problems, r.warnings = append(r.problems, c.problems...), append(r.warnings, c.warnings...)
+		if len(c.problems) > 0 {
 			return
 		}
 		r.list(d, n, o, listDefaults{apiVersion, strings.TrimSuffix(kind, "List")})
@@ -95,6 +95,29 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	r.problems = append(r.problems, c.problems...)
 	if sound || !o.Partial {
 		r.objects = append(r.objects, obj)
+	}
+}
+
+// checkList reports what would leave out objects of a list without a word.
+func (c *converter) checkList(n *yaml.Node, kind string, items *yaml.Node) {
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		kn := n.Content[i]
+		c.path = bundle.Path{}.Field(kn.Value)
+		if seen[kn.Value] {
+			c.problem(kn, duplicateKey, c.doc.line-1+firstLine(n, kn))
+		} else if kn.Tag != yaml.MergeTag && !slices.Contains([]string{"apiVersion", "kind", "metadata", "items"}, kn.Value) {
+			c.warnings = append(c.warnings, bundle.Problem{Source: c.source(kn), Path: c.path.String(), Message: fmt.Sprintf("a %s has no such field: it is left out", kind)})
+		}
+		seen[kn.Value] = true
+	}
+	c.path = nil
+	switch {
+	case items == nil:
+		c.problem(n, "a %s must have items: write items: [] if it holds no object", kind)
+	case items.Kind != yaml.SequenceNode && items.Tag != yaml.NodeTagNull:
+		c.path = c.path.Field("items")
+		c.problem(items, "must be a list of objects")
 	}
 }
 
@@ -302,14 +325,4 @@ func (k *checker) notText(v any, p bundle.Path) string {
 		return fmt.Sprintf("must be text, and %s is a %s in YAML: write %q", clip(n.Value), typeName(v), clip(n.Value))
 	}
 	return fmt.Sprintf("must be text, and is a %s", typeName(v))
-}
-
-// keys counts how often a mapping has a key.
-func keys(n *yaml.Node, key string) (found int) {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			found++
-		}
-	}
-	return found
 }

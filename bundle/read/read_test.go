@@ -116,6 +116,7 @@ func TestReadRefuses(t *testing.T) {
 		{"an alias bomb", cr("spec:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n  d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n  e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n  f: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"), []string{"aliases"}},
 		{"a bomb of lists", "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: List, items: [*a, *a]}\n", []string{"-:4:", "contains itself"}},
 		{"too deep", cr("spec: " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "\n"), []string{"-:5:", "deep"}},
+		{"two merges", cr("spec: {<<: {a: 1},\n  <<: {a: 2}}\n"), []string{"-:6:", "duplicate key; the first is on line 5"}},
 		{"a merge of no mapping", cr("spec: {<<: 5}\n"), []string{"-:5:", "<<"}},
 		{"wrong indentation", cm("data:\n  a: x\n b: y\nc: z\n"), []string{"-:7:", "not YAML"}},
 		{"UTF-16", "\xff\xfea\x00", []string{"-: ", "UTF-16", "UTF-8"}},
@@ -484,10 +485,20 @@ func TestDuplicateKeysThatMayPass(t *testing.T) {
 }
 
 // A List that is not one list loses objects, so it is refused.
-func TestItemsOfAListAreOneList(t *testing.T) {
-	for _, items := range []string{"items: 5\n", "items: {a: b}\n", "items: []\nitems: []\n"} {
-		if _, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(cm("") + "---\napiVersion: v1\nkind: List\n" + items)}); err == nil || !strings.Contains(err.Error(), "it is one list") {
-			t.Errorf("%q: %v", items, err)
+func TestListsLoseNoObject(t *testing.T) {
+	for rest, want := range map[string]string{
+		"items: 5\n":             "items: must be a list of objects",
+		"items: {a: b}\n":        "items: must be a list of objects",
+		"items: []\nitems: []\n": "duplicate key; the first is on line 8",
+		"itmes: []\n":            "a List must have items",
+	} {
+		_, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(cm("") + "---\napiVersion: v1\nkind: List\n" + rest)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", rest, err)
 		}
+	}
+	b := mustRead(t, "apiVersion: v1\nkind: List\nx: &x {namespace: a}\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {<<: *x, name: a}}]\n")
+	if len(b.Objects) != 1 || len(b.Warnings) != 1 || !strings.Contains(b.Warnings[0].Error(), "has no such field") {
+		t.Error(b.Objects, b.Warnings)
 	}
 }

@@ -132,7 +132,9 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		kn, vn := n.Content[i], n.Content[i+1]
 		if kn.Tag == yaml.MergeTag {
-			merges = append(merges, vn)
+			if merges = append(merges, vn); len(merges) > 1 { // Salt takes the last, others the first
+				c.problem(kn, duplicateKey, c.doc.line-1+firstLine(n, kn))
+			}
 			continue
 		}
 		key, ok := c.key(kn)
@@ -155,15 +157,16 @@ func (c *converter) mapping(n *yaml.Node) map[string]any {
 // identifying are the paths that say which object it is.
 var identifying = []string{"apiVersion", "kind", "metadata", "metadata.name", "metadata.namespace", "metadata.generateName"}
 
+const duplicateKey = "duplicate key; the first is on line %d"
+
 // twice reports a key that repeats another one. The last counts.
 func (c *converter) twice(n, kn *yaml.Node) {
-	const text = "duplicate key; the first is on line %d"
 	first := c.doc.line - 1 + firstLine(n, kn)
 	if !c.duplicates || slices.Contains(identifying, c.path.String()) {
-		c.problem(kn, text, first)
+		c.problem(kn, duplicateKey, first)
 		return
 	}
-	c.warnings = append(c.warnings, bundle.Problem{Source: c.source(kn), Path: c.path.String(), Message: fmt.Sprintf(text+", and does not count", first)})
+	c.warnings = append(c.warnings, bundle.Problem{Source: c.source(kn), Path: c.path.String(), Message: fmt.Sprintf(duplicateKey+", and does not count", first)})
 }
 
 // firstLine is where the key that kn repeats stood first.
@@ -223,6 +226,6 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	if v != nil && n.Value == fmt.Sprint(v) { // 8080, 1.5, true
 		return n.Value, true
 	}
-	c.problem(n, "the key %s is a %s to YAML: write %q", n.Value, typeName(v), n.Value)
+	c.problem(n, "the key %s is a %s to YAML: write %q", clip(n.Value), typeName(v), clip(n.Value))
 	return n.Value, true
 }

@@ -121,6 +121,10 @@ func (tr *trial) disturbed(n int64) clitest.Outcome {
 
 func (tr *trial) act() {
 	tr.deed, tr.err = tr.how.actor(tr)
+	if d := tr.deed; d != nil && d.theirs != nil && d.theirs.content.GetDeletionTimestamp() != nil {
+		// The command's other requests do not wait: one of them was first.
+		tr.deed, tr.err = nil, fmt.Errorf("%s is already being deleted", d.theirs)
+	}
 	tr.acted.Store(int64(len(tr.proxy.Requests())))
 }
 

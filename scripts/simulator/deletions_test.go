@@ -141,7 +141,7 @@ func (o *oracle) order() (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
 		}
 		if own && w.Verb == "delete" {
-			if o.d.only != nil && !o.recreates(w) && !(o.goesBack() && o.createsAgain(w)) {
+			if o.d.only != nil && !o.recreates(w) && (!o.goesBack() || !o.createsAgain(w)) {
 				wrong = append(wrong, "deleted by a partial run: "+w.String())
 			}
 			for other, u := range state {

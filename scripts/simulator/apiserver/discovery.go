@@ -76,10 +76,10 @@ func (s *Server) discover(r *http.Request) *http.Response {
 		}
 		return Answer(r, http.StatusOK, contentType, io.NopCloser(bytes.NewReader(text)))
 	}
-	switch {
-	case path == "api":
+	switch path {
+	case "api":
 		return answerJSON(r, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
-	case path == "apis":
+	case "apis":
 		return answerJSON(r, http.StatusOK, s.groups())
 	}
 	return s.groupVersion(r, path)
