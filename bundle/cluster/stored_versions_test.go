@@ -99,6 +99,31 @@ func TestAwaitStorage(t *testing.T) {
 	}
 }
 
+// A conversion webhook that does not answer is asked for as long as any other request is
+// retried, and no longer.
+func TestAwaitStorageWithoutTheConversionWebhook(t *testing.T) {
+	gadgets := Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}
+	for answersAfter, fails := range map[time.Duration]bool{4 * time.Second: false, time.Hour: true} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			c := fakeClient(t, Options{RetryFor: 10 * time.Second}, func(r *http.Request) (*http.Response, error) {
+				text := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[{"name":"gadgets","kind":"Gadget","storageVersionHash":"x"}]}`
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/gadgets") && time.Since(begin) < answersAfter:
+					return answerOf(r, 500, nil, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"conversion webhook for example.com/v1alpha1, Kind=Gadget failed: connection refused","code":500}`)), nil
+				case strings.HasSuffix(r.URL.Path, "/leases"), strings.HasSuffix(r.URL.Path, "/gadgets"):
+					text = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`
+				}
+				return answerOf(r, 200, nil, strings.NewReader(text)), nil
+			})
+			err := c.AwaitStorage(t.Context(), gadgets)
+			if took := time.Since(begin); (err != nil) != fails || fails && !strings.Contains(err.Error(), "conversion webhook for") || took > 15*time.Second {
+				t.Errorf("answers after %s: after %s: %v", answersAfter, took, err)
+			}
+		})
+	}
+}
+
 // A run that has ended ends them, with an error: nothing is taken for stored or rewritten.
 func TestStoredVersionsAtTheEnd(t *testing.T) {
 	why := errors.New("time ran out")

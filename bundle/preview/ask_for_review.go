@@ -30,6 +30,7 @@ var budgetKind = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 // Review says what the plan is about, and what is dangerous in it. Only what is
 // dangerous is asked about. What cannot be read is unknown.
 func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*report.ObjectResult, results []Result) *review.Review {
+	ctx = cluster.Briefly(ctx)
 	changes := Changes(p, objects, results)
 	asked := review.Ask(changes)
 	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}, Fits: map[bundle.ID]review.Fits{}, Removals: p.Removals}

@@ -73,11 +73,14 @@ func Judge(err error) error {
 	case NotServed(err):
 		return UnservedError(err)
 	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && Says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
-		where := ""
+		where, why := "", "decrypt or decode what it stores (see its --encryption-provider-config)"
+		if ConversionFailed(err) {
+			why = "convert what it stores, as the conversion webhook of the CRD does not answer"
+		}
 		if stored := bundle.Where(CausesOf(err), func(c metav1.StatusCause) bool { return c.Field != "" }); len(stored) > 0 {
 			where = ", in etcd: " + bundle.Some(bundle.Each(stored, func(c metav1.StatusCause) string { return c.Field }), 5)
 		}
-		return fmt.Errorf("StorageReadError: the API server cannot decrypt or decode what it stores (see its --encryption-provider-config)%s: %w", where, err)
+		return fmt.Errorf("StorageReadError: the API server cannot %s%s: %w", why, where, err)
 	}
 	return err
 }
