@@ -142,7 +142,7 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 
 func (c *Client) restClients(config *rest.Config) error {
 	untyped := dynamic.ConfigFor(config)
-	untyped.NegotiatedSerializer = quick{untyped.NegotiatedSerializer}
+	untyped.NegotiatedSerializer = jsontree.Serializers{NegotiatedSerializer: untyped.NegotiatedSerializer}
 	partial := metadata.ConfigFor(config)
 	partial.GroupVersion = &schema.GroupVersion{} // for the options of a list
 	plain := rest.CopyConfig(config)

@@ -10,7 +10,8 @@ import (
 )
 
 // The table of packages in scripts/README.md is complete, and every package
-// imports only packages below it. Only tests import what is for tests.
+// imports only packages below it. Only tests import what is for tests. A package fits in one
+// head: it has 3,000 lines at most, without its tests.
 func TestPackagesImportDownwards(t *testing.T) {
 	text, err := os.ReadFile("../../../scripts/README.md")
 	if err != nil {
@@ -41,7 +42,23 @@ func TestPackagesImportDownwards(t *testing.T) {
 			}
 		}
 	}
+	out, err = exec.Command("go", "list", "-f", `{{$p := .}}{{range .GoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}{{"\n"}}{{end}}`, "brine/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for line := range strings.Lines(string(out)) {
+		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		text, err := os.ReadFile(file)
+		if err != nil && file != "" {
+			t.Fatal(err)
+		}
+		lines[name] += strings.Count(string(text), "\n")
+	}
 	for _, name := range order {
+		if lines[name] > 3000 {
+			t.Errorf("%s has %d lines", name, lines[name])
+		}
 		if !strings.Contains(string(out), name+" ") {
 			t.Errorf("the table lists %s, which is no package", name)
 		}

@@ -1,4 +1,4 @@
-package cluster
+package jsontree
 
 import (
 	"slices"
@@ -6,31 +6,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"brine/bundle/cluster/jsontree"
 )
 
-// quick are the dynamic client's serializers, but for JSON objects that it reads at once. (The
+// Serializers are the dynamic client's, but for JSON objects that they read at once. (The
 // dynamic client reads each text six times.)
-type quick struct{ runtime.NegotiatedSerializer }
+type Serializers struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes are the dynamic client's.
-func (q quick) SupportedMediaTypes() []runtime.SerializerInfo {
+func (q Serializers) SupportedMediaTypes() []runtime.SerializerInfo {
 	all := slices.Clone(q.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range all {
 		if all[i].MediaType == runtime.ContentTypeJSON {
-			all[i].Serializer = quickJSON{all[i].Serializer}
+			all[i].Serializer = serializer{all[i].Serializer}
 		}
 	}
 	return all
 }
 
-type quickJSON struct{ runtime.Serializer }
+type serializer struct{ runtime.Serializer }
 
 // Decode reads an object. What is none, or is a list or a Status, is the dynamic client's.
-func (q quickJSON) Decode(text []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (q serializer) Decode(text []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		content, err := jsontree.Unmarshal(text)
+		content, err := Unmarshal(text)
 		object := unstructured.Unstructured{Object: content}
 		if err == nil && object.GetAPIVersion() != "" && object.GetKind() != "" && object.GetKind() != "Status" && !object.IsList() {
 			gvk := object.GroupVersionKind()
