@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,14 +63,15 @@ func (o Options) recreation(u *unstructured.Unstructured, gk schema.GroupKind) R
 // Orphans says whether the step, if it recreates its object, keeps the dependents.
 func (s *Step) Orphans() bool { return s.Recreate == OrphanFirst && !s.Always }
 
-// Recreate is why an object may not be deleted to be created again; "" if it may.
-// As Decide, it is asked directly before the deletion, too.
-func (g *Guard) Recreate(id bundle.ID, live *unstructured.Unstructured) string {
+// Recreate is why an object may not be deleted to be created again as wanted; "" if it may.
+// As Decide, it is asked directly before the deletion, too. An annotation keeps it that is on
+// the cluster, or in the bundle: one that is new there comes with the change that is refused.
+func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured) string {
 	same, known := g.Same[live.GetUID()]
-	kept := g.Moved[id]
+	kept, keptBy := g.Moved[id], cmp.Or(KeptBy(live.GetAnnotations()), KeptBy(wanted.GetAnnotations()))
 	switch {
-	case KeptBy(live.GetAnnotations()) != "":
-		return KeptBy(live.GetAnnotations())
+	case keptBy != "":
+		return keptBy
 	case known && same != id:
 		return "it is the same object as " + bundle.Name(same)
 	case kept.Kept:

@@ -51,22 +51,29 @@ var dimensions = []struct {
 	{"versions", changeVersions},
 	{"jobs", haveJobs},
 	{"discovery", troubleDiscovery},
+	{"annotations", haveAnnotations},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
 // that find mutations, are what they were.
 const firstAround = 1000
 
+// firstAnnotated is the first seed of which the history may have annotations, for the same reason.
+const firstAnnotated = 100_000_000
+
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {
 	r := rand.New(rand.NewPCG(seed, 3000))
 	var all []func(*rand.Rand, *scene)
-	dims := r.IntN(3)
+	dims, known := r.IntN(3), dimensions
 	if seed < firstAround {
 		dims = 0
 	}
+	if seed < firstAnnotated {
+		known = known[:len(known)-1]
+	}
 	for range dims {
-		all = append(all, dimensions[r.IntN(len(dimensions))].give(r))
+		all = append(all, known[r.IntN(len(known))].give(r))
 	}
 	if *dimension != "" {
 		all = nil

@@ -145,7 +145,7 @@ func (o *oracle) order() (wrong []string) {
 				wrong = append(wrong, "deleted by a partial run: "+w.String())
 			}
 			for other, u := range state {
-				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && o.alone {
+				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && o.alone && !o.isLeftAlone(other) {
 					wrong = append(wrong, fmt.Sprintf("%s still needs it: %s", bundle.Name(other), w))
 				}
 			}
@@ -181,7 +181,7 @@ func (o *oracle) pruneLast() (wrong []string) {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
 		for id := range wanted {
-			if u := state[id]; pruned && o.alone && (u == nil && !short[id] || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway) {
+			if u := state[id]; pruned && o.alone && (u == nil && !short[id] || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway && o.says(id, bundle.Wait) == "") {
 				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
 			}
 		}

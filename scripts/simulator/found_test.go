@@ -1425,4 +1425,17 @@ spec:
     storage: false
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, saves: true}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 9581386665170453280, step: step{calm: true, carriesOut: true, around: surroundings{leaving: "secrets"}}, mood: mood{name: "undisturbed"}}}},
+	"what the bundle keeps was recreated, as the annotation was not on the cluster yet": {seed: 100000829, scenes: []scene{{at: "2", chance: 5005790450367338500, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app}
+immutable: true
+data: {value: "0"}
+`, calm: true, options: options{history: 1}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 12962138744935376411, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {cli-utils.sigs.k8s.io/on-remove: keep, brine.dev/on-immutable: orphan}}
+immutable: true
+data: {value: "2"}
+`, calm: true, options: options{skipInvalid: true}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -108,6 +108,7 @@ var invariants = []invariant{
 	{"9 nothing goes that the user keeps", (*oracle).keeps},
 	{"1 what is stored can be read", (*oracle).canBeRead},
 	{"5 Jobs ran", (*oracle).jobsRan},
+	{"9 annotations hold", (*oracle).annotationsHold},
 	{"9 orphans stay", (*oracle).orphansStay},
 	{"1 what is left to a controller stays", (*oracle).fieldsStay},
 	{"1 tools let go where the user says so", (*oracle).toolsLetGo},
@@ -280,11 +281,12 @@ func (o *oracle) exitZero() (wrong []string) {
 		case live == nil && expires(object.Content):
 		case live == nil || live.GetDeletionTimestamp() != nil:
 			wrong = append(wrong, "is not there: "+bundle.Name(object.ID))
+		case o.isLeftAlone(object.ID): // it may be anybody's
 		case owner(live) != o.id():
 			wrong = append(wrong, "is not ours: "+bundle.Name(object.ID))
-		case !covers(live.Object, content) && !isOverridden(live) && !o.isLeft(object.ID):
+		case !covers(live.Object, content) && !isOverridden(live) && !o.isLeft(object.ID) && o.says(object.ID, bundle.ApplyTimeMutation) == "":
 			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
-		case !isReady(live) && !o.d.options.waitApplied:
+		case !isReady(live) && !o.d.options.waitApplied && o.says(object.ID, bundle.Wait) == "":
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
 		}
 	}

@@ -413,8 +413,11 @@ func (f *Finding) converge(w *World, around surroundings) {
 	}
 	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}, migrate: true}, around: around} // pods that are selected, and fields of resources, may be others
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
+	kept := func(refusals string) bool { // by an annotation of an earlier bundle
+		return w.interrupts(refusals) || strings.Contains(refusals, "it cannot be deleted, to create it again: ")
+	}
 	guests := func(refusals string) bool {
-		return w.interrupts(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
+		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
 	}
 	f.Converged = f.endsTwice(w, last, "last", func(refusals string) bool {
 		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: ") // what others have, with values of theirs
@@ -436,7 +439,7 @@ func (f *Finding) converge(w *World, around surroundings) {
 			f.follow(w, strings.Join(errorsOf(destroyed.result), " "))
 		}
 		w.somebodyTidiesUp()
-		f.Converged = f.endsTwice(w, last, "last-alone", w.interrupts)
+		f.Converged = f.endsTwice(w, last, "last-alone", kept)
 	}
 }
 
