@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -260,10 +261,10 @@ type savedPlan struct {
 	behind bool // an API server was that may have been asked
 }
 
-// asWas says whether a step has the bundle of a plan, and what is around it is as it was when the plan
+// asWas says whether a step has the bundle and the options of a plan, and what is around it is as it was when the plan
 // was made. An API server that is behind does not know of the resources of a new CRD.
 func (o *oracle) asWas(p *savedPlan) bool {
-	return !o.behind && !p.behind && o.d.text == p.of.text && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks)
+	return !o.behind && !p.behind && o.d.text == p.of.text && o.d.policy == p.of.policy && o.d.force == p.of.force && reflect.DeepEqual(o.d.options, p.of.options) && slices.Equal(o.d.around.denied, p.of.around.denied) && slices.Equal(o.d.around.hooks, p.of.around.hooks)
 }
 
 // planned makes a step carry out a saved plan.
