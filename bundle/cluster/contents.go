@@ -45,6 +45,8 @@ type Search struct {
 	// they own goes with them, unless Orphan says that it stays.
 	Deleted *Deleted
 	Orphan  bool
+	// Counts says whether an object is looked for; nil: each is.
+	Counts func(metav1.ObjectMeta) bool
 	// Keeps says whether annotations forbid to delete an object.
 	Keeps func(annotations map[string]string) bool
 	// Auxiliary says whether labels are those of the inventory's own objects.

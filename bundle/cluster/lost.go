@@ -54,7 +54,7 @@ func (s *search) disposable(ctx context.Context, i *item) bool {
 func (s *search) judgeDisposable(ctx context.Context, i *item) bool {
 	owned := func(owner metav1.OwnerReference) bool { return s.ownerGoes(ctx, i.id.Namespace, owner) }
 	switch {
-	case s.Deleted.has(i.meta.UID), i.meta.DeletionTimestamp != nil:
+	case s.Counts != nil && !s.Counts(i.meta.ObjectMeta), s.Deleted.has(i.meta.UID), i.meta.DeletionTimestamp != nil:
 		return true
 	case s.Keeps(i.meta.Annotations):
 		return false

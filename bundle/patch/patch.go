@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -104,6 +105,9 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 	case owner != "" && (o.Create || o.Delete):
 		return fmt.Errorf("it belongs to inventory %q: change the bundle of that inventory instead", owner)
 	case o.Delete:
+		if err := holdsMembers(ctx, c, live); err != nil {
+			return err
+		}
 		result.Action = plan.Pruned
 		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); err != nil {
 			return fmt.Errorf("delete: %w", err)
@@ -137,6 +141,32 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 		result.Action = plan.Configured
 	default:
 		result.Action = plan.Unchanged
+	}
+	return nil
+}
+
+// holdsMembers is why a Namespace or CRD is not deleted: it holds what belongs to an inventory,
+// or may do so, as it cannot be read.
+func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Unstructured) error {
+	id := bundle.IDOf(live)
+	if !bundle.HoldsObjects(id.GroupKind) {
+		return nil
+	}
+	all, err := c.Contents(ctx, cluster.Search{
+		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
+		Counts: func(m metav1.ObjectMeta) bool {
+			return m.Annotations[inventory.OwningInventory] != "" || m.Labels[inventory.Label] != ""
+		},
+		Keeps:     func(map[string]string) bool { return false },
+		Auxiliary: func(map[string]string) bool { return false },
+	})
+	switch found := all[id]; {
+	case err != nil:
+		return err
+	case len(found.Unmanaged) > 0:
+		return fmt.Errorf("it holds %s, which belong to an inventory: change its bundle, or destroy it, first", bundle.Some(found.Unmanaged, 5))
+	case len(found.Unknown) > 0:
+		return fmt.Errorf("it may hold what belongs to an inventory, as this cannot be read: %s", bundle.Some(found.Unknown, 5))
 	}
 	return nil
 }

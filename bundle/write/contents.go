@@ -78,7 +78,7 @@ func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holder
 	return cluster.Search{
 		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
 		Auxiliary: func(labels map[string]string) bool {
-			return labels[inventory.AuxiliaryLabel] == inv.ID || labels["cli-utils.sigs.k8s.io/inventory-id"] == inv.ID
+			return labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID
 		},
 		Keeps: func(annotations map[string]string) bool {
 			return plan.KeptBy(annotations) != ""

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/cmd/brine/clitest"
 )
 
@@ -74,4 +75,41 @@ func TestPatchSetsAndRemovesOnlyItsFields(t *testing.T) {
 		t.Errorf("--delete: %s", p.Stdout)
 	}
 	patch(single, 0, "--delete")
+}
+
+// What is no member is not deleted with what others' bundles have in it, or of it.
+func TestPatchDeletesNoNamespaceOrCRDThatHoldsMembers(t *testing.T) {
+	s := clitest.New(t)
+	held, crd := s.NS+"-held", "widgets."+s.NS+".example.com"
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + crd + "}\nspec: {group: " + s.NS + ".example.com, scope: Namespaced, names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
+	single := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + held + "}\n---\n" + definition
+	patch := func(exit int, flags ...string) clitest.Outcome {
+		t.Helper()
+		p := clitest.Run(t, s.Kubeconfig, append([]string{"patch", "-f", s.File(single), "-o", "json"}, flags...)...)
+		if p.Exit != exit {
+			t.Fatalf("exit code %d, want %d: %s%s", p.Exit, exit, p.Stdout, p.Stderr)
+		}
+		return p
+	}
+	s.GoneAfter("v1/namespaces", held)
+	s.GoneAfter("apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+	patch(0, "--create")
+	clustertest.Eventually(t, "the CRD is served", func() bool {
+		_, err := s.Resources(s.NS+".example.com/v1/widgets").Namespace(s.NS).List(s.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+	s.Apply(clitest.Documents("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: "+held+"}\n", "apiVersion: "+s.NS+".example.com/v1\nkind: Widget\nmetadata: {name: w}\n")).Want(t, 0)
+	for _, flags := range [][]string{{"--delete", "--dry-run=server"}, {"--delete"}} {
+		p := patch(1, flags...)
+		for _, want := range []string{"it holds ConfigMap " + held + "/a, which belong to an inventory", "it holds Widget." + s.NS + ".example.com " + s.NS + "/w, which belong to an inventory"} {
+			if !strings.Contains(p.Stdout, want) {
+				t.Errorf("%v: not %q: %s", flags, want, p.Stdout)
+			}
+		}
+	}
+	if s.Live("v1/namespaces", "", held) == nil || s.Live("apiextensions.k8s.io/v1/customresourcedefinitions", "", crd) == nil {
+		t.Error("it is deleted")
+	}
+	s.Destroy().Want(t, 0)
+	patch(0, "--delete")
 }
