@@ -120,8 +120,11 @@ func (o *oracle) annotationsHold() (wrong []string) {
 		if object.Action != plan.Detached || o.d.result.DryRun != "none" || !o.alone {
 			continue
 		}
-		was := o.liveAt(o.d.from, object.ID())
-		leaves := was != nil && was.GetDeletionTimestamp() != nil // somebody else deleted it
+		leaves := false // somebody else deleted it, or its namespace
+		for _, id := range []bundle.ID{object.ID(), {GroupKind: bundle.NamespaceKind, Name: object.ID().Namespace}} {
+			was := o.liveAt(o.d.from, id)
+			leaves = leaves || was != nil && was.GetDeletionTimestamp() != nil
+		}
 		if live := o.server.Get(object.ID().GroupKind, object.ID().Namespace, object.ID().Name); !leaves && (live == nil || owner(live) == o.id()) {
 			wrong = append(wrong, bundle.Name(object.ID())+" is said to be detached, and is gone or ours")
 		}

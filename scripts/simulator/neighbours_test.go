@@ -414,7 +414,7 @@ func (o *oracle) toolsLetGo() (wrong []string) {
 func (o *oracle) notApplied(forgets *apiserver.Write) (wrong []string) {
 	for _, one := range []string{"a", "b"} {
 		live := o.liveAt(forgets.Seq, bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "app", Name: one})
-		if in := func(object *bundle.Object) bool { return object.ID == bundle.IDOf(live) }; tools["helm"].has(live) && owner(live) != o.id() && slices.ContainsFunc(o.d.bundle.Objects, in) {
+		if in := func(object *bundle.Object) bool { return object.ID == bundle.IDOf(live) }; tools["helm"].has(live) && owner(live) != o.id() && !o.isLeftAlone(bundle.IDOf(live)) && slices.ContainsFunc(o.d.bundle.Objects, in) {
 			wrong = append(wrong, fmt.Sprintf("Helm forgets ConfigMap %s, which is not taken over: %s", one, forgets))
 		}
 	}
