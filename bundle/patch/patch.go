@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -93,7 +94,7 @@ func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Record
 func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Recorder, resource cluster.Resource, id bundle.ID, object *bundle.Object, live *unstructured.Unstructured, result *report.ObjectResult) error {
 	owner := ""
 	if live != nil {
-		owner = live.GetAnnotations()[inventory.OwningInventory]
+		owner = ownerOf(live)
 	}
 	dry := o.DryRun != report.None
 	switch {
@@ -145,6 +146,11 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 	return nil
 }
 
+// ownerOf is the ID of the inventory that an object belongs to, as a member or as a part of it.
+func ownerOf(o metav1.Object) string {
+	return cmp.Or(o.GetAnnotations()[inventory.OwningInventory], o.GetLabels()[inventory.Label], o.GetLabels()[inventory.AuxiliaryLabel])
+}
+
 // holdsMembers is why a Namespace or CRD is not deleted: it holds what belongs to an inventory,
 // or may do so, as it cannot be read.
 func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Unstructured) error {
@@ -154,9 +160,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 	}
 	all, err := c.Contents(ctx, cluster.Search{
 		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
-		Counts: func(m metav1.ObjectMeta) bool {
-			return m.Annotations[inventory.OwningInventory] != "" || m.Labels[inventory.Label] != ""
-		},
+		Counts:    func(m metav1.ObjectMeta) bool { return ownerOf(&m) != "" },
 		Keeps:     func(map[string]string) bool { return false },
 		Auxiliary: func(map[string]string) bool { return false },
 	})

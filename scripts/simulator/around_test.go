@@ -52,13 +52,14 @@ var dimensions = []struct {
 	{"jobs", haveJobs},
 	{"discovery", troubleDiscovery},
 	{"annotations", haveAnnotations},
+	{"patches", deleteByPatch},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
 // that find mutations, are what they were.
 const firstAround = 1000
 
-// firstAnnotated is the first seed of which the history may have annotations, for the same reason.
+// firstAnnotated is the first seed of which the history may have annotations or patches, for the same reason.
 const firstAnnotated = 100_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
@@ -70,7 +71,7 @@ func around(seed uint64) func(*rand.Rand, *scene) {
 		dims = 0
 	}
 	if seed < firstAnnotated {
-		known = known[:len(known)-1]
+		known = known[:len(known)-2]
 	}
 	for range dims {
 		all = append(all, known[r.IntN(len(known))].give(r))

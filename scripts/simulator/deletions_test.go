@@ -18,6 +18,9 @@ import (
 // The invariants about what is deleted, and when.
 
 func (o *oracle) onlyOurs() (wrong []string) {
+	if o.d.command == "patch" { // see patchesOnly
+		return nil
+	}
 	given := map[types.UID]string{} // back to the inventory that they came from
 	for _, w := range o.own() {
 		if w.Before == nil || o.bookkeeping(w) {
@@ -88,7 +91,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 // it, since before the command began. What comes between its last look and the DELETE,
 // within one request, is not brine's to see.
 func (o *oracle) onlyEmptied() (wrong []string) {
-	if o.d.options.forceNamespaces {
+	if o.d.options.forceNamespaces || o.d.command == "patch" {
 		return nil
 	}
 	state := map[bundle.ID]*unstructured.Unstructured{}

@@ -14,6 +14,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/patch"
 	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/report"
@@ -243,6 +244,13 @@ func (w *World) begin(s step, actor string) *done {
 func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	if d.isAdministrative() {
 		d.administer(ctx, c)
+		return
+	}
+	if d.command == "patch" {
+		d.bundle, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text)})
+		if d.err == nil {
+			d.result = patch.Run(ctx, c, d.bundle, patch.Options{Header: report.Header{Command: d.command, DryRun: report.None}, Namespace: "default", Manager: "brine-patch", Delete: true}, func(report.Event) {})
+		}
 		return
 	}
 	o := run.Options{

@@ -50,10 +50,13 @@ func TestPatchSetsAndRemovesOnlyItsFields(t *testing.T) {
 		t.Errorf("after --remove the data are %v", got)
 	}
 
-	// Neither of them touches a member of an inventory.
+	// Neither of them touches a member of an inventory, or the inventory.
+	_, inventory, _ := strings.Cut(s.Inventory, "/")
 	for _, flag := range []string{"--create", "--delete"} {
-		if p := patch(one, 1, flag); !strings.Contains(p.Stdout, "belongs to inventory") {
-			t.Errorf("%s: %s", flag, p.Stdout)
+		for _, name := range []string{"a", inventory} {
+			if p := patch(strings.Replace(one, "name: a", "name: "+name, 1), 1, flag); !strings.Contains(p.Stdout, "belongs to inventory") {
+				t.Errorf("%s %s: %s", flag, name, p.Stdout)
+			}
 		}
 	}
 	single := strings.Replace(one, "name: a", "name: single", 1)
