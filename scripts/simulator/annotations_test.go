@@ -101,7 +101,7 @@ func (o *oracle) isLeftAlone(id bundle.ID) bool { return o.says(id, bundle.Lifec
 // annotationsHold: what the bundle leaves alone is not changed, what it keeps is not recreated, and
 // what is said to be detached is there, and nobody's.
 func (o *oracle) annotationsHold() (wrong []string) {
-	if o.d.result == nil || o.d.result.Rollback != nil {
+	if o.d.result == nil || o.d.result.Rollback != nil || o.d.command == "patch" {
 		return nil
 	}
 	for _, w := range o.own() {

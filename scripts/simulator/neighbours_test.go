@@ -398,6 +398,9 @@ func (o *oracle) toolsLetGo() (wrong []string) {
 			continue
 		}
 		for _, object := range o.d.bundle.Objects {
+			if o.isLeftAlone(object.ID) {
+				continue
+			}
 			was := o.liveAt(o.d.from, object.ID) // a person may have removed what names the tool
 			if live := o.server.Get(object.ID.GroupKind, object.ID.Namespace, object.ID.Name); t.has(live) && slices.ContainsFunc(t.marksOf(was), func(mark []string) bool { return mark[2] == "f:"+t.names }) {
 				wrong = append(wrong, bundle.Name(object.ID)+" still has marks of "+t.manager)
