@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/plan"
+	"brine/scripts/simulator/apiserver"
 )
 
 // Annotations by which a bundle says that an object is kept, left as it is, or not waited for.
@@ -120,7 +122,9 @@ func (o *oracle) annotationsHold() (wrong []string) {
 		if object.Action != plan.Detached || o.d.result.DryRun != "none" || !o.alone {
 			continue
 		}
-		leaves := false // somebody else deleted it, or its namespace
+		leaves := slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool { // or somebody else deleted it, or its namespace
+			return w.Verb == "expire" && w.Kind == object.ID().GroupKind && w.Name == object.Name
+		})
 		for _, id := range []bundle.ID{object.ID(), {GroupKind: bundle.NamespaceKind, Name: object.ID().Namespace}} {
 			was := o.liveAt(o.d.from, id)
 			leaves = leaves || was != nil && was.GetDeletionTimestamp() != nil

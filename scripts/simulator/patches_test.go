@@ -3,6 +3,7 @@ package simulator
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -57,8 +58,11 @@ func isOfInventory(u *unstructured.Unstructured) bool {
 }
 
 func (o *oracle) patched(w *apiserver.Write, state map[bundle.ID]*unstructured.Unstructured, since map[bundle.ID]int) (wrong []string) {
+	named := func(object *bundle.Object) bool {
+		return object.ID.GroupKind == w.Kind && object.ID.Name == w.Name
+	}
 	switch {
-	case w.Verb != "delete" || w.Name != o.d.bundle.Objects[0].ID.Name || w.Kind != o.d.bundle.Objects[0].ID.GroupKind:
+	case w.Verb != "delete" || !slices.ContainsFunc(o.d.bundle.Objects, named):
 		wrong = append(wrong, "it is not named: "+w.String())
 	case isOfInventory(w.Before):
 		wrong = append(wrong, "it is in an inventory: "+w.String())
