@@ -74,7 +74,7 @@ func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
 			_, err = apart.Count(ctx, r, "")
 			is = err == nil
 		}
-		if answers.ConversionFailed(err) { // of every API server: it is retried as any other request
+		if answers.ConversionFailed(err) { // it is asked again as in any other request, and no longer
 			if _, err := c.Count(ctx, r, ""); err != nil {
 				return fmt.Errorf("read the %s, to store them in %s: %w", r.GVR.GroupResource(), r.GVR.Version, err)
 			}

@@ -168,7 +168,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 	case err != nil:
 		return err
 	case len(found.Unmanaged) > 0:
-		return fmt.Errorf("it holds %s, which belong to an inventory: change its bundle, or destroy it, first", bundle.Some(found.Unmanaged, 5))
+		return fmt.Errorf("it holds what belongs to an inventory (%s): change the bundle of that inventory, or destroy it, first", bundle.Some(found.Unmanaged, 5))
 	case len(found.Unknown) > 0:
 		return fmt.Errorf("it may hold what belongs to an inventory, as this cannot be read: %s", bundle.Some(found.Unknown, 5))
 	}

@@ -41,8 +41,6 @@ func haveAnnotations(history *rand.Rand) func(*rand.Rand, *scene) {
 			switch {
 			case says == "":
 				return object
-			case strings.HasPrefix(rest, ", annotations: {"):
-				return fmt.Sprintf("kind: %s\nmetadata: {name: %s, annotations: {%s, %s", kind, name, says, strings.TrimPrefix(rest, ", annotations: {"))
 			case strings.Contains(rest, ", annotations: {"):
 				return fmt.Sprintf("kind: %s\nmetadata: {name: %s%s", kind, name, strings.Replace(rest, ", annotations: {", ", annotations: {"+says+", ", 1))
 			}
@@ -101,9 +99,9 @@ func (o *oracle) says(id bundle.ID, key string) string {
 func (o *oracle) isLeftAlone(id bundle.ID) bool { return o.says(id, bundle.LifecycleMutation) != "" }
 
 // annotationsHold: what the bundle leaves alone is not changed, what it keeps is not recreated, and
-// what is said to be detached is there, and nobody's.
+// what is said to be detached is there, and not ours.
 func (o *oracle) annotationsHold() (wrong []string) {
-	if o.d.result == nil || o.d.result.Rollback != nil || o.d.command == "patch" {
+	if o.d.result == nil || o.d.result.Rollback != nil {
 		return nil
 	}
 	for _, w := range o.own() {

@@ -39,20 +39,21 @@ type surroundings struct {
 var dimensions = []struct {
 	name string
 	give func(history *rand.Rand) func(*rand.Rand, *scene)
+	from uint64 // the first seed of which a history may have it; ascending
 }{
-	{"rights", lackRights},
-	{"webhooks", haveWebhooks},
-	{"leaving", leave},
-	{"dependents", haveDependents},
-	{"neighbours", shareNamespaces},
-	{"plans", planAtOnce},
-	{"fields", leaveFields},
-	{"tools", useTools},
-	{"versions", changeVersions},
-	{"jobs", haveJobs},
-	{"discovery", troubleDiscovery},
-	{"annotations", haveAnnotations},
-	{"patches", deleteByPatch},
+	{"rights", lackRights, firstAround},
+	{"webhooks", haveWebhooks, firstAround},
+	{"leaving", leave, firstAround},
+	{"dependents", haveDependents, firstAround},
+	{"neighbours", shareNamespaces, firstAround},
+	{"plans", planAtOnce, firstAround},
+	{"fields", leaveFields, firstAround},
+	{"tools", useTools, firstAround},
+	{"versions", changeVersions, firstAround},
+	{"jobs", haveJobs, firstAround},
+	{"discovery", troubleDiscovery, firstAround},
+	{"annotations", haveAnnotations, firstAnnotated},
+	{"patches", deleteByPatch, firstAnnotated},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -66,15 +67,12 @@ const firstAnnotated = 100_000_000
 func around(seed uint64) func(*rand.Rand, *scene) {
 	r := rand.New(rand.NewPCG(seed, 3000))
 	var all []func(*rand.Rand, *scene)
-	dims, known := r.IntN(3), dimensions
-	if seed < firstAround {
-		dims = 0
+	dims, known := r.IntN(3), 0
+	for known < len(dimensions) && dimensions[known].from <= seed {
+		known++
 	}
-	if seed < firstAnnotated {
-		known = known[:len(known)-2]
-	}
-	for range dims {
-		all = append(all, known[r.IntN(len(known))].give(r))
+	for ; dims > 0 && known > 0; dims-- {
+		all = append(all, dimensions[r.IntN(known)].give(r))
 	}
 	if *dimension != "" {
 		all = nil

@@ -18,9 +18,6 @@ import (
 // The invariants about what is deleted, and when.
 
 func (o *oracle) onlyOurs() (wrong []string) {
-	if o.d.command == "patch" { // see patchesOnly
-		return nil
-	}
 	given := map[types.UID]string{} // back to the inventory that they came from
 	for _, w := range o.own() {
 		if w.Before == nil || o.bookkeeping(w) {
@@ -91,7 +88,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 // it, since before the command began. What comes between its last look and the DELETE,
 // within one request, is not brine's to see.
 func (o *oracle) onlyEmptied() (wrong []string) {
-	if o.d.options.forceNamespaces || o.d.command == "patch" {
+	if o.d.options.forceNamespaces {
 		return nil
 	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
@@ -136,9 +133,6 @@ func (o *oracle) inUse() (wrong []string) {
 // order: what another object needs is there before it, and goes after it. A partial run
 // deletes nothing.
 func (o *oracle) order() (wrong []string) {
-	if o.d.command == "patch" { // it knows of one object alone
-		return nil
-	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}

@@ -108,7 +108,6 @@ var invariants = []invariant{
 	{"9 nothing goes that the user keeps", (*oracle).keeps},
 	{"1 what is stored can be read", (*oracle).canBeRead},
 	{"5 Jobs ran", (*oracle).jobsRan},
-	{"1 patches delete only what is in no inventory", (*oracle).patchesOnly},
 	{"9 annotations hold", (*oracle).annotationsHold},
 	{"9 orphans stay", (*oracle).orphansStay},
 	{"1 what is left to a controller stays", (*oracle).fieldsStay},
@@ -402,7 +401,7 @@ func (o *oracle) oneWriter() (wrong []string) {
 			}
 		}
 		holder := w.Holders[home+"/"+lock]
-		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) && (o.d.command != "preview" || !isPlan(w)) && o.d.command != "patch" {
+		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) && (o.d.command != "preview" || !isPlan(w)) {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}
 	}

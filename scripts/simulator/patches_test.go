@@ -13,7 +13,16 @@ import (
 
 // brine patch --delete: people delete single objects that are in no inventory.
 
-// deleteByPatch: some steps, and what comes after some, are deletions of single objects.
+// patchInvariants are those of brine patch, which takes no lock and asks for no inventory.
+var patchInvariants = []invariant{
+	{"1 patches delete only what is in no inventory", (*oracle).patchesOnly},
+	{"6 the result is true", (*oracle).resultIsTrue},
+	{"6 a refusal is told as what it is", (*oracle).toldAsItIs},
+	{"12 every run ends in its time", (*oracle).endsInTime},
+	{"13 no secret", (*oracle).noSecret},
+}
+
+// deleteByPatch: some steps are deletions of a single object.
 func deleteByPatch(*rand.Rand) func(*rand.Rand, *scene) {
 	return func(r *rand.Rand, one *scene) {
 		if one.step.isAdministrative() || one.step.secret || one.step.carriesOut || one.step.saves || r.IntN(3) > 0 {
@@ -31,11 +40,8 @@ func deleteByPatch(*rand.Rand) func(*rand.Rand, *scene) {
 }
 
 // patchesOnly: what is deleted alone is named, is in no inventory, and holds nothing since before
-// the command began that is in one. Each of them has its mark.
+// the command began that is in one.
 func (o *oracle) patchesOnly() (wrong []string) {
-	if o.d.command != "patch" {
-		return nil
-	}
 	state, since := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
@@ -43,7 +49,7 @@ func (o *oracle) patchesOnly() (wrong []string) {
 			since[id] = i
 		}
 		if i >= o.d.from && w.Actor == o.d.actor {
-			wrong = append(wrong, o.patched(w, state, since)...)
+			wrong = append(wrong, o.patchedWrongly(w, id, state, since)...)
 		}
 		if state[id] = w.After; w.After == nil {
 			delete(state, id)
@@ -57,10 +63,9 @@ func isOfInventory(u *unstructured.Unstructured) bool {
 	return owner(u) != "" || keepsBooks(u.GetNamespace(), u.GetName()) && u.GetKind() != "Lease"
 }
 
-func (o *oracle) patched(w *apiserver.Write, state map[bundle.ID]*unstructured.Unstructured, since map[bundle.ID]int) (wrong []string) {
-	named := func(object *bundle.Object) bool {
-		return object.ID.GroupKind == w.Kind && object.ID.Name == w.Name
-	}
+// patchedWrongly is what is wrong with one write, in the state before it.
+func (o *oracle) patchedWrongly(w *apiserver.Write, id bundle.ID, state map[bundle.ID]*unstructured.Unstructured, since map[bundle.ID]int) (wrong []string) {
+	named := func(object *bundle.Object) bool { return object.ID == id }
 	switch {
 	case w.Verb != "delete" || !slices.ContainsFunc(o.d.bundle.Objects, named):
 		wrong = append(wrong, "it is not named: "+w.String())

@@ -340,6 +340,9 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from, behind: d.behind}
 		}
 		code, holds := "killed", invariants
+		if d.command == "patch" {
+			holds = patchInvariants
+		}
 		if d.isAdministrative() {
 			holds = administrationInvariants
 			if d.command == "rename" {

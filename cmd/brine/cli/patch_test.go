@@ -104,7 +104,7 @@ func TestPatchDeletesNoNamespaceOrCRDThatHoldsMembers(t *testing.T) {
 	s.Apply(clitest.Documents("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: "+held+"}\n", "apiVersion: "+s.NS+".example.com/v1\nkind: Widget\nmetadata: {name: w}\n")).Want(t, 0)
 	for _, flags := range [][]string{{"--delete", "--dry-run=server"}, {"--delete"}} {
 		p := patch(1, flags...)
-		for _, want := range []string{"it holds ConfigMap " + held + "/a, which belong to an inventory", "it holds Widget." + s.NS + ".example.com " + s.NS + "/w, which belong to an inventory"} {
+		for _, want := range []string{"it holds what belongs to an inventory (ConfigMap " + held + "/a)", "it holds what belongs to an inventory (Widget." + s.NS + ".example.com " + s.NS + "/w)"} {
 			if !strings.Contains(p.Stdout, want) {
 				t.Errorf("%v: not %q: %s", flags, want, p.Stdout)
 			}
