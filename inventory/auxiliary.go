@@ -1,14 +1,36 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"brine/bundle"
 	"brine/bundle/remedy"
 )
+
+// HolderAnnotation is on every lock: its holder, a space, and who that is.
+const HolderAnnotation = "brine.dev/holder"
+
+// OwnerOf is the ID of the inventory that an object belongs to, as a member or as a part; ""
+// if it belongs to none.
+func OwnerOf(o metav1.Object) string {
+	return cmp.Or(o.GetAnnotations()[OwningInventory], PartOfInventory(o))
+}
+
+// PartOfInventory is the ID of the inventory that an object is, or is auxiliary to, or locks; ""
+// for every other object. No other inventory takes or deletes it, whatever a policy allows.
+func PartOfInventory(o metav1.Object) string {
+	lock := ""
+	if _, locks := o.GetAnnotations()[HolderAnnotation]; locks {
+		lock = DefaultID(o.GetNamespace(), strings.TrimPrefix(o.GetName(), LockName("")))
+	}
+	return cmp.Or(o.GetLabels()[Label], o.GetLabels()[AuxiliaryLabel], lock)
+}
 
 // MaxName is the longest name of an inventory: the names of its auxiliary
 // objects begin with it.
@@ -78,6 +100,11 @@ func Reserved(namespace, name string, b *bundle.Bundle) []bundle.Problem {
 	}
 	for _, o := range b.Objects {
 		check(o.ID, o.Source)
+		if of := PartOfInventory(o.Content); of != "" && Auxiliary(namespace, name, o.ID) == "" {
+			problems = append(problems, bundle.Problem{Source: o.Source, ID: o.ID, Message: fmt.Sprintf(
+				"this object is marked as a part of inventory %q (label %s or %s, annotation %s): it can be a member of none. Take it, or the mark, out of the bundle",
+				of, Label, AuxiliaryLabel, HolderAnnotation)})
+		}
 	}
 	for _, a := range b.Absent {
 		check(a.ID, a.Source)

@@ -19,7 +19,7 @@ type Revision struct {
 	Time    time.Time `json:"time"`
 	Who     string    `json:"who,omitempty"`
 	JobID   string    `json:"jid,omitempty"` // Salt's
-	Result  string    `json:"result"`        // applied, partial, not-ready, failed
+	Result  string    `json:"result"`        // applied, partial, not-ready, failed; or, where nothing is kept, interrupted, not-kept
 	Objects int       `json:"objects"`
 	Parts   int       `json:"parts"`
 	Version string    `json:"version"` // of brine
@@ -43,11 +43,21 @@ const Partial = "partial"
 // NotReady is the Result of a run that applied everything, and of which not all got ready.
 const NotReady = "not-ready"
 
+// Interrupted and NotKept are the Results of an apply that has written objects, and of which
+// the history keeps no bundle: it was killed, or its history was switched off.
+const (
+	Interrupted = "interrupted"
+	NotKept     = "not-kept"
+)
+
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }
 
 // Applied says whether every object was applied, ready or not.
 func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
+
+// IsKept says whether the history keeps its bundle.
+func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
 
 // Says whether the revision says all that another one, of a run after it, would say.
 func (r Revision) Says(next Revision) bool {

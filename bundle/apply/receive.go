@@ -107,6 +107,7 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 // after all.
 func (e *scheduler) follow(n *node) {
 	n.Action = plan.Detached
+	e.Plan.Guard.Keep(n.ID, n.Live)
 	for _, edge := range e.dependents[n.index] {
 		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
 			d.Follow(n.Step, edge.need.Why())

@@ -3,7 +3,6 @@
 package patch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -94,7 +93,7 @@ func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Record
 func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Recorder, resource cluster.Resource, id bundle.ID, object *bundle.Object, live *unstructured.Unstructured, result *report.ObjectResult) error {
 	owner := ""
 	if live != nil {
-		owner = ownerOf(live)
+		owner = inventory.OwnerOf(live)
 	}
 	dry := o.DryRun != report.None
 	switch {
@@ -146,11 +145,6 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 	return nil
 }
 
-// ownerOf is the ID of the inventory that an object belongs to, as a member or as a part of it.
-func ownerOf(o metav1.Object) string {
-	return cmp.Or(o.GetAnnotations()[inventory.OwningInventory], o.GetLabels()[inventory.Label], o.GetLabels()[inventory.AuxiliaryLabel])
-}
-
 // holdsMembers is why a Namespace or CRD is not deleted: it holds what belongs to an inventory,
 // or may do so, as it cannot be read.
 func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Unstructured) error {
@@ -160,7 +154,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 	}
 	all, err := c.Contents(ctx, cluster.Search{
 		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
-		Counts:    func(m metav1.ObjectMeta) bool { return ownerOf(&m) != "" },
+		Counts:    func(m metav1.ObjectMeta) bool { return inventory.OwnerOf(&m) != "" },
 		Keeps:     func(map[string]string) bool { return false },
 		Auxiliary: func(map[string]string) bool { return false },
 	})

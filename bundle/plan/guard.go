@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,12 @@ type Guard struct {
 	// one of the objects that use it.
 	Namespaces map[string]string
 	Kinds      map[schema.GroupKind]string
+	// Orphans: what is deleted leaves its dependents.
+	Orphans bool
+	// owners are the owners of objects that stay, by UID: the garbage collector would delete
+	// these with them.
+	owners  map[types.UID]bundle.ID
+	staying sync.Mutex
 	// Moved says of members why a move between inventories keeps them.
 	Moved map[bundle.ID]Verdict
 }
@@ -56,11 +63,12 @@ func newGuard(in *Input, p *Plan) *Guard {
 	g := &Guard{
 		Of: &of, Options: in.Options,
 		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
-		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
+		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{}, Orphans: in.Options.Orphans,
 	}
 	for _, s := range p.Steps {
 		if s.Live != nil {
 			g.Same[s.Live.GetUID()] = s.ID
+			g.Keep(s.ID, s.Live)
 		}
 	}
 	for _, o := range in.Graph.Objects {
@@ -94,6 +102,62 @@ func (in *Input) moved() map[bundle.ID]Verdict {
 	return moved
 }
 
+// Keep tells the guard of an object that stays: what owns it has to stay, too. Its owners are
+// those of now, also after the plan.
+func (g *Guard) Keep(id bundle.ID, live *unstructured.Unstructured) {
+	g.staying.Lock()
+	defer g.staying.Unlock()
+	for _, owner := range live.GetOwnerReferences() {
+		if g.owners == nil {
+			g.owners = map[types.UID]bundle.ID{}
+		}
+		g.owners[owner.UID] = id
+	}
+}
+
+// keepOwners keeps what owns an object that stays, and says whether there is any. What is left
+// to its controller goes with it. What would be detached stays a member: no later run would
+// know that it stays.
+func (g *Guard) keepOwners(steps []*Step) (kept bool) {
+	owned := map[types.UID][]*Step{} // what would be detached, by owner
+	for _, s := range steps {
+		left := s.Action == Detached && metav1.GetControllerOf(s.Live) != nil && Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
+		if s.Action != Pruned && s.Live != nil && !left {
+			g.Keep(s.ID, s.Live)
+		}
+		if s.Action == Detached && !s.Shared && !left {
+			for _, owner := range s.Live.GetOwnerReferences() {
+				owned[owner.UID] = append(owned[owner.UID], s)
+			}
+		}
+	}
+	for _, s := range steps {
+		if s.Action != Pruned {
+			continue
+		}
+		if why := g.dependent(s.Live); why != "" {
+			s.Action, s.Kept, s.Reason, kept = Skipped, true, why, true
+			for _, d := range owned[s.Live.GetUID()] {
+				d.Action, d.Kept, d.Reason = Skipped, true, fmt.Sprintf("%s; %s, which owns it, stays with it", d.Reason, bundle.Name(s.ID))
+			}
+		}
+	}
+	return kept
+}
+
+// dependent is why an object may not be deleted together with its dependents: one of them
+// stays. "" if none is known.
+func (g *Guard) dependent(live *unstructured.Unstructured) string {
+	g.staying.Lock()
+	defer g.staying.Unlock()
+	id, found := g.owners[live.GetUID()]
+	if !found || g.Orphans || live.GetUID() == "" {
+		return ""
+	}
+	return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first, or use %s",
+		bundle.Name(id), remedy.Cascade+"=orphan")
+}
+
 // Holds says whether the guard has to know what an object holds.
 func (g *Guard) Holds(id bundle.ID) bool {
 	return bundle.HoldsObjects(id.GroupKind) && !g.Options.NoPrune && !g.Options.ForceNamespaces
@@ -101,7 +165,7 @@ func (g *Guard) Holds(id bundle.ID) bool {
 
 // Decide is every reason not to delete an object.
 func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bundle.Contents) Verdict {
-	owner := live.GetAnnotations()[inventory.OwningInventory]
+	owner, part := live.GetAnnotations()[inventory.OwningInventory], inventory.PartOfInventory(live)
 	asked := g.Absent.Has(id)
 	keptBy := KeptBy(live.GetAnnotations())
 	same, twice := g.Same[live.GetUID()]
@@ -115,6 +179,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
 	case twice:
 		return Verdict{Action: Detached, Shared: true, Reason: "it is the same object as " + bundle.Name(same)}
+	case part != "":
+		return Verdict{Action: Detached, Reason: notAMember(part)}
 	case owner != g.Of.ID && owner != "":
 		return Verdict{Action: Detached, Reason: fmt.Sprintf("it belongs to inventory %q", owner)}
 	case owner == "" && (!asked || g.Options.Undo && member):
@@ -141,6 +207,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	case g.Holds(id) && len(holds.Unknown) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
 			bundle.Some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
+	case g.dependent(live) != "":
+		return Verdict{Action: Skipped, Kept: true, Reason: g.dependent(live)}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
 	case member && origin.Before():

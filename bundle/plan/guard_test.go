@@ -28,6 +28,13 @@ func mine(metadata string) string {
 	return `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, uid: u, ` + metadata + `}}`
 }
 
+// dependent is owned by mine.
+func dependent(t *testing.T) (bundle.ID, *unstructured.Unstructured) {
+	t.Helper()
+	u := bundletest.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: d, namespace: ns, ownerReferences: [{kind: ConfigMap, name: c, uid: u}]}}`)
+	return idOf(u), u
+}
+
 func TestGuard(t *testing.T) {
 	const owned = "annotations: {config.k8s.io/owning-inventory: inv}"
 	theirs := bundle.Contents{Unmanaged: []string{"Secret held/theirs"}}
@@ -46,6 +53,9 @@ func TestGuard(t *testing.T) {
 		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), bundle.Contents{}, nil, "pruned"},
 		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), bundle.Contents{}, nil, "detached: it is controlled by Owner o"},
 		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},
+		{"another inventory itself", mine(owned + ", labels: {cli-utils.sigs.k8s.io/inventory-id: other}"), bundle.Contents{}, nil, `detached: it is a part of inventory "other" itself`},
+		{"owns what stays", mine(owned), bundle.Contents{}, func(g *Guard) { g.Keep(dependent(t)) }, "skipped kept: the garbage collector would delete ConfigMap ns/d with it"},
+		{"owns what stays, and leaves it", mine(owned), bundle.Contents{}, func(g *Guard) { g.Orphans = true; g.Keep(dependent(t)) }, "pruned"},
 		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "pruned: the bundle wants it absent"},
 		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},
 		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},

@@ -58,6 +58,8 @@ type Options struct {
 	Before map[bundle.ID]*Was `json:"-"`
 	// Commands are how reasons show commands.
 	Commands remedy.Commands `json:"-"`
+	// Orphans: what is deleted leaves its dependents.
+	Orphans bool `json:"-"`
 	// Destroy: everything goes. Graph is empty then.
 	Destroy bool
 }

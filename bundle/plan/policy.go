@@ -27,7 +27,9 @@ func (p Policy) String() string {
 // Refusal says why an inventory may not take a live object, and what can be
 // done about it; empty if it may (cli-utils' CanApply).
 func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy) string {
-	switch owner := live.GetAnnotations()[inventory.OwningInventory]; {
+	switch owner, part := live.GetAnnotations()[inventory.OwningInventory], inventory.PartOfInventory(live); {
+	case part != "":
+		return notAMember(part)
 	case owner == inventoryID:
 		return ""
 	case owner == "" && policy == MustMatch:
@@ -36,6 +38,10 @@ func Refusal(live *unstructured.Unstructured, inventoryID string, policy Policy)
 		return fmt.Sprintf("it belongs to inventory %q: %s=%s adopts it (see %s)", owner, remedy.InventoryPolicy, AdoptAll, remedy.HelpOtherOwner)
 	}
 	return ""
+}
+
+func notAMember(of string) string {
+	return fmt.Sprintf("it is a part of inventory %q itself, and can be no member of another one", of)
 }
 
 // Owned says whether a live object belongs to the inventory.

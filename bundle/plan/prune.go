@@ -147,6 +147,19 @@ func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 	}
 }
 
+// keepNeeded keeps what a kept object needs, and says whether there is any.
+func keepNeeded(g *order.Graph, steps []*Step) (kept bool) {
+	for _, i := range slices.Backward(g.Sorted) {
+		for _, e := range g.Dependents[i] {
+			if dependent := steps[e.From]; dependent.Action != Pruned && steps[i].Follows(Need{Weak: e.Weak}) {
+				steps[i].Follow(dependent, e.Reason)
+				kept = true
+			}
+		}
+	}
+	return kept
+}
+
 // backwards appends the deletions to the plan in reverse order of need, and
 // keeps what a kept object needs.
 func (in *Input) backwards(p *Plan, steps []*Step) {
@@ -159,6 +172,9 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		objects[i] = &bundle.Object{ID: s.ID, GVK: s.GVK, Content: content}
 	}
 	g, _ := order.Build(objects, order.Options{Live: true})
+	for keepNeeded(g, steps) || p.Guard.keepOwners(steps) {
+		continue // each of them may be for the other to keep more
+	}
 	first := len(p.Steps)
 	at := make([]int, len(steps))
 	for n := range g.Sorted {
@@ -168,12 +184,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	for _, i := range slices.Backward(g.Sorted) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
-			dependent := steps[e.From]
-			need := Need{Step: at[e.From], Want: order.Ready, Reason: deletedFirst + e.Reason, Weak: e.Weak}
-			s.Needs = append(s.Needs, need)
-			if dependent.Action != Pruned && s.Follows(need) {
-				s.Follow(dependent, e.Reason)
-			}
+			s.Needs = append(s.Needs, Need{Step: at[e.From], Want: order.Ready, Reason: deletedFirst + e.Reason, Weak: e.Weak})
 		}
 		if s.ID.GroupKind == bundle.APIServiceKind {
 			services = append(services, at[i])

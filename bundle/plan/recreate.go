@@ -66,7 +66,8 @@ func (s *Step) Orphans() bool { return s.Recreate == OrphanFirst && !s.Always }
 // Recreate is why an object may not be deleted to be created again as wanted; "" if it may.
 // As Decide, it is asked directly before the deletion, too. An annotation keeps it that is on
 // the cluster, or in the bundle: one that is new there comes with the change that is refused.
-func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured) string {
+// orphans: its dependents stay.
+func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured, orphans bool) string {
 	same, known := g.Same[live.GetUID()]
 	kept, keptBy := g.Moved[id], cmp.Or(KeptBy(live.GetAnnotations()), KeptBy(wanted.GetAnnotations()))
 	switch {
@@ -78,6 +79,8 @@ func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured) 
 		return kept.Reason
 	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Of.Namespace:
 		return "it holds the inventory itself"
+	case !orphans && g.dependent(live) != "":
+		return g.dependent(live)
 	}
 	return Refusal(live, g.Of.ID, g.Options.Policy)
 }

@@ -49,7 +49,7 @@ func TestGuardRecreate(t *testing.T) {
 				c.guard(g)
 			}
 			live := bundletest.Object(t, c.live)
-			if got := g.Recreate(idOf(live), live, bundletest.Object(t, mine("annotations: {}"))); got != c.want {
+			if got := g.Recreate(idOf(live), live, bundletest.Object(t, mine("annotations: {}")), false); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -57,7 +57,7 @@ func TestGuardRecreate(t *testing.T) {
 	ours := bundletest.Object(t, mine(owned))
 	for annotation, want := range map[string]string{"cli-utils.sigs.k8s.io/on-remove: keep": "cli-utils.sigs.k8s.io/on-remove: keep", "client.lifecycle.config.k8s.io/deletion: other": ""} {
 		wanted := bundletest.Object(t, mine("annotations: {"+annotation+"}"))
-		if got := (&Guard{Of: inventory.Empty("home", "inv", "inv")}).Recreate(idOf(ours), ours, wanted); got != want {
+		if got := (&Guard{Of: inventory.Empty("home", "inv", "inv")}).Recreate(idOf(ours), ours, wanted, false); got != want {
 			t.Errorf("in the bundle: %s: got %q", annotation, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 const (
 	AllowEmpty          = "--allow-empty"
 	AllowGenerateName   = "--allow-generate-name"
+	Cascade             = "--cascade"
 	Conflicts           = "--conflicts"
 	Context             = "--context"
 	DryRun              = "--dry-run"
@@ -138,6 +139,11 @@ func Word(kind schema.GroupKind, namespace, name string) string {
 // Delete is the command that deletes an object.
 func (c Commands) Delete(kind schema.GroupKind, namespace, name string) string {
 	return c.kubectl("delete", kind, namespace, name)
+}
+
+// DeleteLabelled is the command that deletes the ConfigMaps and Secrets that have a label.
+func (c Commands) DeleteLabelled(namespace, label string) string {
+	return "kubectl delete configmaps,secrets --selector " + label + " --namespace " + namespace + string(c)
 }
 
 // Describe is the command that says what is known about an object, its events too.

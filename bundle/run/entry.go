@@ -41,6 +41,7 @@ type entry struct {
 	revision     inventory.Revision // Number is 0 unless the last revision says the same; Digest is "" where the history says nothing of the run
 	content      *inventory.Content // which the revision keeps
 	number       int                // of the run
+	begins       inventory.Revision // what the inventory says of an apply until a revision does; Number is 0 where nothing is to be said
 	// order has the parts that are written, one slice after the other: who is a member, and
 	// what is known of it, is on the cluster before anything depends on it.
 	order [][]part
@@ -48,13 +49,26 @@ type entry struct {
 
 // beginningOf is what is written before the first object. Then a run that is killed leaves
 // no object that is not a member, none that was there before and of which that is not known,
-// and no memory of a completed Job's earlier spec.
-func beginningOf(in intent) entry {
-	e := entry{enters: in.plan.Add, origins: originsBefore(in), number: in.number, order: [][]part{{origins}, {members, key}}}
+// no memory of a completed Job's earlier spec, and no history that does not know of it.
+func beginningOf(o *Options, in intent) entry {
+	e := entry{begins: beginsOf(o, in, time.Now()), enters: in.plan.Add, origins: originsBefore(in), number: in.number, order: [][]part{{origins}, {members, key}}}
 	if left, found := in.plan.Forgotten(in.inventory.Fingerprints); found {
 		e.fingerprints, e.order[1] = left, append(e.order[1], fingerprints)
 	}
 	return e
+}
+
+// beginsOf is what is said of an apply before its first object, if it is not of the last revision's
+// bundle: a rollback undoes it, and not the one before.
+func beginsOf(o *Options, in intent, now time.Time) inventory.Revision {
+	digest, last, begun := digestOf(in.bundle, in.inventory.Key), in.inventory.Last(), in.inventory.Begun()
+	if o.Mode != Apply || in.plan.ChangesNothing() || slices.Contains([]string{last.Digest, begun.Digest}, digest) || last.Digest == in.bundle.Digest {
+		return inventory.Revision{}
+	}
+	return inventory.Revision{
+		Number: in.number, Digest: digest, Time: now.UTC().Truncate(time.Second), Who: o.Who, JobID: o.JobID, Result: inventory.Interrupted,
+		Objects: len(in.bundle.Objects), Version: o.Version, Command: o.Command,
+	}
 }
 
 // ending is what an entry follows from once the plan was carried out.
@@ -141,7 +155,8 @@ func (end *ending) neverOwned(o *apply.Outcome) bool {
 
 // isIn says whether the inventory says all of it already, in whatever format.
 func (e *entry) isIn(inv *store.Inventory) bool {
-	return len(e.gone) == 0 && (e.revision.Digest == "" || e.revision.Number > 0) && inv.Holds(e.statuses, e.origins, e.fingerprints)
+	ends := e.revision.Digest != "" && e.revision.Command != inventory.Rollback && inv.Begun().Number > 0
+	return len(e.gone) == 0 && !ends && (e.revision.Digest == "" || e.revision.Number > 0) && inv.Holds(e.statuses, e.origins, e.fingerprints)
 }
 
 // withoutOrigins is what is entered where the origins could not be: the next run records
@@ -202,18 +217,20 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			}
 		}
 	}
-	if last.Says(r) {
+	if last.Says(r) && (r.Command != inventory.Rollback || in.inventory.Begun().Number <= last.Number) {
 		r.Number = last.Number
 	}
 	return r
 }
 
 // nextNumber is the number of a run: that of the revision that it saves, or would save.
-func nextNumber(inv *store.Inventory, digest string, partial bool) int {
-	last := inv.Last()
+func nextNumber(inv *store.Inventory, digest string, partial, undoes bool) int {
+	last, begun := inv.Last(), inv.Begun()
 	switch {
 	case last.Number == 0:
 		return inv.LastRun() + 1
+	case undoes && begun.Number > last.Number:
+		return begun.Number + 1
 	case !partial && last.Digest == digest:
 		return last.Number
 	}

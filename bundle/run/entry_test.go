@@ -34,7 +34,7 @@ func intended(member bool) intent {
 		inv.Members[web], inv.Fingerprints[web] = inventory.Status{Creating: 3}, earlier
 		inv.Origins[web] = inventory.Origin{How: inventory.Adopted, Run: 2}
 	}
-	return intent{inventory: inv, plan: &plan.Plan{}, number: 7, begun: true}
+	return intent{target: target{bundle: &bundle.Bundle{Digest: "new"}}, inventory: inv, plan: &plan.Plan{}, number: 7, begun: true}
 }
 
 // ended is a step of web, and how it ended.
@@ -110,7 +110,7 @@ func TestOrderInWhichTheInventoryIsWritten(t *testing.T) {
 		e    entry
 		want [][]part
 	}{
-		"before the first object": {beginningOf(intended(true)), [][]part{{origins}, {members, key}}},
+		"before the first object": {beginningOf(&Options{}, intended(true)), [][]part{{origins}, {members, key}}},
 		"after an apply":          {entryOf(ending{intent: intended(true), revision: said}), [][]part{{revision, fingerprints, origins}, {members}, {trim}}},
 		"without a history":       {entryOf(ending{intent: intended(true)}), [][]part{{fingerprints, origins}, {members}}},
 		"after a destroy":         {entryOf(ending{intent: intended(true), mode: Destroy}), [][]part{{members}, {fingerprints, origins}}},
@@ -121,17 +121,41 @@ func TestOrderInWhichTheInventoryIsWritten(t *testing.T) {
 	}
 }
 
+// An apply that writes objects is known before the first of them; what undoes one is not.
+func TestWhatBegins(t *testing.T) {
+	changes := func(in *intent) {
+		in.plan.Steps = []*plan.Step{{ID: web, Action: plan.Configured, Object: &bundle.Object{ID: web}}}
+	}
+	for name, test := range map[string]struct {
+		mode   Mode
+		change func(*intent)
+		want   int
+	}{
+		"an apply":             {Apply, changes, 7},
+		"a rollback":           {Rollback, changes, 0},
+		"a destroy":            {Destroy, changes, 0},
+		"nothing changes":      {Apply, func(*intent) {}, 0},
+		"the last one's again": {Apply, func(in *intent) { changes(in); in.bundle.Digest = "" }, 0},
+	} {
+		in := intended(true)
+		test.change(&in)
+		if got := beginningOf(&Options{Mode: test.mode}, in).begins; got.Number != test.want || test.want > 0 && (got.Result != inventory.Interrupted || got.Digest != "new") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestOriginsBeforeTheFirstObject(t *testing.T) {
 	in := intended(true)
 	in.plan.Add = []bundle.ID{web}
 	adopted := inventory.Origin{How: inventory.Adopted}.Of("u")
 	in.plan.Origins = map[bundle.ID]inventory.Origin{web: adopted}
-	e := beginningOf(in)
+	e := beginningOf(&Options{}, in)
 	if want := adopted; e.origins[web].Run != 7 || e.origins[web].UID != want.UID || !slices.Equal(e.enters, in.plan.Add) || e.number != 7 {
 		t.Errorf("adopted: %+v", e)
 	}
 	in.plan.Origins[web] = inventory.Origin{} // a record of another object, which is gone
-	if e := beginningOf(in); len(e.origins) > 0 {
+	if e := beginningOf(&Options{}, in); len(e.origins) > 0 {
 		t.Errorf("what is gone still has its origin: %+v", e.origins)
 	}
 	// Of a run without the lock nothing is recorded yet; of one with it, what was found since is.

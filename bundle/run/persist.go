@@ -25,6 +25,11 @@ const recordsTime = 2 * time.Minute
 
 // enterBeginning extends the inventory before the first object. Any error stops the run.
 func enterBeginning(ctx context.Context, inv *store.Inventory, e entry) error {
+	if e.begins.Number > 0 {
+		if err := inv.Begin(e.begins); err != nil {
+			return err
+		}
+	}
 	for _, parts := range e.order {
 		if err := errors.Join(writeTogether(parts, func(p part) error {
 			if p == members {
@@ -69,6 +74,11 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 	// An ended run leaves the rest of its time to the inventory.
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(report.Grace/10, cancel) })
 	defer stop()
+	if o.Mode == Apply && e.revision.Digest == "" {
+		if err := inv.NotKept(); err != nil {
+			return err
+		}
+	}
 	last, saved := inv.Last(), inventory.Revision{}
 	write := func(p part) (err error) {
 		switch {
@@ -76,7 +86,9 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 			return enterMembers(late, o.Mode, inv, e)
 		case p == revision:
 			saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit)
-			s.record.Result.Revision = saved.Number
+			if s.record.Result.Revision = saved.Number; err != nil && o.Mode == Apply {
+				err = errors.Join(err, inv.NotKept())
+			}
 			return err
 		case p == trim && saved.Number > max(last.Number, o.HistoryLimit):
 			return inv.Trim(late, o.HistoryLimit, o.Revision)

@@ -103,6 +103,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in intent, err error) {
 	o.Planning.TakeOverFrom = takeover.Qualified(o.Planning.TakeOverFrom, o.Namespace)
 	o.Planning.Undo, o.Planning.Destroy, o.Planning.Commands = o.Mode == Rollback, o.Mode == Destroy, s.client.Commands()
+	o.Planning.Orphans = o.Cascade == metav1.DeletePropagationOrphan
 	switch {
 	case o.Mode == Drift:
 		in, err = runDrift(ctx, s, &o, b)
@@ -248,7 +249,7 @@ func lockPlan(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv
 		return in, held, fmt.Errorf("another client made Namespace %s since it was looked for: %w", o.Inventory.Namespace, store.ErrConflict)
 	}
 	if o.Mode != Destroy {
-		if err := enterBeginning(held, in.inventory, beginningOf(in)); err != nil {
+		if err := enterBeginning(held, in.inventory, beginningOf(o, in)); err != nil {
 			return in, held, err
 		}
 	}

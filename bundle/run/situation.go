@@ -139,7 +139,7 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 		}
 	}
 	reportFormat(s.record, o, inv)
-	in.number, in.returns = nextNumber(inv, digestOf(b, inv.Key), in.chosen != nil), returnsOf(&inv.Inventory, in.plan)
+	in.number, in.returns = nextNumber(inv, digestOf(b, inv.Key), in.chosen != nil, o.Mode == Rollback), returnsOf(&inv.Inventory, in.plan)
 	in.before = keepBefore(o, inv, in.plan.Adopts())
 	return in, nil
 }

@@ -87,6 +87,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		}
 		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored, put.left)
 		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
+		w.Plan.Guard.Keep(s.ID, put.stored)
 		w.changes.note(s.Object, o.Action)
 		if o.Before != nil { // a server may still go by it
 			w.changes.note(&bundle.Object{ID: s.ID, Content: o.Before}, o.Action)

@@ -221,7 +221,7 @@ func (w *Writer) provesDeletion(ctx context.Context, t *target, live *unstructur
 }
 
 func (w *Writer) mayDelete(t *target, live *unstructured.Unstructured) error {
-	if why := w.Plan.Guard.Recreate(t.step.ID, live, t.step.Object.Content); why != "" {
+	if why := w.Plan.Guard.Recreate(t.step.ID, live, t.step.Object.Content, t.step.Orphans()); why != "" {
 		return fmt.Errorf("it cannot be deleted, to create it again: %w", &NotOwned{why})
 	}
 	return nil

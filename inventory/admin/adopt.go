@@ -109,6 +109,8 @@ func (o AdoptOptions) take(m *mover, all []*batch, id bundle.ID, live *unstructu
 	}
 	owner, controller := live.GetAnnotations()[inventory.OwningInventory], metav1.GetControllerOf(live)
 	switch tool := takeover.ToolOf(live); {
+	case inventory.PartOfInventory(live) != "":
+		return fmt.Errorf("it is a part of inventory %q itself", inventory.PartOfInventory(live))
 	case live.GetDeletionTimestamp() != nil:
 		return errors.New("it is Terminating")
 	case controller != nil:

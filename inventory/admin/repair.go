@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -103,8 +104,9 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 	if err := s.run(ctx, s.resourcesOf(ctx, inv, allKinds), ""); err != nil {
 		return err
 	}
+	known := inv.MemberNamespaces()
 	for _, id := range bundle.SortedIDs(s.found) {
-		r.judge(inv, id, s.found[id])
+		r.judge(inv, known, id, s.found[id])
 	}
 	r.NotSearched = append(r.NotSearched, s.notSearched...)
 	return nil
@@ -129,8 +131,9 @@ func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, allKinds
 }
 
 // judge adds an object to the inventory, unless it only looks like a member:
-// controllers copy labels and annotations to what they make.
-func (r *Repair) judge(inv *store.Inventory, id bundle.ID, item metav1.PartialObjectMetadata) {
+// controllers copy labels and annotations to what they make, and so does what restores a
+// backup in another namespace.
+func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bundle.ID, item metav1.PartialObjectMetadata) {
 	if _, ok := inv.Members[id]; ok || inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
 		return
 	}
@@ -143,6 +146,8 @@ func (r *Repair) judge(inv *store.Inventory, id bundle.ID, item metav1.PartialOb
 		o.Reason = fmt.Sprintf("it belongs to inventory %q", owner)
 	case controller != nil:
 		o.Reason = fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
+	case id.Namespace != "" && len(namespaces) > 0 && !namespaces.Has(id.Namespace):
+		o.Reason = fmt.Sprintf("nothing says that the inventory has members in namespace %s: it may be a copy of one", id.Namespace)
 	default:
 		r.Added = append(r.Added, o)
 		return

@@ -68,6 +68,12 @@ func (inv *Inventory) setParent(u *unstructured.Unstructured) {
 	if inv.lastRevision != "" {
 		annotations[revisionHead] = inv.lastRevision
 	}
+	if inv.begun != "" {
+		annotations[begunKey] = inv.begun
+	}
+	if inv.ended {
+		delete(annotations, begunKey)
+	}
 	if inv.renamedFrom != "" {
 		annotations[renamedFrom] = inv.renamedFrom
 	}
@@ -112,6 +118,27 @@ func (inv *Inventory) RecordedKinds() ([]schema.GroupKind, bool) {
 func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
 	names, ok := inv.recorded(moreNamespaces)
 	return append(names, inv.Namespace), ok
+}
+
+// MemberNamespaces are the namespaces in which the inventory has members: as it lists them, or
+// as what is known of its members says. Empty where neither is left.
+func (inv *Inventory) MemberNamespaces() sets.Set[string] {
+	if recorded, known := inv.RecordedNamespaces(); known {
+		return sets.New(recorded...)
+	}
+	namespaces := sets.New[string]()
+	for id := range inv.Origins {
+		namespaces.Insert(id.Namespace)
+	}
+	for id := range inv.Fingerprints {
+		namespaces.Insert(id.Namespace)
+	}
+	if namespaces.Len() > 0 {
+		for id := range inv.Members {
+			namespaces.Insert(id.Namespace)
+		}
+	}
+	return namespaces
 }
 
 func (inv *Inventory) recorded(key string) ([]string, bool) {

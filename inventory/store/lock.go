@@ -47,10 +47,6 @@ type Wait struct {
 	Who string
 }
 
-// holderName is an annotation of the Lease: its holder, a space, and Wait.Who. It
-// counts only for that holder, since an older brine leaves it as it is.
-const holderName = "brine.dev/holder"
-
 // Lock is a Lease, brine-<inventory>, held while a run writes. It stays when
 // it is given back, so that its resourceVersion shows whether another run held it since.
 type Lock struct {
@@ -159,7 +155,8 @@ func (l *Lock) locked(detail string, cause error) error {
 
 func heldBy(lease *unstructured.Unstructured) string {
 	text := spoken(holderOf(lease))
-	if who, ok := strings.CutPrefix(lease.GetAnnotations()[holderName], holderOf(lease)+" "); ok {
+	// It counts only for that holder, since an older brine leaves it as it is.
+	if who, ok := strings.CutPrefix(lease.GetAnnotations()[inventory.HolderAnnotation], holderOf(lease)+" "); ok {
 		text += " (" + who + ")"
 	}
 	if since, _, _ := unstructured.NestedString(lease.Object, "spec", "acquireTime"); since != "" {
@@ -252,7 +249,7 @@ func (l *Lock) fill(u *unstructured.Unstructured) string {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[holderName] = holder + " " + l.who
+		annotations[inventory.HolderAnnotation] = holder + " " + l.who
 		u.SetAnnotations(annotations)
 	}
 	spec["leaseDurationSeconds"] = int64(max(l.duration, time.Second) / time.Second)

@@ -135,6 +135,11 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 			}
 		}
 	}
+	if begun := from.Begun(); begun.Number > 0 {
+		if err := inv.Begin(begun); err != nil {
+			return err
+		}
+	}
 	if last := from.Last(); last.Number > inv.Last().Number {
 		return inv.setLast(last)
 	}

@@ -24,6 +24,7 @@ import (
 const (
 	revisionInfo = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
 	revisionHead = "brine.dev/last-revision" // annotation of the inventory object: the same, of the last one
+	begunKey     = "brine.dev/begun"         // the same, of an apply of which no revision says how it ended
 	revisionKey  = "bundle.json.zst"
 	revisionSum  = "sha256" // in the first part: the checksum of all parts
 	// revisionBytes of compressed bundle go into one Secret (1 MiB is the limit).
@@ -31,12 +32,39 @@ const (
 )
 
 // Last is the inventory's last revision; its Number is 0 if there is none.
-func (inv *Inventory) Last() inventory.Revision {
+func (inv *Inventory) Last() inventory.Revision { return inv.said(revisionHead) }
+
+// Begun is the apply that wrote objects, and of which no revision says how it ended: without
+// it a rollback would undo the apply before. Its Number is 0 if there is none.
+func (inv *Inventory) Begun() inventory.Revision { return inv.said(begunKey) }
+
+func (inv *Inventory) said(key string) inventory.Revision {
 	var r inventory.Revision
 	if inv.object != nil {
-		_ = json.Unmarshal([]byte(inv.object.GetAnnotations()[revisionHead]), &r)
+		_ = json.Unmarshal([]byte(inv.object.GetAnnotations()[key]), &r)
 	}
 	return r
+}
+
+// Begin makes the next write of the inventory object say that an apply has begun.
+func (inv *Inventory) Begin(r inventory.Revision) error {
+	info, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode what begins: %w", err)
+	}
+	inv.begun = string(info)
+	return nil
+}
+
+// NotKept makes the next write of the inventory object say that the apply that has begun has
+// ended, and that no revision is kept of it.
+func (inv *Inventory) NotKept() error {
+	r := inv.Begun()
+	if r.Number == 0 {
+		return nil
+	}
+	r.Result = inventory.NotKept
+	return inv.Begin(r)
 }
 
 // SaveRevision keeps the bundle as a new revision, unless it is the last one
@@ -48,7 +76,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	if limit <= 0 {
 		return last, nil
 	}
-	if last.Number == 0 && inv.found { // the first one, or another tool dropped the annotation
+	if last.Number == 0 { // the first one, or somebody deleted the inventory object, or what it says
 		history, err := inv.History(ctx)
 		if err != nil {
 			return last, err
@@ -57,11 +85,16 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			last = history[0]
 		}
 	}
-	if last.Says(r) {
+	begun, ends := inv.Begun().Number, r.Command != inventory.Rollback // which undoes what began, however often it is repeated
+	if last.Says(r) && (ends || begun <= last.Number) {
+		inv.ended = ends
 		return last, inv.setLast(last)
 	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
+	if !ends {
+		r.Number = max(r.Number, begun+1)
+	}
 	packed, sum, err := c.Encode()
 	if err != nil {
 		return r, fmt.Errorf("save revision %d: %w", r.Number, err)
@@ -73,6 +106,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 		}
 	}
+	inv.ended = ends
 	return r, inv.setLast(r)
 }
 
@@ -134,6 +168,7 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 	err := inv.sweep(ctx, func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
 		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
+		history = inv.saved(history)
 		return err == nil && n != except && len(history) > 0 && n <= history[0].Number && !inventory.Kept(history, limit)[n]
 	})
 	if err != nil {
@@ -201,8 +236,26 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 		}
 		inv.read.history = historyOf(items)
 	}
+	return inv.saved(inv.read.history), nil
+}
+
+func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
 	last := inv.Last().Number
-	return slices.DeleteFunc(slices.Clone(inv.read.history), func(r inventory.Revision) bool { return last > 0 && r.Number > last }), nil
+	return bundle.Where(all, func(r inventory.Revision) bool { return last == 0 || r.Number <= last })
+}
+
+// Runs are the revisions, and the apply of which there is none, the newest first.
+func (inv *Inventory) Runs(ctx context.Context) ([]inventory.Revision, error) {
+	history, err := inv.History(ctx)
+	begun := inv.Begun()
+	if err != nil || begun.Number == 0 {
+		return history, err
+	}
+	at, has := slices.BinarySearchFunc(history, begun.Number, func(r inventory.Revision, n int) int { return n - r.Number })
+	if has { // an older version saved it, and does not know of what begins
+		return history, nil
+	}
+	return slices.Insert(history, at, begun), nil
 }
 
 // readRevisions is what was read of the history since the inventory was read, and was not
@@ -225,7 +278,7 @@ var ErrNoTarget = errors.New("there is no earlier revision with another content 
 // Revisions have the same content if they have the same digest or, as digests of other
 // versions and keys differ, hold the same bundle.
 func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, error) {
-	history, err := inv.History(ctx)
+	history, err := inv.Runs(ctx)
 	if err != nil {
 		return inventory.Target{}, err
 	}
@@ -248,8 +301,8 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 		}
 	}
 	target, ok := inventory.RollbackTarget(history, func(a, b inventory.Revision) bool {
-		if inventory.SameDigest(a, b) {
-			return true
+		if inventory.SameDigest(a, b) || !a.IsKept() || !b.IsKept() {
+			return inventory.SameDigest(a, b)
 		}
 		one, other := load(a.Number), load(b.Number)
 		return one != nil && other != nil && one.Bundle.ContentDigest() == other.Bundle.ContentDigest()

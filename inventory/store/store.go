@@ -47,9 +47,10 @@ type Inventory struct {
 	taken        []string                     // names of parts that another object has
 	damage       []string                     // why members may be missing; see Open
 	searchAll    bool                         // members may be of any kind
-	found        bool                         // the inventory object was there when it was read
 	lastRevision string                       // to be written to the inventory object
 	renamedFrom  string                       // the same
+	begun        string                       // the same
+	ended        bool                         // what has begun, so that the inventory object no more says so
 	read         readRevisions
 }
 
@@ -111,7 +112,7 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 	inv.overflow, inv.fingerprints, inv.origins, inv.broken, inv.damage = nil, nil, nil, nil, nil
 	inv.held, inv.lost = map[string]part{}, map[string]part{}
 	inv.unnamed, inv.unlabelled, inv.taken = false, nil, nil
-	inv.object, inv.found = object, object != nil
+	inv.object = object
 	if err := inv.loadObject(); err != nil {
 		return err
 	}
@@ -172,11 +173,15 @@ func (inv *Inventory) loadObject() error {
 		inv.ID = cmp.Or(inv.ID, inventory.DefaultID(inv.Namespace, inv.Name))
 		return nil
 	}
-	id := inv.object.GetLabels()[inventory.Label]
+	id, set := inv.object.GetLabels()[inventory.Label], inv.object.GetLabels()[parentID]
 	switch {
 	case id == "":
 		return fmt.Errorf("ConfigMap %s/%s is there but is no inventory: it has no label %s; choose another name for the inventory",
 			inv.Namespace, inv.Name, inventory.Label)
+	case set != "" && set != inv.ApplySetID():
+		return fmt.Errorf("ConfigMap %s/%s is a copy of another inventory, as a backup that is restored under another name: its label %s is not that of this name. "+
+			"What it lists is the other one's, so nothing was changed. If it is not needed, delete it, and what was copied with it: %s and %s",
+			inv.Namespace, inv.Name, parentID, inv.Commands().Delete(bundle.ConfigMapKind, inv.Namespace, inv.Name), inv.Commands().DeleteLabelled(inv.Namespace, inventory.AuxiliaryLabel+"="+id))
 	case inv.ID != "" && inv.ID != id:
 		return fmt.Errorf("its id is %q, not %q: it belongs to another inventory", id, inv.ID)
 	}

@@ -21,7 +21,7 @@ func newHistory(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		history, err := inv.History(ctx)
+		history, err := inv.Runs(ctx)
 		if err != nil {
 			return failed(err)
 		}

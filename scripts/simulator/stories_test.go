@@ -1,0 +1,503 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	legacy "math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/read"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory"
+	"brine/inventory/admin"
+	"brine/inventory/store"
+	"brine/scripts/simulator/apiserver"
+)
+
+// Stories are histories told step by step: what careful readers found, and no chance finds soon.
+
+// lab is a world in which one command runs at a time.
+type lab struct {
+	t *testing.T
+	w *World
+	n int
+}
+
+func inLab(t *testing.T, story func(*lab)) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	legacy.Seed(1) //nolint:staticcheck // client-go's watches pause by it
+	home = "default"
+	synctest.Test(t, func(t *testing.T) { story(&lab{t: t, w: newWorld(trial{seed: 1})}) })
+}
+
+func (l *lab) start(do func(context.Context, *cluster.Client)) *Process {
+	l.n++
+	ctx, cancel := run.WithTimeout(context.Background(), timeout)
+	return l.w.start(ctx, fmt.Sprintf("brine-%d", l.n), "shop", false, nil, func(ctx context.Context, c *cluster.Client) {
+		defer cancel()
+		do(ctx, c)
+		c.Close()
+	})
+}
+
+// do has a command run to its end.
+func (l *lab) do(command func(context.Context, *cluster.Client)) {
+	l.t.Helper()
+	p := l.start(command)
+	if !l.w.run(p) {
+		l.t.Error("it did not end")
+	}
+	<-p.ended
+}
+
+// at is an inventory by NAME, in namespace default, or by NAMESPACE/NAME.
+func at(name string) report.Inventory {
+	namespace, name, found := strings.Cut(name, "/")
+	if !found {
+		namespace, name = "default", namespace
+	}
+	return report.Inventory{Namespace: namespace, Name: name}
+}
+
+// command runs an apply of a bundle, a rollback to a revision ("" is the way back) or a destroy.
+func (l *lab) command(command, inventoryName, text string, change func(*run.Options, *bundle.Bundle)) (r *report.Result, err error) {
+	l.t.Helper()
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		r, err = l.carryOut(ctx, c, command, inventoryName, text, change)
+	})
+	return r, err
+}
+
+func (l *lab) carryOut(ctx context.Context, c *cluster.Client, command, inventoryName, text string, change func(*run.Options, *bundle.Bundle)) (*report.Result, error) {
+	o := run.Options{
+		Header:  report.Header{Command: command, DryRun: report.None, Inventory: at(inventoryName)},
+		Timeout: timeout, LockTimeout: timeout / 2, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: "me", Heartbeat: time.Minute,
+	}
+	b := &bundle.Bundle{}
+	switch command {
+	case "apply":
+		var err error
+		if b, err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err != nil {
+			return nil, err
+		}
+	case "destroy":
+		o.Mode = run.Destroy
+	case "rollback":
+		o.Mode = run.Rollback
+		inv, err := store.Load(ctx, c, o.Inventory.Namespace, o.Inventory.Name, "", "simulated")
+		if err != nil {
+			return nil, err
+		}
+		if _, err := fmt.Sscan(text, &o.Revision); err != nil {
+			target, err := inv.RollbackTarget(ctx)
+			if err != nil {
+				return nil, err
+			}
+			o.Revision, o.Undoes = target.Number, inv.Last().Number
+		}
+		content, err := inv.LoadRevision(ctx, o.Revision)
+		if err != nil {
+			return nil, err
+		}
+		b, o.RevisionOptions = content.Bundle, content.Options
+	}
+	if change != nil {
+		change(&o, b)
+	}
+	return run.Run(ctx, c, b, o, func(report.Event) {}), nil
+}
+
+// ends has a command end with an exit code, and returns its result.
+func (l *lab) ends(code int, command, inventoryName, text string, change func(*run.Options, *bundle.Bundle)) *report.Result {
+	l.t.Helper()
+	r, err := l.command(command, inventoryName, text, change)
+	switch {
+	case err != nil:
+		l.t.Fatalf("%s of %s: %v", command, inventoryName, err)
+	case r.ExitCode != code:
+		l.t.Fatalf("%s of %s: exit code %d, want %d: %s", command, inventoryName, r.ExitCode, code, strings.Join(errorsOf(r), "; "))
+	}
+	return r
+}
+
+func (l *lab) move(what, from, to string, names ...string) {
+	l.t.Helper()
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		chosen, err := admin.ParseSelector(names)
+		if err == nil {
+			m := admin.MoveOptions{From: []report.Inventory{at(from)}, To: at(to), Remove: what != "split", Rename: what == "rename", Version: "simulated", Report: func(string) {}}
+			if len(names) > 0 {
+				m.Select = chosen.Chooses
+			}
+			_, err = admin.MoveMembers(ctx, c, m)
+		}
+		if err != nil {
+			l.t.Errorf("%s of %s into %s: %v", what, from, to, err)
+		}
+	})
+}
+
+func (l *lab) kind(kind string) apiserver.Kind {
+	k, _ := l.w.server.Find(func(k apiserver.Kind) bool { return k.Kind == kind })
+	return k
+}
+
+func (l *lab) get(kind, namespace, name string) *unstructured.Unstructured {
+	return l.w.server.Get(schema.ParseGroupKind(kind), namespace, name)
+}
+
+func (l *lab) value(name string) string {
+	return bundle.At[string](l.get("ConfigMap", "default", name).Object, "data", "value")
+}
+
+// create, edit and remove are what a person does.
+func (l *lab) create(u *unstructured.Unstructured) {
+	l.t.Helper()
+	if _, err := l.w.server.Create(person, l.kind(u.GetKind()), u, false); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) edit(kind, namespace, name string, change func(*unstructured.Unstructured)) {
+	l.t.Helper()
+	live := l.get(kind, namespace, name)
+	u := live.DeepCopy()
+	change(u)
+	if _, err := l.w.server.Put(person, "update", "kubectl-edit", l.kind(live.GetKind()), live, u, false); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) remove(kind, namespace, name string) {
+	l.t.Helper()
+	if _, err := l.w.server.Delete(person, l.kind(kind), apiserver.At(l.kind(kind), namespace, name), metav1.DeleteOptions{}, false); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// wait has the controllers do what they do in a minute.
+func (l *lab) wait() {
+	for range 60 {
+		time.Sleep(time.Second)
+		l.w.server.Step()
+	}
+}
+
+func (l *lab) stays(kind, namespace string, names ...string) {
+	l.t.Helper()
+	for _, name := range names {
+		if u := l.get(kind, namespace, name); u == nil || u.GetDeletionTimestamp() != nil {
+			l.t.Errorf("%s %s/%s is gone", kind, namespace, name)
+		}
+	}
+}
+
+// load reads an inventory.
+func (l *lab) load(name string) (inv *store.Inventory) {
+	l.t.Helper()
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		var err error
+		if inv, err = store.Load(ctx, c, at(name).Namespace, at(name).Name, "", "simulated"); err != nil {
+			l.t.Error(err)
+		}
+	})
+	return inv
+}
+
+func namespaceNamed(name string) *unstructured.Unstructured {
+	return bundle.V1(bundle.ID{GroupKind: bundle.NamespaceKind, Name: name}, map[string]any{})
+}
+
+// configMap is a document: with a value, and with more metadata.
+func configMap(namespace, name, value string, metadata ...string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s%s}\ndata: {value: %q}\n", name, namespace, strings.Join(metadata, ""), value)
+}
+
+func adoptFree(o *run.Options, _ *bundle.Bundle) { o.Planning.Policy = plan.AdoptIfNoInventory }
+
+// copyNamespace does what a backup does that is restored in another namespace.
+func (l *lab) copyNamespace(from, to string) {
+	l.create(namespaceNamed(to))
+	for _, p := range slices.Clone(l.w.server.Places()) {
+		if p.Namespace != from || p.Resource != "configmaps" && p.Resource != "secrets" || p.Name == "kube-root-ca.crt" {
+			continue
+		}
+		u := l.w.server.Objects[p].DeepCopy()
+		u.SetNamespace(to)
+		u.SetUID("")
+		u.SetResourceVersion("")
+		u.SetManagedFields(nil)
+		l.create(u)
+	}
+}
+
+// A copied inventory lists what the original owns: nothing is done with it.
+func TestCopiedInventory(t *testing.T) {
+	bundleOf := func(namespace string) string {
+		return configMap(namespace, "a", "1") + configMap(namespace, "b", "1")
+	}
+	for _, command := range []string{"apply", "destroy", "rollback"} {
+		t.Run(command, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop/shop", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"+bundleOf("shop"), nil)
+				l.copyNamespace("shop", "copy")
+				from := len(l.w.server.Log)
+				r, err := l.command(command, "copy/shop", bundleOf("copy"), nil)
+				if err == nil {
+					err = errors.New(strings.Join(r.Errors, " "))
+				}
+				if r != nil && r.ExitCode == report.ExitOK || !strings.Contains(err.Error(), "is a copy of another inventory") {
+					l.t.Errorf("it is not refused: %v", err)
+				}
+				for _, w := range l.w.server.Log[from:] {
+					if strings.HasPrefix(w.Actor, "brine") {
+						l.t.Errorf("it wrote %s", w)
+					}
+				}
+				l.stays("ConfigMap", "shop", "a", "b")
+				l.ends(report.ExitOK, "apply", "shop/shop", bundleOf("shop")+"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", nil)
+				l.stays("ConfigMap", "copy", "a", "b")
+			})
+		})
+	}
+}
+
+// A repair does not take the copies of members for members.
+func TestRepairBesideCopies(t *testing.T) {
+	inLab(t, func(l *lab) {
+		text := configMap("default", "a", "1") + configMap("default", "b", "1")
+		l.ends(report.ExitOK, "apply", "shop", text, nil)
+		l.copyNamespace("default", "copy")
+		l.remove("ConfigMap", "default", "shop")
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
+			if err != nil || len(r.Added) != 2 || len(r.NotAdded) != 2 {
+				l.t.Errorf("it added %v, and not %v: %v", r.Added, r.NotAdded, err)
+			}
+		})
+		l.ends(report.ExitOK, "apply", "shop", text, nil)
+		l.stays("ConfigMap", "copy", "a", "b")
+		l.stays("ConfigMap", "default", "a", "b")
+	})
+}
+
+// What an inventory consists of is no member of another one, and is not deleted by it.
+func TestPartsOfOtherInventories(t *testing.T) {
+	parts := map[string]bundle.ID{
+		"the inventory": {GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "other"},
+		"a revision":    {GroupKind: bundle.SecretKind, Namespace: "default", Name: "other-revision-1-0"},
+		"the lock":      {GroupKind: bundle.LeaseKind, Namespace: "default", Name: "brine-other"},
+	}
+	for what, id := range parts {
+		text := fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: default}\n",
+			map[string]string{"": "v1", "coordination.k8s.io": "coordination.k8s.io/v1"}[id.GroupKind.Group], id.GroupKind.Kind, id.Name)
+		t.Run(what, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "other", configMap("default", "x", "1"), nil)
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1"), func(_ *run.Options, b *bundle.Bundle) {
+					b.Absent = []*bundle.Absent{{ID: id, GVK: id.GroupKind.WithVersion("v1"), Source: bundle.Source{File: "-", Line: 1}}}
+				})
+				for _, policy := range []plan.Policy{plan.MustMatch, plan.AdoptIfNoInventory, plan.AdoptAll} {
+					r := l.ends(report.ExitFailed, "apply", "shop", configMap("default", "a", "1")+text, func(o *run.Options, _ *bundle.Bundle) { o.Planning.Policy = policy })
+					if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "can be no member") {
+						l.t.Errorf("%s: %s", policy, said)
+					}
+				}
+				l.do(func(ctx context.Context, c *cluster.Client) {
+					if _, err := admin.Adopt(ctx, c, admin.AdoptOptions{MoveOptions: admin.MoveOptions{To: at("shop"), Version: "simulated", Report: func(string) {}}, Objects: []bundle.ID{id}}); err == nil {
+						l.t.Error("it was adopted")
+					}
+				})
+				l.ends(report.ExitOK, "destroy", "shop", "", nil)
+				for _, id := range parts {
+					l.stays(id.GroupKind.String(), id.Namespace, id.Name)
+				}
+				l.load("other")
+			})
+		})
+	}
+}
+
+// What is owned by an object that goes is deleted by the garbage collector: so the owner stays
+// where the bundle has the dependent, or an annotation keeps it.
+func TestOwnersOfWhatStays(t *testing.T) {
+	owned := func(owner *unstructured.Unstructured, controller bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller}}
+	}
+	makes := func(l *lab, owner string, controller bool) { // as a controller does that makes a Secret of a SealedSecret
+		made := bundle.V1(bundle.ID{Namespace: "default", Name: "made", GroupKind: bundle.ConfigMapKind}, map[string]any{"data": map[string]any{"value": "1"}})
+		made.SetOwnerReferences(owned(l.get("ConfigMap", "default", owner), controller))
+		l.create(made)
+	}
+	orphan := func(o *run.Options, _ *bundle.Bundle) {
+		o.Planning.Policy, o.Cascade = plan.AdoptIfNoInventory, metav1.DeletePropagationOrphan
+	}
+	for _, controller := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the bundle has it, controller %t", controller), func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "sealed", "1"), nil)
+				makes(l, "sealed", controller)
+				r := l.ends(report.ExitFailed, "apply", "shop", configMap("default", "made", "1"), adoptFree)
+				l.wait()
+				l.stays("ConfigMap", "default", "made", "sealed")
+				if said := strings.Join(append(errorsOf(r), reasonsOf(r)...), " "); !strings.Contains(said, "the garbage collector would delete ConfigMap default/made with it") {
+					l.t.Error(said)
+				}
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "made", "1"), orphan)
+				l.wait()
+				l.stays("ConfigMap", "default", "made")
+				if l.get("ConfigMap", "default", "sealed") != nil {
+					l.t.Error("the owner is still there")
+				}
+			})
+		})
+	}
+	t.Run("an annotation keeps it", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			keep := configMap("default", "kept", "1", ", annotations: {cli-utils.sigs.k8s.io/on-remove: keep}")
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1")+configMap("default", "owner", "1")+keep, nil)
+			l.edit("ConfigMap", "default", "kept", func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(owned(l.get("ConfigMap", "default", "owner"), true))
+			})
+			l.ends(report.ExitFailed, "apply", "shop", configMap("default", "a", "1"), nil)
+			l.ends(report.ExitFailed, "destroy", "shop", "", nil)
+			l.wait()
+			l.stays("ConfigMap", "default", "kept", "owner")
+		})
+	})
+	t.Run("its owner is recreated", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			fixed := func(value string) string {
+				return configMap("default", "fixed", value, ", annotations: {brine.dev/on-immutable: recreate}") + "immutable: true\n"
+			}
+			l.ends(report.ExitOK, "apply", "shop", fixed("1")+configMap("default", "a", "1"), nil)
+			l.edit("ConfigMap", "default", "a", func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(owned(l.get("ConfigMap", "default", "fixed"), false))
+			})
+			l.ends(report.ExitFailed, "apply", "shop", fixed("2")+configMap("default", "a", "1"), nil)
+			l.wait()
+			l.stays("ConfigMap", "default", "a", "fixed")
+		})
+	})
+	t.Run("it is left to its controller", func(t *testing.T) { // which goes, too
+		inLab(t, func(l *lab) {
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "sealed", "1")+configMap("default", "made", "1")+configMap("default", "a", "1"), nil)
+			l.edit("ConfigMap", "default", "made", func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(owned(l.get("ConfigMap", "default", "sealed"), true))
+			})
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1"), nil)
+			l.wait()
+			if l.get("ConfigMap", "default", "sealed") != nil {
+				l.t.Error("the owner is still there")
+			}
+		})
+	})
+}
+
+func reasonsOf(r *report.Result) (all []string) {
+	for _, o := range r.Objects {
+		all = append(all, o.Reason)
+	}
+	return all
+}
+
+// A rollback undoes an apply that was killed, or of which no history was kept, and nothing more.
+func TestRollbackOfWhatNoRevisionSays(t *testing.T) {
+	a := func(value string) string { return configMap("default", "a", value) }
+	killed := func(l *lab) {
+		p := l.start(func(ctx context.Context, c *cluster.Client) {
+			_, _ = l.carryOut(ctx, c, "apply", "shop", a("C"), nil)
+		})
+		for l.value("a") != "C" {
+			synctest.Wait()
+			l.w.mu.Lock()
+			waiting := slices.Clone(l.w.waiting)
+			l.w.mu.Unlock()
+			if len(waiting) == 0 {
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			l.w.serveOne(waiting[0])
+		}
+		l.w.killNow(p)
+		<-p.ended
+	}
+	for name, apply := range map[string]struct {
+		c      func(*lab)
+		result string
+	}{
+		"killed": {killed, inventory.Interrupted},
+		"no history": {func(l *lab) {
+			l.ends(report.ExitOK, "apply", "shop", a("C"), func(o *run.Options, _ *bundle.Bundle) { o.HistoryLimit = 0 })
+		}, inventory.NotKept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop", a("A"), nil)
+				l.ends(report.ExitOK, "apply", "shop", a("B"), nil)
+				apply.c(l)
+				if begun := l.load("shop").Begun(); begun.Number != 3 || begun.Result != apply.result {
+					l.t.Errorf("the inventory says %+v", begun)
+				}
+				for range 3 { // repeated, it goes nowhere else
+					if r := l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "B" || r.Revision != 4 {
+						l.t.Errorf("a is %s, revision %d", l.value("a"), r.Revision)
+					}
+				}
+				l.ends(report.ExitOK, "apply", "shop", a("D"), nil)
+				if begun := l.load("shop").Begun(); begun.Number != 0 {
+					l.t.Errorf("it still says %+v", begun)
+				}
+				if l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "B" {
+					l.t.Errorf("a is %s after the next apply", l.value("a"))
+				}
+			})
+		})
+	}
+	t.Run("the earlier bundle once more", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			l.ends(report.ExitOK, "apply", "shop", a("A"), nil)
+			l.ends(report.ExitOK, "apply", "shop", a("B"), nil)
+			killed(l)
+			l.ends(report.ExitOK, "apply", "shop", a("B"), nil)
+			if l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "A" {
+				l.t.Errorf("a is %s", l.value("a"))
+			}
+		})
+	})
+}
+
+// Where only the inventory object is lost, the history goes on, and each revision is kept.
+func TestHistoryAfterTheInventoryObjectIsLost(t *testing.T) {
+	inLab(t, func(l *lab) {
+		two := func(o *run.Options, _ *bundle.Bundle) { o.HistoryLimit = 2 }
+		for i := range 5 {
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", fmt.Sprint(i)), two)
+		}
+		l.remove("ConfigMap", "default", "shop")
+		for i := range 3 {
+			r := l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", fmt.Sprint("new", i)), two)
+			if r.Revision != 6+i {
+				l.t.Errorf("revision %d, want %d", r.Revision, 6+i)
+			}
+			l.stays("Secret", "default", fmt.Sprintf("shop-revision-%d-0", r.Revision))
+		}
+		if l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "new1" {
+			l.t.Errorf("a is %s", l.value("a"))
+		}
+	})
+}
