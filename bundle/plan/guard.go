@@ -145,6 +145,24 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 	return kept
 }
 
+// leftAlone says of what is left to its controller that it goes, where that does.
+func leftAlone(steps []*Step) {
+	pruned := map[types.UID]*Step{}
+	for _, s := range steps {
+		if s.Action == Pruned {
+			pruned[s.Live.GetUID()] = s
+		}
+	}
+	for _, s := range steps {
+		if s.Action != Detached || s.Live == nil {
+			continue
+		}
+		if controller := metav1.GetControllerOf(s.Live); controller != nil && pruned[controller.UID] != nil {
+			s.Reason += ", which is pruned: the garbage collector deletes it with that"
+		}
+	}
+}
+
 // dependent is why an object may not be deleted together with its dependents: one of them
 // stays. "" if none is known.
 func (g *Guard) dependent(live *unstructured.Unstructured) string {

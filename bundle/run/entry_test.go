@@ -110,7 +110,7 @@ func TestOrderInWhichTheInventoryIsWritten(t *testing.T) {
 		e    entry
 		want [][]part
 	}{
-		"before the first object": {beginningOf(&Options{}, intended(true)), [][]part{{origins}, {members, key}}},
+		"before the first object": {beginningOf(&Options{}, intended(true)), [][]part{{origins}, {members, key, past}}},
 		"after an apply":          {entryOf(ending{intent: intended(true), revision: said}), [][]part{{revision, fingerprints, origins}, {members}, {trim}}},
 		"without a history":       {entryOf(ending{intent: intended(true)}), [][]part{{fingerprints, origins}, {members}}},
 		"after a destroy":         {entryOf(ending{intent: intended(true), mode: Destroy}), [][]part{{members}, {fingerprints, origins}}},

@@ -137,6 +137,8 @@ func (e *entry) write(ctx context.Context, inv *store.Inventory, p part) error {
 		return inv.SaveFingerprints(ctx, e.fingerprints)
 	case key:
 		return inv.SaveKey(ctx)
+	case past:
+		_, _ = inv.History(ctx) // it is read again, and the error told, where the run saves its own
 	}
 	return nil
 }

@@ -104,7 +104,10 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 	if err := s.run(ctx, s.resourcesOf(ctx, inv, allKinds), ""); err != nil {
 		return err
 	}
-	known := inv.MemberNamespaces()
+	known, err := inv.MemberNamespaces(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range bundle.SortedIDs(s.found) {
 		r.judge(inv, known, id, s.found[id])
 	}

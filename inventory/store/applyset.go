@@ -1,6 +1,9 @@
 package store
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -121,10 +124,10 @@ func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
 }
 
 // MemberNamespaces are the namespaces in which the inventory has members: as it lists them, or
-// as what is known of its members says. Empty where neither is left.
-func (inv *Inventory) MemberNamespaces() sets.Set[string] {
+// as what is known of its members, or its last revision, says. Empty where none of it is left.
+func (inv *Inventory) MemberNamespaces(ctx context.Context) (sets.Set[string], error) {
 	if recorded, known := inv.RecordedNamespaces(); known {
-		return sets.New(recorded...)
+		return sets.New(recorded...), nil
 	}
 	namespaces := sets.New[string]()
 	for id := range inv.Origins {
@@ -133,12 +136,24 @@ func (inv *Inventory) MemberNamespaces() sets.Set[string] {
 	for id := range inv.Fingerprints {
 		namespaces.Insert(id.Namespace)
 	}
+	history, err := inv.History(ctx)
+	if err == nil && len(history) > 0 {
+		content, err := inv.LoadRevision(ctx, history[0].Number)
+		if err != nil && !errors.Is(err, ErrDamagedRevision) {
+			return nil, err
+		}
+		if err == nil {
+			for _, o := range content.Bundle.Objects {
+				namespaces.Insert(cmp.Or(o.ID.Namespace, content.Namespace))
+			}
+		}
+	}
 	if namespaces.Len() > 0 {
 		for id := range inv.Members {
 			namespaces.Insert(id.Namespace)
 		}
 	}
-	return namespaces
+	return namespaces, err
 }
 
 func (inv *Inventory) recorded(key string) ([]string, bool) {

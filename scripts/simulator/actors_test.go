@@ -167,6 +167,10 @@ func (w *World) somebodyMovesIn() {
 func (w *World) somebodyTidiesUp() {
 	for _, p := range slices.Clone(w.server.Places()) {
 		u := w.server.Objects[p]
+		if len(u.GetOwnerReferences()) > 0 && owner(u) != "" {
+			w.edit(w.server.KindAt(p), u, func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+			continue
+		}
 		if by := owner(u); p.Namespace == "" || keepsBooks(p.Namespace, p.Name) || by != "" && by != stranger || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"brine/bundle"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -33,6 +34,11 @@ type surroundings struct {
 	planned, twice         bool // it carries out a plan that is made before; two processes do
 	moved                  bool // since the plan was made, a person changed what it is about
 	older                  bool // the API servers are
+	// Before it, a backup is restored in another namespace, and it may be about what is there;
+	// members own others; its bundle has, or wants absent, what is of another inventory.
+	copied, ofCopy, owned bool
+	part                  bundle.ID
+	partAbsent            bool
 }
 
 // dimensions give the steps of a history what is around it.
@@ -54,6 +60,9 @@ var dimensions = []struct {
 	{"discovery", troubleDiscovery, firstAround},
 	{"annotations", haveAnnotations, firstAnnotated},
 	{"patches", deleteByPatch, firstAnnotated},
+	{"copies", haveCopies, firstBeside},
+	{"parts", nameParts, firstBeside},
+	{"owners", ownMembers, firstBeside},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -62,6 +71,9 @@ const firstAround = 1000
 
 // firstAnnotated is the first seed of which the history may have annotations or patches, for the same reason.
 const firstAnnotated = 100_000_000
+
+// firstBeside is the first seed of which the history may have copies, parts or owners.
+const firstBeside = 200_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {

@@ -145,7 +145,7 @@ func (o *oracle) order() (wrong []string) {
 				wrong = append(wrong, "deleted by a partial run: "+w.String())
 			}
 			for other, u := range state {
-				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && o.alone && !o.isLeftAlone(other) {
+				if need, ok := needOf(u); ok && need == id && owner(u) == o.id() && other.Namespace != restored && u.GetDeletionTimestamp() == nil && o.alone && !o.isLeftAlone(other) {
 					wrong = append(wrong, fmt.Sprintf("%s still needs it: %s", bundle.Name(other), w))
 				}
 			}

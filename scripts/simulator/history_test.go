@@ -60,6 +60,14 @@ type step struct {
 	around        surroundings
 }
 
+// place is the namespace of its inventory.
+func (s step) place() string {
+	if s.around.ofCopy {
+		return restored
+	}
+	return home
+}
+
 // done is the outcome of a step.
 type done struct {
 	step
@@ -254,7 +262,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		return
 	}
 	o := run.Options{
-		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: home, Name: d.inventory}},
+		Header:      report.Header{Command: d.command, DryRun: report.None, Inventory: report.Inventory{Namespace: d.place(), Name: d.inventory}},
 		LockTimeout: d.patience, Only: d.only, Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: "default", Who: d.actor, Heartbeat: time.Minute,
 		RollbackOnFailure: d.onFailure,
 	}
@@ -264,7 +272,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	case "apply", "preview":
 		b, d.err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(d.text), SkipInvalid: d.options.skipInvalid})
 		if d.err == nil {
-			b.Absent = d.options.absentOf()
+			b.Absent = append(d.options.absentOf(), d.around.absentPart()...)
 		}
 		if d.command == "preview" {
 			o.DryRun = report.Server
@@ -303,7 +311,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 
 // earlier reads what rollback and drift go by.
 func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (*bundle.Bundle, error) {
-	inv, err := store.Load(ctx, c, home, d.inventory, "", "simulated")
+	inv, err := store.Load(ctx, c, d.place(), d.inventory, "", "simulated")
 	if err != nil {
 		return nil, err
 	}

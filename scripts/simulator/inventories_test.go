@@ -111,6 +111,7 @@ func (w *World) somebodyDamages(name string) {
 var administrationInvariants = []invariant{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).movesOnly},
 	{"3 whatever carries our mark is in our inventory", (*oracle).administeredSuperset},
+	{"3 a copy is no member", (*oracle).noCopies},
 	{"6 the result is true", (*oracle).moveIsTrue},
 	{"7 convergence", (*oracle).repeatedEnds},
 	{"11 one writer", (*oracle).oneWriter},
@@ -187,7 +188,7 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	if o.d.command == "repair" {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
-			if owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] {
+			if p.Namespace != restored && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !o.toldApart(id) {
 				wrong = append(wrong, "repaired, and not a member: "+bundle.Name(id))
 			}
 		}
@@ -210,6 +211,13 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// toldApart says whether a repair said of an object that it only looks like a member.
+func (o *oracle) toldApart(id bundle.ID) bool {
+	return o.d.repair != nil && slices.ContainsFunc(o.d.repair.NotAdded, func(not admin.Object) bool {
+		return not.ID() == id && (strings.HasPrefix(not.Reason, "it is controlled by ") || strings.HasSuffix(not.Reason, "it may be a copy of one"))
+	})
 }
 
 // administeredSuperset: a repair that says that kinds could not be searched knows of no members

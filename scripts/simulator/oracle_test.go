@@ -112,6 +112,9 @@ var invariants = []invariant{
 	{"9 orphans stay", (*oracle).orphansStay},
 	{"1 what is left to a controller stays", (*oracle).fieldsStay},
 	{"1 tools let go where the user says so", (*oracle).toolsLetGo},
+	{"1 the parts of another inventory stay", (*oracle).partsStay},
+	{"3 a copy is no member", (*oracle).noCopies},
+	{"9 what stays does not go with its owner", (*oracle).dependentsStay},
 	{"10 order", (*oracle).order},
 	{"11 one writer", (*oracle).oneWriter},
 	{"12 every run ends in its time", (*oracle).endsInTime},
@@ -172,7 +175,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			was = members(stored, name)
 			stored[w.Name] = w.After
 		}
-		if owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
+		if id.Namespace != restored && owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
 			marked[id] = true
 		} else {
 			delete(marked, id)
@@ -188,7 +191,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			now := members(stored, name)
 			for id := range marked {
 				unlisted := !was[id] && (w.Name != name || id.GroupKind == bundle.NamespaceKind && id.Name == home && madeFor[name]) // overflow is written first; a run was killed that had made the namespace
-				if !now[id] && !unlisted && !lost[id] {
+				if !now[id] && !unlisted && !lost[id] && !o.toldApart(id) {
 					wrong = append(wrong, fmt.Sprintf("%s left the inventory with its mark: %s", bundle.Name(id), w))
 				}
 			}
@@ -258,7 +261,7 @@ func (o *oracle) exitZero() (wrong []string) {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 			// It was not a member yet, and holds what others have, or may not be deleted.
 			warned := p.Resource == "namespaces" && p.Name == home && strings.Contains(fmt.Sprint(r.Warnings), "which brine made for the inventory, stays")
-			if owner(u) == o.id() && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
+			if owner(u) == o.id() && p.Namespace != restored && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
 				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
 		}
@@ -293,7 +296,7 @@ func (o *oracle) exitZero() (wrong []string) {
 	for p, u := range o.server.Objects {
 		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 		unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && u.GetAnnotations()[inventory.MadeAnnotation] == o.d.inventory // it goes with the inventory
-		if owner(u) == o.id() && !wanted[id] && !lost[id] && !unlisted && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
+		if owner(u) == o.id() && p.Namespace != restored && !wanted[id] && !lost[id] && !unlisted && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
 			return other.ID() == id && (other.Action == plan.Skipped || other.Action == plan.Detached)
 		}) {
 			wrong = append(wrong, "is not in the bundle, is ours, and is not said to be kept: "+bundle.Name(id))

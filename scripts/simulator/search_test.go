@@ -146,6 +146,16 @@ func (f *Finding) playScene(w *World, one *scene) {
 	if s.damaged {
 		w.somebodyDamages(s.inventory)
 	}
+	if s.around.copied {
+		w.somebodyRestores()
+	}
+	if s.around.owned {
+		w.somebodyMakesOwners()
+	}
+	if s.around.part.Name != "" {
+		s = w.withPart(s)
+	}
+	s.around.ofCopy = s.around.ofCopy && w.isCopied(s.inventory)
 	running, name := []*done{w.begin(s, "brine-"+one.at)}, one.mood.name
 	if too != nil {
 		name += ", two at once"
@@ -321,7 +331,10 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	for _, d := range running {
 		d.to = len(w.server.Log)
 		f.Steps++
-		f.oneTarget(w, d, running)
+		if !d.around.ofCopy {
+			f.oneTarget(w, d, running)
+			f.noteApplied(w, d, len(running) == 1)
+		}
 		if d.process.dead && w.rand.IntN(2) == 0 {
 			w.leaveProof(d)
 		}
@@ -342,6 +355,9 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		code, holds := "killed", invariants
 		if d.command == "patch" {
 			holds = patchInvariants
+		}
+		if d.around.ofCopy {
+			holds = copyInvariants
 		}
 		if d.isAdministrative() {
 			holds = administrationInvariants
@@ -417,7 +433,7 @@ func (f *Finding) converge(w *World, around surroundings) {
 	last := step{command: "apply", inventory: "shop", options: options{recreate: []string{"*"}, migrate: true}, around: around} // pods that are selected, and fields of resources, may be others
 	last.text = strings.ReplaceAll(manifests(rand.New(rand.NewPCG(f.Seed, 7)), "shop"), "image: broken", "image: good")
 	kept := func(refusals string) bool { // by an annotation of an earlier bundle
-		return w.interrupts(refusals) || strings.Contains(refusals, "it cannot be deleted, to create it again: ")
+		return w.interrupts(refusals) || strings.Contains(refusals, "it cannot be deleted, to create it again: ") || strings.Contains(refusals, "the garbage collector would delete")
 	}
 	guests := func(refusals string) bool {
 		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory")

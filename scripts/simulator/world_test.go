@@ -29,6 +29,7 @@ import (
 // World is one simulated world. All of it lives in one bubble of testing/synctest.
 type World struct {
 	targets map[string]int // of the rollbacks since the last apply, by inventory
+	applies map[string][]applied
 	server  *apiserver.Server
 	rand    *rand.Rand
 	mood    // of the step
@@ -102,7 +103,7 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, renamed: map[string][]string{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, renamed: map[string][]string{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
 }
 
 var errKilled = errors.New("the process was killed")

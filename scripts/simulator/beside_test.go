@@ -1,0 +1,249 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/inventory"
+	"brine/scripts/simulator/apiserver"
+)
+
+// What lies beside an inventory: a copy of it in another namespace, another inventory that a
+// bundle takes for its own objects, and members that own others.
+
+// restored is the namespace in which a backup of the others is restored.
+const restored = "restored"
+
+// haveCopies: backups are restored in another namespace, and some commands are about the copy.
+func haveCopies(*rand.Rand) func(*rand.Rand, *scene) {
+	return func(r *rand.Rand, one *scene) {
+		s := &one.step
+		s.around.copied = r.IntN(2) == 0
+		if ofCopy := r.IntN(2) == 0; ofCopy && !s.isAdministrative() && !s.secret && !s.saves && !s.carriesOut && s.command != "patch" {
+			s.around.ofCopy, one.too = true, nil
+		}
+	}
+}
+
+// somebodyRestores copies what the namespaces of inventories and bundles hold.
+func (w *World) somebodyRestores() {
+	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.GroupKind() == bundle.NamespaceKind })
+	if w.server.Get(bundle.NamespaceKind, "", restored) == nil {
+		_, _ = w.server.Create(person, k, bundle.V1(bundle.ID{GroupKind: bundle.NamespaceKind, Name: restored}, map[string]any{}), false)
+	}
+	for _, p := range slices.Clone(w.server.Places()) {
+		if p.Namespace != home && p.Namespace != "app" || p.Resource != "configmaps" && p.Resource != "secrets" || p.Name == "kube-root-ca.crt" || !w.happens() {
+			continue
+		}
+		u := w.server.Objects[p].DeepCopy()
+		u.SetNamespace(restored)
+		u.SetUID("")
+		u.SetResourceVersion("")
+		u.SetManagedFields(nil)
+		u.SetFinalizers(nil)
+		u.SetDeletionTimestamp(nil)
+		if _, err := w.server.Create(person, w.server.KindAt(p), u, false); err == nil {
+			w.note("%s restores %s %s/%s in %s", person, p.Resource, p.Namespace, p.Name, restored)
+		}
+	}
+}
+
+// isCopied says whether there is a copy of an inventory.
+func (w *World) isCopied(name string) bool {
+	u := w.server.Get(bundle.ConfigMapKind, restored, name)
+	return u != nil && u.GetLabels()[inventory.Label] != ""
+}
+
+// copyInvariants are those of commands about the copy of an inventory.
+var copyInvariants = []invariant{
+	{"1 nothing is done with the copy of an inventory", func(o *oracle) (wrong []string) {
+		for _, w := range o.own() {
+			wrong = append(wrong, w.String())
+		}
+		return wrong
+	}},
+	{"12 every run ends in its time", (*oracle).endsInTime},
+	{"13 no secret", (*oracle).noSecret},
+}
+
+// noCopies: a copy of a member becomes none, unless nothing at all was left of the inventory.
+func (o *oracle) noCopies() (wrong []string) {
+	for _, name := range inventories {
+		stored, left := map[string]*unstructured.Unstructured{}, map[string]bool{}
+		for _, w := range o.server.Log[:o.d.from] {
+			if w.Namespace == home && named(name, w.Name) && w.Kind != bundle.LeaseKind {
+				if left[w.Name] = true; w.After == nil {
+					delete(left, w.Name)
+				}
+				if w.Kind == bundle.ConfigMapKind {
+					stored[w.Name] = w.After
+				}
+			}
+		}
+		was := members(stored, name)
+		for id := range o.listed(name) {
+			if id.Namespace == restored && !was[id] && len(left) > 0 {
+				wrong = append(wrong, fmt.Sprintf("inventory %s has %s", name, bundle.Name(id)))
+			}
+		}
+	}
+	return wrong
+}
+
+// nameParts: a bundle has, or wants absent, what the other inventory consists of.
+func nameParts(*rand.Rand) func(*rand.Rand, *scene) {
+	return func(r *rand.Rand, one *scene) {
+		if s := &one.step; s.command == "apply" && !s.secret && !s.carriesOut && r.IntN(2) == 0 {
+			other := map[string]string{"shop": "other", "other": "shop"}[s.inventory]
+			s.around.part = []bundle.ID{
+				{GroupKind: bundle.ConfigMapKind, Name: other}, {GroupKind: bundle.ConfigMapKind, Name: other + "-origins-1"},
+				{GroupKind: bundle.SecretKind, Name: other + "-revision-1-0"}, {GroupKind: bundle.LeaseKind, Name: inventory.LockName(other)},
+			}[r.IntN(4)]
+			s.around.partAbsent = r.IntN(2) == 0
+		}
+	}
+}
+
+// withPart is the bundle of a step that has a part of another inventory, if that is there.
+func (w *World) withPart(s step) step {
+	id := s.around.part
+	switch live := w.server.Get(id.GroupKind, home, id.Name); {
+	case live == nil:
+		s.around.part = bundle.ID{}
+	case !s.around.partAbsent:
+		s.text += fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\n", live.GetAPIVersion(), live.GetKind(), id.Name, home)
+	}
+	return s
+}
+
+// absentPart is what the bundle of a step wants absent of another inventory.
+func (s surroundings) absentPart() (all []*bundle.Absent) {
+	if s.partAbsent && s.part.Name != "" {
+		all = append(all, &bundle.Absent{ID: bundle.ID{GroupKind: s.part.GroupKind, Namespace: home, Name: s.part.Name}, GVK: s.part.GroupKind.WithVersion("v1"), Source: bundle.Source{File: "-", Line: 1}})
+	}
+	return all
+}
+
+// partsStay: what another inventory consists of is that one's alone.
+func (o *oracle) partsStay() (wrong []string) {
+	for _, w := range o.own() {
+		if !o.goesBack() && w.Before != nil && keepsBooks(w.Namespace, w.Name) && !of(w, o.d.inventory) {
+			wrong = append(wrong, w.String())
+		}
+	}
+	return wrong
+}
+
+// ownMembers: operators make some members the owners of others.
+func ownMembers(*rand.Rand) func(*rand.Rand, *scene) {
+	return func(r *rand.Rand, one *scene) {
+		one.step.around.owned = r.IntN(2) == 0
+		if s := &one.step; !s.isAdministrative() && !s.secret && !s.carriesOut {
+			s.options.cascade = []string{"", "", string(metav1.DeletePropagationOrphan), string(metav1.DeletePropagationForeground)}[r.IntN(4)]
+		}
+	}
+}
+
+// somebodyMakesOwners has one object own another, of those that bundles have.
+func (w *World) somebodyMakesOwners() {
+	owners := []string{"a", "d", "fixed"}
+	for _, p := range slices.Clone(w.server.Places()) {
+		o := w.server.Get(bundle.ConfigMapKind, "app", owners[w.rand.IntN(len(owners))])
+		if o == nil || p.Namespace != "app" || !slices.Contains([]string{"b", "c", "key", "data", "web"}, p.Name) || w.rand.IntN(2) == 0 || !w.happens() {
+			continue
+		}
+		w.note("%s has %s own %s %s", person, o.GetName(), p.Resource, p.Name)
+		controls := w.rand.IntN(2) == 0
+		w.edit(w.server.KindAt(p), w.server.Objects[p], func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(), Controller: &controls}})
+		})
+	}
+}
+
+// dependentsStay: what the bundle has, or an annotation keeps, is not collected with an owner that
+// the command deletes. An API server that is behind does not show who owns it.
+func (o *oracle) dependentsStay() (wrong []string) {
+	if o.behind {
+		return nil
+	}
+	state, since, deleted := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}
+	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
+		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
+		kept := plan.KeptBy(u.GetAnnotations()) != "" && owner(u) == o.id()
+		return (wanted || kept) && u.GetDeletionTimestamp() == nil && since[id] < o.d.from && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted[ref.UID] })
+	}
+	for i, w := range o.server.Log[:o.d.to] {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		if i >= o.d.from && w.Before != nil {
+			leaves := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
+			if leaves && w.Verb == "collect" && stays(id, w.Before) {
+				wrong = append(wrong, "it stays, and goes with its owner: "+w.String())
+			}
+			if leaves && w.Actor == o.d.actor {
+				deleted[w.Before.GetUID()] = true
+			}
+			for held, u := range state {
+				if w.After == nil && u != nil && u.GetNamespace() == w.Namespace && deleted[w.Before.GetUID()] && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == w.Before.GetUID() }) && stays(held, u) {
+					wrong = append(wrong, fmt.Sprintf("%s stays, and its owner goes: %s", bundle.Name(held), w))
+				}
+			}
+		}
+		if state[id] = w.After; w.Actor != o.d.actor {
+			since[id] = i
+		}
+	}
+	return wrong
+}
+
+// applied is an apply that a rollback may undo, or go back to.
+type applied struct {
+	digest string // of its bundle
+	good   bool   // and kept by the history
+}
+
+// noteApplied notes what a step applied, killed or not, and judges where a rollback without a
+// number goes: to the last good apply before the last one, with another bundle. Of two commands
+// at once either may have come first; and of people who delete an inventory, or keep little of
+// its history, nothing is known.
+func (f *Finding) noteApplied(w *World, d *done, alone bool) {
+	known := w.applies[d.inventory]
+	switch {
+	case !alone, d.isAdministrative(), d.command == "destroy", d.damaged, d.options.history > 0, w.server.Get(bundle.ConfigMapKind, home, d.inventory) == nil:
+		delete(w.applies, d.inventory)
+		if d.into != "" {
+			delete(w.applies, d.into)
+		}
+	case d.command == "apply" && d.bundle != nil:
+		o := &oracle{server: w.server, d: d}
+		wrote := slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { return !o.bookkeeping(write) && !makesHome(write) })
+		if kept := d.result != nil && d.result.Revision > 0 && !d.process.dead; wrote || kept {
+			w.applies[d.inventory] = append(known, applied{d.bundle.ContentDigest(), kept && d.only == nil && w.isGood(d.inventory, d.result.Revision)})
+		}
+	case d.command == "rollback" && d.target > 0 && d.bundle != nil && len(known) > 0:
+		last := known[len(known)-1]
+		for _, one := range slices.Backward(known[:len(known)-1]) {
+			if !one.good || one.digest == last.digest {
+				continue
+			}
+			if got := d.bundle.ContentDigest(); got != one.digest {
+				f.violate("2 a rollback undoes the last apply", fmt.Sprintf("%s goes to revision %d, which is not the last good one before that", d.actor, d.target))
+			}
+			break
+		}
+	}
+}
+
+// isGood says whether a revision is kept, and of a run in which nothing went wrong.
+func (w *World) isGood(name string, number int) bool {
+	var r inventory.Revision
+	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
+	return u != nil && json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r) == nil && r.Good()
+}
