@@ -140,7 +140,10 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 	if _, ok := inv.Members[id]; ok || inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
 		return
 	}
-	o := objectOf(id, "")
+	o, namespace := objectOf(id, ""), id.Namespace
+	if id.GroupKind == bundle.NamespaceKind {
+		namespace = id.Name
+	}
 	owner, controller := item.Annotations[inventory.OwningInventory], metav1.GetControllerOf(&item)
 	switch {
 	case owner == "":
@@ -149,8 +152,8 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 		o.Reason = fmt.Sprintf("it belongs to inventory %q", owner)
 	case controller != nil:
 		o.Reason = fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
-	case id.Namespace != "" && len(namespaces) > 0 && !namespaces.Has(id.Namespace):
-		o.Reason = fmt.Sprintf("nothing says that the inventory has members in namespace %s: it may be a copy of one", id.Namespace)
+	case len(namespaces) > 0 && !namespaces.Has(namespace):
+		o.Reason = fmt.Sprintf("nothing says that the inventory has namespace %s, or members in it: it may be a copy of one", namespace)
 	default:
 		r.Added = append(r.Added, o)
 		return

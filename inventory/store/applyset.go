@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -123,37 +122,43 @@ func (inv *Inventory) RecordedNamespaces() ([]string, bool) {
 	return append(names, inv.Namespace), ok
 }
 
-// MemberNamespaces are the namespaces in which the inventory has members: as it lists them, or
-// as what is known of its members, or its last revision, says. Empty where none of it is left.
+// MemberNamespaces are the namespaces that are members, or have some: as the inventory lists
+// them, or as what is known of its members, or its history, says. Empty where none of it is left.
 func (inv *Inventory) MemberNamespaces(ctx context.Context) (sets.Set[string], error) {
-	if recorded, known := inv.RecordedNamespaces(); known {
-		return sets.New(recorded...), nil
-	}
 	namespaces := sets.New[string]()
+	add := func(id bundle.ID) {
+		if namespaces.Insert(id.Namespace); id.GroupKind == bundle.NamespaceKind {
+			namespaces.Insert(id.Name)
+		}
+	}
 	for id := range inv.Origins {
-		namespaces.Insert(id.Namespace)
+		add(id)
 	}
 	for id := range inv.Fingerprints {
-		namespaces.Insert(id.Namespace)
+		add(id)
 	}
 	history, err := inv.History(ctx)
-	if err == nil && len(history) > 0 {
-		content, err := inv.LoadRevision(ctx, history[0].Number)
+	for _, r := range history {
+		content, err := inv.LoadRevision(ctx, r.Number)
 		if err != nil && !errors.Is(err, ErrDamagedRevision) {
 			return nil, err
 		}
-		if err == nil {
-			for _, o := range content.Bundle.Objects {
-				namespaces.Insert(cmp.Or(o.ID.Namespace, content.Namespace))
-			}
+		if err != nil {
+			continue
+		}
+		namespaces.Insert(content.Namespace)
+		for _, o := range content.Bundle.Objects {
+			add(o.ID)
 		}
 	}
-	if namespaces.Len() > 0 {
-		for id := range inv.Members {
-			namespaces.Insert(id.Namespace)
-		}
+	recorded, known := inv.RecordedNamespaces()
+	if err != nil || !known && len(namespaces) == 0 {
+		return nil, err
 	}
-	return namespaces, err
+	for id := range inv.Members {
+		add(id)
+	}
+	return namespaces.Insert(recorded...).Insert(""), nil // what is in none is no copy
 }
 
 func (inv *Inventory) recorded(key string) ([]string, bool) {

@@ -229,12 +229,12 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.R
 // History are the revisions that are kept, the newest first. One that the
 // inventory object does not name yet was cut short.
 func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
-	if inv.read.history == nil {
+	if !inv.read.listed {
 		items, err := inv.revisions(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
 		}
-		inv.read.history = historyOf(items)
+		inv.read.history, inv.read.listed = historyOf(items), true
 	}
 	return inv.saved(inv.read.history), nil
 }
@@ -262,6 +262,7 @@ func (inv *Inventory) Runs(ctx context.Context) ([]inventory.Revision, error) {
 // written since: a preview asks for it several times.
 type readRevisions struct {
 	history []inventory.Revision
+	listed  bool
 	packed  map[int]packedRevision
 }
 

@@ -22,6 +22,8 @@ import (
 // restored is the namespace in which a backup of the others is restored.
 const restored = "restored"
 
+func isRestored(id bundle.ID) bool { return id.Namespace == restored || id.Name == restored }
+
 // haveCopies: backups are restored in another namespace, and some commands are about the copy.
 func haveCopies(*rand.Rand) func(*rand.Rand, *scene) {
 	return func(r *rand.Rand, one *scene) {
@@ -37,7 +39,12 @@ func haveCopies(*rand.Rand) func(*rand.Rand, *scene) {
 func (w *World) somebodyRestores() {
 	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.GroupKind() == bundle.NamespaceKind })
 	if w.server.Get(bundle.NamespaceKind, "", restored) == nil {
-		_, _ = w.server.Create(person, k, bundle.V1(bundle.ID{GroupKind: bundle.NamespaceKind, Name: restored}, map[string]any{}), false)
+		u := bundle.V1(bundle.ID{GroupKind: bundle.NamespaceKind, Name: restored}, map[string]any{})
+		if from := w.server.Get(bundle.NamespaceKind, "", "app"); from != nil { // as Velero makes it
+			u.SetLabels(from.GetLabels())
+			u.SetAnnotations(from.GetAnnotations())
+		}
+		_, _ = w.server.Create(person, k, u, false)
 	}
 	for _, p := range slices.Clone(w.server.Places()) {
 		if p.Namespace != home && p.Namespace != "app" || p.Resource != "configmaps" && p.Resource != "secrets" || p.Name == "kube-root-ca.crt" || !w.happens() {
@@ -80,7 +87,7 @@ func (o *oracle) noCopies() (wrong []string) {
 		stored, left := map[string]*unstructured.Unstructured{}, map[string]bool{}
 		for _, w := range o.server.Log[:o.d.from] {
 			if w.Namespace == home && named(name, w.Name) && w.Kind != bundle.LeaseKind {
-				if left[w.Name] = true; w.After == nil {
+				if left[w.Name] = true; w.After == nil || w.Name == name && w.After.GetAnnotations()["applyset.kubernetes.io/additional-namespaces"] == "" {
 					delete(left, w.Name)
 				}
 				if w.Kind == bundle.ConfigMapKind {
@@ -90,7 +97,7 @@ func (o *oracle) noCopies() (wrong []string) {
 		}
 		was := members(stored, name)
 		for id := range o.listed(name) {
-			if id.Namespace == restored && !was[id] && len(left) > 0 {
+			if isRestored(id) && !was[id] && len(left) > 0 {
 				wrong = append(wrong, fmt.Sprintf("inventory %s has %s", name, bundle.Name(id)))
 			}
 		}
@@ -207,6 +214,7 @@ func (o *oracle) dependentsStay() (wrong []string) {
 type applied struct {
 	digest string // of its bundle
 	good   bool   // and kept by the history
+	back   bool   // by a rollback, which the next one does not undo
 }
 
 // noteApplied notes what a step applied, killed or not, and judges where a rollback without a
@@ -225,18 +233,25 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		o := &oracle{server: w.server, d: d}
 		wrote := slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { return !o.bookkeeping(write) && !makesHome(write) })
 		if kept := d.result != nil && d.result.Revision > 0 && !d.process.dead; wrote || kept {
-			w.applies[d.inventory] = append(known, applied{d.bundle.ContentDigest(), kept && d.only == nil && w.isGood(d.inventory, d.result.Revision)})
+			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: kept && d.only == nil && w.isGood(d.inventory, d.result.Revision)})
 		}
-	case d.command == "rollback" && d.target > 0 && d.bundle != nil && len(known) > 0:
-		last := known[len(known)-1]
-		for _, one := range slices.Backward(known[:len(known)-1]) {
-			if !one.good || one.digest == last.digest {
+	case d.command == "rollback" && d.bundle != nil:
+		last := len(known) - 1
+		for last >= 0 && known[last].back {
+			last--
+		}
+		digest := d.bundle.ContentDigest()
+		for _, one := range slices.Backward(known[:max(last, 0)]) {
+			if d.target == 0 || !one.good || one.digest == known[last].digest {
 				continue
 			}
-			if got := d.bundle.ContentDigest(); got != one.digest {
+			if digest != one.digest {
 				f.violate("2 a rollback undoes the last apply", fmt.Sprintf("%s goes to revision %d, which is not the last good one before that", d.actor, d.target))
 			}
 			break
+		}
+		if d.result != nil && d.result.Revision > 0 && !d.process.dead {
+			w.applies[d.inventory] = append(known, applied{digest: digest, good: w.isGood(d.inventory, d.result.Revision), back: true})
 		}
 	}
 }

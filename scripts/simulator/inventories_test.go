@@ -188,7 +188,7 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	if o.d.command == "repair" {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
-			if p.Namespace != restored && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !o.toldApart(id) {
+			if !isRestored(id) && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !o.toldApart(id) {
 				wrong = append(wrong, "repaired, and not a member: "+bundle.Name(id))
 			}
 		}

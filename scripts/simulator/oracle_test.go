@@ -175,7 +175,7 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 			was = members(stored, name)
 			stored[w.Name] = w.After
 		}
-		if id.Namespace != restored && owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
+		if !isRestored(id) && owner(w.After) == inventoryID && w.After.GetLabels()[inventory.PartOf] == applySet {
 			marked[id] = true
 		} else {
 			delete(marked, id)
@@ -261,7 +261,7 @@ func (o *oracle) exitZero() (wrong []string) {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 			// It was not a member yet, and holds what others have, or may not be deleted.
 			warned := p.Resource == "namespaces" && p.Name == home && strings.Contains(fmt.Sprint(r.Warnings), "which brine made for the inventory, stays")
-			if owner(u) == o.id() && p.Namespace != restored && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
+			if owner(u) == o.id() && !isRestored(id) && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
 				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
 		}
@@ -296,7 +296,7 @@ func (o *oracle) exitZero() (wrong []string) {
 	for p, u := range o.server.Objects {
 		id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 		unlisted := id.GroupKind == bundle.NamespaceKind && id.Name == home && u.GetAnnotations()[inventory.MadeAnnotation] == o.d.inventory // it goes with the inventory
-		if owner(u) == o.id() && p.Namespace != restored && !wanted[id] && !lost[id] && !unlisted && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
+		if owner(u) == o.id() && !isRestored(id) && !wanted[id] && !lost[id] && !unlisted && u.GetDeletionTimestamp() == nil && o.d.only == nil && !slices.ContainsFunc(r.Objects, func(other *report.ObjectResult) bool {
 			return other.ID() == id && (other.Action == plan.Skipped || other.Action == plan.Detached)
 		}) {
 			wrong = append(wrong, "is not in the bundle, is ours, and is not said to be kept: "+bundle.Name(id))
