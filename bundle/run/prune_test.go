@@ -104,3 +104,20 @@ spec:
 		t.Error("a claim went whose namespace stays")
 	}
 }
+
+// The garbage collector deletes what an object owns with it: the owner of what the bundle has
+// stays, unless its dependents are orphaned. The preview says so.
+func TestOwnerOfWhatTheBundleHasStays(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.ConfigMap("sealed")).Want(t, 0)
+	s.Create("v1/configmaps", clitest.ConfigMap("made", `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: sealed, uid: "`+string(s.ConfigMap("sealed").GetUID())+`", controller: true}]`))
+	const adopt = "--inventory-policy=adopt-if-no-inventory"
+	why := "the garbage collector would delete ConfigMap " + s.NS + "/made with it"
+	s.Preview(clitest.ConfigMap("made"), adopt).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Apply(clitest.ConfigMap("made"), adopt).Want(t, 1).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Apply(clitest.ConfigMap("made"), adopt, "--cascade=orphan").Want(t, 0).Did(t, "ConfigMap", "sealed", plan.Pruned)
+	s.GoneAfter("v1/configmaps", "sealed")
+	if got := s.ConfigMap("made"); len(got.GetOwnerReferences()) > 0 || got.GetDeletionTimestamp() != nil {
+		t.Errorf("made is %v", got.Object["metadata"])
+	}
+}

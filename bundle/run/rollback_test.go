@@ -3,6 +3,7 @@ package run_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/cmd/brine/clitest"
+	"brine/inventory"
 )
 
 // needsOf are what each object of the result waited for.
@@ -236,5 +239,37 @@ func TestRollbackRepeatedAfterAFailure(t *testing.T) {
 	s.Rollback("--force-conflicts").Want(t, 0)
 	if s.Data("a")["key"] != "two" {
 		t.Errorf("it is %v", s.Data("a")["key"])
+	}
+}
+
+// A rollback undoes an apply of which no revision says how it ended, and not the one before.
+func TestRollbackOfAnApplyWithoutARevision(t *testing.T) {
+	text := func(value string) string { return clitest.ConfigMapOf("a", `{value: "`+value+`"}`) }
+	for name, last := range map[string]func(*clitest.Fixture){
+		"killed": func(s *clitest.Fixture) {
+			about := func(r clustertest.Request) bool {
+				return r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/a")
+			}
+			if _, killed := s.KilledAbout(about, 1, true, "apply", "-f", s.File(text("C")), "--inventory", s.Inventory); !killed {
+				s.Fatal("it was not killed")
+			}
+		},
+		"not kept": func(s *clitest.Fixture) { s.Apply(text("C"), "--history-limit=0").Want(s, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.New(t)
+			s.Apply(text("A")).Want(t, 0)
+			s.Apply(text("B")).Want(t, 0)
+			last(s)
+			if got := s.Data("a")["value"]; got != "C" {
+				t.Fatalf("a is %s", got)
+			}
+			for range 2 {
+				if s.Rollback().Want(t, 0); s.Data("a")["value"] != "B" {
+					t.Errorf("a is %s", s.Data("a")["value"])
+				}
+			}
+			s.Run("history", nil).Prints(t, map[string]string{"killed": inventory.Interrupted, "not kept": inventory.NotKept}[name])
+		})
 	}
 }

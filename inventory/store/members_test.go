@@ -226,3 +226,24 @@ func TestInventoryDeletedDuringARunIsWrittenAgain(t *testing.T) {
 	s.Destroy().Want(t, 0)
 	s.Missing("v1/configmaps", "a", "b")
 }
+
+// A copy of an inventory in another namespace lists what the original owns.
+func TestCopyOfAnInventory(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"))).Want(t, 0)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("b"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-copy\"}\n")).Want(t, 0)
+	u := s.ConfigMap("inv")
+	u.SetNamespace(s.NS + "-copy")
+	u.SetUID("")
+	u.SetResourceVersion("")
+	u.SetManagedFields(nil)
+	if _, err := s.Resources("v1/configmaps").Namespace(s.NS+"-copy").Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"destroy"}, {"rollback", "1"}, {"status"}, {"inventory", "repair"}} {
+		clitest.Run(t, s.Kubeconfig, append(args, "--inventory", s.NS+"-copy/inv")...).Want(t, 1).Prints(t, "is a copy of another inventory", "kubectl delete")
+	}
+	s.Exists("v1/configmaps", "a", "b", "inv")
+	s.Destroy().Want(t, 1) // the namespace holds the copy
+	s.Missing("v1/configmaps", "a", "b")
+}
