@@ -35,7 +35,11 @@ type Origin struct {
 	// From is of what was TakenOver the tool, like helm:shop/web, and of what was Moved
 	// the inventory: NAMESPACE/NAME, or its ID where that is all that is known.
 	From string `json:"f,omitempty"`
-	// Was is of what was Moved how the other inventory got it.
+	// FromUID is of what was Moved a hash of Source.UID; 0 where that is not known.
+	FromUID uint64 `json:"i,omitempty"`
+	// Earlier is of what was Moved its origin in From; nil if that is unknown.
+	Earlier *Origin `json:"e,omitempty"`
+	// Was is Earlier.How. It is all that some versions wrote of it, and read.
 	Was How `json:"w,omitempty"`
 	// BroughtFrom is where a command of brine inventory got it from, as long as no run has
 	// applied it since: an inventory, or FromNone. A bundle that contains nothing that came
@@ -74,17 +78,78 @@ func (o Origin) Of(uid types.UID) Origin {
 	return o
 }
 
-// MovedTo is the origin in the inventory to of a member that is moved there from
-// the inventory from. One that returns to where it came from is what it was.
-func (o Origin) MovedTo(to, from string) Origin {
-	moved := Origin{UID: o.UID, How: Moved, From: from, Was: o.How}
+// Equal says whether two records say the same.
+func (o Origin) Equal(other Origin) bool {
+	a, b := o.Earlier, other.Earlier
+	o.Earlier, other.Earlier = nil, nil
+	return o == other && (a == nil) == (b == nil) && (a == nil || a.Equal(*b))
+}
+
+// Source is an inventory that members come from, or go to.
+type Source struct {
+	Name string // NAMESPACE/NAME
+	ID   string
+	// UID is that of the inventory object, and after a rename still of the first one: a
+	// later inventory of the same name is another one. It is "" if there is none yet.
+	UID types.UID
+}
+
+// IsFrom says whether the member was moved from an inventory. A record without FromUID
+// knows it by its name.
+func (o Origin) IsFrom(s Source) bool {
 	switch {
-	case o.How == Moved && o.From == to:
-		moved = Origin{UID: o.UID, How: o.Was}
-	case o.How == Moved:
-		moved.Was = o.Was
+	case o.How != Moved:
+		return false
+	case o.FromUID != 0:
+		return s.UID != "" && o.FromUID == hashOf(s.UID)
 	}
-	return moved
+	return o.From == s.Name || o.From == s.ID
+}
+
+// WithSource names the inventory that the member was moved from.
+func (o Origin) WithSource(s Source) Origin {
+	o.From, o.FromUID = s.Name, hashOf(s.UID)
+	return o
+}
+
+// mostEarlier bounds the records that one has before it. What is older is unknown.
+const mostEarlier = 8
+
+// MovedTo is the origin in the inventory to of a member that is moved there from
+// the inventory from. One that returns to where it was before is what it was there.
+func (o Origin) MovedTo(to, from Source) Origin {
+	for at := &o; at != nil; at = at.Earlier {
+		if at.IsFrom(to) {
+			back := at.earlier()
+			back.UID = o.UID
+			return back
+		}
+	}
+	moved := Origin{UID: o.UID, How: Moved, Was: o.How, Earlier: o.upTo(mostEarlier)}
+	return moved.WithSource(from)
+}
+
+// earlier is the origin in From of what was Moved.
+func (o Origin) earlier() Origin {
+	switch {
+	case o.Earlier != nil:
+		return *o.Earlier
+	case o.Was == Moved: // it is not known from where
+		return Origin{}
+	}
+	return Origin{How: o.Was}
+}
+
+// upTo is a copy of the record and of those before it, n in all, for the record of a move.
+func (o Origin) upTo(n int) *Origin {
+	if o.How == Unknown || n == 0 {
+		return nil
+	}
+	o.UID, o.BroughtFrom = 0, ""
+	if o.Earlier != nil {
+		o.Earlier = o.Earlier.upTo(n - 1)
+	}
+	return &o
 }
 
 func hashOf(uid types.UID) uint64 {

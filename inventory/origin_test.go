@@ -1,8 +1,10 @@
 package inventory
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +21,7 @@ func TestOrigins(t *testing.T) {
 	for n := range 2 * chunkMembers {
 		origins[id(n)] = Origin{How: Created, Run: n}.Of(types.UID(fmt.Sprint(n)))
 	}
-	origins[id(1)] = Origin{UID: 1<<64 - 1, How: Moved, From: "shop/other", Was: Adopted, BroughtFrom: "shop/other"}
+	origins[id(1)] = Origin{UID: 1<<64 - 1, How: Moved, From: "shop/other", FromUID: 1<<64 - 2, Was: Moved, BroughtFrom: "shop/other", Earlier: &Origin{How: Moved, From: "shop/first", Was: Adopted, Earlier: &Origin{How: Adopted, Run: 2}}}
 	chunks, err := EncodeOrigins(origins)
 	if err != nil || len(chunks) < 2 {
 		t.Fatal(len(chunks), err)
@@ -28,7 +30,7 @@ func TestOrigins(t *testing.T) {
 	for _, c := range chunks {
 		maps.Copy(read, DecodeOrigins(c))
 	}
-	if !maps.Equal(read, origins) {
+	if !maps.EqualFunc(read, origins, Origin.Equal) {
 		t.Error("they are not what was encoded")
 	}
 	if DecodeOrigins("damaged") != nil {
@@ -66,18 +68,125 @@ func TestOriginOfAnotherObject(t *testing.T) {
 	}
 }
 
-// What returns to the inventory that it came from is what it was there.
-func TestOriginMovedAndBack(t *testing.T) {
-	made := Origin{How: Adopted, Run: 2}.Of("one")
-	there := made.MovedTo("shop/b", "shop/a")
-	further := there.MovedTo("shop/c", "shop/b")
-	for name, got := range map[string]Origin{
-		"it came from inventory shop/a":        there,
-		"it came from inventory shop/b":        further,
-		"it was there before brine adopted it": there.MovedTo("shop/a", "shop/b"),
+// A member knows every inventory that it was in, each once. What returns to one is what it
+// was there. An inventory is the same after a rename, and another one of its name is not.
+func TestOriginsOfMoves(t *testing.T) {
+	made := Origin{How: Created, Run: 2}.Of("one")
+	sources := map[string]Source{ // each has its number in the uid
+		"a": {"shop/a", "a-id", "1"}, "b": {"shop/b", "b-id", "2"}, "c": {"shop/c", "c-id", "3"},
+		"a renamed": {"shop/a2", "a2-id", "1"}, "another a": {"shop/a", "a-id", "4"}, "a, not there yet": {"shop/a", "a-id", ""},
+	}
+	for _, test := range []struct{ moves, want string }{
+		{"a > b", "from shop/a < created 2"},
+		{"a > b > c", "from shop/b < from shop/a < created 2"},
+		{"a > b > a", "created 2"},
+		{"a > b > c > b", "from shop/a < created 2"},
+		{"a > b > c > a", "created 2"},
+		{"a > b > c > b > a", "created 2"},
+		{"a > b > c > a > c", "from shop/a < created 2"},
+		{"a > b > a renamed", "created 2"},
+		{"a > b > c > a renamed", "created 2"},
+		{"a renamed > b > a", "created 2"},
+		{"a > b > another a", "from shop/b < from shop/a < created 2"},
+		{"a > b > a, not there yet", "from shop/b < from shop/a < created 2"},
+		{"a > b > another a > b > a", "created 2"},
 	} {
-		if got.String() != name || got.UID != made.UID || !got.Before() {
-			t.Errorf("%s: %+v", name, got)
+		at := strings.Split(test.moves, " > ")
+		got := made
+		for i, to := range at[1:] {
+			got.BroughtFrom = "of no matter there"
+			got = got.MovedTo(sources[to], sources[at[i]])
+		}
+		if chain(got) != test.want || got.UID != made.UID || got.BroughtFrom != "" {
+			t.Errorf("%s: %s, want %s; %+v", test.moves, chain(got), test.want, got)
+		}
+	}
+}
+
+// chain is a record with all that was before.
+func chain(o Origin) string {
+	if o.How != Moved {
+		return fmt.Sprint(map[How]string{Unknown: "unknown", Created: "created", Adopted: "adopted"}[o.How], " ", o.Run)
+	}
+	return "from " + o.From + " < " + chain(o.earlier())
+}
+
+// What versions wrote that knew less is read: the inventory by its name or ID, and of what
+// was before no more than how. They read how, too, and take nothing for created that is not.
+func TestOriginsOfOtherVersions(t *testing.T) {
+	a, b, c := Source{"shop/a", "a-id", "1"}, Source{"shop/b", "b-id", "2"}, Source{"shop/c", "c-id", "3"}
+	id := bundle.ID{Namespace: "shop", Name: "data", GroupKind: bundle.ConfigMapKind}
+	for _, test := range []struct {
+		record string
+		to     Source
+		want   string
+	}{
+		{`{"u":7,"h":4,"f":"shop/a","w":1}`, a, "created 0"},
+		{`{"u":7,"h":4,"f":"shop/a","w":2}`, a, "adopted 0"},
+		{`{"u":7,"h":4,"f":"shop/a"}`, a, "unknown 0"},
+		{`{"u":7,"h":4,"f":"a-id"}`, a, "unknown 0"},
+		{`{"u":7,"h":4,"f":"shop/a","w":4}`, a, "unknown 0"}, // it does not know what came before
+		{`{"u":7,"h":4,"f":"shop/a","w":1}`, c, "from shop/b < from shop/a < created 0"},
+	} {
+		var o Origin
+		if err := json.Unmarshal([]byte(test.record), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.MovedTo(test.to, b); chain(got) != test.want || got.UID != 7 {
+			t.Errorf("%s: %s, want %s", test.record, chain(got), test.want)
+		}
+	}
+	there := Origin{How: Created}.Of("one").MovedTo(b, a).MovedTo(c, b)
+	packed, err := EncodeOrigins(map[bundle.ID]Origin{id: there})
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := unpackChunk(packed[0], func(r struct {
+		record
+		How  int    `json:"h"`
+		From string `json:"f"`
+		Was  int    `json:"w"`
+	}) (bundle.ID, string) {
+		return r.id(), fmt.Sprint(r.How, r.From, r.Was)
+	})
+	if older[id] != "4shop/b4" {
+		t.Errorf("an older version reads %q", older[id])
+	}
+}
+
+// The records before one are bounded. The oldest are unknown then.
+func TestOriginsAreBounded(t *testing.T) {
+	o := Origin{How: Created}.Of("one")
+	at := func(n int) Source {
+		return Source{fmt.Sprint("shop/", n), fmt.Sprint(n), types.UID(fmt.Sprint("uid", n))}
+	}
+	for n := range 3 * mostEarlier {
+		o = o.MovedTo(at(n+1), at(n))
+	}
+	if got := chain(o); strings.Count(got, "from") != mostEarlier+1 || !strings.HasSuffix(got, "< unknown 0") {
+		t.Error(got)
+	}
+	if back := o.MovedTo(at(3*mostEarlier-1), at(3*mostEarlier)); back.From != at(3*mostEarlier-2).Name {
+		t.Errorf("%+v", back)
+	}
+}
+
+func TestEqualOrigins(t *testing.T) {
+	of := func(run int) Origin {
+		return Origin{How: Moved, From: "shop/a", Earlier: &Origin{How: Created, Run: run}}
+	}
+	for _, test := range []struct {
+		a, b Origin
+		want bool
+	}{
+		{of(1), of(1), true},
+		{of(1), of(2), false},
+		{of(1), Origin{How: Moved, From: "shop/a"}, false},
+		{Origin{}, Origin{}, true},
+		{Origin{How: Created}, Origin{How: Adopted}, false},
+	} {
+		if test.a.Equal(test.b) != test.want || test.b.Equal(test.a) != test.want {
+			t.Errorf("%+v and %+v are not %t", test.a, test.b, test.want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (in *Input) origins(p *Plan) {
 		if o.How == inventory.Unknown { // a record is of another object, which is gone
 			o.BroughtFrom = known.BroughtFrom
 		}
-		if o != known {
+		if !o.Equal(known) {
 			p.Origins[s.ID] = o
 		}
 	}

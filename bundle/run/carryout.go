@@ -18,6 +18,7 @@ import (
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/write"
+	"brine/inventory"
 )
 
 type outcome struct {
@@ -33,7 +34,7 @@ func carryOut(ctx context.Context, s *session, o *Options, in intent) (outcome, 
 	found := map[bundle.ID]*unstructured.Unstructured{}
 	writer := &write.Writer{
 		Options: o.writing(), Client: s.client, Plan: in.plan, Inventory: &in.inventory.Inventory, Deadline: deadline, Namespace: s.namespace,
-		Quotes: s.record.Secrets.Quotes, Adopting: originsSaver(o, in, found),
+		Quotes: s.record.Secrets.Quotes, Adopting: originsSaver(s, o, in, found),
 		BeforeDelete: func(id bundle.ID) {
 			if id == inventoryNamespace(o) {
 				s.lock.Leave() // the lock and the inventory are deleted with their namespace, last of all
@@ -58,7 +59,7 @@ func carryOut(ctx context.Context, s *session, o *Options, in intent) (outcome, 
 
 // originsSaver records the origin of an object that another client created since the plan
 // was made, before it is applied: one after another. found gets what it was.
-func originsSaver(o *Options, in intent, found map[bundle.ID]*unstructured.Unstructured) func(context.Context, bundle.ID, *unstructured.Unstructured) error {
+func originsSaver(s *session, o *Options, in intent, found map[bundle.ID]*unstructured.Unstructured) func(context.Context, bundle.ID, *unstructured.Unstructured) error {
 	saving := make(chan struct{}, 1)
 	return func(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error {
 		select {
@@ -68,8 +69,12 @@ func originsSaver(o *Options, in intent, found map[bundle.ID]*unstructured.Unstr
 			return context.Cause(ctx)
 		}
 		maps.Copy(found, keepBefore(o, in.inventory, map[bundle.ID]*unstructured.Unstructured{id: live}))
+		added := map[bundle.ID]inventory.Origin{id: numbered(plan.FoundOrigin(&in.inventory.Inventory, id, live, o.Planning.TakeOverFrom), in.number)}
+		if err := knowOwners(ctx, s, o, added); err != nil {
+			return err
+		}
 		origins := maps.Clone(in.inventory.Origins)
-		origins[id] = numbered(plan.FoundOrigin(&in.inventory.Inventory, id, live, o.Planning.TakeOverFrom), in.number)
+		maps.Copy(origins, added)
 		return in.inventory.SaveOrigins(ctx, origins)
 	}
 }

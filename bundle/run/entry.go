@@ -246,7 +246,7 @@ func originsBefore(in intent) map[bundle.ID]inventory.Origin {
 	all := map[bundle.ID]inventory.Origin{}
 	maps.Copy(all, in.inventory.Origins)
 	for id, o := range in.plan.Origins {
-		if all[id] = numbered(o, in.number); o == (inventory.Origin{}) {
+		if all[id] = numbered(o, in.number); o.Equal(inventory.Origin{}) {
 			delete(all, id)
 		}
 	}

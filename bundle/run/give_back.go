@@ -1,17 +1,17 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -23,16 +23,20 @@ import (
 // giveBack gives the members that came from other inventories back to them, after what
 // brought them was undone, and applies to them what these inventories applied last. What
 // cannot be given back stays a member.
-func giveBack(ctx context.Context, s *session, o *Options, returns map[string]sets.Set[bundle.ID]) {
-	for _, to := range slices.Sorted(maps.Keys(returns)) {
-		ids := returns[to]
-		done, err := giveBackTo(ctx, s, o, to, ids)
+func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory.Origin]sets.Set[bundle.ID]) {
+	for _, origin := range slices.SortedFunc(maps.Keys(returns), func(a, b inventory.Origin) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.FromUID, b.FromUID))
+	}) {
+		ids, to := returns[origin], origin.From
+		done, err := giveBackTo(ctx, s, o, origin, ids)
 		names := bundle.Each(ids.UnsortedList(), bundle.Name)
 		slices.Sort(names)
 		text := bundle.Some(names, 5) + ": "
 		switch {
-		case errors.Is(err, errNotThere):
-			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, which is not there any more: they stay members", text, to))
+		case errors.Is(err, store.ErrNotThere):
+			id := bundle.SortedIDs(ids)[0]
+			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, %v: they stay members; %s gives one to another inventory", text, to, err,
+				s.client.Commands().Split(o.Inventory.Namespace+"/"+o.Inventory.Name, "NAMESPACE/NAME", id.GroupKind, id.Namespace, id.Name)))
 		case err != nil:
 			s.record.Fail(fmt.Sprintf("%snot given back to inventory %s: %v. Repeat the command: what was not given back is still a member", text, to, err))
 			s.record.Result.ExitCode = report.ExitFailed
@@ -42,16 +46,15 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[string]se
 	}
 }
 
-var errNotThere = errors.New("there is no such inventory")
-
 // giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them".
-func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets.Set[bundle.ID]) (done string, err error) {
-	theirs, err := findInventory(ctx, s.client, o, to)
+func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Origin, ids sets.Set[bundle.ID]) (done string, err error) {
+	inv, err := store.FindSource(ctx, s.client, from, o.Inventory.Namespace, o.Version)
 	if err != nil {
 		return "", err
 	}
+	theirs := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
 	moved, err := admin.MoveMembers(ctx, s.client, admin.MoveOptions{
-		From: []report.Inventory{o.Inventory}, To: theirs, Select: ids.Has, Version: o.Version, LockTimeout: o.LockTimeout,
+		From: []report.Inventory{o.Inventory}, To: theirs, ToUID: inv.Source().UID, Select: ids.Has, Version: o.Version, LockTimeout: o.LockTimeout,
 		Report: func(message string) { s.record.Emit(report.Warning{Message: message}) },
 	})
 	if err != nil {
@@ -60,7 +63,7 @@ func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets
 	if len(moved.NotMoved) > 0 {
 		return "", errors.New(moved.NotMoved[0].Reason)
 	}
-	inv, err := store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version)
+	inv, err = store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version)
 	if err != nil {
 		return "", err
 	}
@@ -92,37 +95,43 @@ func giveBackTo(ctx context.Context, s *session, o *Options, to string, ids sets
 	return fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
 }
 
-// findInventory finds an inventory that is named NAMESPACE/NAME, or by its ID.
-func findInventory(ctx context.Context, c *cluster.Client, o *Options, to string) (report.Inventory, error) {
-	if namespace, name, ok := strings.Cut(to, "/"); ok {
-		inv, err := store.Load(ctx, c, namespace, name, "", o.Version)
-		if err == nil && !inv.Exists() {
-			err = errNotThere
+// knowOwners adds to the new origins of a plan which inventories the run takes objects
+// from: of its owner, an object has no more than the ID.
+func knowOwners(ctx context.Context, s *session, o *Options, origins map[bundle.ID]inventory.Origin) error {
+	found := map[string]inventory.Source{}
+	for _, id := range bundle.SortedIDs(origins) {
+		origin := origins[id]
+		if origin.How != inventory.Moved || origin.FromUID != 0 {
+			continue
 		}
-		if err != nil {
-			return report.Inventory{}, err
+		source, known := found[origin.From]
+		if !known {
+			inv, err := store.FindSource(ctx, s.client, origin, o.Inventory.Namespace, o.Version)
+			switch {
+			case err == nil:
+				source = inv.Source()
+			case errors.Is(err, store.ErrNotThere):
+				source.Name = origin.From // a later one of that ID is another one
+			case !apierrors.IsForbidden(err):
+				return fmt.Errorf("find inventory %s, to take %s from it: %w", origin.From, bundle.Name(id), err)
+			}
+			found[origin.From] = source
 		}
-		return report.Inventory{Namespace: namespace, Name: name, ID: inv.ID}, nil
+		if source.Name != "" {
+			origins[id] = origin.WithSource(source)
+		}
 	}
-	for _, namespace := range []string{o.Inventory.Namespace, ""} { // the second may need more rights
-		all, err := store.OpenAll(ctx, c, namespace, o.Version)
-		if err != nil {
-			return report.Inventory{}, err
-		}
-		if i := slices.IndexFunc(all, func(inv *store.Inventory) bool { return inv.ID == to }); i >= 0 {
-			return report.Inventory{Namespace: all[i].Namespace, Name: all[i].Name, ID: to}, nil
-		}
-	}
-	return report.Inventory{}, errNotThere
+	return nil
 }
 
 // returnsOf are the members of a plan that what it undoes had brought from other
 // inventories, by inventory.
-func returnsOf(inv *inventory.Inventory, p *plan.Plan) map[string]sets.Set[bundle.ID] {
-	returns := map[string]sets.Set[bundle.ID]{}
+func returnsOf(inv *inventory.Inventory, p *plan.Plan) map[inventory.Origin]sets.Set[bundle.ID] {
+	returns := map[inventory.Origin]sets.Set[bundle.ID]{}
 	for _, s := range p.Steps {
 		if s.GiveBack {
-			from := inv.OriginOf(s.ID, s.Live).From
+			o := inv.OriginOf(s.ID, s.Live)
+			from := inventory.Origin{How: o.How, From: o.From, FromUID: o.FromUID}
 			if returns[from] == nil {
 				returns[from] = sets.New[bundle.ID]()
 			}

@@ -59,7 +59,7 @@ type intent struct {
 	releases  []helm.Release // of Helm, to be taken over
 	hints     ready.Hints
 	number    int                                      // of the run: of the revision that it saves, or would save
-	returns   map[string]sets.Set[bundle.ID]           // what is given back to other inventories after it
+	returns   map[inventory.Origin]sets.Set[bundle.ID] // what is given back to other inventories after it
 	before    map[bundle.ID]*unstructured.Unstructured // what it adopts or takes over, as it was, for its revision
 	back      *rollbackTarget                          // where it is rolled back to if it fails; nil is nowhere
 	begun     bool                                     // the inventory is extended: the plan is carried out
@@ -141,7 +141,10 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 	reportFormat(s.record, o, inv)
 	in.number, in.returns = nextNumber(inv, digestOf(b, inv.Key), in.chosen != nil, o.Mode == Rollback), returnsOf(&inv.Inventory, in.plan)
 	in.before = keepBefore(o, inv, in.plan.Adopts())
-	return in, nil
+	if o.DryRun != report.None {
+		return in, nil
+	}
+	return in, knowOwners(ctx, s, o, in.plan.Origins)
 }
 
 // orderBundle makes the graph and compiles the rules of readiness. Where that finds invalid

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -24,6 +25,8 @@ import (
 type MoveOptions struct {
 	From []report.Inventory
 	To   report.Inventory
+	// ToUID is Source.UID of To; "" if it may be any inventory of its name.
+	ToUID types.UID
 	// Select chooses members; nil takes all.
 	Select func(bundle.ID) bool
 	// Remove deletes inventories of From that have no members left.
@@ -126,6 +129,9 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 	var err error
 	if m.to, err = store.Load(ctx, m.client, m.To.Namespace, m.To.Name, m.To.ID, m.Version); err != nil {
 		return err
+	}
+	if m.ToUID != "" && m.to.Source().UID != m.ToUID {
+		return refused("inventory %s was renamed or deleted meanwhile", nameOf(m.to))
 	}
 	m.move.To.ID = m.to.ID
 	batches, err := prepare(m, ctx)
@@ -348,7 +354,7 @@ func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origi
 		case m.Rename:
 			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID())
 		default:
-			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID()).MovedTo(nameOf(m.to), b.from)
+			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID()).MovedTo(m.to.Source(), b.source.Source())
 		}
 		origin := origins[id]
 		origin.BroughtFrom = b.from

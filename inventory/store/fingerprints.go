@@ -31,7 +31,7 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, fingerprints map[bun
 // SaveOrigins replaces the origins of the members, if they are not what is there
 // already. The map may not be changed afterwards.
 func (inv *Inventory) SaveOrigins(ctx context.Context, origins map[bundle.ID]inventory.Origin) error {
-	if maps.Equal(origins, inv.Origins) {
+	if maps.EqualFunc(origins, inv.Origins, inventory.Origin.Equal) {
 		return nil
 	}
 	chunks, err := inventory.EncodeOrigins(origins)

@@ -16,7 +16,8 @@ import (
 )
 
 // renamedFrom is the annotation of an inventory object that another one was renamed
-// to: the other's name and uid. It shows a repeated command that the first one began.
+// to: the other's name and uid, and its Source.UID if that is another one. It shows a
+// repeated command that the first one began.
 const renamedFrom = "brine.dev/renamed-from"
 
 // BeginMove records of members that their move to another inventory begins: from now
@@ -69,8 +70,11 @@ func (inv *Inventory) Rename(ctx context.Context, from *Inventory) error {
 		return nil
 	}
 	was := fmt.Sprintf("%s/%s %s", from.Namespace, from.Name, from.object.GetUID())
-	if inv.object != nil && inv.object.GetAnnotations()[renamedFrom] != was {
+	if inv.object != nil && !strings.HasPrefix(inv.object.GetAnnotations()[renamedFrom]+" ", was+" ") {
 		return fmt.Errorf("inventory %s/%s exists: choose another name, or merge %s/%s into it", inv.Namespace, inv.Name, from.Namespace, from.Name)
+	}
+	if first := from.Source().UID; first != from.object.GetUID() {
+		was += " " + string(first)
 	}
 	inv.renamedFrom = was
 	if inv.object != nil {

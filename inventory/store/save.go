@@ -227,7 +227,7 @@ func (inv *Inventory) Holds(statuses map[bundle.ID]inventory.Status, origins map
 		}
 	}
 	_, same := inv.parent()
-	return same && maps.Equal(origins, inv.Origins) && maps.Equal(fingerprints, inv.Fingerprints)
+	return same && maps.EqualFunc(origins, inv.Origins, inventory.Origin.Equal) && maps.Equal(fingerprints, inv.Fingerprints)
 }
 
 // put creates or updates an object. One that somebody deleted since it was read

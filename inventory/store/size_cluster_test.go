@@ -147,7 +147,7 @@ func TestOriginsOfFiftyThousandMembers(t *testing.T) {
 		t.Errorf("%d parts were written by %v", len(list.Items), first)
 	}
 	loaded := requests(func() { inv = load(t, cl, ns) })
-	if !maps.Equal(inv.Origins, origins) {
+	if !maps.EqualFunc(inv.Origins, origins, inventory.Origin.Equal) {
 		t.Fatalf("it holds %d origins, want %d", len(inv.Origins), len(origins))
 	}
 	if empty := requests(func() { load(t, cl, c.Namespace(t)) }); !maps.Equal(loaded, empty) {
@@ -161,7 +161,7 @@ func TestOriginsOfFiftyThousandMembers(t *testing.T) {
 	if one := save(changed); len(one) != 1 || one["update"]+one["patch"] != 1 {
 		t.Errorf("one of them is saved by %v", one)
 	}
-	if inv = load(t, cl, ns); !maps.Equal(inv.Origins, changed) {
+	if inv = load(t, cl, ns); !maps.EqualFunc(inv.Origins, changed, inventory.Origin.Equal) {
 		t.Error("they are not what was saved")
 	}
 }

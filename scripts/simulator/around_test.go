@@ -63,6 +63,7 @@ var dimensions = []struct {
 	{"copies", haveCopies, firstBeside},
 	{"parts", nameParts, firstBeside},
 	{"owners", ownMembers, firstBeside},
+	{"moves", moveAbout, firstBeside},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -72,7 +73,7 @@ const firstAround = 1000
 // firstAnnotated is the first seed of which the history may have annotations or patches, for the same reason.
 const firstAnnotated = 100_000_000
 
-// firstBeside is the first seed of which the history may have copies, parts or owners.
+// firstBeside is the first seed of which the history may have copies, parts, owners, or a third inventory.
 const firstBeside = 200_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.

@@ -66,22 +66,62 @@ func (o *oracle) createsAgain(w *apiserver.Write) bool {
 }
 
 // undoesOnly: a rollback deletes no object that was there before brine, or that somebody
-// else created. The log knows who created each UID.
+// else created, and gives none to an inventory that never had it. The log knows who created
+// each UID, and whose it was, also before somebody recreated it.
 func (o *oracle) undoesOnly() (wrong []string) {
 	if o.d.command != "rollback" {
 		return nil
 	}
-	created := map[types.UID]bool{}
+	which, created, had := identities{}, map[types.UID]types.UID{}, map[bundle.ID][]types.UID{}
 	for _, w := range o.server.Log[:o.d.to] {
-		if by := owner(w.After); w.Before == nil && w.Actor != person && (by == o.id() || slices.Contains(o.were, by)) {
-			created[w.After.GetUID()] = true
+		which.follow(w)
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		uid, its := uidOf(w), which[owner(w.After)]
+		if w.Before == nil && w.Actor != person {
+			created[uid] = its
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
-		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !created[w.Before.GetUID()] && !o.createsAgain(w) {
+		ours := which[o.id()] != "" && created[uid] == which[o.id()]
+		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !ours && !o.createsAgain(w) {
 			wrong = append(wrong, "brine did not create it: "+w.String())
+		}
+		if w.Actor == o.d.actor && owner(w.Before) == o.id() && owner(w.After) != "" && owner(w.After) != o.id() && !slices.Contains(had[id], its) {
+			wrong = append(wrong, "given to an inventory that never had it: "+w.String())
+		}
+		if its != "" {
+			had[id] = append(had[id], its)
 		}
 	}
 	return wrong
+}
+
+// identities are, by the ID of an inventory, the uid of the ConfigMap with which it began. An
+// inventory that was renamed is the same; one that brine makes after it had deleted one of that
+// name is another.
+type identities map[string]types.UID
+
+func (all identities) follow(w *apiserver.Write) {
+	if w.Kind != bundle.ConfigMapKind || w.Namespace != home || !slices.Contains(inventories, w.Name) {
+		return
+	}
+	id := inventory.DefaultID(home, w.Name)
+	switch {
+	case w.After == nil && w.Actor != person: // brine repairs what a person deletes
+		delete(all, id)
+	case w.After == nil:
+	case w.Before == nil && w.After.GetAnnotations()["brine.dev/renamed-from"] != "":
+		name, _, _ := strings.Cut(w.After.GetAnnotations()["brine.dev/renamed-from"], " ")
+		all[id] = all[inventory.DefaultID(home, strings.TrimPrefix(name, home+"/"))]
+	case all[id] == "":
+		all[id] = w.After.GetUID()
+	}
+}
+
+func uidOf(w *apiserver.Write) types.UID {
+	if w.After != nil {
+		return w.After.GetUID()
+	}
+	return w.Before.GetUID()
 }
 
 // onlyEmptied: a Namespace or CRD is not deleted while somebody has something in it, or of

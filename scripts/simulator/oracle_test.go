@@ -26,10 +26,9 @@ import (
 type oracle struct {
 	server *apiserver.Server
 	d      *done
-	were   []string // the earlier names of its inventory
-	behind bool     // an API server may not know yet what is served
-	hidden bool     // discovery did not have a kind for a while
-	alone  bool     // nobody else acted, and nothing failed, since the step began
+	behind bool // an API server may not know yet what is served
+	hidden bool // discovery did not have a kind for a while
+	alone  bool // nobody else acted, and nothing failed, since the step began
 }
 
 // own are the writes of the step's process.
@@ -54,7 +53,7 @@ func (o *oracle) id() string { return inventory.DefaultID(home, o.d.inventory) }
 // bookkeeping says whether a write is of an inventory itself: of its own, or of the one that
 // a rollback gives back to.
 func (o *oracle) bookkeeping(w *apiserver.Write) bool {
-	return w.Namespace == home && (of(w, o.d.inventory) || o.goesBack() && (of(w, "shop") || of(w, "other")))
+	return w.Namespace == home && (of(w, o.d.inventory) || o.goesBack() && keepsBooks(w.Namespace, w.Name))
 }
 
 // home is the namespace of the inventories of the history that is played.
@@ -160,8 +159,8 @@ func (o *oracle) superset() (wrong []string) {
 	return wrong
 }
 
-// inventories are those of histories.
-var inventories = []string{"shop", "other"}
+// inventories are those of histories; the last one is in few.
+var inventories = []string{"shop", "other", another}
 
 func (o *oracle) supersetOf(name string) (wrong []string) {
 	stored := map[string]*unstructured.Unstructured{}

@@ -12,10 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle"
 	"brine/bundle/cluster/jsontree"
 	"brine/bundle/plan"
 	"brine/bundle/report"
-	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -361,9 +361,6 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		}
 		if d.isAdministrative() {
 			holds = administrationInvariants
-			if d.command == "rename" {
-				w.renamed[d.into] = append(w.renamed[d.into], append(w.renamed[d.inventory], inventory.DefaultID(home, d.inventory))...)
-			}
 			if d.exit != report.ExitBadBundle {
 				w.halfDone = slices.DeleteFunc(w.halfDone, func(half *step) bool {
 					return half.inventory == d.inventory && half.into == d.into && (half.command == d.command && slices.Equal(half.names, d.names) || d.command == "merge")
@@ -386,7 +383,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.note("%s: %v", d.actor, d.err)
 		}
 		f.Covered[d.called()+" × "+mood+" × "+code]++
-		o := &oracle{server: w.server, d: d, hidden: w.outage != nil && w.outage.mood == unserved, were: w.renamed[d.inventory], behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
+		o := &oracle{server: w.server, d: d, hidden: w.outage != nil && w.outage.mood == unserved, behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
 		for _, invariant := range holds {
 			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue
@@ -423,7 +420,7 @@ func (f *Finding) violate(invariant, how string) {
 // converge is invariant 7: an undisturbed apply of a good bundle ends with exit code 0, and the
 // next one writes nothing. An apply that meets what others have may refuse it. Then people take
 // away what is of no inventory, and a run adopts all and forces what conflicts; at last, the
-// other inventory is destroyed, and no reason is left.
+// other inventories are destroyed, and no reason is left.
 func (f *Finding) converge(w *World, around surroundings) {
 	w.server.Away = ""
 	for i, again := range slices.Clone(w.halfDone) {
@@ -452,10 +449,15 @@ func (f *Finding) converge(w *World, around surroundings) {
 		}
 	}
 	if f.goesOn() {
-		destroyed := w.begin(step{command: "destroy", inventory: "other"}, "last-destroyed")
-		f.settle(w, []*done{destroyed}, "undisturbed at the end")
-		if destroyed.result != nil { // a rollback was killed while it gave members back
-			f.follow(w, strings.Join(errorsOf(destroyed.result), " "))
+		for _, name := range inventories[1:] {
+			if name == another && w.server.Get(bundle.ConfigMapKind, home, name) == nil {
+				continue
+			}
+			destroyed := w.begin(step{command: "destroy", inventory: name}, strings.TrimSuffix("last-destroyed-"+name, "-other"))
+			f.settle(w, []*done{destroyed}, "undisturbed at the end")
+			if destroyed.result != nil { // a rollback was killed while it gave members back
+				f.follow(w, strings.Join(errorsOf(destroyed.result), " "))
+			}
 		}
 		w.somebodyTidiesUp()
 		f.Converged = f.endsTwice(w, last, "last-alone", kept)

@@ -39,11 +39,8 @@ type World struct {
 	// preview told.
 	inSecret map[string]*savedPlan
 	approved map[string]string
-	// By inventory, the ids that it had under other names; the commands about inventories that
-	// did not end.
-	renamed  map[string][]string
-	halfDone []*step
-	served   int // requests of the step
+	halfDone []*step // the commands about inventories that did not end
+	served   int     // requests of the step
 	trial    trial
 	at       string   // the step
 	events   int      // disturbances of the step, so far
@@ -103,7 +100,7 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, renamed: map[string][]string{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
+	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
 }
 
 var errKilled = errors.New("the process was killed")

@@ -1,0 +1,239 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	legacy "math/rand"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/read"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory/admin"
+	"brine/inventory/store"
+	"brine/scripts/simulator/apiserver"
+)
+
+// Members that go from inventory to inventory.
+
+// another is the third inventory.
+const another = "another"
+
+// moveAbout: an object of the shop goes to the other inventory, from there to another one and
+// back, and the other one is rolled back.
+func moveAbout(*rand.Rand) func(*rand.Rand, *scene) {
+	n := -1
+	return func(r *rand.Rand, one *scene) {
+		const theirs, a = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: theirs}\n", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: app}\n"
+		split := func(from, to string) step {
+			return step{command: "split", inventory: from, into: to, names: []string{"ConfigMap/app/a"}}
+		}
+		all := []step{
+			{command: "apply", inventory: "shop", text: with(r, "{name: a,")},
+			{command: "apply", inventory: "other", text: theirs},
+			split("shop", "other"),
+			{command: "apply", inventory: "other", text: theirs + a},
+			split("other", another),
+			split(another, "other"),
+			{command: "apply", inventory: "other", text: theirs + a},
+			{command: "rollback", inventory: "other", revision: 1},
+		}
+		if n++; n >= len(all) {
+			return
+		}
+		all[n].around, all[n].patience = one.step.around, 5*time.Minute
+		if one.step, one.too = all[n], nil; r.IntN(3) > 0 {
+			one.mood = mood{name: undisturbed}
+		}
+	}
+}
+
+// originLab plays single commands, as stories need them.
+type originLab struct {
+	*testing.T
+
+	w    *World
+	runs int
+}
+
+func (l *originLab) do(f func(context.Context, *cluster.Client)) {
+	l.runs++
+	ctx, cancel := run.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	p := l.w.start(ctx, "brine-"+strconv.Itoa(l.runs), "shop", false, nil, func(ctx context.Context, c *cluster.Client) {
+		f(ctx, c)
+		c.Close()
+	})
+	if !l.w.run(p) {
+		l.Error("it has not ended")
+	}
+	<-p.ended
+}
+
+func (l *originLab) options(command, inventory string) run.Options {
+	return run.Options{
+		Header:  report.Header{Command: command, DryRun: report.None, Inventory: report.Inventory{Namespace: home, Name: inventory}},
+		Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: home, Who: "me", Heartbeat: time.Minute,
+	}
+}
+
+// play plays a command: apply INVENTORY CONFIGMAP..., take (apply that takes what others have),
+// rollback INVENTORY (to its first revision), destroy INVENTORY, split FROM TO CONFIGMAP, merge FROM TO,
+// rename FROM TO, forget INVENTORY (a person deletes its ConfigMap).
+func (l *originLab) play(command string) (warnings string) {
+	words := strings.Fields(command)
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		o, b := l.options(words[0], words[1]), &bundle.Bundle{}
+		switch words[0] {
+		case "apply", "take":
+			if o.Command = "apply"; words[0] == "take" {
+				o.Planning.Policy = plan.AdoptAll
+			}
+			text := ""
+			for _, name := range words[2:] {
+				text += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {value: \"1\"}\n", name, home)
+			}
+			var err error
+			if b, err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err != nil {
+				l.Fatal(err)
+			}
+		case "destroy":
+			o.Mode = run.Destroy
+		case "rollback":
+			inv, err := store.Load(ctx, c, home, words[1], "", o.Version)
+			if err != nil {
+				l.Fatal(err)
+			}
+			o.Mode, o.Revision, o.Undoes = run.Rollback, 1, inv.Last().Number
+			content, err := inv.LoadRevision(ctx, o.Revision)
+			if err != nil {
+				l.Fatal(err)
+			}
+			o.RevisionOptions, b = content.Options, content.Bundle
+		case "forget":
+			k, _ := l.w.server.Find(func(k apiserver.Kind) bool { return k.Kind == "ConfigMap" })
+			if _, err := l.w.server.Delete(person, k, apiserver.At(k, home, words[1]), metav1.DeleteOptions{}, false); err != nil {
+				l.Fatal(err)
+			}
+			return
+		default:
+			l.move(ctx, c, words)
+			return
+		}
+		r := run.Run(ctx, c, b, o, func(report.Event) {})
+		if warnings = strings.Join(r.Warnings, "\n"); r.ExitCode != report.ExitOK {
+			l.Errorf("%s: exit code %d: %q", command, r.ExitCode, errorsOf(r))
+		}
+	})
+	return warnings
+}
+
+func (l *originLab) move(ctx context.Context, c *cluster.Client, words []string) {
+	m := admin.MoveOptions{
+		From: []report.Inventory{{Namespace: home, Name: words[1]}}, To: report.Inventory{Namespace: home, Name: words[2]},
+		Remove: words[0] != "split", Rename: words[0] == "rename", Version: "simulated", Report: func(string) {},
+	}
+	for _, name := range words[3:] {
+		chosen, err := admin.ParseSelector([]string{"ConfigMap/" + home + "/" + name})
+		if err != nil {
+			l.Fatal(err)
+		}
+		m.Select = chosen.Chooses
+	}
+	if moved, err := admin.MoveMembers(ctx, c, m); err != nil || moved.ExitCode != report.ExitOK {
+		l.Errorf("%q: %v, %+v", words, err, moved)
+	}
+}
+
+// whose is the inventory that has a ConfigMap as its member; "gone" if there is none.
+func (l *originLab) whose(name string) string {
+	u := l.w.server.Get(bundle.ConfigMapKind, home, name)
+	if u == nil {
+		return "gone"
+	}
+	id := owner(u)
+	return id[:strings.LastIndex(id, "-")]
+}
+
+// A rollback gives back what came from another inventory to that one, whatever became of both
+// meanwhile, or leaves it where it is. It deletes what its own inventory created.
+func TestWhereMembersGoBack(t *testing.T) {
+	const given = "apply a x a1; apply b y; split a b x; apply b y x; "
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, test := range map[string]struct {
+		story, warning, x string
+	}{
+		"given":                          {given + "rollback b", "given back to inventory default/a,", "a"},
+		"on a detour":                    {given + "split b c x; split c b x; apply b y x; rollback b", "given back to inventory default/a,", "a"},
+		"on a long detour":               {given + "split b c x; split c d x; split d b x; apply b y x; rollback b", "given back to inventory default/a,", "a"},
+		"on a detour over where it was":  {given + "split b c x; apply c x; split c a x; apply a x a1; rollback b", "", "a"},
+		"from the third":                 {given + "apply c z; split b c x; apply c z x; rollback c", "given back to inventory default/b,", "b"},
+		"from the third, and again":      {given + "apply c z; split b c x; apply c z x; rollback c; apply b y x; rollback b", "given back to inventory default/a,", "a"},
+		"renamed":                        {given + "rename a a2; rollback b", "given back to inventory default/a2,", "a2"},
+		"renamed, and the name taken":    {given + "rename a a2; apply a unrelated; rollback b; destroy a", "given back to inventory default/a2,", "a2"},
+		"renamed twice":                  {given + "rename a a2; rename a2 a3; apply a unrelated; apply a2 unrelated2; rollback b", "given back to inventory default/a3,", "a3"},
+		"renamed and back":               {given + "rename a a2; rename a2 a; rollback b", "given back to inventory default/a,", "a"},
+		"renamed, moved back by hand":    {"apply a a1; apply a x a1; apply b y; split a b x; apply b y x; rename a a2; split b a2 x; apply a2 x a1; rollback a2", "", "gone"},
+		"merged back into the renamed":   {"apply a a1; apply a x a1; split a b x; rename a a2; merge b a2; apply a2 x a1; rollback a2", "", "gone"},
+		"both were renamed":              {given + "rename b b2; rename a a2; rollback b2", "given back to inventory default/a2,", "a2"},
+		"it was destroyed":               {given + "destroy a; rollback b", "which is not there any more: they stay members; brine inventory split default/b --to NAMESPACE/NAME --members ConfigMap/default/x", "b"},
+		"destroyed, and the name taken":  {given + "destroy a; apply a unrelated; rollback b; destroy a", "which is not there any more, and another one has its name: they stay members", "b"},
+		"merged, and the name taken":     {given + "merge a c; apply a unrelated; rollback b; destroy a", "and another one has its name", "b"},
+		"taken":                          {"apply a x a1; apply b y; take b y x; rollback b", "given back to inventory default/a,", "a"},
+		"taken, and renamed":             {"apply a x a1; apply b y; take b y x; apply a a1; rename a a2; apply a unrelated; rollback b; destroy a", "given back to inventory default/a2,", "a2"},
+		"taken, and forgotten":           {"apply a a1; apply a x a1; apply b y; take b y x; apply a a1; rollback b; apply a x a1; rollback a", "", "a"},
+		"taken from one that is no more": {"apply a x; forget a; apply b y; take b y x; apply a unrelated; rollback b; destroy a", "not given back to inventory a-", "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			legacy.Seed(1) //nolint:staticcheck // client-go's watches pause by it
+			home = "default"
+			synctest.Test(t, func(t *testing.T) {
+				l, warnings := &originLab{T: t, w: newWorld(trial{seed: 1})}, ""
+				for command := range strings.SplitSeq(test.story, "; ") {
+					if w := l.play(command); strings.HasPrefix(command, "rollback") {
+						warnings = w
+					}
+				}
+				if whose := l.whose("x"); whose != test.x || !strings.Contains(warnings, test.warning) || test.warning == "" && strings.Contains(warnings, "given back") {
+					t.Errorf("%s: x is %s's, want %s's; the rollback says %q, want %q", test.story, whose, test.x, warnings, test.warning)
+				}
+			})
+		})
+	}
+}
+
+// A move to an inventory that was found before it waited goes to no other one of its name.
+func TestMoveToOneThatWasReplaced(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	home = "default"
+	synctest.Test(t, func(t *testing.T) {
+		l := &originLab{T: t, w: newWorld(trial{seed: 1})}
+		l.play("apply b y")
+		for _, before := range []string{"", "apply a x"} { // it is not there, or another one is
+			if before != "" {
+				l.play(before)
+			}
+			l.do(func(ctx context.Context, c *cluster.Client) {
+				_, err := admin.MoveMembers(ctx, c, admin.MoveOptions{
+					From: []report.Inventory{{Namespace: home, Name: "b"}}, To: report.Inventory{Namespace: home, Name: "a"}, ToUID: "it had another", Version: "simulated", Report: func(string) {},
+				})
+				if err == nil || !strings.Contains(err.Error(), "inventory default/a was renamed or deleted meanwhile") {
+					t.Error(err)
+				}
+			})
+		}
+		if l.whose("y") != "b" {
+			t.Errorf("y is %s's", l.whose("y"))
+		}
+	})
+}
