@@ -49,8 +49,8 @@ type Search struct {
 	Counts func(metav1.ObjectMeta) bool
 	// Keeps says whether annotations forbid to delete an object.
 	Keeps func(annotations map[string]string) bool
-	// Auxiliary says whether labels are those of the inventory's own objects.
-	Auxiliary func(labels map[string]string) bool
+	// Auxiliary says whether a namespace and labels are those of the inventory's own objects.
+	Auxiliary func(namespace string, labels map[string]string) bool
 	// Strict: what goes with a namespace that is meant to go counts as well: Leases, the
 	// claims of StatefulSets, and the roles of brine rbac.
 	Strict bool

@@ -156,7 +156,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
 		Counts:    func(m metav1.ObjectMeta) bool { return inventory.OwnerOf(&m) != "" },
 		Keeps:     func(map[string]string) bool { return false },
-		Auxiliary: func(map[string]string) bool { return false },
+		Auxiliary: func(string, map[string]string) bool { return false },
 	})
 	switch found := all[id]; {
 	case err != nil:

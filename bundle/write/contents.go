@@ -77,8 +77,8 @@ func (w *Writer) search(ctx context.Context) {
 func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders []*unstructured.Unstructured, deleted *cluster.Deleted) cluster.Search {
 	return cluster.Search{
 		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
-		Auxiliary: func(labels map[string]string) bool {
-			return labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID
+		Auxiliary: func(namespace string, labels map[string]string) bool { // copies elsewhere are not
+			return namespace == inv.Namespace && (labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID)
 		},
 		Keeps: func(annotations map[string]string) bool {
 			return plan.KeptBy(annotations) != ""
