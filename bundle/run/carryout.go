@@ -82,7 +82,7 @@ func originsSaver(s *session, o *Options, in intent, found map[bundle.ID]*unstru
 // putBack creates again what was pruned first, where pruning did not follow: a policy
 // before its bindings. It does so also after time ran out.
 func putBack(ctx context.Context, s *session, w *write.Writer, steps []apply.Outcome) {
-	late, cancel := s.after.records.of(ctx)
+	late, cancel := s.after.Records.Of(ctx)
 	defer cancel()
 	late, cancel = context.WithTimeout(late, recordsTime)
 	defer cancel()
@@ -121,7 +121,7 @@ func diagnose(ctx context.Context, s *session, outcomes []apply.Outcome) {
 	if len(late) == 0 {
 		return
 	}
-	ctx, cancel := s.after.diagnosis.of(ctx) // also after time ran out
+	ctx, cancel := s.after.Diagnosis.Of(ctx) // also after time ran out
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()

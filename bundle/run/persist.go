@@ -48,7 +48,7 @@ func enterBeginning(ctx context.Context, inv *store.Inventory, e entry) error {
 // not say all of it already.
 func enter(ctx context.Context, s *session, o *Options, in intent, e entry) error {
 	inv, formatOnly := in.inventory, false
-	late, cancel := s.after.records.of(ctx)
+	late, cancel := s.after.Records.Of(ctx)
 	defer cancel()
 	if !s.held {
 		if formatOnly = e.isIn(inv); formatOnly {
@@ -173,7 +173,7 @@ func contentOf(ctx context.Context, s *session, o *Options, in intent, found map
 	}
 	earlier := &inventory.Content{Bundle: &bundle.Bundle{}}
 	if last := in.inventory.Last().Number; last > 0 {
-		late, cancel := s.after.records.of(ctx)
+		late, cancel := s.after.Records.Of(ctx)
 		defer cancel()
 		var err error
 		if earlier, err = in.inventory.LoadRevision(late, last); err != nil {

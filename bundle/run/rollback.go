@@ -16,6 +16,7 @@ import (
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/review"
+	"brine/bundle/shutdown"
 	"brine/inventory"
 )
 
@@ -157,8 +158,8 @@ func (in intent) mayRollBack(exit int) bool {
 func rollBack(ctx context.Context, s *session, o Options, failed intent, emit func(report.Event)) intent {
 	result, to := s.record.Result, failed.back
 	s.record.Warn(fmt.Sprintf("the run failed with exit code %d: rolling back to revision %d", result.ExitCode, to.number))
-	s.after.stop()
-	s.after = newShutdown(ctx) // which has more time than the run that failed
+	s.after.Stop()
+	s.after = shutdown.New(ctx) // which has more time than the run that failed
 	o = o.rollingBack(to)
 	record := report.New(o.Header, func(e report.Event) {
 		if _, ended := e.Payload.(report.Finished); !ended {

@@ -84,7 +84,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	forward, stop := o.keepRollbackReserve(ctx)
 	defer stop()
 	s := newSession(forward, c, report.New(o.Header, emit))
-	defer func() { s.after.stop() }()
+	defer func() { s.after.Stop() }()
 	s.record.Result.Server, s.record.Result.Commands = c.Server(), c.Commands()
 	in, err := run(forward, s, o, b)
 	if exit := s.record.Conclude(forward, ExitCode(err), timedOut(forward, err)); in.mayRollBack(exit) {
@@ -143,7 +143,7 @@ func runWriting(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	}
 	forgetReleases(ctx, s, o, in.releases, done.steps)
 	if o.Mode == Destroy && !in.inventory.Exists() {
-		late, cancel := s.after.records.of(ctx)
+		late, cancel := s.after.Records.Of(ctx)
 		defer cancel()
 		removeNamespace(late, s, o, in.inventory, done.deleted)
 	}

@@ -14,6 +14,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/report"
+	"brine/bundle/shutdown"
 	"brine/inventory"
 	"brine/inventory/store"
 )
@@ -23,7 +24,7 @@ import (
 type session struct {
 	client *cluster.Client
 	record *report.Recorder
-	after  shutdown
+	after  shutdown.Time
 	lock   *store.Lock // nil: not waited for, as in a dry run
 	held   bool        // the lock is taken
 	// namespace is the inventory's, if this run made it.
@@ -33,7 +34,7 @@ type session struct {
 func newSession(ctx context.Context, c *cluster.Client, record *report.Recorder) *session {
 	c.OnRetry(record.Retrying)
 	c.OnSecret(record.Secrets.Read)
-	return &session{client: c, record: record, after: newShutdown(ctx)}
+	return &session{client: c, record: record, after: shutdown.New(ctx)}
 }
 
 func (s *session) await(ctx context.Context, o *Options) (err error) {
@@ -83,7 +84,7 @@ func (s *session) release(ctx context.Context, remove bool) {
 	if paused := s.lock.Paused(); paused > 0 {
 		s.record.Warn(fmt.Sprintf("the inventory's lock could not be renewed in time: no writes were sent for %s, until the server answered", paused.Round(time.Second)))
 	}
-	late, cancel := s.after.release.of(ctx)
+	late, cancel := s.after.Release.Of(ctx)
 	defer cancel()
 	if err := s.lock.Release(late, remove); err != nil {
 		s.record.Warn(err.Error())

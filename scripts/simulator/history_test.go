@@ -19,6 +19,7 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/bundle/shutdown"
 	"brine/inventory"
 	"brine/inventory/admin"
 	"brine/inventory/store"
@@ -239,7 +240,7 @@ func (w *World) begin(s step, actor string) *done {
 	if s.approved {
 		d.digest = w.approved[s.inventory]
 	}
-	ctx, _ := run.WithTimeout(context.Background(), timeout)
+	ctx, _ := shutdown.WithTimeout(context.Background(), timeout)
 	d.process = w.start(ctx, actor, s.inventory, s.force, s.around.denied, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()

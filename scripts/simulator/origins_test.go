@@ -19,6 +19,7 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/bundle/shutdown"
 	"brine/inventory/admin"
 	"brine/inventory/store"
 	"brine/scripts/simulator/apiserver"
@@ -68,7 +69,7 @@ type originLab struct {
 
 func (l *originLab) do(f func(context.Context, *cluster.Client)) {
 	l.runs++
-	ctx, cancel := run.WithTimeout(context.Background(), timeout)
+	ctx, cancel := shutdown.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	p := l.w.start(ctx, "brine-"+strconv.Itoa(l.runs), "shop", false, nil, func(ctx context.Context, c *cluster.Client) {
 		f(ctx, c)

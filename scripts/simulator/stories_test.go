@@ -21,6 +21,7 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/bundle/shutdown"
 	"brine/inventory"
 	"brine/inventory/admin"
 	"brine/inventory/store"
@@ -46,7 +47,7 @@ func inLab(t *testing.T, story func(*lab)) {
 
 func (l *lab) start(do func(context.Context, *cluster.Client)) *Process {
 	l.n++
-	ctx, cancel := run.WithTimeout(context.Background(), timeout)
+	ctx, cancel := shutdown.WithTimeout(context.Background(), timeout)
 	return l.w.start(ctx, fmt.Sprintf("brine-%d", l.n), "shop", false, nil, func(ctx context.Context, c *cluster.Client) {
 		defer cancel()
 		do(ctx, c)

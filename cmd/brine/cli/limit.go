@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle/report"
-	"brine/bundle/run"
+	"brine/bundle/shutdown"
 )
 
 // The defaults of --timeout: of commands that only read, and of all others.
@@ -42,7 +42,7 @@ func limitTime(cmd *cobra.Command) {
 	}
 	do := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := run.WithTimeout(cmd.Context(), timeOf(cmd))
+		ctx, stop := shutdown.WithTimeout(cmd.Context(), timeOf(cmd))
 		defer stop()
 		cmd.SetContext(ctx)
 		return inTime(ctx, func() error { return do(cmd, args) })

@@ -1,4 +1,5 @@
-package run
+// Package shutdown says how long a run has: until its timeout, and after its end.
+package shutdown
 
 import (
 	"context"
@@ -23,18 +24,18 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 // signalledKey finds the context that only a signal ends.
 type signalledKey struct{}
 
-// shutdown is the time that a run has after its end, less than report.Grace, by what it
+// Time is the time that a run has after its end, less than report.Grace, by what it
 // is for. The requests under way, of package apply, have the first part of it.
-type shutdown struct {
-	diagnosis, records, release shutdownGrace
-	stop                        func() // ends the watching for the run's end
+type Time struct {
+	Diagnosis, Records, Release Grace
+	Stop                        func() // ends the watching for the run's end
 }
 
-// shutdownGrace is closed when its time is over.
-type shutdownGrace chan struct{}
+// Grace is closed when its time is over.
+type Grace chan struct{}
 
-// of is ctx until the time is over, whatever ends ctx.
-func (g shutdownGrace) of(ctx context.Context) (context.Context, context.CancelFunc) {
+// Of is ctx until the time is over, whatever ends ctx.
+func (g Grace) Of(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { // ends with late
 		select {
@@ -46,18 +47,19 @@ func (g shutdownGrace) of(ctx context.Context) (context.Context, context.CancelF
 	return late, cancel
 }
 
-// signalledOf is the context that signals end, of a run inside of another one; otherwise nil.
-func signalledOf(ctx context.Context) context.Context {
+// SignalledOf is the context that signals end, of a run inside of another one; otherwise nil.
+func SignalledOf(ctx context.Context) context.Context {
 	parent, _ := ctx.Value(signalledKey{}).(context.Context)
 	return parent
 }
 
-func newShutdown(ctx context.Context) shutdown {
+// New is the time of a run, which ends with ctx.
+func New(ctx context.Context) Time {
 	var stops []func() bool
-	outlasting := func(signalled, timedOut time.Duration) shutdownGrace {
-		g := make(shutdownGrace)
+	outlasting := func(signalled, timedOut time.Duration) Grace {
+		g := make(Grace)
 		end := sync.OnceFunc(func() { close(g) })
-		if parent := signalledOf(ctx); parent != nil {
+		if parent := SignalledOf(ctx); parent != nil {
 			stops = append(stops, context.AfterFunc(parent, func() { time.AfterFunc(signalled, end) }))
 		}
 		stops = append(stops, context.AfterFunc(ctx, func() {
@@ -69,12 +71,12 @@ func newShutdown(ctx context.Context) shutdown {
 		}))
 		return g
 	}
-	s := shutdown{
-		diagnosis: outlasting(0, report.Grace*6/10),
-		records:   outlasting(report.Grace*8/10, report.Grace*8/10),
-		release:   outlasting(report.Grace*9/10, report.Grace*9/10),
+	s := Time{
+		Diagnosis: outlasting(0, report.Grace*6/10),
+		Records:   outlasting(report.Grace*8/10, report.Grace*8/10),
+		Release:   outlasting(report.Grace*9/10, report.Grace*9/10),
 	}
-	s.stop = func() {
+	s.Stop = func() {
 		for _, stop := range stops {
 			stop()
 		}

@@ -1,4 +1,4 @@
-package run
+package shutdown
 
 import (
 	"context"
@@ -17,12 +17,12 @@ func TestARunEndsWithinItsGraceAfterASignal(t *testing.T) {
 			parent, signal := context.WithCancelCause(context.Background())
 			ctx, cancel := WithTimeout(parent, 20*time.Second)
 			defer cancel()
-			s := newShutdown(ctx)
-			defer s.stop()
+			s := New(ctx)
+			defer s.Stop()
 			time.Sleep(signalAfter)
 			signal(report.ErrTerminated)
 			sent := time.Now()
-			for what, part := range map[string]shutdownGrace{"diagnosis": s.diagnosis, "records": s.records, "release": s.release} {
+			for what, part := range map[string]Grace{"diagnosis": s.Diagnosis, "records": s.Records, "release": s.Release} {
 				<-part
 				if took := time.Since(sent); took >= report.Grace {
 					t.Errorf("%s: %s ended %s after the signal", name, what, took)
@@ -36,14 +36,14 @@ func TestARunEndsWithinItsGraceAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		s := newShutdown(ctx)
-		defer s.stop()
+		s := New(ctx)
+		defer s.Stop()
 		<-ctx.Done()
 		ranOut := time.Now()
 		if !errors.Is(context.Cause(ctx), report.ErrTimeout) {
 			t.Fatal(context.Cause(ctx))
 		}
-		for _, part := range []shutdownGrace{s.diagnosis, s.records, s.release} {
+		for _, part := range []Grace{s.Diagnosis, s.Records, s.Release} {
 			<-part
 		}
 		if took := time.Since(ranOut); took >= report.Grace {
