@@ -20,11 +20,13 @@ type Fingerprint struct {
 	// Completed is the hash of the spec for which a Job was seen complete; empty
 	// for all others.
 	Completed string `json:"c,omitempty"`
+	// CompletedIn is the UID of the namespace in which it completed; empty where that is not known.
+	CompletedIn string `json:"n,omitempty"`
 }
 
 // Applied is the part that says what was applied.
 func (f Fingerprint) Applied() Fingerprint {
-	f.Completed = ""
+	f.Completed, f.CompletedIn = "", ""
 	return f
 }
 

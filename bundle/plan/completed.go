@@ -27,13 +27,18 @@ func (in *Input) runs(s *Step) {
 	if s.spec = DesiredHash(spec); s.key != nil {
 		s.spec = s.key.Short(s.spec)
 	}
+	s.runsIn = string(in.Namespaces[s.ID.Namespace])
 	s.Completed = s.Live == nil && !s.Always && in.Unknown[s.ID] == nil && in.remembers(s)
 }
 
 // remembers says whether a Job was seen complete for its spec, in the namespace as
 // it is: one that was deleted and made again has nothing of what the Job did.
 func (in *Input) remembers(s *Step) bool {
-	if known := in.Inventory.Fingerprints[s.ID].Completed; known == "" || known != s.spec {
+	memory := in.Inventory.Fingerprints[s.ID]
+	if known := memory.Completed; known == "" || known != s.spec {
+		return false
+	}
+	if memory.CompletedIn != "" && s.runsIn != "" && memory.CompletedIn != s.runsIn {
 		return false
 	}
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: s.ID.Namespace}
@@ -48,7 +53,7 @@ func (in *Input) remembers(s *Step) bool {
 
 // WithCompletion is the fingerprint of a Job that was seen complete in this run.
 func (s *Step) WithCompletion(f inventory.Fingerprint) inventory.Fingerprint {
-	f.Completed = s.spec
+	f.Completed, f.CompletedIn = s.spec, s.runsIn
 	return f
 }
 
@@ -62,7 +67,7 @@ func (p *Plan) Forgotten(fingerprints map[bundle.ID]inventory.Fingerprint) (map[
 		if s.Deletes() || f.Completed == "" || s.Completed || s.Live != nil && !s.Always && f.Completed == s.spec {
 			continue
 		}
-		f.Completed, found = "", true
+		f, found = f.Applied(), true
 		left[s.ID] = f
 	}
 	return left, found

@@ -67,7 +67,9 @@ func newGuard(in *Input, p *Plan) *Guard {
 	}
 	for _, s := range p.Steps {
 		if s.Live != nil {
-			g.Same[s.Live.GetUID()] = s.ID
+			if uid := s.Live.GetUID(); uid != "" {
+				g.Same[uid] = s.ID
+			}
 			g.Keep(s.ID, s.Live)
 		}
 	}

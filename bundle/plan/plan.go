@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
@@ -81,6 +82,9 @@ type Input struct {
 	// Invalid are objects of the bundle that were left out of it: they are
 	// not changed, and are reported elsewhere.
 	Invalid sets.Set[bundle.ID]
+	// Namespaces are the UIDs of namespaces outside the bundle in which Jobs of it run that
+	// their TTL removes.
+	Namespaces map[string]types.UID
 	// Chosen are the objects of a partial run; nil is all of them.
 	Chosen  map[*bundle.Object]bool
 	Options Options
@@ -139,6 +143,7 @@ type Step struct {
 	// TTL. spec is the hash of the spec.
 	Completed bool
 	spec      string
+	runsIn    string // the UID of its namespace, where that is not of the bundle
 	// Blocked says why an object of the bundle cannot be applied (policy).
 	Blocked string
 	// GiveBack: the member is given back to the inventory that it came from, after the run.

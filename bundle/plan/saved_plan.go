@@ -255,17 +255,23 @@ func (b *Saved) Drift(now *Saved) []string {
 	case was.Members != is.Members:
 		drift = append(drift, "the inventory: its members have changed since the plan was made")
 	}
-	steps := bundle.By(now.Steps, func(s SavedStep) bundle.ID { return s.ID() })
+	steps := map[bundle.ID][]SavedStep{} // several have no name yet
+	for _, s := range now.Steps {
+		steps[s.ID()] = append(steps[s.ID()], s)
+	}
 	for _, s := range b.Steps {
-		id := s.ID()
-		other, ok := steps[id]
-		delete(steps, id)
+		id, other := s.ID(), SavedStep{}
+		ok := len(steps[id]) > 0
+		if ok {
+			other, steps[id] = steps[id][0], steps[id][1:]
+		}
 		if why := s.drift(other, ok); why != "" {
 			drift = append(drift, bundle.Name(id)+": "+why)
 		}
 	}
 	for _, s := range now.Steps {
-		if _, left := steps[s.ID()]; left {
+		if left := steps[s.ID()]; len(left) > 0 {
+			steps[s.ID()] = left[1:]
 			drift = append(drift, fmt.Sprintf("%s: is not in the plan, and would be %s now", bundle.Name(s.ID()), s.Action))
 		}
 	}

@@ -40,7 +40,7 @@ func finished(o object) (Status, bool) {
 // expired is the end of a Job that is removed, or has been, because its
 // ttlSecondsAfterFinished is over.
 func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
-	if !hasTTL(u) {
+	if !Expires(u) {
 		return Status{}, false
 	}
 	s, ok := finished(object{u.Object})
@@ -63,10 +63,11 @@ func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
 // its TTL removes.
 func Completed(live *unstructured.Unstructured) bool {
 	s, ok := finished(object{live.Object})
-	return hasTTL(live) && ok && s.State == Ready
+	return Expires(live) && ok && s.State == Ready
 }
 
-func hasTTL(u *unstructured.Unstructured) bool {
+// Expires says whether an object is a Job that its TTL removes.
+func Expires(u *unstructured.Unstructured) bool {
 	_, ok := object{u.Object}.number("spec", "ttlSecondsAfterFinished")
 	return ok && u.GroupVersionKind().GroupKind() == bundle.JobKind
 }

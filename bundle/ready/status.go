@@ -99,7 +99,7 @@ func Deleted(last *unstructured.Unstructured, rules *Rules) Status {
 	s, ok := expired(last, rules)
 	switch {
 	case ok:
-	case hasTTL(last):
+	case Expires(last):
 		s = failed("was deleted before its end was seen; it has ttlSecondsAfterFinished, so it may have finished")
 	default:
 		s = failed("was deleted while it was waited for")

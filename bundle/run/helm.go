@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"brine/bundle"
 	"brine/bundle/apply"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -29,9 +30,13 @@ func readReleases(ctx context.Context, s *session, o *Options, now situation) ([
 }
 
 // forgetReleases makes Helm forget the releases, once all of their objects are applied.
-func forgetReleases(ctx context.Context, s *session, o *Options, releases []helm.Release, steps []apply.Outcome) {
+func forgetReleases(ctx context.Context, s *session, o *Options, in intent, steps []apply.Outcome) {
+	releases := in.releases
 	for i := range releases {
 		err := apply.AllApplied(steps)
+		if left := in.bundle.Invalid; err == nil && len(left) > 0 {
+			err = fmt.Errorf("%s of the bundle is invalid and was left out: %s", bundle.Count(len(left), "object"), left[0].Error())
+		}
 		if err == nil {
 			err = releases[i].Forget(ctx, s.client, o.Inventory.Namespace+"/"+o.Inventory.Name)
 		}

@@ -52,7 +52,9 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 	if owner := live.GetAnnotations()[inventory.OwningInventory]; owner != "" && owner != inv.ID {
 		return // another inventory's member
 	}
-	err = checkEmpty(ctx, s.client, o, inv, live, deleted)
+	if err = checkEmpty(ctx, s.client, o, inv, live, deleted); err == nil && plan.KeptBy(live.GetAnnotations()) != "" {
+		err = fmt.Errorf("its annotation %s keeps it", plan.KeptBy(live.GetAnnotations()))
+	}
 	if err == nil {
 		if s.held {
 			s.lock.Leave()

@@ -141,7 +141,7 @@ func runWriting(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	if err := enter(ctx, s, o, in, entryOf(end)); err != nil {
 		return in, err
 	}
-	forgetReleases(ctx, s, o, in.releases, done.steps)
+	forgetReleases(ctx, s, o, in, done.steps)
 	if o.Mode == Destroy && !in.inventory.Exists() {
 		late, cancel := s.after.Records.Of(ctx)
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
@@ -48,6 +49,8 @@ type situation struct {
 	inventory *store.Inventory
 	live      *cluster.Snapshot
 	outside   map[bundle.ID]outsideObject // objects outside the bundle
+	// namespaces outside the bundle in which Jobs of it run that their TTL removes
+	namespaces map[string]types.UID
 }
 
 // intent is what a run is going to do. The live objects are not kept with it, but for
@@ -196,6 +199,10 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 		now.outside = readAllOutside(ctx, s.client, o, t, inv)
 		return nil
 	})
+	reading.Go(func() error {
+		now.namespaces = readNamespacesOfJobs(ctx, s.client, t, inv)
+		return nil
+	})
 	reading.Go(func() (err error) {
 		now.live, err = s.client.Snapshot(ctx, members, append(others, absent...), absent, inv.Selector())
 		return err
@@ -207,6 +214,25 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 		delete(now.live.Live, inventoryNamespace(o)) // so that it is reported as created
 	}
 	return now, readInOwnVersion(ctx, s.client, t.bundle, now.live)
+}
+
+// readNamespacesOfJobs reads the namespaces in which the memory of a completed Job holds, where
+// nothing else does. Of one that cannot be read nothing is known.
+func readNamespacesOfJobs(ctx context.Context, c *cluster.Client, t target, inv *store.Inventory) map[string]types.UID {
+	found := map[string]types.UID{}
+	own := bundle.IDs(t.bundle.Objects)
+	for _, o := range t.bundle.Objects {
+		id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: o.ID.Namespace}
+		_, member := inv.Members[id]
+		if _, read := found[id.Name]; read || member || own.Has(id) || o.ID.GroupKind != bundle.JobKind || !ready.Expires(o.Content) {
+			continue
+		}
+		found[id.Name] = ""
+		if live, err := c.Get(ctx, cluster.Namespaces, id); err == nil && live != nil {
+			found[id.Name] = live.GetUID()
+		}
+	}
+	return found
 }
 
 // readInOwnVersion reads again, one by one, objects of a kind that the bundle
@@ -261,7 +287,7 @@ func buildPlan(ctx context.Context, s *session, o *Options, now situation) (*pla
 	}
 	in := plan.Input{
 		Graph: now.graph, Chosen: now.chosen, Absent: now.bundle.Absent, Inventory: &now.inventory.Inventory,
-		Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Outside: outside,
+		Namespaces: now.namespaces, Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Outside: outside,
 		Invalid: bundle.SetOf(now.bundle.Invalid, func(p bundle.Problem) bundle.ID { return p.ID }),
 	}
 	if in.Contents, err = contentsOfHolders(ctx, s.client, o, options, now); err != nil {

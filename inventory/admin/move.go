@@ -383,8 +383,8 @@ func (m *mover) keepCompleted(ctx context.Context, b *batch) error {
 	}
 	fingerprints := maps.Clone(m.to.Fingerprints)
 	for _, id := range b.ids {
-		if completed := b.source.Fingerprints[id].Completed; completed != "" {
-			fingerprints[id] = inventory.Fingerprint{Completed: completed}
+		if was := b.source.Fingerprints[id]; was.Completed != "" {
+			fingerprints[id] = inventory.Fingerprint{Completed: was.Completed, CompletedIn: was.CompletedIn}
 		}
 	}
 	return m.to.SaveFingerprints(ctx, fingerprints)

@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -168,9 +169,17 @@ func (w *World) somebodyMakesOwners() {
 			continue
 		}
 		w.note("%s has %s own %s %s", person, o.GetName(), p.Resource, p.Name)
-		controls := w.rand.IntN(2) == 0
+		controls, keeps := w.rand.IntN(2) == 0, w.rand.IntN(3) == 0
 		w.edit(w.server.KindAt(p), w.server.Objects[p], func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(), Controller: &controls}})
+			if keeps {
+				annotations := maps.Clone(u.GetAnnotations())
+				if annotations == nil {
+					annotations = map[string]string{}
+				}
+				annotations[bundle.OnRemove] = "keep"
+				u.SetAnnotations(annotations)
+			}
 		})
 	}
 }
@@ -181,10 +190,10 @@ func (o *oracle) dependentsStay() (wrong []string) {
 	if o.behind {
 		return nil
 	}
-	state, since, deleted := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}
+	state, since, deleted, were := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}, map[types.UID]bool{}
 	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
 		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
-		kept := plan.KeptBy(u.GetAnnotations()) != "" && owner(u) == o.id()
+		kept := plan.KeptBy(u.GetAnnotations()) != "" && were[u.GetUID()] && (owner(u) == o.id() || owner(u) == "") // detached, no run would know of it
 		return (wanted || kept) && u.GetDeletionTimestamp() == nil && since[id] < o.d.from && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted[ref.UID] })
 	}
 	for i, w := range o.server.Log[:o.d.to] {
@@ -202,6 +211,9 @@ func (o *oracle) dependentsStay() (wrong []string) {
 					wrong = append(wrong, fmt.Sprintf("%s stays, and its owner goes: %s", bundle.Name(held), w))
 				}
 			}
+		}
+		if owner(w.After) == o.id() {
+			were[w.After.GetUID()] = true
 		}
 		if state[id] = w.After; w.Actor != o.d.actor {
 			since[id] = i

@@ -92,7 +92,7 @@ func (l *lab) carryOut(ctx context.Context, c *cluster.Client, command, inventor
 	switch command {
 	case "apply":
 		var err error
-		if b, err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err != nil {
+		if b, err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text), AllowGenerateName: true}); err != nil {
 			return nil, err
 		}
 	case "destroy":
@@ -499,6 +499,65 @@ func TestHistoryAfterTheInventoryObjectIsLost(t *testing.T) {
 		}
 		if l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "new1" {
 			l.t.Errorf("a is %s", l.value("a"))
+		}
+	})
+}
+
+// What a Job did that its TTL removed is gone with its namespace, also where that is not of the bundle.
+func TestJobInANamespaceThatWasMadeAgain(t *testing.T) {
+	inLab(t, func(l *lab) {
+		job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: schema, namespace: db}\nspec:\n  ttlSecondsAfterFinished: 5\n  template:\n    spec: {restartPolicy: Never, containers: [{name: c, image: good}]}\n"
+		action := func(r *report.Result) plan.Action { return r.Objects[0].Action }
+		l.create(namespaceNamed("db"))
+		l.ends(report.ExitOK, "apply", "shop", job, nil)
+		l.wait()
+		if got := action(l.ends(report.ExitOK, "apply", "shop", job, nil)); got != plan.Unchanged {
+			l.t.Errorf("in the same namespace it is %s", got)
+		}
+		l.remove("Namespace", "", "db")
+		l.wait()
+		l.create(namespaceNamed("db"))
+		if got := action(l.ends(report.ExitOK, "apply", "shop", job, nil)); got != plan.Created {
+			l.t.Errorf("in the new namespace it is %s", got)
+		}
+	})
+}
+
+// Objects whose names the server makes have none in a plan: it holds for several of them.
+func TestPlanWithGeneratedNames(t *testing.T) {
+	inLab(t, func(l *lab) {
+		named := func(prefix string) string {
+			return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: " + prefix + "-, namespace: default}\ndata: {value: \"1\"}\n"
+		}
+		text := named("one") + named("two") + configMap("default", "a", "1")
+		var saved *plan.Saved
+		l.ends(report.ExitOK, "apply", "shop", text, func(o *run.Options, _ *bundle.Bundle) {
+			o.DryRun = report.Server
+			o.PlanOut = &run.PlanPlace{
+				Read: func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
+				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
+					saved, err = plan.ReadSaved("plan", text, "simulated")
+					return err
+				},
+			}
+		})
+		l.ends(report.ExitBadBundle, "apply", "shop", named("one")+configMap("default", "a", "1"), func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = saved })
+		l.ends(report.ExitOK, "apply", "shop", text, func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = saved })
+	})
+}
+
+// The namespace that brine made for an inventory stays where a person keeps it.
+func TestNamespaceThatAPersonKeeps(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop/shop", configMap("shop", "a", "1"), nil)
+		l.edit("Namespace", "", "shop", func(u *unstructured.Unstructured) {
+			annotations := u.GetAnnotations()
+			annotations[bundle.OnRemove] = "keep"
+			u.SetAnnotations(annotations)
+		})
+		r := l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
+		if l.stays("Namespace", "", "shop"); !strings.Contains(strings.Join(r.Warnings, " "), "on-remove: keep keeps it") {
+			l.t.Error(r.Warnings)
 		}
 	})
 }
