@@ -127,6 +127,13 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		if s.Action != Pruned && s.Live != nil && !left {
 			g.Keep(s.ID, s.Live)
 		}
+		if s.Action == Detached && KeptBy(s.Live.GetAnnotations()) != "" && Owned(s.Live, g.Of.ID) {
+			for _, owner := range s.Live.GetOwnerReferences() {
+				if by, found := g.Same[owner.UID]; found && s.Action == Detached {
+					s.Action, s.Reason = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by))
+				}
+			}
+		}
 		if s.Action == Detached && !s.Shared && !left {
 			for _, owner := range s.Live.GetOwnerReferences() {
 				owned[owner.UID] = append(owned[owner.UID], s)

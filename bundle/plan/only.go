@@ -57,7 +57,7 @@ func Choose(g *order.Graph, only []string, withNeeds bool) (map[*bundle.Object]b
 
 // selector reads a word.
 func selector(word string) (func(*bundle.Object) bool, error) {
-	if word == "" {
+	if strings.TrimSpace(word) == "" {
 		return nil, errors.New("it is empty")
 	}
 	if strings.Contains(word, "=") || strings.Contains(word, " ") {

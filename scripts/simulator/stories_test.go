@@ -380,6 +380,19 @@ func TestOwnersOfWhatStays(t *testing.T) {
 			l.stays("ConfigMap", "default", "kept", "owner")
 		})
 	})
+	t.Run("an annotation keeps it, and its owner goes later", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			keep := configMap("default", "kept", "1", ", annotations: {cli-utils.sigs.k8s.io/on-remove: keep}")
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "owner", "1")+keep, nil)
+			l.edit("ConfigMap", "default", "kept", func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(owned(l.get("ConfigMap", "default", "owner"), false))
+			})
+			l.ends(report.ExitOK, "apply", "shop", configMap("default", "owner", "1"), nil)
+			l.ends(report.ExitFailed, "apply", "shop", configMap("default", "a", "1"), nil)
+			l.wait()
+			l.stays("ConfigMap", "default", "kept", "owner")
+		})
+	})
 	t.Run("its owner is recreated", func(t *testing.T) {
 		inLab(t, func(l *lab) {
 			fixed := func(value string) string {

@@ -22,6 +22,7 @@ import (
 	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 	"brine/cmd/brine/profile"
+	"brine/cmd/brine/values"
 )
 
 // The root command: exit codes of errors, flags from the environment, the way to the cluster.
@@ -120,20 +121,21 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 		newApply(s), newPreview(s), newDestroy(s), newStatus(s), newGet(s), newPatch(s), newDrift(s), newHistory(s), newDiff(s), newRollback(s), newInventory(s), newCheck(s), newImages(s), newRBAC(s), newVersion(s),
 	)
 	limitTime(root)
+	values.RefuseEmpty(root)
 	helpTexts.Add(root)
 	return root
 }
 
 // fromEnvironment sets each flag that was not given from BRINE_…, if that is
-// set: a flag overrides the environment, which overrides the default.
+// set and not empty: a flag overrides the environment, which overrides the default.
 func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "BRINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" {
+		value := os.Getenv(name)
+		if value == "" || f.Changed || f.Name == "help" {
 			return
 		}
 		// Both name the inventory: a flag of either overrides the environment.

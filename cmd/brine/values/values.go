@@ -1,0 +1,53 @@
+// Package values refuses empty values of flags.
+package values
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// RefuseEmpty makes an error of an empty value of each flag of a command and of those below it
+// that takes text: a script whose variable is not set would give a smaller bundle, or no guard.
+func RefuseEmpty(cmd *cobra.Command) {
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if slices.Contains([]string{"string", "stringSlice", "stringArray"}, f.Value.Type()) {
+				f.Value = notEmptyOf(f.Value)
+			}
+		})
+	}
+	for _, one := range cmd.Commands() {
+		RefuseEmpty(one)
+	}
+}
+
+func notEmptyOf(v pflag.Value) pflag.Value {
+	switch several := v.(type) {
+	case notEmpty, notEmptySlice:
+		return v
+	case pflag.SliceValue:
+		return notEmptySlice{notEmpty{v}, several}
+	}
+	return notEmpty{v}
+}
+
+type notEmpty struct{ pflag.Value }
+
+// notEmptySlice takes several values.
+type notEmptySlice struct {
+	notEmpty
+	pflag.SliceValue
+}
+
+var errEmpty = errors.New("it is empty: give a value, or leave the flag out")
+
+func (v notEmpty) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errEmpty
+	}
+	return v.Value.Set(text) //nolint:wrapcheck // pflag says which flag it is
+}
