@@ -190,10 +190,16 @@ func (o *oracle) dependentsStay() (wrong []string) {
 	if o.behind {
 		return nil
 	}
-	state, since, deleted, were := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}, map[types.UID]bool{}
+	state, since, deleted, stored := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}, map[string]*unstructured.Unstructured{}
+	for _, w := range o.server.Log[:o.d.from] {
+		if w.Namespace == home && w.Kind == bundle.ConfigMapKind {
+			stored[w.Name] = w.After
+		}
+	}
+	member := members(stored, o.d.inventory)
 	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
 		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
-		kept := plan.KeptBy(u.GetAnnotations()) != "" && were[u.GetUID()] && (owner(u) == o.id() || owner(u) == "") // detached, no run would know of it
+		kept := plan.KeptBy(u.GetAnnotations()) != "" && member[id] && owner(u) == o.id()
 		return (wanted || kept) && u.GetDeletionTimestamp() == nil && since[id] < o.d.from && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted[ref.UID] })
 	}
 	for i, w := range o.server.Log[:o.d.to] {
@@ -211,9 +217,6 @@ func (o *oracle) dependentsStay() (wrong []string) {
 					wrong = append(wrong, fmt.Sprintf("%s stays, and its owner goes: %s", bundle.Name(held), w))
 				}
 			}
-		}
-		if owner(w.After) == o.id() {
-			were[w.After.GetUID()] = true
 		}
 		if state[id] = w.After; w.Actor != o.d.actor {
 			since[id] = i

@@ -135,23 +135,6 @@ func (l *lab) ends(code int, command, inventoryName, text string, change func(*r
 	return r
 }
 
-func (l *lab) move(what, from, to string, names ...string) {
-	l.t.Helper()
-	l.do(func(ctx context.Context, c *cluster.Client) {
-		chosen, err := admin.ParseSelector(names)
-		if err == nil {
-			m := admin.MoveOptions{From: []report.Inventory{at(from)}, To: at(to), Remove: what != "split", Rename: what == "rename", Version: "simulated", Report: func(string) {}}
-			if len(names) > 0 {
-				m.Select = chosen.Chooses
-			}
-			_, err = admin.MoveMembers(ctx, c, m)
-		}
-		if err != nil {
-			l.t.Errorf("%s of %s into %s: %v", what, from, to, err)
-		}
-	})
-}
-
 func (l *lab) kind(kind string) apiserver.Kind {
 	k, _ := l.w.server.Find(func(k apiserver.Kind) bool { return k.Kind == kind })
 	return k
