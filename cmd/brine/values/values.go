@@ -3,6 +3,7 @@ package values
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +16,11 @@ import (
 func RefuseEmpty(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
-			if slices.Contains([]string{"string", "stringSlice", "stringArray"}, f.Value.Type()) {
-				f.Value = notEmptyOf(f.Value)
+			if !slices.Contains(texts, fmt.Sprintf("%T", f.Value)) {
+				return // it has words, and says which
+			}
+			if f.Value = notEmptyOf(f.Value); f.DefValue == "[]" {
+				f.DefValue = "" // else the help shows it
 			}
 		})
 	}
@@ -25,11 +29,11 @@ func RefuseEmpty(cmd *cobra.Command) {
 	}
 }
 
+// texts are the types of flags that take any text.
+var texts = []string{"*pflag.stringValue", "*pflag.stringSliceValue", "*pflag.stringArrayValue"}
+
 func notEmptyOf(v pflag.Value) pflag.Value {
-	switch several := v.(type) {
-	case notEmpty, notEmptySlice:
-		return v
-	case pflag.SliceValue:
+	if several, ok := v.(pflag.SliceValue); ok {
 		return notEmptySlice{notEmpty{v}, several}
 	}
 	return notEmpty{v}
