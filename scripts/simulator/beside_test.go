@@ -212,7 +212,11 @@ func (o *oracle) dependentsStay() (wrong []string) {
 			if leaves && w.Actor == o.d.actor {
 				deleted[w.Before.GetUID()] = true
 			}
+			leaves = w.Actor == o.d.actor && o.alone && owner(w.Before) == o.id() && owner(w.After) == "" && w.After != nil && plan.KeptBy(w.After.GetAnnotations()) != "" && since[id] < o.d.from
 			for held, u := range state {
+				if leaves && u != nil && member[held] && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(w.After.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() }) {
+					wrong = append(wrong, fmt.Sprintf("it leaves the inventory, and %s, which owns it, does not: %s", bundle.Name(held), w))
+				}
 				if w.After == nil && u != nil && u.GetNamespace() == w.Namespace && deleted[w.Before.GetUID()] && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == w.Before.GetUID() }) && stays(held, u) {
 					wrong = append(wrong, fmt.Sprintf("%s stays, and its owner goes: %s", bundle.Name(held), w))
 				}

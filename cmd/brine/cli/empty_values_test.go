@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +46,19 @@ func TestEmptyValues(t *testing.T) {
 		root.SetArgs(args)
 		if err := root.ExecuteContext(context.Background()); err == nil || !strings.Contains(err.Error(), "it is empty") {
 			t.Errorf("%v: %v", slices.Concat(args), err)
+		}
+	}
+}
+
+// What a shell puts in the place of a file has no name that says which bundle it is.
+func TestFilesWithoutAName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{file: true, filepath.Dir(file): true, file + "-not-there": true, "-": false, "": false, "/dev/stdin": false, "/dev/fd/63": false, "/proc/self/fd/63": false, "/dev/null": false} {
+		if _, got := namedFile(name); got != want {
+			t.Errorf("%q: %t", name, got)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (in *input) read(ctx context.Context, s Streams) (*bundle.Bundle, error) {
 func (in *input) sources() []string {
 	var sources []string
 	for _, file := range in.Files {
-		if path, err := filepath.Abs(file); err == nil && file != "-" {
+		if path, named := namedFile(file); named {
 			sources = append(sources, filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -91,17 +92,25 @@ func (p *place) where(file string) (report.Inventory, error) {
 		return inv, nil
 	}
 	inv.Namespace, inv.Name = p.conn.Namespace(), p.name
-	if inv.Name == "" && file != "" && file != "-" {
-		if path, err := filepath.Abs(file); err == nil {
-			file = path
-		}
-		base := filepath.Base(file)
+	if path, named := namedFile(file); inv.Name == "" && named {
+		base := filepath.Base(path)
 		inv.Name = strings.Trim(unnamable.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "-"), "-.")
 	}
 	if inv.Name == "" {
 		return inv, errNoName
 	}
 	return inv, nil
+}
+
+// namedFile is the path of a file or folder whose name says what it is: not standard input, nor
+// what a shell puts in its place (<(salt-call …) is /dev/fd/63).
+func namedFile(file string) (string, bool) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		path = file
+	}
+	info, err := os.Stat(path)
+	return path, file != "" && file != "-" && !strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/proc/") && (err != nil || info.Mode().IsRegular() || info.IsDir())
 }
 
 // reach finds the inventory, and a client.
