@@ -81,6 +81,7 @@ func link(all []*sls.Rendering) (problems bundle.Problems, warnings []bundle.Pro
 // state reads one state's manifest; its problems name the state.
 func (r *reading) state(d *document, doc *sls.Document, o Options) []*bundle.Object {
 	one := reading{budget: r.budget}
+	o.AllowGenerateName = o.AllowGenerateName && !doc.Absent // what has no name cannot be found
 	one.object(d, doc.Node, o, listDefaults{})
 	name := func(source *bundle.Source) {
 		source.State, source.SLS, source.File = doc.State, doc.SLS, cmp.Or(doc.File, source.File)

@@ -209,3 +209,28 @@ func TestReadNamesTheFileOfAnSLS(t *testing.T) {
 		}
 	}
 }
+
+// The name and namespace of object_absent are held to the rules of an object's.
+func TestReadChecksTheNamesOfAbsentObjects(t *testing.T) {
+	state := func(name, namespace string) string {
+		return `[{"state": "k", "fun": "object_absent", "__id__": "Old", "name": ` + name + `, "kind": "ConfigMap", "apiVersion": "v1", "namespace": ` + namespace + `}]`
+	}
+	for in, want := range map[string]string{
+		state("123", `"prod"`):       `metadata.name: must be text, and 123 is a number in YAML`,
+		state(`"a"`, `"None"`):       `metadata.namespace: `,
+		state(`"a b"`, `"prod"`):     `metadata.name: "a b" cannot be a name`,
+		state(`"a"`, `"{{ ns }}"`):   `metadata.namespace: `,
+		state(`"prod/a"`, `"prod"`):  `metadata.name: "prod/a" cannot be a name`,
+		state(`"a"`, `["{{ ns }}"]`): `namespace: must be text`,
+		`[{"state": "k", "fun": "object_absent", "__id__": "Old", "manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}}}]`: `metadata.generateName: every run would create another object`,
+	} {
+		b, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(in), AllowGenerateName: true})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `(state "Old")`) {
+			t.Errorf("%s: %v, want %s; %v", in, err, want, b)
+		}
+	}
+	b := mustRead(t, state(`"a"`, `"prod"`))
+	if len(b.Absent) != 1 || bundle.Name(b.Absent[0].ID) != "ConfigMap prod/a" {
+		t.Errorf("absent: %v", b.Absent)
+	}
+}

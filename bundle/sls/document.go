@@ -23,6 +23,9 @@ func (d *Rendering) documents() {
 			continue
 		}
 		d.conditions(c)
+		if c.absent() && !d.strict(c) {
+			continue
+		}
 		for _, key := range []string{"kubeconfig", "context"} {
 			if v := text(c.arg(key).value); v != "" {
 				targets[key+" "+v]++
@@ -95,38 +98,93 @@ func (d *Rendering) manifests(c *chunk) []*yaml.Node {
 		return nil
 	}
 	all := listed(a.value)
-	for _, n := range all {
-		if isMapping(n) && len(n.Content) > 0 {
-			continue
-		}
+	if len(all) == 0 || slices.ContainsFunc(all, func(n *yaml.Node) bool { return !isMapping(n) || len(n.Content) == 0 }) {
 		d.problem(c.at(a.line), "manifest: must be a mapping with apiVersion, kind and metadata")
 		return nil
+	}
+	if c.absent() {
+		for _, n := range all {
+			d.agree(c, n)
+		}
 	}
 	return all
 }
 
-// named makes the manifest that object_absent's name, kind, apiVersion and
-// namespace stand for.
+// naming are the arguments of object_absent that say which object it deletes.
+var naming = []string{"apiVersion", "api_version", "kind", "namespace", "name"}
+
+// absentArguments are all that object_absent and Salt know.
+var absentArguments = slices.Concat(naming, needing, inverse, without, conditions, []string{
+	"names", "manifest", "source", "template", "defaults", "template_context", "kubeconfig", "kubeconfig_data", "context", "wait", "timeout",
+	"state", "fun", "order", "failhard", "retry", "parallel", "check_cmd", "cmd_opts_exclude", "runas", "runas_password", "umask",
+	"reload_modules", "reload_grains", "reload_pillar", "fire_event", "saltenv", "aggregate",
+})
+
+// strict reports whether the arguments of object_absent leave no doubt. One that is empty, or
+// that nobody reads, would name another object, and that would be deleted.
+func (d *Rendering) strict(c *chunk) bool {
+	before := len(d.Problems)
+	for _, a := range c.args {
+		switch {
+		case a.key == "names": // that it is not empty, expand has seen
+			d.problem(c.at(a.line), "names: is empty, so it does not say which object is to be absent")
+		case slices.Contains(naming, a.key) && (isEmpty(a.value) || !isString(a.value)):
+			d.problem(c.at(a.line), "%s: must be text, and not empty: it says which object is to be absent", a.key)
+		case !slices.Contains(absentArguments, a.key) && !strings.HasPrefix(a.key, "__"):
+			hint := ""
+			if best := bundle.Nearest(a.key, absentArguments); best != "" {
+				hint = ": did you mean " + best + "?"
+			}
+			d.problem(c.at(a.line), "%s.%s has no argument %s%s", c.module, c.fun, a.key, hint)
+		}
+	}
+	return len(d.Problems) == before
+}
+
+// agree reports arguments that name another object than the manifest does. A name may also be
+// a title, as the state's ID is.
+func (d *Rendering) agree(c *chunk, manifest *yaml.Node) {
+	metadata := field(manifest, "metadata")
+	if namespace := field(metadata, "namespace"); namespace != nil && isEmpty(namespace) {
+		d.problem(c.at(line(namespace)), "metadata.namespace is empty: write the namespace of the object that is to be absent, or leave the field out")
+	}
+	for _, key := range naming {
+		a, in := c.arg(key), manifest
+		if key == "name" || key == "namespace" {
+			in = metadata
+		}
+		says := text(field(in, strings.Replace(key, "api_version", "apiVersion", 1)))
+		if v := text(a.value); v != "" && v != says && (key != "name" || v != c.id && !strings.ContainsAny(v, " /")) {
+			d.problem(c.at(a.line), "%s is %q, and in the manifest %q: leave one of them out", key, v, says)
+		}
+	}
+}
+
+// named makes the manifest that object_absent's name, kind, apiVersion and namespace stand for.
 func (d *Rendering) named(c *chunk) []*yaml.Node {
-	version := cmp.Or(text(c.arg("apiVersion").value), text(c.arg("api_version").value))
-	kind, namespace := text(c.arg("kind").value), text(c.arg("namespace").value)
-	if version == "" || kind == "" {
+	version, kind := cmp.Or(c.arg("apiVersion").value, c.arg("api_version").value), c.arg("kind").value
+	if version == nil || kind == nil {
 		d.problem(c.Source, "%s.%s needs apiVersion and kind in addition to the name, or a manifest", c.module, c.fun)
 		return nil
 	}
-	metadata := mapping(c.Line, "name", c.name)
-	if namespace != "" {
-		metadata.Content = append(metadata.Content, scalar(c.Line, "namespace"), scalar(c.Line, namespace))
+	name := cmp.Or(c.arg("name").value, scalar(c.Line, c.name))
+	metadata := mapping(c.Line, "name", name)
+	if namespace := c.arg("namespace").value; namespace != nil {
+		metadata = mapping(c.Line, "name", name, "namespace", namespace)
 	}
-	n := mapping(c.Line, "apiVersion", version, "kind", kind)
-	n.Content = append(n.Content, scalar(c.Line, "metadata"), metadata)
-	return []*yaml.Node{n}
+	return []*yaml.Node{mapping(c.Line, "apiVersion", version, "kind", kind, "metadata", metadata)}
 }
 
-func mapping(line int, fields ...string) *yaml.Node {
+// mapping is one of keys, each with its value behind it.
+func mapping(line int, fields ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: yaml.NodeTagMap, Line: line, Column: 1}
 	for _, f := range fields {
-		n.Content = append(n.Content, scalar(line, f))
+		switch f := f.(type) {
+		case string:
+			n.Content = append(n.Content, scalar(line, f))
+		case *yaml.Node:
+			n.Content = append(n.Content, f)
+		}
 	}
 	return n
 }

@@ -195,10 +195,9 @@ func (d *Rendering) expand(decl *declaration) {
 	var names []*yaml.Node
 	for _, a := range decl.args {
 		switch {
-		case a.key == "names":
-			names = append(names, items(a.value)...)
+		case a.key == "names" && !isEmpty(a.value):
+			names = append(names, listed(a.value)...)
 		case a.key == "state":
-		case a.key == "name" && !isString(a.value):
 		default:
 			base.args = append(base.args, a)
 		}
@@ -208,22 +207,30 @@ func (d *Rendering) expand(decl *declaration) {
 		d.add(&base)
 		return
 	}
-	seen := map[string]bool{}
+	seen := map[string]*yaml.Node{}
 	for i, n := range names {
 		c := base
 		c.args = slices.Clone(base.args)
 		c.nameOrder = i + 1
-		c.name = text(n)
+		name := n
 		if own := pairs(n); len(own) == 1 { // {name: [its own arguments]}
-			c.name = own[0].key
+			name = scalar(own[0].line, own[0].key)
 			for _, item := range items(own[0].value) {
 				c.args = append(c.args, pairs(item)...)
 			}
 		}
-		if seen[c.name] {
+		if c.name = text(name); c.name == "" {
+			d.problem(c.at(line(n)), "names: each must be a name, or {name: [arguments]}")
 			continue
 		}
-		seen[c.name] = true
+		if first := seen[c.name]; first != nil {
+			if !isString(n) || !isString(first) { // Salt would run both
+				d.problem(c.at(line(n)), "names: %s is there twice, with arguments of its own: give each a name of its own", c.name)
+			}
+			continue
+		}
+		seen[c.name] = n
+		c.args = append(c.args, pair{key: "name", line: line(n), value: name})
 		d.add(&c)
 	}
 }

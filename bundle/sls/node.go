@@ -2,6 +2,7 @@ package sls
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -75,19 +76,55 @@ type pair struct {
 	value *yaml.Node // resolved
 }
 
+// pairs are the fields of a mapping: its own, then those that it merges (<<) and does not
+// have; of several merges the first counts.
 func pairs(n *yaml.Node) []pair {
-	if !isMapping(n) {
-		return nil
+	all, merges := ownPairs(n)
+	if len(merges) == 0 {
+		return all
 	}
-	var all []pair
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k := resolve(n.Content[i])
-		if k == nil {
+	known, seen := map[string]bool{}, map[*yaml.Node]bool{n: true}
+	for _, p := range all {
+		known[p.key] = true
+	}
+	for len(merges) > 0 {
+		from := merges[0]
+		merges = merges[1:]
+		if seen[from] {
 			continue
 		}
-		all = append(all, pair{key: k.Value, line: line(n.Content[i]), value: resolve(n.Content[i+1])})
+		seen[from] = true
+		more, inner := ownPairs(from)
+		merges = slices.Concat(items(from), inner, merges)
+		if !isMapping(from) && !isSequence(from) {
+			more = []pair{{key: "<<", line: line(from), value: from}} // nobody knows a field of that name
+		}
+		for _, p := range more {
+			if !known[p.key] {
+				known[p.key] = true
+				all = append(all, p)
+			}
+		}
 	}
 	return all
+}
+
+// ownPairs are the fields of a mapping without those that it merges, and what it merges.
+func ownPairs(n *yaml.Node) (all []pair, merges []*yaml.Node) {
+	if !isMapping(n) {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := resolve(n.Content[i]), resolve(n.Content[i+1])
+		switch {
+		case k == nil:
+		case k.Tag == yaml.MergeTag:
+			merges = append(merges, v)
+		default:
+			all = append(all, pair{key: k.Value, line: line(n.Content[i]), value: v})
+		}
+	}
+	return all, merges
 }
 
 func items(n *yaml.Node) []*yaml.Node {
