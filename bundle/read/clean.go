@@ -52,7 +52,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 	if items := child(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode || kind == "List" && apiVersion == "v1" {
-		c.checkList(n, kind, items)
+		c.checkList(n, apiVersion, kind, items)
 		r.problems, r.warnings = append(r.problems, c.problems...), append(r.warnings, c.warnings...)
 		if len(c.problems) > 0 {
 			return
@@ -98,8 +98,9 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 	}
 }
 
-// checkList reports what would leave out objects of a list without a word.
-func (c *converter) checkList(n *yaml.Node, kind string, items *yaml.Node) {
+// checkList reports what would leave out objects of a list without a word. An object whose own
+// kind ends in List, and that has items, is a list to kubectl and to API servers, too.
+func (c *converter) checkList(n *yaml.Node, apiVersion, kind string, items *yaml.Node) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		kn := n.Content[i]
@@ -118,7 +119,21 @@ func (c *converter) checkList(n *yaml.Node, kind string, items *yaml.Node) {
 	case items.Kind != yaml.SequenceNode && items.Tag != yaml.NodeTagNull:
 		c.path = c.path.Field("items")
 		c.problem(items, "must be a list of objects")
+	case (kind != "List" || apiVersion != "v1") && (named(n) || len(items.Content) == 0 && !isBuiltIn(apiVersion, strings.TrimSuffix(kind, "List"))):
+		c.path = c.path.Field("items")
+		c.problem(items, "Kubernetes takes %s with items for a list of objects: if it is an object, its CustomResourceDefinition needs another field or kind", kind)
 	}
+}
+
+// named reports whether metadata has a name. A list has none.
+func named(n *yaml.Node) bool {
+	metadata := child(n, "metadata")
+	return metadata != nil && metadata.Kind == yaml.MappingNode && (child(metadata, "name") != nil || child(metadata, "generateName") != nil)
+}
+
+func isBuiltIn(apiVersion, kind string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && builtIn(gv.WithKind(kind)) != ScopeUnknown
 }
 
 func (r *reading) list(d *document, n *yaml.Node, o Options, defaults listDefaults) {

@@ -131,14 +131,16 @@ func find(name string, recursive bool) ([]string, error) {
 			}
 			return nil
 		}
-		if !slices.Contains(endings, filepath.Ext(path)) {
+		link := d.Type()&fs.ModeSymlink != 0
+		if !link && !slices.Contains(endings, filepath.Ext(path)) {
 			return nil
 		}
-		// A link may lead to a folder (..data of a mounted ConfigMap), or to a file,
-		// which is read as kubectl does.
+		// A link may lead to a folder, or to a file, which is read as kubectl does.
 		info, err := os.Stat(path)
 		switch {
-		case err == nil && info.IsDir():
+		case err == nil && info.IsDir() && recursive && !strings.HasPrefix(d.Name(), ".."): // not ..data of a mounted ConfigMap
+			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is a link to a folder, which is not followed: name it itself with -f, or move it out of the folder"}
+		case err == nil && info.IsDir(), !slices.Contains(endings, filepath.Ext(path)):
 			return nil
 		case err == nil && !info.Mode().IsRegular(): // an error is reported when the file is read
 			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is not a regular file: move it out of the folder, or name it itself with -f"}

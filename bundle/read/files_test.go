@@ -55,6 +55,30 @@ func TestFoldersHoldRegularFiles(t *testing.T) {
 	}
 }
 
+// A link to a folder is not followed, so what it holds would be missing: all but the ..data
+// that Kubernetes makes where it mounts a ConfigMap.
+func TestLinksToFoldersAreNotPassedOver(t *testing.T) {
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	writeTo(t, filepath.Join(folder, "a.yaml"), plainConfigMap)
+	link := func(name string) {
+		if err := os.Symlink(elsewhere, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..data")
+	if b, err := Bundle(t.Context(), Options{Files: []string{folder}, Recursive: true}); err != nil || len(b.Objects) != 1 {
+		t.Errorf("..data: %v", err)
+	}
+	link("more")
+	if err := readError(t, folder); err != "" {
+		t.Errorf("folders are not asked for: %s", err)
+	}
+	_, err := Bundle(t.Context(), Options{Files: []string{folder}, Recursive: true})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(folder, "more")+": this is a link to a folder") {
+		t.Errorf("-R: %v", err)
+	}
+}
+
 func TestFileThatIsTooLarge(t *testing.T) {
 	path := writeTo(t, filepath.Join(t.TempDir(), "large.yaml"), plainConfigMap)
 	if err := os.Truncate(path, 1<<40); err != nil {

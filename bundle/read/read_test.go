@@ -502,3 +502,26 @@ func TestListsLoseNoObject(t *testing.T) {
 		t.Error(b.Objects, b.Warnings)
 	}
 }
+
+// Kubernetes takes whatever has items for a list. Where it may be an object, that is said.
+func TestObjectsThatLookLikeLists(t *testing.T) {
+	const list = "apiVersion: example.com/v1\nkind: AllowList\n"
+	const item = "items: [{metadata: {name: q}}]\n"
+	for in, want := range map[string]string{
+		list + "metadata: {name: x}\nitems: []\n":                           "-:9: items: Kubernetes takes AllowList with items",
+		list + "items: []\n":                                                "-:8: items: Kubernetes takes AllowList",
+		list + "metadata: {name: x}\n" + item:                               "-:9: items: Kubernetes takes AllowList",
+		"apiVersion: example.com/v1\nkind: List\nitems: []\n":               "Kubernetes takes List",
+		"apiVersion: v1\nkind: ConfigMapList\nmetadata: {name: x}\n" + item: "Kubernetes takes ConfigMapList",
+		list + item: "",
+		"apiVersion: v1\nkind: ConfigMapList\nitems: []\n":                         "",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleList\nitems: []\n":    "",
+		"apiVersion: v1\nkind: List\nmetadata: {name: x}\nitems: []\n":             "",
+		"apiVersion: v1\nkind: List\nmetadata: {resourceVersion: ''}\nitems: []\n": "",
+	} {
+		_, err := Bundle(t.Context(), Options{Files: []string{"-"}, Stdin: strings.NewReader(cm("") + "---\n" + in)})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+	}
+}

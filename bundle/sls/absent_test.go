@@ -1,6 +1,7 @@
 package sls
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,29 @@ func TestAbsentAcceptsWhatSaltKnows(t *testing.T) {
 		if len(problems) > 0 || !docs[0].Absent || text(field(field(docs[0].Node, "metadata"), "name")) != "a" {
 			t.Errorf("%s:\n%s", in, show(docs, problems, warnings))
 		}
+	}
+}
+
+// Salt refuses these, too: the last would count, and an object be lost.
+func TestKeysThatAreThereTwice(t *testing.T) {
+	doc := parse(t, `
+A: {k.object_present: [{manifest: `+cm("a")+`, manifest: `+cm("b")+`}]}
+A: {k.object_present: [{manifest: {apiVersion: v1, kind: ConfigMap, kind: Job, metadata: {name: c}}}]}
+B: {k.object_present: [{<<: {order: 1}, <<: {order: 2}}, {manifest: `+cm("d")+`}]}
+C: {}
+D: {__sls__: s}
+`)
+	_, problems, _ := decoded(doc, High, Options{Offset: 10})
+	var got []string
+	for _, p := range problems {
+		got = append(got, shown(p))
+	}
+	want := []string{
+		"line 12: duplicate key manifest; the first is on line 12", "line 13: duplicate key A; the first is on line 12", "line 14: duplicate key <<; the first is on line 14",
+		`line 15 (state "C"): the state has no function`, `line 16 (state "D", sls s): the state has no function`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
 

@@ -129,6 +129,9 @@ func (d *Rendering) declarations(p pair) []*declaration {
 		}
 		all = append(all, decl)
 	}
+	if !slices.ContainsFunc(pairs(p.value), func(f pair) bool { return !strings.HasPrefix(f.key, "__") }) {
+		d.problem(at, "the state has no function")
+	}
 	return all
 }
 

@@ -89,6 +89,9 @@ type Rendering struct {
 func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 	root, minions := unwrap(resolve(doc))
 	d := &Rendering{options: o}
+	if shape == High || shape == Low {
+		d.unique(root, map[*yaml.Node]bool{})
+	}
 	switch {
 	case len(minions) > 1:
 		d.problem(at(root), "this is the answer of %d minions (%s): a bundle is one rendering; ask one of them, or use salt-call",
@@ -111,4 +114,28 @@ func Decode(doc *yaml.Node, shape Shape, o Options) *Rendering {
 		d.documents()
 	}
 	return d
+}
+
+// unique reports keys that a mapping of Salt's has twice, as Salt does. Manifests are left to
+// who reads them.
+func (d *Rendering) unique(n *yaml.Node, seen map[*yaml.Node]bool) {
+	if n = resolve(n); n == nil || seen[n] {
+		return
+	}
+	seen[n] = true
+	first := map[string]int{}
+	for i, inner := range n.Content {
+		switch {
+		case isMapping(n) && i%2 == 0:
+			key := text(resolve(inner))
+			if before, twice := first[key]; twice && key != "" {
+				d.problem(at(inner), "duplicate key %s; the first is on line %d", key, before+d.options.Offset)
+				continue
+			}
+			first[key] = line(inner)
+		case isMapping(n) && text(resolve(n.Content[i-1])) == "manifest" || inner.Kind == yaml.ScalarNode:
+		default:
+			d.unique(inner, seen)
+		}
+	}
 }
