@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -61,9 +62,7 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		return
 	}
 
-	if c.root = n; kind == "" && defaults.kind == "Secret" {
-		c.secret = new(true)
-	}
+	c.root, c.kind = n, cmp.Or(kind, defaults.kind)
 	content := c.mapping(n)
 	if defaults.kind != "" && content["apiVersion"] == nil && content["kind"] == nil {
 		content["apiVersion"], content["kind"] = defaults.apiVersion, defaults.kind

@@ -38,6 +38,7 @@ type converter struct {
 	warnings   []bundle.Problem
 	unreported int        // problems beyond maxReported
 	root       *yaml.Node // of the object
+	kind       string     // of the object, as it is written
 	secret     *bool      // see quotable; nil: not known yet
 	duplicates bool       // Options.DuplicateKeys
 

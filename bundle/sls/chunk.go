@@ -71,13 +71,25 @@ func (d *Rendering) problemAt(at bundle.Source, format string, args ...any) bund
 	return bundle.Problem{Source: at, Message: fmt.Sprintf(format, args...)}
 }
 
-// saltErrors reports the errors that Salt printed in place of states. Salt puts
-// the rendered text around the place behind a line of dashes: that may hold
-// anything, Secrets too, and is left out.
+// saltsWords are what errors of Salt's compiler and of its modules begin with.
+var saltsWords = bundle.Pattern(`^(Rendering SLS|Specified SLS|No (matching|state|function)|(SLS|ID|Name|State) ['"]|SLS \S+ (does|is) not|The (state|function|require|order|name)|` +
+	`Too many functions|Cannot extend ID|Detected conflicting|Conflicting|A? ?[Rr]ecursive requisite|Include |Extend |Requisite |Pillar failed|Data failed|` +
+	`Minion did not return|Module function|Passed invalid|ERROR[: ]|Jinja |'[\w.]+' (is not available|__virtual__))`)
+
+// othersWords are what such an error quotes: a template's own exception, the body of an answer,
+// what YAML took for a tag. The Salt modules leave out the same.
+var othersWords = bundle.Pattern(`(Jinja error: |HTTP response body: ).*?(; line \d+)?$|((?:alias|anchor|tag|tag handle) )(?:'[^']*'|"[^"]*")`)
+
+// saltErrors reports the errors that Salt printed in place of states: of each its first line.
+// What follows, and a text that Salt does not say itself, may hold anything, Secrets too.
 func (d *Rendering) saltErrors(root *yaml.Node) {
 	for _, e := range listed(root) {
-		message, _, cut := strings.Cut(strings.TrimSpace(e.Value), "\n---\n")
-		message = strings.Join(strings.Fields(message), " ")
+		message, _, cut := strings.Cut(strings.TrimSpace(text(e)), "\n")
+		if !saltsWords().MatchString(message) {
+			d.problem(at(e), "Salt printed a text that is neither states nor an error brine knows: it is left out, as Secrets may be in it (a file that only Jinja renders needs apiVersion at the start of a line)")
+			continue
+		}
+		message = bundle.Clip(othersWords().ReplaceAllString(message, "$1$3(left out: it may hold Secrets)$2"), 300)
 		if cut {
 			message += " (the text around it is left out)"
 		}

@@ -269,6 +269,13 @@ problem line 5 (state "D"): manifest: must be a mapping with apiVersion, kind an
 			want: `problem line 1: Salt did not render this: Rendering SLS 'base:x' failed: could not find expected ':'; line 7 (the text around it is left out)
 problem line 1: Salt did not render this: No matching sls found for 'y' in env 'base'
 `},
+		"Salt's errors, of its own words only": {
+			in: `{"local": ["Rendering SLS 'base:x' failed: Jinja error: hunter2; line 7", "Specified SLS y in saltenv base is not available", "'x.y' is not available.", "pass word"]}`,
+			want: `problem line 1: Salt did not render this: Rendering SLS 'base:x' failed: Jinja error: (left out: it may hold Secrets); line 7
+problem line 1: Salt did not render this: Specified SLS y in saltenv base is not available
+problem line 1: Salt did not render this: 'x.y' is not available.
+problem line 1: Salt printed a text that is neither states nor an error brine knows: it is left out, as Secrets may be in it (a file that only Jinja renders needs apiVersion at the start of a line)
+`},
 		"an empty rendering": {
 			in: `{"local": {}}`,
 			want: `problem line 1: Salt rendered nothing ({}): an empty rendering is an error, not an empty bundle; the Salt command's own log says why

@@ -91,8 +91,8 @@ func (d *Rendering) includeHint() string {
 func (d *Rendering) declarations(p pair) []*declaration {
 	at := bundle.Source{Line: p.line, State: p.key, SLS: text(field(p.value, "__sls__"))}
 	if isString(p.value) { // ID: module.function
-		module, fun, ok := strings.Cut(p.value.Value, ".")
-		if !ok {
+		module, fun, _ := strings.Cut(p.value.Value, ".")
+		if !isBody(p.value) {
 			d.problem(at, "a state's body is a mapping of module.function to its arguments; this is text")
 			return nil
 		}
@@ -114,8 +114,6 @@ func (d *Rendering) declarations(p pair) []*declaration {
 			decl.funs = append(decl.funs, fun)
 		}
 		switch {
-		case isString(f.value): // module: function
-			decl.funs = append(decl.funs, f.value.Value)
 		case isNull(f.value):
 		case !isSequence(f.value):
 			d.problem(bundle.Source{Line: f.line, State: at.State, SLS: at.SLS}, "the arguments of %s must be a list of one-field mappings", f.key)
