@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,12 @@ func (g *Guard) Keep(id bundle.ID, live *unstructured.Unstructured) {
 // to its controller goes with it. What would be detached stays a member: no later run would
 // know that it stays.
 func (g *Guard) keepOwners(steps []*Step) (kept bool) {
+	members := maps.Clone(g.Same) // that stay
+	for _, s := range steps {
+		if s.Action == Skipped && s.Live != nil {
+			members[s.Live.GetUID()] = s.ID
+		}
+	}
 	owned := map[types.UID][]*Step{} // what would be detached, by owner
 	for _, s := range steps {
 		left := s.Action == Detached && metav1.GetControllerOf(s.Live) != nil && Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
@@ -129,7 +136,7 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		}
 		if s.Action == Detached && KeptBy(s.Live.GetAnnotations()) != "" && Owned(s.Live, g.Of.ID) {
 			for _, owner := range s.Live.GetOwnerReferences() {
-				if by, found := g.Same[owner.UID]; found && s.Action == Detached {
+				if by, found := members[owner.UID]; found && s.Action == Detached {
 					s.Action, s.Reason = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by))
 				}
 			}
