@@ -333,7 +333,7 @@ func checkDerivedName(ctx context.Context, o *Options, now situation) error {
 			return fmt.Errorf("find out whether inventory %s/%s is of this bundle, as its name comes from the bundle's file name: %w", inv.Namespace, inv.Name, err)
 		}
 	}
-	if shared > 0 && own && slices.Equal(last.Sources, o.Sources) {
+	if shared > 0 && slices.Equal(last.Sources, o.Sources) {
 		return nil
 	}
 	from := "another bundle"
