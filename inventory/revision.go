@@ -59,9 +59,11 @@ func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
 // IsKept says whether the history keeps its bundle.
 func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
 
-// Says whether the revision says all that another one, of a run after it, would say.
-func (r Revision) Says(next Revision) bool {
-	return r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
+// Says whether the revision says all that another one, of a run after it, would say. A
+// rollback that undoes what has begun since is always one of its own.
+func (r Revision) Says(next, begun Revision) bool {
+	undoes := next.Command == Rollback && begun.Number > r.Number
+	return !undoes && r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
 }
 
 // LastGood is the newest good revision of a history, which has the newest first.

@@ -33,8 +33,6 @@ type Guard struct {
 	// one of the objects that use it.
 	Namespaces map[string]string
 	Kinds      map[schema.GroupKind]string
-	// Orphans: what is deleted leaves its dependents.
-	Orphans bool
 	// owners are the owners of objects that stay, by UID: the garbage collector would delete
 	// these with them.
 	owners  map[types.UID]bundle.ID
@@ -64,7 +62,7 @@ func newGuard(in *Input, p *Plan) *Guard {
 	g := &Guard{
 		Of: &of, Options: in.Options,
 		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
-		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{}, Orphans: in.Options.Orphans,
+		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
 	}
 	for _, s := range p.Steps {
 		if s.Live != nil {
@@ -118,32 +116,25 @@ func (g *Guard) Keep(id bundle.ID, live *unstructured.Unstructured) {
 	}
 }
 
-// keepOwners keeps what owns an object that stays, and says whether there is any. What is left
-// to its controller goes with it. What would be detached stays a member: no later run would
-// know that it stays.
+// keepOwners keeps what owns an object that stays, and says whether there is more of it. What is
+// left to its controller goes with it. What would be detached stays a member beside an owner that
+// stays: else no later run, in which the owner goes, would know of it.
 func (g *Guard) keepOwners(steps []*Step) (kept bool) {
-	members := maps.Clone(g.Same) // that stay
+	stay := maps.Clone(g.Same) // the members
 	for _, s := range steps {
 		if s.Action == Skipped && s.Live != nil {
-			members[s.Live.GetUID()] = s.ID
+			stay[s.Live.GetUID()] = s.ID
 		}
 	}
-	owned := map[types.UID][]*Step{} // what would be detached, by owner
 	for _, s := range steps {
 		left := s.Action == Detached && metav1.GetControllerOf(s.Live) != nil && Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
-		if s.Action != Pruned && s.Live != nil && !left {
-			g.Keep(s.ID, s.Live)
+		if s.Action == Pruned || s.Live == nil || s.Shared || left {
+			continue
 		}
-		if s.Action == Detached && KeptBy(s.Live.GetAnnotations()) != "" && Owned(s.Live, g.Of.ID) {
-			for _, owner := range s.Live.GetOwnerReferences() {
-				if by, found := members[owner.UID]; found && s.Action == Detached {
-					s.Action, s.Reason = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by))
-				}
-			}
-		}
-		if s.Action == Detached && !s.Shared && !left {
-			for _, owner := range s.Live.GetOwnerReferences() {
-				owned[owner.UID] = append(owned[owner.UID], s)
+		g.Keep(s.ID, s.Live)
+		for _, owner := range s.Live.GetOwnerReferences() {
+			if by, found := stay[owner.UID]; found && s.Action == Detached {
+				s.Action, s.Reason, kept = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by)), true
 			}
 		}
 	}
@@ -153,16 +144,13 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		}
 		if why := g.dependent(s.Live); why != "" {
 			s.Action, s.Kept, s.Reason, kept = Skipped, true, why, true
-			for _, d := range owned[s.Live.GetUID()] {
-				d.Action, d.Kept, d.Reason = Skipped, true, fmt.Sprintf("%s; %s, which owns it, stays with it", d.Reason, bundle.Name(s.ID))
-			}
 		}
 	}
 	return kept
 }
 
-// leftAlone says of what is left to its controller that it goes, where that does.
-func leftAlone(steps []*Step) {
+// noteCollected says of what is left to its controller that it goes, where that does.
+func noteCollected(steps []*Step) {
 	pruned := map[types.UID]*Step{}
 	for _, s := range steps {
 		if s.Action == Pruned {
@@ -185,7 +173,7 @@ func (g *Guard) dependent(live *unstructured.Unstructured) string {
 	g.staying.Lock()
 	defer g.staying.Unlock()
 	id, found := g.owners[live.GetUID()]
-	if !found || g.Orphans || live.GetUID() == "" {
+	if !found || g.Options.Orphans || live.GetUID() == "" {
 		return ""
 	}
 	return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first, or use %s",
@@ -207,7 +195,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	defined, _ := bundle.DefinitionOf(live)
 	kept, moved := g.Moved[id]
 	_, member := g.Of.Members[id]
-	origin := g.Of.OriginOf(id, live)
+	origin, dependent := g.Of.OriginOf(id, live), g.dependent(live)
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}
@@ -241,8 +229,8 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	case g.Holds(id) && len(holds.Unknown) > 0:
 		return Verdict{Action: Skipped, Kept: true, Reason: "may contain objects outside this inventory: cannot read " +
 			bundle.Some(holds.Unknown, 3) + "; " + remedy.ForceNamespaces + " deletes it with everything in it"}
-	case g.dependent(live) != "":
-		return Verdict{Action: Skipped, Kept: true, Reason: g.dependent(live)}
+	case dependent != "":
+		return Verdict{Action: Skipped, Kept: true, Reason: dependent}
 	case asked:
 		return Verdict{Action: Pruned, Reason: "the bundle wants it absent"}
 	case member && origin.Before():

@@ -55,7 +55,7 @@ func TestGuard(t *testing.T) {
 		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},
 		{"another inventory itself", mine(owned + ", labels: {cli-utils.sigs.k8s.io/inventory-id: other}"), bundle.Contents{}, nil, `detached: it is a part of inventory "other" itself`},
 		{"owns what stays", mine(owned), bundle.Contents{}, func(g *Guard) { g.Keep(dependent(t)) }, "skipped kept: the garbage collector would delete ConfigMap ns/d with it"},
-		{"owns what stays, and leaves it", mine(owned), bundle.Contents{}, func(g *Guard) { g.Orphans = true; g.Keep(dependent(t)) }, "pruned"},
+		{"owns what stays, and leaves it", mine(owned), bundle.Contents{}, func(g *Guard) { g.Options.Orphans = true; g.Keep(dependent(t)) }, "pruned"},
 		{"wanted absent", mine("labels: {}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "pruned: the bundle wants it absent"},
 		{"wanted absent and kept", mine("annotations: {cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},
 		{"wanted absent and another's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, func(g *Guard) { g.Absent = sets.New(idOf(bundletest.Object(t, mine(owned)))) }, "detached"},

@@ -175,7 +175,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	for keepNeeded(g, steps) || p.Guard.keepOwners(steps) {
 		continue // each of them may be for the other to keep more
 	}
-	leftAlone(steps)
+	noteCollected(steps)
 	first := len(p.Steps)
 	at := make([]int, len(steps))
 	for n := range g.Sorted {

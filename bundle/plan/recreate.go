@@ -69,7 +69,7 @@ func (s *Step) Orphans() bool { return s.Recreate == OrphanFirst && !s.Always }
 // orphans: its dependents stay.
 func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured, orphans bool) string {
 	same, known := g.Same[live.GetUID()]
-	kept, keptBy := g.Moved[id], cmp.Or(KeptBy(live.GetAnnotations()), KeptBy(wanted.GetAnnotations()))
+	kept, dependent, keptBy := g.Moved[id], g.dependent(live), cmp.Or(KeptBy(live.GetAnnotations()), KeptBy(wanted.GetAnnotations()))
 	switch {
 	case keptBy != "":
 		return keptBy
@@ -79,8 +79,8 @@ func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured, 
 		return kept.Reason
 	case id.GroupKind == bundle.NamespaceKind && id.Name == g.Of.Namespace:
 		return "it holds the inventory itself"
-	case !orphans && g.dependent(live) != "":
-		return g.dependent(live)
+	case dependent != "" && !orphans:
+		return dependent
 	}
 	return Refusal(live, g.Of.ID, g.Options.Policy)
 }

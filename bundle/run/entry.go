@@ -221,7 +221,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			}
 		}
 	}
-	if last.Says(r) && (r.Command != inventory.Rollback || in.inventory.Begun().Number <= last.Number) {
+	if last.Says(r, in.inventory.Begun()) {
 		r.Number = last.Number
 	}
 	return r

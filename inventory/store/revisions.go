@@ -85,15 +85,15 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			last = history[0]
 		}
 	}
-	begun, ends := inv.Begun().Number, r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	if last.Says(r) && (ends || begun <= last.Number) {
+	begun, ends := inv.Begun(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
+	if last.Says(r, begun) {
 		inv.ended = ends
 		return last, inv.setLast(last)
 	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
 	if !ends {
-		r.Number = max(r.Number, begun+1)
+		r.Number = max(r.Number, begun.Number+1)
 	}
 	packed, sum, err := c.Encode()
 	if err != nil {

@@ -275,9 +275,14 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 	}
 }
 
-// isGood says whether a revision is kept, and of a run in which nothing went wrong.
+// isGood says whether a revision is kept, is the last one that the inventory names, and is of a
+// run in which nothing went wrong.
 func (w *World) isGood(name string, number int) bool {
 	var r inventory.Revision
+	head := w.server.Get(bundle.ConfigMapKind, home, name)
+	if head == nil || json.Unmarshal([]byte(head.GetAnnotations()["brine.dev/last-revision"]), &r) != nil || r.Number != number {
+		return false
+	}
 	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
 	return u != nil && json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r) == nil && r.Good()
 }

@@ -2,27 +2,17 @@ package simulator
 
 import (
 	"context"
-	"fmt"
-	legacy "math/rand"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
-	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
-	"brine/bundle/shutdown"
 	"brine/inventory/admin"
-	"brine/inventory/store"
-	"brine/scripts/simulator/apiserver"
 )
 
 // Members that go from inventory to inventory.
@@ -59,106 +49,37 @@ func moveAbout(*rand.Rand) func(*rand.Rand, *scene) {
 	}
 }
 
-// originLab plays single commands, as stories need them.
-type originLab struct {
-	*testing.T
-
-	w    *World
-	runs int
-}
-
-func (l *originLab) do(f func(context.Context, *cluster.Client)) {
-	l.runs++
-	ctx, cancel := shutdown.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	p := l.w.start(ctx, "brine-"+strconv.Itoa(l.runs), "shop", false, nil, func(ctx context.Context, c *cluster.Client) {
-		f(ctx, c)
-		c.Close()
-	})
-	if !l.w.run(p) {
-		l.Error("it has not ended")
-	}
-	<-p.ended
-}
-
-func (l *originLab) options(command, inventory string) run.Options {
-	return run.Options{
-		Header:  report.Header{Command: command, DryRun: report.None, Inventory: report.Inventory{Namespace: home, Name: inventory}},
-		Timeout: timeout, HistoryLimit: 10, Version: "simulated", Namespace: home, Who: "me", Heartbeat: time.Minute,
-	}
-}
-
 // play plays a command: apply INVENTORY CONFIGMAP..., take (apply that takes what others have),
 // rollback INVENTORY (to its first revision), destroy INVENTORY, split FROM TO CONFIGMAP, merge FROM TO,
-// rename FROM TO, forget INVENTORY (a person deletes its ConfigMap).
-func (l *originLab) play(command string) (warnings string) {
+// rename FROM TO, forget INVENTORY (a person deletes its ConfigMap). It returns the warnings.
+func (l *lab) play(command string) string {
+	l.t.Helper()
 	words := strings.Fields(command)
-	l.do(func(ctx context.Context, c *cluster.Client) {
-		o, b := l.options(words[0], words[1]), &bundle.Bundle{}
-		switch words[0] {
-		case "apply", "take":
-			if o.Command = "apply"; words[0] == "take" {
-				o.Planning.Policy = plan.AdoptAll
-			}
-			text := ""
-			for _, name := range words[2:] {
-				text += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {value: \"1\"}\n", name, home)
-			}
-			var err error
-			if b, err = read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); err != nil {
-				l.Fatal(err)
-			}
-		case "destroy":
-			o.Mode = run.Destroy
-		case "rollback":
-			inv, err := store.Load(ctx, c, home, words[1], "", o.Version)
-			if err != nil {
-				l.Fatal(err)
-			}
-			o.Mode, o.Revision, o.Undoes = run.Rollback, 1, inv.Last().Number
-			content, err := inv.LoadRevision(ctx, o.Revision)
-			if err != nil {
-				l.Fatal(err)
-			}
-			o.RevisionOptions, b = content.Options, content.Bundle
-		case "forget":
-			k, _ := l.w.server.Find(func(k apiserver.Kind) bool { return k.Kind == "ConfigMap" })
-			if _, err := l.w.server.Delete(person, k, apiserver.At(k, home, words[1]), metav1.DeleteOptions{}, false); err != nil {
-				l.Fatal(err)
-			}
-			return
-		default:
-			l.move(ctx, c, words)
-			return
-		}
-		r := run.Run(ctx, c, b, o, func(report.Event) {})
-		if warnings = strings.Join(r.Warnings, "\n"); r.ExitCode != report.ExitOK {
-			l.Errorf("%s: exit code %d: %q", command, r.ExitCode, errorsOf(r))
-		}
-	})
-	return warnings
-}
-
-func (l *originLab) move(ctx context.Context, c *cluster.Client, words []string) {
-	m := admin.MoveOptions{
-		From: []report.Inventory{{Namespace: home, Name: words[1]}}, To: report.Inventory{Namespace: home, Name: words[2]},
-		Remove: words[0] != "split", Rename: words[0] == "rename", Version: "simulated", Report: func(string) {},
+	what, name, more := words[0], words[1], words[2:]
+	bundleOf := strings.Join(bundle.Each(more, func(one string) string { return configMap("default", one, "1") }), "")
+	var r *report.Result
+	switch what {
+	case "apply":
+		r = l.ends(report.ExitOK, "apply", name, bundleOf, nil)
+	case "take":
+		r = l.ends(report.ExitOK, "apply", name, bundleOf, func(o *run.Options, _ *bundle.Bundle) { o.Planning.Policy = plan.AdoptAll })
+	case "rollback":
+		r = l.ends(report.ExitOK, "rollback", name, "1", nil)
+	case "destroy":
+		r = l.ends(report.ExitOK, "destroy", name, "", nil)
+	case "forget":
+		l.remove("ConfigMap", "default", name)
+		return ""
+	default:
+		l.move(what, name, more[0], more[1:]...)
+		return ""
 	}
-	for _, name := range words[3:] {
-		chosen, err := admin.ParseSelector([]string{"ConfigMap/" + home + "/" + name})
-		if err != nil {
-			l.Fatal(err)
-		}
-		m.Select = chosen.Chooses
-	}
-	if moved, err := admin.MoveMembers(ctx, c, m); err != nil || moved.ExitCode != report.ExitOK {
-		l.Errorf("%q: %v, %+v", words, err, moved)
-	}
+	return strings.Join(r.Warnings, "\n")
 }
 
 // whose is the inventory that has a ConfigMap as its member; "gone" if there is none.
-func (l *originLab) whose(name string) string {
-	u := l.w.server.Get(bundle.ConfigMapKind, home, name)
+func (l *lab) whose(name string) string {
+	u := l.get("ConfigMap", "default", name)
 	if u == nil {
 		return "gone"
 	}
@@ -170,7 +91,6 @@ func (l *originLab) whose(name string) string {
 // meanwhile, or leaves it where it is. It deletes what its own inventory created.
 func TestWhereMembersGoBack(t *testing.T) {
 	const given = "apply a x a1; apply b y; split a b x; apply b y x; "
-	t.Setenv("TMPDIR", t.TempDir())
 	for name, test := range map[string]struct {
 		story, warning, x string
 	}{
@@ -196,10 +116,8 @@ func TestWhereMembersGoBack(t *testing.T) {
 		"taken from one that is no more": {"apply a x; forget a; apply b y; take b y x; apply a unrelated; rollback b; destroy a", "not given back to inventory a-", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			legacy.Seed(1) //nolint:staticcheck // client-go's watches pause by it
-			home = "default"
-			synctest.Test(t, func(t *testing.T) {
-				l, warnings := &originLab{T: t, w: newWorld(trial{seed: 1})}, ""
+			inLab(t, func(l *lab) {
+				warnings := ""
 				for command := range strings.SplitSeq(test.story, "; ") {
 					if w := l.play(command); strings.HasPrefix(command, "rollback") {
 						warnings = w
@@ -215,10 +133,7 @@ func TestWhereMembersGoBack(t *testing.T) {
 
 // A move to an inventory that was found before it waited goes to no other one of its name.
 func TestMoveToOneThatWasReplaced(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	home = "default"
-	synctest.Test(t, func(t *testing.T) {
-		l := &originLab{T: t, w: newWorld(trial{seed: 1})}
+	inLab(t, func(l *lab) {
 		l.play("apply b y")
 		for _, before := range []string{"", "apply a x"} { // it is not there, or another one is
 			if before != "" {
@@ -226,7 +141,7 @@ func TestMoveToOneThatWasReplaced(t *testing.T) {
 			}
 			l.do(func(ctx context.Context, c *cluster.Client) {
 				_, err := admin.MoveMembers(ctx, c, admin.MoveOptions{
-					From: []report.Inventory{{Namespace: home, Name: "b"}}, To: report.Inventory{Namespace: home, Name: "a"}, ToUID: "it had another", Version: "simulated", Report: func(string) {},
+					From: []report.Inventory{at("b")}, To: at("a"), ToUID: "it had another", Version: "simulated", Report: func(string) {},
 				})
 				if err == nil || !strings.Contains(err.Error(), "inventory default/a was renamed or deleted meanwhile") {
 					t.Error(err)
