@@ -118,7 +118,8 @@ func (g *Guard) Keep(id bundle.ID, live *unstructured.Unstructured) {
 
 // keepOwners keeps what owns an object that stays, and says whether there is more of it. What is
 // left to its controller goes with it. What would be detached stays a member beside an owner that
-// stays: else no later run, in which the owner goes, would know of it.
+// stays: else no later run, in which the owner goes, would know of it. A rollback releases what it
+// has to release, beside an owner that the bundle has.
 func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 	stay := maps.Clone(g.Same) // the members
 	for _, s := range steps {
@@ -127,13 +128,17 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		}
 	}
 	for _, s := range steps {
-		left := s.Action == Detached && metav1.GetControllerOf(s.Live) != nil && Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
-		if s.Action == Pruned || s.Live == nil || s.Shared || left {
+		if s.Action == Pruned || s.Live == nil || s.Shared {
+			continue
+		}
+		ours := Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
+		if ours && s.Action == Detached && metav1.GetControllerOf(s.Live) != nil {
 			continue
 		}
 		g.Keep(s.ID, s.Live)
 		for _, owner := range s.Live.GetOwnerReferences() {
-			if by, found := stay[owner.UID]; found && s.Action == Detached {
+			_, wanted := g.Same[owner.UID]
+			if by, found := stay[owner.UID]; found && s.Action == Detached && (!ours || !wanted) {
 				s.Action, s.Reason, kept = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by)), true
 			}
 		}

@@ -120,9 +120,8 @@ func (o *oracle) annotationsHold() (wrong []string) {
 		if object.Action != plan.Detached || o.d.result.DryRun != "none" || !o.alone {
 			continue
 		}
-		leaves := strings.HasSuffix(object.Reason, "the garbage collector deletes it with that")
-		leaves = leaves || slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool { // or somebody else deleted it, or its namespace
-			return w.Verb == "expire" && w.Kind == object.ID().GroupKind && w.Name == object.Name
+		leaves := slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool { // or somebody else deleted it, its owner or its namespace
+			return w.Actor == "system" && (w.After == nil || w.After.GetDeletionTimestamp() != nil) && w.Kind == object.ID().GroupKind && w.Name == object.Name
 		})
 		for _, id := range []bundle.ID{object.ID(), {GroupKind: bundle.NamespaceKind, Name: object.ID().Namespace}} {
 			was := o.liveAt(o.d.from, id)
