@@ -138,7 +138,7 @@ func (e *entry) write(ctx context.Context, inv *store.Inventory, p part) error {
 	case key:
 		return inv.SaveKey(ctx)
 	case past:
-		_, _ = inv.History(ctx) // it is read again, and the error told, where the run saves its own
+		_ = inv.ReadHistory(ctx) // it is read again, and the error told, where the run saves its own
 	}
 	return nil
 }

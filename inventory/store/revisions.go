@@ -229,14 +229,24 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.R
 // History are the revisions that are kept, the newest first. One that the
 // inventory object does not name yet was cut short.
 func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
-	if !inv.read.listed {
-		items, err := inv.revisions(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
-		}
-		inv.read.history, inv.read.listed = historyOf(items), true
+	if err := inv.ReadHistory(ctx); err != nil {
+		return nil, err
 	}
 	return inv.saved(inv.read.history), nil
+}
+
+// ReadHistory lists the revisions, while the inventory object may be written: what that says
+// is not asked for.
+func (inv *Inventory) ReadHistory(ctx context.Context) error {
+	if inv.read.listed {
+		return nil
+	}
+	items, err := inv.revisions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	}
+	inv.read.history, inv.read.listed = historyOf(items), true
+	return nil
 }
 
 func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
