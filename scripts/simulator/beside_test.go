@@ -214,7 +214,7 @@ func (o *oracle) dependentsStay() (wrong []string) {
 			}
 			leaves = w.Actor == o.d.actor && o.alone && owner(w.Before) == o.id() && owner(w.After) == "" && w.After != nil && plan.KeptBy(w.After.GetAnnotations()) != "" && since[id] < o.d.from
 			for held, u := range state {
-				if leaves && u != nil && member[held] && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(w.After.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() }) {
+				if leaves && u != nil && !o.leavesToo(held) && member[held] && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(w.After.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() }) {
 					wrong = append(wrong, fmt.Sprintf("it leaves the inventory, and %s, which owns it, does not: %s", bundle.Name(held), w))
 				}
 				if w.After == nil && u != nil && u.GetNamespace() == w.Namespace && deleted[w.Before.GetUID()] && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == w.Before.GetUID() }) && stays(held, u) {
@@ -227,6 +227,24 @@ func (o *oracle) dependentsStay() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// leavesToo says whether the command has let go of an object by its end.
+func (o *oracle) leavesToo(id bundle.ID) bool {
+	return slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool {
+		return w.Actor == o.d.actor && w.Kind == id.GroupKind && w.Namespace == id.Namespace && w.Name == id.Name && owner(w.After) == ""
+	})
+}
+
+// isCollected says whether an object went, before a write of the command, with an owner that
+// somebody else deletes.
+func (o *oracle) isCollected(id bundle.ID, before int) bool {
+	deleted := bundle.SetOf(bundle.Where(o.server.Log[o.d.from:before], func(w *apiserver.Write) bool { return w.Actor == o.d.actor && w.Before != nil && w.Verb == "delete" }),
+		func(w *apiserver.Write) types.UID { return w.Before.GetUID() })
+	return slices.ContainsFunc(o.server.Log[o.d.from:before], func(w *apiserver.Write) bool {
+		return w.Verb == "collect" && w.Kind == id.GroupKind && w.Namespace == id.Namespace && w.Name == id.Name &&
+			!slices.ContainsFunc(w.Before.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted.Has(ref.UID) })
+	})
 }
 
 // applied is an apply that a rollback may undo, or go back to.

@@ -280,7 +280,7 @@ func (o *oracle) exitZero() (wrong []string) {
 			}
 		}
 		switch {
-		case live == nil && expires(object.Content):
+		case live == nil && (expires(object.Content) || o.isCollected(object.ID, o.d.to)):
 		case live == nil || live.GetDeletionTimestamp() != nil:
 			wrong = append(wrong, "is not there: "+bundle.Name(object.ID))
 		case o.isLeftAlone(object.ID): // it may be anybody's
