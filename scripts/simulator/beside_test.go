@@ -229,10 +229,10 @@ func (o *oracle) dependentsStay() (wrong []string) {
 	return wrong
 }
 
-// leavesToo says whether the command has let go of an object by its end.
+// leavesToo says whether the command has let go of an object by its end, or deleted it.
 func (o *oracle) leavesToo(id bundle.ID) bool {
 	return slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool {
-		return w.Actor == o.d.actor && w.Kind == id.GroupKind && w.Namespace == id.Namespace && w.Name == id.Name && owner(w.After) == ""
+		return w.Actor == o.d.actor && w.Kind == id.GroupKind && w.Namespace == id.Namespace && w.Name == id.Name && (w.Verb == "delete" || owner(w.After) == "")
 	})
 }
 
