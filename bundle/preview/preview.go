@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -146,6 +147,32 @@ func Propagate(p *plan.Plan, results []Result) {
 		}
 		results[i] = skipped
 	}
+}
+
+// AtMost is what an apply would do at most, where some objects came to nothing in the dry run, and
+// whether that is more: it may be given what the dry run was refused (a webhook is back, somebody
+// let go of a field), and then does what was held up.
+func AtMost(p *plan.Plan, results []Result) (most []Result, more bool) {
+	most = slices.Clone(results)
+	for i, s := range p.Steps {
+		if nothing := results[i].Action == plan.Failed || results[i].Action == plan.Skipped; !nothing || s.Blocked != "" || s.Action == plan.Skipped {
+			continue
+		}
+		switch more = true; {
+		case s.Deletes():
+			most[i] = Result{Action: s.Action}
+		case s.Live == nil:
+			most[i] = Result{Action: plan.Created}
+		case s.Recreate != plan.NoRecreation:
+			most[i] = Result{Action: plan.Recreated}
+		default:
+			most[i] = Result{Action: plan.Configured}
+		}
+	}
+	if more {
+		Propagate(p, most)
+	}
+	return most, more
 }
 
 // Report records the results of the steps. Those of a drift name who wrote what

@@ -2,9 +2,14 @@ package preview
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 	"brine/bundle/bundletest"
+	"brine/bundle/plan"
 )
 
 // What the server cannot answer is shown as the bundle's words laid over what is
@@ -41,5 +46,37 @@ func TestNamesAsWords(t *testing.T) {
 	}
 	if names("anything", "") {
 		t.Error("an object without a name is named everywhere")
+	}
+}
+
+// What the dry run was refused, an apply may be given: then what that holds up goes on.
+func TestAtMost(t *testing.T) {
+	live, object := &unstructured.Unstructured{}, &bundle.Object{}
+	p := &plan.Plan{Steps: []*plan.Step{
+		{Action: plan.Configured, Object: object},
+		{Action: plan.Configured, Object: object, Live: live},
+		{Action: plan.Configured, Object: object, Live: live, Recreate: plan.WithDependents},
+		{Action: plan.Pruned, Live: live},
+		{Action: plan.Skipped, Live: live},
+		{Action: plan.Pruned, Live: live},
+	}}
+	with := func(actions ...plan.Action) []Result {
+		return bundle.Each(actions, func(a plan.Action) Result { return Result{Action: a} })
+	}
+	for name, test := range map[string]struct {
+		blocked     string
+		found, most []Result
+		more        bool
+	}{
+		"all is known": {"", with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned), with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned), false},
+		"some failed":  {"", with(plan.Failed, plan.Skipped, plan.Failed, plan.Skipped, plan.Skipped, plan.Failed), with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned), true},
+		"one fails in the apply, too": {"it belongs to another inventory", with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped),
+			with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped), true},
+	} {
+		p.Steps[0].Blocked = test.blocked
+		most, more := AtMost(p, test.found)
+		if got := bundle.Each(most, func(r Result) plan.Action { return r.Action }); more != test.more || !slices.Equal(got, bundle.Each(test.most, func(r Result) plan.Action { return r.Action })) {
+			t.Errorf("%s: %v %t", name, got, more)
+		}
 	}
 }

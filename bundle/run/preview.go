@@ -59,15 +59,36 @@ func askDeny(ctx context.Context, s *session, o *Options, in intent) error {
 	if len(o.Deny) == 0 {
 		return nil
 	}
-	silent := &session{client: s.client, record: report.New(o.Header, func(report.Event) {})}
-	silent.record.Result.DryRun = report.Server
-	silent.record.Secrets.Bundle(in.bundle.Objects)
+	silent := silently(s, o, in)
 	asked, err := askServer(ctx, silent, o, in)
 	if err != nil {
 		return err
 	}
 	silent.record.Result.Review = preview.Review(ctx, s.client, in.plan, asked.objects, asked.results)
-	return o.Deny.Stop(silent.record.Result, in.plan, asked.objects)
+	return stopDenied(ctx, silent, o, in, asked)
+}
+
+// stopDenied is what the rules find in what the server says, or in what an apply would do at most.
+func stopDenied(ctx context.Context, s *session, o *Options, in intent, said asked) error {
+	if len(o.Deny) == 0 {
+		return nil
+	}
+	most, more := preview.AtMost(in.plan, said.results)
+	if more {
+		s = silently(s, o, in)
+		said.objects = s.record.Start(in.plan)
+		preview.Report(s.record, in.plan, said.objects, most)
+		s.record.Result.Review = preview.Review(ctx, s.client, in.plan, said.objects, most)
+	}
+	return o.Deny.Stop(s.record.Result, in.plan, said.objects)
+}
+
+// silently is a session for a dry run of which nothing is told.
+func silently(s *session, o *Options, in intent) *session {
+	silent := &session{client: s.client, record: report.New(o.Header, func(report.Event) {})}
+	silent.record.Result.DryRun = report.Server
+	silent.record.Secrets.Bundle(in.bundle.Objects)
+	return silent
 }
 
 // foreseePruning says what would hold up the deletions that the preview shows, and whether

@@ -175,7 +175,7 @@ func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 	if asked.invalid {
 		return in, &report.Stop{Code: report.ExitBadBundle} // as an apply would be; the objects have the reasons
 	}
-	if err := o.Deny.Stop(s.record.Result, in.plan, asked.objects); err != nil {
+	if err := stopDenied(ctx, s, o, in, asked); err != nil {
 		return in, err
 	}
 	return in, savePlan(ctx, s, o, in, asked.results)

@@ -64,6 +64,8 @@ var dimensions = []struct {
 	{"parts", nameParts, firstBeside},
 	{"owners", ownMembers, firstBeside},
 	{"moves", moveAbout, firstBeside},
+	{"gates", haveGates, firstFlagged},
+	{"flags", haveFlags, firstFlagged},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -75,6 +77,9 @@ const firstAnnotated = 100_000_000
 
 // firstBeside is the first seed of which the history may have copies, parts, owners, or a third inventory.
 const firstBeside = 200_000_000
+
+// firstFlagged is the first seed of which the history may have gates, or flags that few runs have.
+const firstFlagged = 300_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {
@@ -213,6 +218,9 @@ func (w *World) admits(hooks []string) func(actor string, k apiserver.Kind, u, l
 		}
 		for _, hook := range hooks {
 			said := append(strings.Fields(hook), "")
+			if hook == gated && w.isOpen() {
+				continue
+			}
 			if said[1] != "*" && said[1] != k.Plural || said[2] != "" && said[2] != of.GetName() {
 				continue
 			}
@@ -239,6 +247,8 @@ func admit(what string, u, live *unstructured.Unstructured, asked *int) error {
 	case what == "refuse-delete" && u == nil:
 		return deny("deletion", "keep it")
 	case u == nil:
+	case what == "gate":
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "gate.example.com" denied the request: no`}}
 	case what == "refuse", what == "refuse-update" && live != nil:
 		return deny("write", fmt.Sprint(u.Object["data"], u.Object["stringData"]))
 	case what == "label":

@@ -219,7 +219,7 @@ func (o *oracle) pruneLast() (wrong []string) {
 	state := map[bundle.ID]*unstructured.Unstructured{}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
-		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id]
+		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id] && (w.Kind != gate.GroupKind || len(o.d.options.pruneFirst) == 0)
 		for id := range wanted {
 			if u := state[id]; pruned && o.alone && (u == nil && !short[id] && !o.isCollected(id, i) || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway && o.says(id, bundle.Wait) == "") {
 				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +25,9 @@ type options struct {
 	cascade                                        string // --cascade
 	forceNamespaces, migrate                       bool
 	conflicts, takeOver                            []string
-	history                                        int      // --history-limit, less one; 0 is 10 revisions
+	history                                        int // --history-limit, less one; 0 is 10 revisions
+	pruneFirst                                     []string
+	verify, empty, deny, withNeeds, impatient      bool     // --verify full, --allow-empty, --deny, --with-needs, --fail-after
 	absent                                         []string // ConfigMaps of namespace app that the bundle wants absent
 }
 
@@ -77,6 +80,13 @@ func (s options) fill(o *run.Options) {
 	o.Cascade, o.Planning.ForceNamespaces, o.Planning.TakeOverFrom = metav1.DeletionPropagation(s.cascade), s.forceNamespaces, s.takeOver
 	o.Planning.MigrateStoredVersions = s.migrate
 	o.Planning.Conflicts, _ = fields.ParseConflictRules(s.conflicts)
+	o.Planning.PruneFirst, o.Planning.VerifyFull, o.Planning.AllowEmpty, o.WithNeeds = s.pruneFirst, s.verify, s.empty, s.withNeeds
+	if s.deny {
+		o.Deny = denials()
+	}
+	if s.impatient {
+		o.FailAfter = 20 * time.Second
+	}
 	if s.history > 0 {
 		o.HistoryLimit = s.history - 1
 	}

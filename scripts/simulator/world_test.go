@@ -100,7 +100,11 @@ type Process struct {
 }
 
 func newWorld(of trial) *World {
-	return &World{trial: of, server: apiserver.New(), rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
+	server := apiserver.New()
+	if hasGates(of.seed) {
+		server.ServeAdmission()
+	}
+	return &World{trial: of, server: server, rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
 }
 
 var errKilled = errors.New("the process was killed")

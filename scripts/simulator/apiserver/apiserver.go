@@ -57,6 +57,12 @@ var builtIn = []Kind{
 	{schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "apiservices", false},
 }
 
+// admission is a kind that only some servers serve: it was not there when the fixed histories began.
+var admission = Kind{schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, "validatingwebhookconfigurations", false}
+
+// ServeAdmission has the server serve it.
+func (s *Server) ServeAdmission() { s.kinds = append(s.kinds, admission) }
+
 // Place is where an object is stored.
 type Place struct{ Group, Resource, Namespace, Name string }
 

@@ -212,5 +212,5 @@ func (k Kind) blank() *unstructured.Unstructured {
 
 // isCustom says whether a kind is one of a CRD.
 func (k Kind) isCustom() bool {
-	return !slices.ContainsFunc(builtIn, func(b Kind) bool { return b.GroupVersionKind == k.GroupVersionKind })
+	return k != admission && !slices.Contains(builtIn, k)
 }
