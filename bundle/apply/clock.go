@@ -33,6 +33,10 @@ func (e *scheduler) clock() {
 		if n.state == waiting && e.statusOverdue(n, now) {
 			continue
 		}
+		if n.doubted && now.Sub(n.since) > failureBefore {
+			e.judge(n, n.Latest)
+			continue
+		}
 		if n.rules != nil && n.rules.Timeout != nil && *n.rules.Timeout > 0 && now.Sub(n.since) > *n.rules.Timeout {
 			e.settleNotReady(n, report.StateNotReady, fmt.Sprintf("not ready after %s: %s", *n.rules.Timeout, n.reason))
 		} else if limit := stuck.after(n); limit > 0 {

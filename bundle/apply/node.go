@@ -48,6 +48,7 @@ type node struct {
 	wasReady bool      // unchanged, and ready before the run
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
+	doubted  bool      // it says that it failed, as it did before it was written
 	checked  time.Time // when it was last seen, or asked for
 	seen     time.Time // when it was last seen while it is waited for
 	changed  time.Time // when more than its times changed since

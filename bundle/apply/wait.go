@@ -122,12 +122,22 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 	n.noteChange(live)
 	e.said.hear(n.ID.GroupKind, live)
 	n.Latest = live
+	e.judge(n, live)
+}
+
+// judge decides by what was seen last.
+func (e *scheduler) judge(n *node, live *unstructured.Unstructured) {
+	n.doubted = false
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
 		if !e.awaitsStatus(n, status) {
 			e.becameReady(n, live)
 		}
 	case ready.Failed:
+		if e.failedBefore(n, status) {
+			e.progress(n, status)
+			return
+		}
 		if n.state == waiting {
 			e.set(n, failing)
 			n.Result.Ready = report.StateFailed
@@ -143,6 +153,21 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		}
 		e.progress(n, status)
 	}
+}
+
+// failureBefore is how long the failure is not believed that an object had before it was
+// written. A controller may have seen the new generation and not have judged it yet: a
+// Deployment that goes back to a ReplicaSet of before is past the deadline of the rollout that
+// it leaves, until its surplus pod is gone.
+const failureBefore = 10 * time.Second
+
+func (e *scheduler) failedBefore(n *node, status ready.Status) bool {
+	if n.state != waiting || n.Result.Action != plan.Configured || n.Live == nil || time.Since(n.since) > failureBefore {
+		return false
+	}
+	was := ready.Of(n.Live, n.rules, e.Hints)
+	n.doubted = was.State == ready.Failed && was.Reason == status.Reason
+	return n.doubted
 }
 
 // older says whether what an API server shows is from before what this run has read or

@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/bundletest"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+	"brine/bundle/write"
+	"brine/inventory"
+)
+
+// What a run makes of what it sees, without a cluster: the scheduler alone.
+
+type judged struct {
+	*scheduler
+	events []report.Event
+}
+
+// judge is a scheduler with objects that a run has just written; before is what they were.
+func judging(nodes ...*node) *judged {
+	j := &judged{}
+	j.scheduler = &scheduler{
+		Input:     Input{Record: report.New(report.Header{}, func(e report.Event) { j.events = append(j.events, e) }), Plan: &plan.Plan{}, Writer: &write.Writer{Inventory: &inventory.Inventory{}}},
+		unwatched: map[string]bool{}, said: saidBy{}, nodes: nodes, dependents: make([][]dependent, len(nodes)),
+	}
+	for i, n := range nodes {
+		n.index = i
+		j.Plan.Steps = append(j.Plan.Steps, n.Step)
+		j.counts[kindOf(n)][n.state]++
+	}
+	return j
+}
+
+func written(t *testing.T, action plan.Action, before, after string, rules *ready.Rules) (*node, *unstructured.Unstructured) {
+	t.Helper()
+	live := bundletest.Object(t, after)
+	o := &bundle.Object{ID: bundle.IDOf(live), GVK: live.GroupVersionKind(), Content: live}
+	n := &node{
+		Outcome: Outcome{Step: &plan.Step{ID: o.ID, GVK: o.GVK, Object: o, Action: action, Member: action == plan.Unchanged}, Result: &report.ObjectResult{Action: action}},
+		state:   acting, rules: rules, resource: cluster.Resource{Status: true}, stored: live,
+	}
+	if n.Latest = live; before != "" {
+		n.Live = bundletest.Object(t, before)
+	}
+	return n, live
+}
+
+func deploymentAs(generation, observed, conditions string) string {
+	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: a, uid: u, generation: ` + generation + `}, spec: {replicas: 1, progressDeadlineSeconds: 60},
+  status: {observedGeneration: ` + observed + `, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True"}, ` + conditions + `]}}`
+}
+
+// A Deployment of one replica goes back to a ReplicaSet that is still there: in the first status
+// of its controller its old rollout is past its deadline, as before, and in the next it is through.
+func TestFailureFromBeforeTheWrite(t *testing.T) {
+	const late = `{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: ReplicaSet "web-2" has timed out progressing.}`
+	n, stored := written(t, plan.Configured, deploymentAs("2", "2", late), deploymentAs("3", "2", late), nil)
+	j := judging(n)
+	j.assess(n, stored)
+	j.observe(n, bundletest.Object(t, deploymentAs("3", "3", late)), false)
+	if open, hanging := j.count(); open != 1 || hanging != 0 {
+		t.Fatalf("it is given up at once: state %d, %q", n.state, n.Result.Reason)
+	}
+	// Where nothing else comes, it is believed.
+	n.since = n.since.Add(-time.Minute)
+	j.clock()
+	if open, hanging := j.count(); open != 0 || hanging != 1 {
+		t.Errorf("it is never believed: state %d", n.state)
+	}
+	through := strings.Replace(deploymentAs("3", "3", `{type: Progressing, status: "True", reason: NewReplicaSetAvailable}`), "replicas: 2", "replicas: 1", 1)
+	if j.observe(n, bundletest.Object(t, through), false); n.state != finished {
+		t.Errorf("it is not ready: %s", n.Result.Reason)
+	}
+	// One that the write brought fails at once, and so does one that was not written.
+	for action, before := range map[plan.Action]string{plan.Configured: deploymentAs("2", "2", `{type: Progressing, status: "True", reason: NewReplicaSetAvailable}`), plan.Unchanged: deploymentAs("3", "3", late)} {
+		n, stored = written(t, action, before, deploymentAs("3", "3", late), nil)
+		j = judging(n)
+		j.assess(n, stored)
+		if j.observe(n, stored, false); n.state != failing {
+			t.Errorf("%s: state %d", action, n.state)
+		}
+	}
+}
