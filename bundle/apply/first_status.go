@@ -105,6 +105,10 @@ func (e *scheduler) awaitsStatus(n *node, status ready.Status) bool {
 	if missing == "" || limit == 0 {
 		return false
 	}
+	if n.rules != nil && n.rules.Skip {
+		e.settleUnawaited(n, ready.Status{Reason: fmt.Sprintf("has no %s yet", missing)})
+		return true
+	}
 	why := ready.Status{State: ready.NotReady, Reason: fmt.Sprintf("has no %s yet (counts as ready after %s without one)", missing, limit)}
 	if n.state == waiting {
 		e.progress(n, why)

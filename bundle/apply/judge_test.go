@@ -28,7 +28,7 @@ type judged struct {
 func judging(nodes ...*node) *judged {
 	j := &judged{}
 	j.scheduler = &scheduler{
-		Input:     Input{Record: report.New(report.Header{}, func(e report.Event) { j.events = append(j.events, e) }), Plan: &plan.Plan{}, Writer: &write.Writer{Inventory: &inventory.Inventory{}}},
+		Input:     Input{Record: report.New(report.Header{}, func(e report.Event) { j.events = append(j.events, e) }), Plan: &plan.Plan{}, Writer: &write.Writer{Inventory: &inventory.Inventory{}}, Client: &cluster.Client{}},
 		unwatched: map[string]bool{}, said: saidBy{}, nodes: nodes, dependents: make([][]dependent, len(nodes)),
 	}
 	for i, n := range nodes {
@@ -87,5 +87,21 @@ func TestFailureFromBeforeTheWrite(t *testing.T) {
 		if j.observe(n, stored, false); n.state != failing {
 			t.Errorf("%s: state %d", action, n.state)
 		}
+	}
+}
+
+const (
+	pumpUnseen = `{apiVersion: example.com/v1, kind: Pump, metadata: {name: p, namespace: a, uid: u, generation: 1}}`
+	pumpLate   = `{apiVersion: example.com/v1, kind: Pump, metadata: {name: p, namespace: a, uid: u, generation: 1}, status: {conditions: [{type: Ready, status: "False", reason: R}]}}`
+)
+
+// brine.dev/wait: skip: also the first status is not waited for, nor what it says.
+func TestSkippedObjectWithoutStatus(t *testing.T) {
+	n, stored := written(t, plan.Created, "", pumpUnseen, &ready.Rules{Skip: true})
+	j := judging(n)
+	j.assess(n, stored)
+	j.observe(n, bundletest.Object(t, pumpLate), false)
+	if n.state != finished || n.Result.Ready != "" || n.Result.Reason != "not waited for: has no status yet" {
+		t.Errorf("state %d, %q: %s", n.state, n.Result.Ready, n.Result.Reason)
 	}
 }
