@@ -105,3 +105,33 @@ func TestSkippedObjectWithoutStatus(t *testing.T) {
 		t.Errorf("state %d, %q: %s", n.state, n.Result.Ready, n.Result.Reason)
 	}
 }
+
+// With --wait=applied, what becomes of an object that no other needs is not looked at: neither
+// its failure nor its own time limit is the run's.
+func TestIdleObjectThatFails(t *testing.T) {
+	const late = `{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}`
+	limit := time.Second
+	for name, see := range map[string]func(*judged, *node){
+		"it fails":       func(j *judged, n *node) { j.observe(n, n.stored, false) },
+		"it is too slow": func(j *judged, n *node) { n.since = n.since.Add(-time.Minute) },
+		"it is deleted":  func(j *judged, n *node) { j.observe(n, n.stored, true) },
+	} {
+		n, stored := written(t, plan.Created, "", deploymentAs("1", "1", late), &ready.Rules{Timeout: &limit})
+		j := judging(n)
+		j.WaitApplied = true
+		j.assess(n, stored)
+		see(j, n)
+		j.clock()
+		if _, hanging := j.count(); hanging > 0 {
+			j.giveUp()
+		}
+		if n.Result.Ready != "" || n.Result.Action != plan.Created {
+			t.Errorf("%s: %q: %s", name, n.Result.Ready, n.Result.Reason)
+		}
+		for _, e := range j.events {
+			if e.Type() == "ready" {
+				t.Errorf("%s: an event says that it is ready", name)
+			}
+		}
+	}
+}

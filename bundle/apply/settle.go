@@ -96,6 +96,15 @@ func (e *scheduler) settled(n *node) {
 // settle ends a node well: ready, or gone.
 func (e *scheduler) settle(n *node) {
 	waited := n.isAwaited()
+	e.finish(n)
+	if waited {
+		e.reported = time.Now()
+		e.Record.Emit(report.BecameReady{Object: n.Result})
+	}
+	e.meet(n, order.Ready)
+}
+
+func (e *scheduler) finish(n *node) {
 	e.set(n, finished)
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
 	if n.Member {                 // of others, the records ask who owned them
@@ -108,23 +117,23 @@ func (e *scheduler) settle(n *node) {
 	} else if n.Result.Action == plan.Pruned {
 		n.Result.Reason = n.Reason
 	}
-	if waited {
-		e.reported = time.Now()
-		e.Record.Emit(report.BecameReady{Object: n.Result})
-	}
-	e.meet(n, order.Ready)
 }
 
 // settleUnawaited settles an object that is not ready, and that nobody waits for:
 // it holds up neither its dependents nor the run.
 func (e *scheduler) settleUnawaited(n *node, status ready.Status) {
-	e.settle(n)
+	e.finish(n)
 	n.Result.Ready, n.Result.ReadyAt = "", 0
 	n.Result.Reason = "not waited for: " + status.Reason
 	e.Record.Emit(report.NotReady{Object: n.Result, Reason: n.Result.Reason})
+	e.meet(n, order.Ready)
 }
 
 func (e *scheduler) settleNotReady(n *node, how, reason string) {
+	if e.ended == nil && n.Action != plan.Awaited && e.idle(n) {
+		e.settleUnawaited(n, ready.Status{Reason: reason})
+		return
+	}
 	n.Result.Ready = how
 	if n.Deletes() {
 		n.Result.Ready = report.StateNotReady
