@@ -75,7 +75,7 @@ func (e *scheduler) unsaid(n *node, status ready.Status) string {
 	switch {
 	case status.Unseen:
 		return "status"
-	case status.Unsaid && (kind.ready || kind.readyColumn) && (n.Live == nil || ready.SaysReady(n.Live) || ready.Of(n.Live, nil, e.Hints).Unseen):
+	case status.Unsaid && (kind.ready || kind.readyColumn) && (n.Live == nil || n.Action == plan.Unchanged || ready.SaysReady(n.Live) || ready.Of(n.Live, nil, e.Hints).Unseen):
 		return "condition Ready"
 	}
 	return ""
@@ -85,7 +85,7 @@ func (e *scheduler) unsaid(n *node, status ready.Status) string {
 func (e *scheduler) firstStatusTime(n *node, status ready.Status) time.Duration {
 	kind := e.said.of(n.ID.GroupKind)
 	switch {
-	case n.Action == plan.Unchanged || n.Action == plan.Awaited:
+	case n.Action == plan.Awaited, n.Action == plan.Unchanged && e.wasSettled(n.Step):
 		return 0
 	case n.rules != nil && n.rules.StatusTimeout != nil:
 		return *n.rules.StatusTimeout

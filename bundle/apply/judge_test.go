@@ -135,3 +135,20 @@ func TestIdleObjectThatFails(t *testing.T) {
 		}
 	}
 }
+
+// A run that was interrupted before an object had its first status leaves that to the next one.
+func TestUnchangedObjectWithoutStatus(t *testing.T) {
+	for reconcile, want := range map[string]state{"Succeeded": finished, "Timeout": waiting, "": waiting} {
+		n, _ := written(t, plan.Unchanged, pumpUnseen, pumpUnseen, nil)
+		j := judging(n)
+		j.Writer.Inventory.Members = map[bundle.ID]inventory.Status{n.ID: {Reconcile: reconcile}}
+		if j.dropReady()[n.Step] != (want == finished) {
+			t.Errorf("%q: dropped: %v", reconcile, want != finished)
+		}
+		n.wasReady = want == finished
+		n.Live = n.stored
+		if j.settleUnchanged(n); n.state != want {
+			t.Errorf("%q: state %d, %s", reconcile, n.state, n.Result.Reason)
+		}
+	}
+}

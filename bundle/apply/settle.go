@@ -26,11 +26,21 @@ func (in *Input) dropReady() map[*plan.Step]bool {
 		if s.Action != plan.Unchanged || !s.Member || s.Completed || s.Blocked != "" || s.Live == nil || s.Live.GetDeletionTimestamp() != nil || ready.Completed(s.Live) {
 			continue
 		}
-		if rules := in.Rules[s.ID]; !ready.Waits(s.GVK, rules) || ready.Of(s.Live, rules, in.Hints).State == ready.Ready {
-			isReady[s], s.Live = true, nil
+		if rules := in.Rules[s.ID]; ready.Waits(s.GVK, rules) {
+			status := ready.Of(s.Live, rules, in.Hints)
+			if status.State != ready.Ready || (status.Unseen || status.Unsaid) && !in.wasSettled(s) {
+				continue
+			}
 		}
+		isReady[s], s.Live = true, nil
 	}
 	return isReady
+}
+
+// wasSettled says whether an earlier run has seen that a member is ready, or has waited long
+// enough for what it says of itself.
+func (in *Input) wasSettled(s *plan.Step) bool {
+	return in.Writer.Inventory.Members[s.ID].Reconcile == "Succeeded"
 }
 
 // settleUnchanged settles an object that nothing has to be sent for; what is
