@@ -135,9 +135,7 @@ func (e *scheduler) statusOverdue(n *node, now time.Time) bool {
 	if kind := e.said.of(n.ID.GroupKind); (!status.Unseen || !kind.status) && !kind.ready && (n.rules == nil || n.rules.StatusTimeout == nil) {
 		kind.silent = true
 	}
-	if n.Reason == "" {
-		n.Reason = fmt.Sprintf("no %s after %s, so it counts as ready", missing, now.Sub(n.since).Round(time.Second))
-	}
-	e.becameReady(n, n.Latest)
+	status.Reason = fmt.Sprintf("no %s after %s, so it counts as ready", missing, now.Sub(n.since).Round(time.Second))
+	e.becameReady(n, n.Latest, status)
 	return true
 }

@@ -152,3 +152,26 @@ func TestUnchangedObjectWithoutStatus(t *testing.T) {
 		}
 	}
 }
+
+// Why something counts as ready that one would not take for it is said.
+func TestReasonOfWhatIsReady(t *testing.T) {
+	const paused = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: a, generation: 1}, spec: {replicas: 3, paused: true}, status: {observedGeneration: 1}}`
+	const reason = "paused: spec.paused holds its rollout (Replicas: 0/3)"
+	for _, action := range []plan.Action{plan.Created, plan.Unchanged} {
+		n, stored := written(t, action, paused, paused, nil)
+		j := judging(n)
+		if action == plan.Unchanged {
+			n.wasReady = j.dropReady()[n.Step]
+			n.Result.Reason = n.Reason
+			j.settleUnchanged(n)
+		} else {
+			j.assess(n, stored)
+		}
+		if n.state != finished || n.Result.Ready != report.StateReady || n.Result.Reason != reason {
+			t.Errorf("%s: %q: %q", action, n.Result.Ready, n.Result.Reason)
+		}
+		if told := len(j.events) == 1 && j.events[0].Type() == "ready"; told != (action == plan.Created) {
+			t.Errorf("%s: the events are %v", action, j.events)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ func (in *Input) dropReady() map[*plan.Step]bool {
 			if status.State != ready.Ready || (status.Unseen || status.Unsaid) && !in.wasSettled(s) {
 				continue
 			}
+			s.Reason = cmp.Or(s.Reason, status.Reason)
 		}
 		isReady[s], s.Live = true, nil
 	}
@@ -64,7 +66,8 @@ func (e *scheduler) settleUnchanged(n *node) {
 
 // becameReady settles a ready object; a CRD whose resources wait for it only
 // after its versions are served.
-func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured) {
+func (e *scheduler) becameReady(n *node, live *unstructured.Unstructured, status ready.Status) {
+	n.Reason = cmp.Or(n.Reason, status.Reason)
 	n.SeenCompleted = ready.Completed(live)
 	if n.ID.GroupKind == bundle.CRDKind && n.Result.Action != plan.Unchanged && len(e.dependents[n.index]) > 0 {
 		if n.probing {
@@ -105,9 +108,9 @@ func (e *scheduler) settled(n *node) {
 
 // settle ends a node well: ready, or gone.
 func (e *scheduler) settle(n *node) {
-	waited := n.isAwaited()
+	news := n.isAwaited() || !n.Deletes() && n.Reason != "" && n.Reason != n.Result.Reason
 	e.finish(n)
-	if waited {
+	if news {
 		e.reported = time.Now()
 		e.Record.Emit(report.BecameReady{Object: n.Result})
 	}

@@ -27,7 +27,7 @@ func (e *scheduler) assess(n *node, live *unstructured.Unstructured) {
 	switch status := ready.Of(live, n.rules, e.Hints); {
 	case status.State == ready.Ready:
 		if !e.awaitsStatus(n, status) {
-			e.becameReady(n, live)
+			e.becameReady(n, live, status)
 		}
 	case n.rules != nil && n.rules.Skip:
 		e.settleUnawaited(n, status)
@@ -113,7 +113,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		return
 	case gone:
 		if status := ready.Deleted(live, n.rules); status.State == ready.Ready {
-			e.becameReady(n, live)
+			e.becameReady(n, live, status)
 		} else {
 			e.settleNotReady(n, report.StateFailed, status.Reason)
 		}
@@ -131,7 +131,7 @@ func (e *scheduler) judge(n *node, live *unstructured.Unstructured) {
 	switch status := ready.Of(live, n.rules, e.Hints); status.State {
 	case ready.Ready:
 		if !e.awaitsStatus(n, status) {
-			e.becameReady(n, live)
+			e.becameReady(n, live, status)
 		}
 	case ready.Failed:
 		if e.failedBefore(n, status) {

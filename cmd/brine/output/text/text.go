@@ -204,21 +204,21 @@ func (t *Printer) waiting(e report.Event, p report.Waiting) {
 	t.line(t.err, e.Elapsed, "waiting", bundle.Name(id), why, "")
 }
 
-// ready is printed if it came later than the server's answer: an object that is
-// ready at once has its line already.
+// ready is printed if it came later than the server's answer, or counts as ready for a
+// reason: another object that is ready at once has its line already.
 func (t *Printer) ready(e report.Event, o *report.ObjectResult) {
 	id := o.ID()
 	_, waited := t.waited[id]
 	at, acted := t.acted[id]
 	t.forget(id)
-	if t.silent() || (!waited && (!acted || e.Elapsed-at < 100*time.Millisecond)) {
+	if t.silent() || (!waited && o.Reason == "" && (!acted || e.Elapsed-at < 100*time.Millisecond)) {
 		return
 	}
-	verb := "ready"
+	verb, why := "ready", o.Reason
 	if o.Action == plan.Pruned {
-		verb = "gone"
+		verb, why = "gone", ""
 	}
-	t.line(t.out, e.Elapsed, verb, bundle.Name(id), "", o.Source.String())
+	t.line(t.out, e.Elapsed, verb, bundle.Name(id), why, o.Source.String())
 }
 
 func (t *Printer) notReady(e report.Event, p report.NotReady) {
