@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,10 +40,33 @@ func doubt(o object) (reason, field string) {
 
 // held: somebody paused it, so a run cannot wait for it.
 func (o object) held() bool {
-	flags := []string{"paused", "pause", "suspend", "suspended"}
-	return slices.ContainsFunc(flags, func(name string) bool { return o.flag("spec", name) }) || slices.ContainsFunc(o.conditions(), func(c condition) bool {
+	return o.holds() != "" || slices.ContainsFunc(o.conditions(), func(c condition) bool {
 		return (c.kind == "Paused" || c.kind == "Suspended") && c.status == "True" || isHeld(c.reason)
 	})
+}
+
+// holds is the field of its spec by which somebody paused it.
+func (o object) holds() string {
+	for _, name := range []string{"paused", "pause", "suspend", "suspended"} {
+		if o.flag("spec", name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// unlessHeld is s, unless o is of a kind without a rule of its own, and its spec says that its
+// controller is to leave it alone: that has seen no generation of it since, nor will it.
+func unlessHeld(o object, s Status) Status {
+	by := o.holds()
+	if _, hasRule := kindRules[o.unstructured().GroupVersionKind().GroupKind()]; by == "" || hasRule || s.State == Ready {
+		return s
+	}
+	how := "paused"
+	if strings.HasPrefix(by, "suspend") {
+		how = "suspended"
+	}
+	return Status{State: Ready, Reason: fmt.Sprintf("%s: spec.%s holds it (%s)", how, by, s.Reason), Rule: "general: spec." + by}
 }
 
 func isHeld(reason string) bool {

@@ -76,7 +76,10 @@ func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
 		if wanted, ok := o.number("metadata", "generation"); ok && observed < wanted {
 			s := notReady("its controller has not yet seen generation %d (its status is of %d)", wanted, observed)
 			s.Rule = "generation: status.observedGeneration"
-			return s
+			if rules.expressions() {
+				return s
+			}
+			return unlessHeld(o, s)
 		}
 	}
 	if s, ok := rules.failed(live); ok {
@@ -86,7 +89,7 @@ func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
 	if s, ok := rules.ready(live, usual); ok {
 		return s
 	}
-	return usual
+	return unlessHeld(o, usual)
 }
 
 // Deleted is what became of an object that was deleted while it was waited
