@@ -72,11 +72,14 @@ func endOf(err error) *coded {
 func failed(err error) error { return &coded{code: run.ExitCode(err), err: err} }
 
 // printed is how a command ends that did its work: with an exit code, or with what
-// could not be printed.
+// could not be printed, which does not hide what went wrong before.
 func printed(what string, err error, code int) error {
 	switch {
 	case err != nil:
-		return &coded{code: report.ExitFailed, err: fmt.Errorf("%s: %w", what, err), late: true}
+		if code == report.ExitOK || code == report.ExitChanges {
+			code = report.ExitFailed
+		}
+		return &coded{code: code, err: fmt.Errorf("%s: %w", what, err), late: true}
 	case code != report.ExitOK:
 		return &coded{code: code, err: fmt.Errorf("exit code %d", code), reported: true}
 	}

@@ -95,14 +95,15 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 		return err
 	}
 	result := r.result(ctx, t, printer)
-	if err := printer.Close(); err != nil {
-		return printed("print the result", err, result.ExitCode)
-	}
+	unprinted := printer.Close()
 	reports := r.writeReports(result)
 	if traces.Wanted() { // last: a collector may be slow
 		if err := traces.Send(ctx, result, version()); err != nil {
 			s.warn("warning: " + err.Error())
 		}
+	}
+	if unprinted != nil {
+		return printed("print the result", errors.Join(unprinted, reports), result.ExitCode)
 	}
 	return printed("write the reports", reports, result.ExitCode)
 }
