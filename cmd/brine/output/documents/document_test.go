@@ -57,6 +57,27 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 }
 
+// What no object says fails, too: a run that was interrupted, or whose time ran out, before it
+// came to an object.
+func TestJUnitFailsWithTheRun(t *testing.T) {
+	skipped := []*report.ObjectResult{{Kind: "ConfigMap", Name: "a", Action: plan.Skipped, Reason: "interrupted: SIGTERM"}}
+	for _, test := range []struct {
+		result report.Result
+		want   string
+	}{
+		{report.Result{ExitCode: report.ExitTerminated, Interrupted: "SIGTERM", Objects: skipped, Summary: report.Summary{Skipped: 1}}, `<failure message="interrupted by SIGTERM: 1 skipped (exit code 143)`},
+		{report.Result{ExitCode: report.ExitNotReady, Objects: skipped, Summary: report.Summary{Skipped: 1}}, `<failure message="failed: 1 skipped (exit code 4)"`},
+		{report.Result{ExitCode: report.ExitInterrupted, Interrupted: "SIGINT"}, `<failure message="interrupted by SIGINT`},
+		{report.Result{ExitCode: report.ExitChanges, Objects: skipped}, ""},
+		{report.Result{}, ""},
+	} {
+		text := junit(&test.result, time.Now())
+		if test.want == "" && strings.Contains(text, "<failure") || !strings.Contains(text, test.want) {
+			t.Errorf("exit code %d:\n%s", test.result.ExitCode, text)
+		}
+	}
+}
+
 func TestAnnotationsNameTheLine(t *testing.T) {
 	r := &report.Result{
 		Objects:  []*report.ObjectResult{{Kind: "Pod", Name: "a", Action: plan.Failed, Error: "100% wrong:\nreally", Source: bundle.Source{File: "dir/a,b.yaml", Line: 7}}},

@@ -72,8 +72,11 @@ func junit(r *report.Result, now time.Time) string {
 		whole.Failure = failed(e, e)
 		suite.Cases = append(suite.Cases, whole)
 	}
-	if len(suite.Cases) == 0 {
-		whole.Time = suite.Time
+	if bad := r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges && suite.Failures == 0; bad || len(suite.Cases) == 0 {
+		if whole.Time = suite.Time; bad { // before it came to an object, for example
+			ended, _ := wording.Outcome(r)
+			whole.Failure = failed(ended, ended)
+		}
 		suite.Cases = append(suite.Cases, whole)
 	}
 	suite.Tests = len(suite.Cases)
