@@ -108,7 +108,7 @@ func TestArgosCases(t *testing.T) {
 		"Degraded failed": 2, "Degraded not-ready": 187, "Degraded ready": 29, "Degraded unseen": 1,
 		"Healthy not-ready": 7, "Healthy ready": 183, "Healthy unseen": 5,
 		"Missing not-ready":     6,
-		"Progressing not-ready": 111, "Progressing ready": 9, "Progressing unsaid": 4, "Progressing unseen": 82,
+		"Progressing not-ready": 112, "Progressing ready": 9, "Progressing unsaid": 4, "Progressing unseen": 81,
 		"Suspended not-ready": 13, "Suspended ready": 29, "Suspended unsaid": 2, "Suspended unseen": 1,
 		"Unknown not-ready": 11, "Unknown unseen": 3,
 	}

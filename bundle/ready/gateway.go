@@ -12,7 +12,7 @@ import (
 // gateway is a Gateway, its class, or a set of listeners.
 func gateway(o object) Status {
 	for _, kind := range []string{"Accepted", "Programmed"} {
-		if _, ok := o.condition(kind); !ok && !unseen(o) && (kind == "Accepted" || o.text("kind") != "GatewayClass") {
+		if _, ok := o.condition(kind); !ok && (kind == "Accepted" || o.text("kind") != "GatewayClass") {
 			return notReady("its controller has not yet said whether it is %s", kind)
 		}
 	}
@@ -35,9 +35,6 @@ func (o object) parent(ref object) parent {
 // route has to be accepted by all Gateways that it names. What others say, that it named
 // before, does not count.
 func route(o object) Status {
-	if unseen(o) {
-		return generic(o)
-	}
 	var said []any
 	for _, ref := range o.objects("spec", "parentRefs") {
 		to, accepted := o.parent(ref), false

@@ -47,6 +47,11 @@ func TestGatewayAPI(t *testing.T) {
 		{"TCPRoute", "{parentRefs: [{name: a}]}", `{parents: [` + a + `, ` + old + `]}`, ready.Ready, ""},
 		{"UDPRoute", "{parentRefs: [{name: before}]}", `{parents: [` + old + `]}`, ready.NotReady, "parents: Accepted=False NoMatchingParent"},
 		{"HTTPRoute", "{parentRefs: [{name: a}, " + mesh + "]}", `{parents: [` + a + `]}`, ready.Ready, ""},
+		{"HTTPRoute", "{parentRefs: [{name: a}]}", `{}`, ready.NotReady, "the controller of Gateway a has not yet said whether it is Accepted"},
+		{"HTTPRoute", "{parentRefs: [{name: a}]}", `{parents: []}`, ready.NotReady, "the controller of Gateway a has not yet said whether it is Accepted"},
+		{"HTTPRoute", "{parentRefs: [" + mesh + "]}", `{}`, ready.Ready, ""},
+		{"HTTPRoute", "{}", `{parents: []}`, ready.Ready, ""},
+		{"Gateway", "{}", `{}`, ready.NotReady, "its controller has not yet said whether it is Accepted"},
 	} {
 		text := "{apiVersion: gateway.networking.k8s.io/v1, kind: " + test.kind + ", metadata: {name: x, namespace: shop, generation: 2}, spec: " + test.spec + ", status: " + test.status + "}"
 		if s := ready.Of(bundletest.Object(t, text), nil, ready.Hints{}); s.State != test.want || s.Reason != test.reason {
