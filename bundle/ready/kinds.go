@@ -39,7 +39,7 @@ var kindRules = map[schema.GroupKind]kindRule{
 	bundle.PodKind:                   {unhinted(pod), "status.phase, containerStatuses, conditions Ready and PodScheduled"},
 	bundle.ServiceKind:               {unhinted(service), "status.loadBalancer.ingress, where spec.type is LoadBalancer"},
 	bundle.NamespaceKind:             {unhinted(namespace), "status.phase"},
-	bundle.PersistentVolumeClaimKind: {claim, "status.phase"},
+	bundle.PersistentVolumeClaimKind: {claim, "status.phase, conditions that end in Error"},
 	bundle.JobKind:                   {unhinted(job), "status.conditions Complete, Failed and Suspended"},
 	bundle.DeploymentKind:            {unhinted(deployment), "spec.replicas and those of status, conditions Progressing and Available"},
 	bundle.StatefulSetKind:           {unhinted(statefulSet), "spec.replicas and those of status, revisions"},
@@ -133,11 +133,16 @@ func namespace(o object) Status {
 	return Status{State: Ready}
 }
 
-// claim is ready when it is bound. One that is bound only when a pod uses it
+// claim is ready when it is bound, and can become what it asks for. One that is bound only when a pod uses it
 // blocks nothing until a pod does (the scheduler then sets selected-node).
 func claim(o object, hints Hints) Status {
 	switch phase := o.text("status", "phase"); phase {
 	case "Bound":
+		for _, c := range o.conditions() {
+			if c.status == "True" && strings.HasSuffix(c.kind, "Error") { // ControllerResizeError, NodeResizeError, ModifyVolumeError
+				return notReady("%s", c.String())
+			}
+		}
 		return Status{State: Ready}
 	case "Lost":
 		return failed("Lost: its volume %s does not exist any more", o.text("spec", "volumeName"))

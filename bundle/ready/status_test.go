@@ -43,6 +43,9 @@ func TestOf(t *testing.T) {
 			NotReady, "is being deleted, finalizers: orphan"},
 
 		{"a bound claim", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: local-late, volumeName: v}, status: {phase: Bound}}`, Ready, ""},
+		{"a bound claim that cannot grow", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: Resizing, status: "True"}, {type: ControllerResizeError, status: "True", message: quota}]}}`,
+			NotReady, "ControllerResizeError=True: quota"},
+		{"a bound claim that grows when a pod starts", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True"}, {type: NodeResizeError, status: "False"}]}}`, Ready, ""},
 		{"a claim for its first consumer", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: local-late}, status: {phase: Pending}}`, Ready, "waits for its first consumer"},
 		{"a claim whose consumer has come", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {volume.kubernetes.io/selected-node: node-1}}, spec: {storageClassName: local-late}, status: {phase: Pending}}`,
 			NotReady, `not bound: StorageClass "local-late" is to provide its volume for node node-1`},

@@ -59,10 +59,14 @@ func statefulSet(o object) Status {
 }
 
 // daemonSet with OnDelete: the same as for a StatefulSet. (kstatus waits for
-// new pods without end.)
+// new pods without end.) One that fits no node is ready, which may be a misspelt selector.
 func daemonSet(o object) Status {
 	if o.text("spec", "updateStrategy", "type") == "OnDelete" {
 		o = o.with("status", "updatedNumberScheduled", o.count(0, "status", "desiredNumberScheduled"))
 	}
-	return compute(o)
+	s := compute(o)
+	if s.State == Ready && o.count(0, "status", "desiredNumberScheduled") == 0 {
+		s.Reason = "runs on no node: none of them fits it"
+	}
+	return s
 }

@@ -107,7 +107,7 @@ status:
 
 		{"a DaemonSet nobody has seen", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 1}, status: {currentNumberScheduled: 0, desiredNumberScheduled: 0}}`, NotReady, "its controller has not yet seen it"},
 		{"a DaemonSet that starts", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 1}, status: {observedGeneration: 1, currentNumberScheduled: 3, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 1, numberReady: 1}}`, NotReady, "Available: 1/3"},
-		{"a DaemonSet for which there is no node", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 1}, status: {observedGeneration: 1, currentNumberScheduled: 0, desiredNumberScheduled: 0, numberReady: 0}}`, Ready, ""},
+		{"a DaemonSet for which there is no node", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 1}, status: {observedGeneration: 1, currentNumberScheduled: 0, desiredNumberScheduled: 0, numberReady: 0}}`, Ready, "runs on no node: none of them fits it"},
 		{"a DaemonSet that rolls", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 2}, spec: {updateStrategy: {type: RollingUpdate}}, status: {observedGeneration: 2, currentNumberScheduled: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2, numberReady: 2}}`, NotReady, "Updated: 1/2"},
 		{"a DaemonSet with OnDelete and old pods", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, currentNumberScheduled: 2, desiredNumberScheduled: 2, numberAvailable: 2, numberReady: 2}}`, Ready, ""},
 
