@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/bundletest"
 	"brine/bundle/cluster"
+	"brine/bundle/order"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 	"brine/bundle/report"
@@ -174,4 +176,40 @@ func TestReasonOfWhatIsReady(t *testing.T) {
 			t.Errorf("%s: the events are %v", action, j.events)
 		}
 	}
+}
+
+// What was ready, and is not any more while others are waited for, is waited for again: all are
+// ready at the end, or the run does not say so.
+func TestRelapse(t *testing.T) {
+	web := func(version, ready string) *unstructured.Unstructured {
+		return bundletest.Object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: a, uid: u, generation: 1, resourceVersion: "`+version+`"}, spec: {replicas: 1, progressDeadlineSeconds: 60},
+  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: `+ready+`, availableReplicas: `+ready+`, conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`)
+	}
+	n, _ := written(t, plan.Created, "", pumpUnseen, nil)
+	n.Object.Content, n.stored, n.ID, n.GVK = web("10", "0"), web("10", "0"), bundle.IDOf(web("10", "0")), web("10", "0").GroupVersionKind()
+	n.UID = "u"
+	other, _ := written(t, plan.Created, "", pumpUnseen, nil)
+	other.state, other.needs = blocked, 2
+	j := judging(n, other)
+	j.byID, j.lastSeen = map[bundle.ID]*node{n.ID: n}, map[schema.GroupKind]time.Time{}
+	j.dependents[0] = []dependent{{node: other, need: plan.Need{Want: order.Ready}}}
+	see := func(u *unstructured.Unstructured, want state) {
+		t.Helper()
+		if j.noticed(cluster.Seen{ID: n.ID, Live: u}); n.state != want {
+			t.Fatalf("state %d, not %d: %s", n.state, want, n.Result.Reason)
+		}
+	}
+	j.assess(n, n.stored)
+	see(web("11", "1"), finished)
+	see(web("9", "0"), finished) // a server that is behind
+	see(web("12", "0"), waiting)
+	if n.Result.Ready != "" || n.Result.Reason != "Available: 0/1" {
+		t.Errorf("%q: %s", n.Result.Ready, n.Result.Reason)
+	}
+	see(web("13", "1"), finished)
+	if n.Result.Ready != report.StateReady || other.needs != 1 {
+		t.Errorf("%q: %s; the other one needs %d", n.Result.Ready, n.Result.Reason, other.needs)
+	}
+	j.WaitApplied = true
+	see(web("14", "0"), finished)
 }

@@ -33,6 +33,7 @@ func (e *scheduler) noticed(m any) {
 				break
 			}
 			e.observe(n, m.Live, false)
+			e.relapse(n, m.Live)
 		}
 	case cluster.Synced:
 		// Objects that the watch should have seen, and has not, are read.

@@ -101,7 +101,7 @@ func (e *scheduler) probed(n *node, err error) {
 
 // settled counts an object of the plan that is done with.
 func (e *scheduler) settled(n *node) {
-	if n.Action != plan.Awaited {
+	if n.Action != plan.Awaited && !n.relapsed {
 		e.Record.Settled()
 	}
 }
@@ -114,11 +114,16 @@ func (e *scheduler) settle(n *node) {
 		e.reported = time.Now()
 		e.Record.Emit(report.BecameReady{Object: n.Result})
 	}
-	e.meet(n, order.Ready)
+	if !n.relapsed {
+		e.meet(n, order.Ready)
+	}
 }
 
 func (e *scheduler) finish(n *node) {
 	e.set(n, finished)
+	if n.Latest != nil {
+		n.readyAs = n.Latest.GetResourceVersion()
+	}
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
 	if n.Member {                 // of others, the records ask who owned them
 		n.Live = nil

@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"brine/bundle"
+	"brine/bundle/plan"
+	"brine/bundle/ready"
+	"brine/bundle/report"
+)
+
+// relapse waits again for an object that was ready, where a watch sees while others are waited
+// for that it is not any more: a pod without a probe is ready until its program ends. Whoever
+// needs it has gone on; but the run does not prune, nor end well, while it is so. Objects that
+// nobody waits for, and CRDs and Jobs, which stay what they became, are left.
+func (e *scheduler) relapse(n *node, live *unstructured.Unstructured) {
+	switch {
+	case n.state != finished || n.Result.Ready != report.StateReady || n.Action == plan.Awaited || e.ended != nil || e.WaitApplied,
+		n.rules != nil && n.rules.Skip, n.ID.GroupKind == bundle.CRDKind || n.ID.GroupKind == bundle.JobKind, live.GetUID() != n.UID:
+		return
+	}
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), n.readyAs)
+	if err != nil || order <= 0 || ready.Of(live, n.rules, e.Hints).State == ready.Ready {
+		return
+	}
+	e.set(n, waiting)
+	n.relapsed, n.stored, n.reason = true, live, ""
+	n.Result.Ready, n.Result.ReadyAt = "", 0
+	n.since, n.checked, n.changed = time.Now(), time.Now(), time.Now()
+	e.observe(n, live, false)
+}
