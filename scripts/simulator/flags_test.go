@@ -70,7 +70,9 @@ func haveFlags(*rand.Rand) func(*rand.Rand, *scene) {
 		case 2:
 			s.options.withNeeds = len(s.only) > 0
 		case 3:
-			s.options.deny = s.command == "apply"
+			if s.options.deny = s.command == "apply"; s.options.deny && !s.calm && one.mood.name == undisturbed {
+				one.mood = mood{name: "somebody acts", people: 0.2} // between the dry run and the apply
+			}
 		case 4:
 			s.options.impatient = true
 		}
