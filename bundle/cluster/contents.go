@@ -48,7 +48,7 @@ type Search struct {
 	// Counts says whether an object is looked for; nil: each is.
 	Counts func(metav1.ObjectMeta) bool
 	// Keeps says whether annotations forbid to delete an object.
-	Keeps func(annotations map[string]string) bool
+	Keeps func(metav1.Object) bool
 	// Auxiliary says whether a namespace and labels are those of the inventory's own objects.
 	Auxiliary func(namespace string, labels map[string]string) bool
 	// Strict: what goes with a namespace that is meant to go counts as well: Leases, the

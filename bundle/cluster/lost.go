@@ -56,7 +56,7 @@ func (s *search) judgeDisposable(ctx context.Context, i *item) bool {
 	switch {
 	case s.Counts != nil && !s.Counts(i.meta.ObjectMeta), s.Deleted.has(i.meta.UID), i.meta.DeletionTimestamp != nil:
 		return true
-	case s.Keeps(i.meta.Annotations):
+	case s.Keeps(&i.meta):
 		return false
 	case s.automatic(ctx, i):
 		return true
@@ -102,7 +102,7 @@ func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.O
 		return true
 	}
 	return s.disposable(ctx, &item{id: id, meta: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		UID: live.GetUID(), DeletionTimestamp: live.GetDeletionTimestamp(), OwnerReferences: live.GetOwnerReferences(), Annotations: live.GetAnnotations(),
+		UID: live.GetUID(), DeletionTimestamp: live.GetDeletionTimestamp(), OwnerReferences: live.GetOwnerReferences(), Annotations: live.GetAnnotations(), Labels: live.GetLabels(),
 	}}})
 }
 

@@ -155,7 +155,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 	all, err := c.Contents(ctx, cluster.Search{
 		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
 		Counts:    func(m metav1.ObjectMeta) bool { return inventory.OwnerOf(&m) != "" },
-		Keeps:     func(map[string]string) bool { return false },
+		Keeps:     func(metav1.Object) bool { return false },
 		Auxiliary: func(string, map[string]string) bool { return false },
 	})
 	switch found := all[id]; {

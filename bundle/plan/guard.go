@@ -131,7 +131,7 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		if s.Action == Pruned || s.Live == nil || s.Shared {
 			continue
 		}
-		ours := Owned(s.Live, g.Of.ID) && KeptBy(s.Live.GetAnnotations()) == ""
+		ours := Owned(s.Live, g.Of.ID) && bundle.KeptBy(s.Live) == ""
 		if ours && s.Action == Detached && metav1.GetControllerOf(s.Live) != nil {
 			continue
 		}
@@ -194,7 +194,7 @@ func (g *Guard) Holds(id bundle.ID) bool {
 func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bundle.Contents) Verdict {
 	owner, part := live.GetAnnotations()[inventory.OwningInventory], inventory.PartOfInventory(live)
 	asked := g.Absent.Has(id)
-	keptBy := KeptBy(live.GetAnnotations())
+	keptBy := bundle.KeptBy(live)
 	same, twice := g.Same[live.GetUID()]
 	controller := metav1.GetControllerOf(live)
 	defined, _ := bundle.DefinitionOf(live)

@@ -50,6 +50,8 @@ func TestGuard(t *testing.T) {
 		{"another inventory's", mine("annotations: {config.k8s.io/owning-inventory: other}"), bundle.Contents{}, nil, `detached: it belongs to inventory "other"`},
 		{"kept by cli-utils' annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: keep}"), bundle.Contents{}, nil, "detached: cli-utils.sigs.k8s.io/on-remove: keep"},
 		{"kept by the lifecycle's annotation", mine("annotations: {config.k8s.io/owning-inventory: inv, client.lifecycle.config.k8s.io/deletion: detach}"), bundle.Contents{}, nil, "detached: client.lifecycle.config.k8s.io/deletion: detach"},
+		{"kept by the annotation of another tool", mine("annotations: {config.k8s.io/owning-inventory: inv, helm.sh/resource-policy: keep}"), bundle.Contents{}, nil, "detached: helm.sh/resource-policy: keep (Helm)"},
+		{"kept by a label", mine("annotations: {config.k8s.io/owning-inventory: inv}, labels: {kustomize.toolkit.fluxcd.io/prune: disabled}"), bundle.Contents{}, nil, "detached: kustomize.toolkit.fluxcd.io/prune: disabled (a label, Flux)"},
 		{"an annotation that says something else", mine("annotations: {config.k8s.io/owning-inventory: inv, cli-utils.sigs.k8s.io/on-remove: delete}"), bundle.Contents{}, nil, "pruned"},
 		{"a controller's", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o, controller: true}]"), bundle.Contents{}, nil, "detached: it is controlled by Owner o"},
 		{"owned, not controlled", mine(owned + ", ownerReferences: [{kind: Owner, name: o, uid: o}]"), bundle.Contents{}, nil, "pruned"},

@@ -54,16 +54,3 @@ func Owned(live *unstructured.Unstructured, inventoryID string) bool {
 func LeavesAlone(o *bundle.Object) bool {
 	return o.Content.GetAnnotations()[bundle.LifecycleMutation] == "ignore"
 }
-
-// KeptBy is the annotation that forbids to delete an object, like
-// "cli-utils.sigs.k8s.io/on-remove: keep" (cli-utils' common.NoDeletion); "" if
-// none does.
-func KeptBy(annotations map[string]string) string {
-	switch {
-	case annotations[bundle.OnRemove] == "keep":
-		return bundle.OnRemove + ": keep"
-	case annotations[bundle.LifecycleDeletion] == "detach":
-		return bundle.LifecycleDeletion + ": detach"
-	}
-	return ""
-}

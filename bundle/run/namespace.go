@@ -52,8 +52,8 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 	if owner := live.GetAnnotations()[inventory.OwningInventory]; owner != "" && owner != inv.ID {
 		return // another inventory's member
 	}
-	if err = checkEmpty(ctx, s.client, o, inv, live, deleted); err == nil && plan.KeptBy(live.GetAnnotations()) != "" {
-		err = fmt.Errorf("its annotation %s keeps it", plan.KeptBy(live.GetAnnotations()))
+	if err = checkEmpty(ctx, s.client, o, inv, live, deleted); err == nil && bundle.KeptBy(live) != "" {
+		err = fmt.Errorf("%s keeps it", bundle.KeptBy(live))
 	}
 	if err == nil {
 		if s.held {

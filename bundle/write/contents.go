@@ -9,7 +9,6 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
-	"brine/bundle/plan"
 	"brine/inventory"
 )
 
@@ -80,8 +79,6 @@ func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holder
 		Auxiliary: func(namespace string, labels map[string]string) bool { // copies elsewhere are not
 			return namespace == inv.Namespace && (labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID)
 		},
-		Keeps: func(annotations map[string]string) bool {
-			return plan.KeptBy(annotations) != ""
-		},
+		Keeps: func(o metav1.Object) bool { return bundle.KeptBy(o) != "" },
 	}
 }

@@ -84,6 +84,11 @@ func (u *upstream) run() {
 	u.step("destroy", "", 0, func() clitest.Outcome {
 		did := u.brine("destroy")
 		u.compare(seen, did)
+		for _, o := range did.Result.Objects { // charts keep CRDs
+			if o.Action == plan.Detached && strings.Contains(o.Reason, "helm.sh/resource-policy") {
+				before[strings.TrimSpace(o.Kind+" "+o.Namespace+"/"+o.Name)] = true
+			}
+		}
 		return did
 	})
 	after := u.objects()

@@ -66,14 +66,28 @@ data: {copied: none, `
 
 var annotated = regexp.MustCompile(`kind: (\S+)\nmetadata: \{name: ([^,}\n]+)([^\n]*\}\n)`)
 
+// keeping are annotations that keep an object: written down again, as the tools' documents say.
+var keeping = []string{
+	bundle.LifecycleDeletion + ": detach", "helm.sh/resource-policy: keep", "argocd.argoproj.io/sync-options: 'Replace=true, Prune=false'",
+	"argocd.argoproj.io/sync-options: Delete=confirm", "kustomize.toolkit.fluxcd.io/prune: disabled", "kapp.k14s.io/delete-strategy: orphan",
+}
+
+// isKept says whether the bundle keeps an object.
+func (o *oracle) isKept(id bundle.ID) bool {
+	return o.says(id, bundle.OnRemove) != "" || slices.ContainsFunc(keeping, func(text string) bool {
+		key, value, _ := strings.Cut(text, ": ")
+		return o.says(id, key) == strings.Trim(value, "'")
+	})
+}
+
 // annotationOf is one of an object of a kind, or none.
 func annotationOf(r *rand.Rand, kind string) string {
-	n := r.IntN(10)
-	switch {
+	which := r.IntN(10 * len(keeping))
+	switch n := which / len(keeping); {
 	case n < 2:
 		return bundle.OnRemove + ": keep"
 	case n < 4:
-		return bundle.LifecycleDeletion + ": detach"
+		return keeping[which%len(keeping)]
 	case n < 6 && (kind == "ConfigMap" || kind == "Secret" || kind == "Deployment" || kind == "Widget"):
 		return bundle.LifecycleMutation + ": ignore"
 	case n < 8 && kind == "Deployment":
@@ -110,7 +124,7 @@ func (o *oracle) annotationsHold() (wrong []string) {
 			continue
 		}
 		switch {
-		case w.Verb == "delete" && (o.says(id, bundle.OnRemove) != "" || o.says(id, bundle.LifecycleDeletion) != ""):
+		case w.Verb == "delete" && o.isKept(id):
 			wrong = append(wrong, "the bundle keeps it: "+w.String())
 		case o.isLeftAlone(id) && w.Before.GetDeletionTimestamp() == nil && !o.isRelease(w) && !isRewritten(w):
 			wrong = append(wrong, "the bundle leaves it alone: "+w.String())

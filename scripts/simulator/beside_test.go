@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
-	"brine/bundle/plan"
 	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
 )
@@ -199,7 +198,7 @@ func (o *oracle) dependentsStay() (wrong []string) {
 	member := members(stored, o.d.inventory)
 	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
 		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
-		kept := plan.KeptBy(u.GetAnnotations()) != "" && member[id] && owner(u) == o.id()
+		kept := bundle.KeptBy(u) != "" && member[id] && owner(u) == o.id()
 		return (wanted || kept) && u.GetDeletionTimestamp() == nil && since[id] < o.d.from && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted[ref.UID] })
 	}
 	for i, w := range o.server.Log[:o.d.to] {
@@ -212,7 +211,7 @@ func (o *oracle) dependentsStay() (wrong []string) {
 			if leaves && w.Actor == o.d.actor {
 				deleted[w.Before.GetUID()] = true
 			}
-			leaves = w.Actor == o.d.actor && o.alone && owner(w.Before) == o.id() && owner(w.After) == "" && w.After != nil && plan.KeptBy(w.After.GetAnnotations()) != "" && since[id] < o.d.from
+			leaves = w.Actor == o.d.actor && o.alone && owner(w.Before) == o.id() && owner(w.After) == "" && w.After != nil && bundle.KeptBy(w.After) != "" && since[id] < o.d.from
 			for held, u := range state {
 				if leaves && u != nil && !o.leavesToo(held) && member[held] && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(w.After.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() }) {
 					wrong = append(wrong, fmt.Sprintf("it leaves the inventory, and %s, which owns it, does not: %s", bundle.Name(held), w))

@@ -31,7 +31,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		switch {
 		case o.isRelease(w), isRewritten(w):
 		case deleted && by == "" && o.d.command == "destroy" && w.Kind == bundle.NamespaceKind && w.Name == home && w.Before.GetAnnotations()[inventory.MadeAnnotation] != "":
-		case deleted && by == o.id() && plan.KeptBy(w.Before.GetAnnotations()) != "":
+		case deleted && by == o.id() && bundle.KeptBy(w.Before) != "":
 			wrong = append(wrong, "an annotation keeps it: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
 		case deleted && o.goesBack() && o.d.policy == plan.AdoptAll && o.createsAgain(w):
