@@ -22,7 +22,7 @@ type enum[T comparable] struct {
 func enumFlag[T comparable](cmd *cobra.Command, value *T, name, shorthand, usage string, values ...T) {
 	e := &enum[T]{value, values}
 	cmd.Flags().VarP(e, name, shorthand, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(e.words(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(e.Words(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // outputFlag adds -o, which is text by default.
@@ -33,7 +33,7 @@ func outputFlag(cmd *cobra.Command, format *string, usage string, formats ...str
 
 // Set takes a value by its word.
 func (e *enum[T]) Set(word string) error {
-	words := e.words()
+	words := e.Words()
 	at, last := slices.Index(words, word), len(words)-1
 	if at < 0 {
 		return errors.New("invalid value: use " + strings.Join(words[:last], ", ") + " or " + words[last])
@@ -47,7 +47,7 @@ func (e *enum[T]) String() string { return fmt.Sprint(*e.value) }
 // Type is what help texts call the value.
 func (e *enum[T]) Type() string { return "string" }
 
-// words are the values as they are written.
-func (e *enum[T]) words() []string {
+// Words are the values as they are written.
+func (e *enum[T]) Words() []string {
 	return bundle.Each(e.values, func(v T) string { return fmt.Sprint(v) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"brine/cmd/brine/help"
 	"brine/cmd/brine/profile"
+	"brine/cmd/brine/values"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -141,7 +142,7 @@ func takes(text string) string {
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		return err.Error()
 	}
-	if wrong := wrongFlags(cmd); len(wrong) > 0 {
+	if wrong := values.Wrong(cmd.Flags()); len(wrong) > 0 {
 		return wrong.Error()
 	}
 	return ""

@@ -12,11 +12,9 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
+	"brine/cmd/brine/values"
 	"brine/inventory/store"
 )
-
-// inSecret is the word for a plan in a Secret beside the inventory, in place of a file.
-const inSecret = "secret"
 
 // secretLifetime is how long a plan in a Secret may be carried out: no run deletes it.
 const secretLifetime = 24 * time.Hour
@@ -42,7 +40,7 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 	if r.planOut != "" {
 		o.PlanOut = r.planPlace(o.Inventory)
 	}
-	if r.plan == "" || r.plan == inSecret {
+	if r.plan == "" || r.plan == values.InSecret {
 		return nil
 	}
 	text, err := os.ReadFile(r.plan)
@@ -54,7 +52,7 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 
 // planPlace is where --plan-out saves a plan.
 func (r *changeOptions) planPlace(inv report.Inventory) *run.PlanPlace {
-	if r.planOut == inSecret {
+	if r.planOut == values.InSecret {
 		lifetime := r.lifetime
 		if lifetime == 0 {
 			lifetime = secretLifetime
@@ -82,7 +80,7 @@ func (r *changeOptions) planPlace(inv report.Inventory) *run.PlanPlace {
 
 // planInSecret reads --plan=secret.
 func (r *changeOptions) planInSecret(ctx context.Context, s Streams, o *run.Options) error {
-	if r.plan != inSecret {
+	if r.plan != values.InSecret {
 		return nil
 	}
 	client, err := r.client(s, r.cluster)
@@ -95,7 +93,7 @@ func (r *changeOptions) planInSecret(ctx context.Context, s Streams, o *run.Opti
 	case err != nil:
 		return failed(err)
 	case text == nil:
-		return fmt.Errorf("there is no saved plan, and nothing was changed: %s is not there; brine preview --plan-out=%s makes one", place, inSecret)
+		return fmt.Errorf("there is no saved plan, and nothing was changed: %s is not there; brine preview --plan-out=%s makes one", place, values.InSecret)
 	}
 	return r.carryOut(o, place, text)
 }
@@ -109,7 +107,7 @@ func (r *changeOptions) carryOut(o *run.Options, name string, text []byte) error
 	if err != nil {
 		return err
 	}
-	if of := b.Inventory; r.plan == inSecret && (of.Namespace != o.Inventory.Namespace || of.Name != o.Inventory.Name) {
+	if of := b.Inventory; r.plan == values.InSecret && (of.Namespace != o.Inventory.Namespace || of.Name != o.Inventory.Name) {
 		return fmt.Errorf("%s has the plan of another inventory, %s/%s, and nothing was changed", name, of.Namespace, of.Name)
 	}
 	if !r.given() {

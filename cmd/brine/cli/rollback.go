@@ -11,6 +11,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/cmd/brine/values"
 	"brine/inventory/store"
 )
 
@@ -40,8 +41,8 @@ func newRollback(s Streams) *cobra.Command {
 		}
 		o, err := r.settle(s, "")
 		o.Mode = run.Rollback
-		if err == nil && r.planOut == inSecret {
-			err = fmt.Errorf("--plan-out=%s is for brine preview: the plan that it would replace may be an approved one of an apply, and no command carries out that of a rollback", inSecret)
+		if err == nil && r.planOut == values.InSecret {
+			err = fmt.Errorf("--plan-out=%s is for brine preview: the plan that it would replace may be an approved one of an apply, and no command carries out that of a rollback", values.InSecret)
 		}
 		return r.run(cmd, s, task{o, err, func(ctx context.Context, o *run.Options) (*bundle.Bundle, error) { return r.read(ctx, s, o) }})
 	}

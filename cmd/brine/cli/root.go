@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,13 +16,12 @@ import (
 	"brine/bundle/run"
 	"brine/cmd/brine/connect"
 	"brine/cmd/brine/help"
-	"brine/cmd/brine/output"
 	"brine/cmd/brine/output/wording"
 	"brine/cmd/brine/profile"
 	"brine/cmd/brine/values"
 )
 
-// The root command: exit codes of errors, flags from the environment, the way to the cluster.
+// The root command: exit codes of errors, the way to the cluster.
 
 var (
 	//go:embed commands.txt
@@ -94,11 +90,13 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			problems := fromEnvironment(cmd.Flags())
-			if problems = append(problems, wrongFlags(cmd)...); len(problems) > 0 {
+			problems := values.FromEnvironment(cmd.Flags())
+			if problems = append(problems, values.Wrong(cmd.Flags())...); len(problems) > 0 {
 				return problems
 			}
-			warnOfOldSpellings(s, cmd.Flags())
+			for _, warning := range values.OldSpellings(cmd.Flags()) {
+				s.warn(warning)
+			}
 			return p.Start()
 		},
 	}
@@ -106,7 +104,7 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 	_ = root.PersistentFlags().MarkHidden("profile-dir")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			return invalid("--"+wrong.GetFlag().Name, wrong)
+			return values.Invalid("--"+wrong.GetFlag().Name, wrong)
 		}
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			var names []string
@@ -127,40 +125,6 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 	values.RefuseEmpty(root)
 	helpTexts.Add(root)
 	return root
-}
-
-// fromEnvironment sets each flag that was not given from BRINE_…, if that is
-// set and not empty: a flag overrides the environment, which overrides the default.
-func fromEnvironment(flags *pflag.FlagSet) bundle.Problems {
-	var problems bundle.Problems
-	var given []string
-	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := "BRINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := os.Getenv(name)
-		if value == "" || f.Changed || f.Name == "help" {
-			return
-		}
-		// Both name the inventory: a flag of either overrides the environment.
-		if other := map[string]string{"inventory": "name", "name": "inventory"}[f.Name]; other != "" && slices.Contains(given, other) {
-			return
-		}
-		// BRINE_OUTPUT=salt is for all that can do it; brine version cannot.
-		if formats, ok := f.Value.(*enum[string]); ok && f.Name == "output" && slices.Contains(output.Formats, value) && !slices.Contains(formats.values, value) {
-			return
-		}
-		err := flags.Set(f.Name, value)
-		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			err = invalid(name, wrong)
-		}
-		if err == nil {
-			err = flags.SetAnnotation(f.Name, environment, []string{name})
-		}
-		if err != nil {
-			problems = append(problems, bundle.Problem{Message: err.Error()})
-		}
-	})
-	return problems
 }
 
 // How long requests are retried: who only reads does not wait for long.

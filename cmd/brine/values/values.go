@@ -1,4 +1,5 @@
-// Package values refuses empty values of flags.
+// Package values has the rules on the values of flags: where they come from, and what is wrong
+// with them.
 package values
 
 import (

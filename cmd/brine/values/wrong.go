@@ -1,4 +1,4 @@
-package cli
+package values
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -23,11 +22,11 @@ import (
 
 // Values of flags: what is wrong with them is found before anything is read or written.
 
-// wrongFlags is all that is wrong with the values of a command's flags, so that
+// Wrong is all that is wrong with the values of a command's flags, so that
 // nothing of it is found only when the lock is taken.
-func wrongFlags(cmd *cobra.Command) bundle.Problems {
+func Wrong(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		if wrong := wrongValue(f); wrong != "" {
 			problems = append(problems, bundle.Problem{Message: given(f) + ": " + wrong})
 		}
@@ -35,8 +34,8 @@ func wrongFlags(cmd *cobra.Command) bundle.Problems {
 	return problems
 }
 
-// invalid is the error about a value that a flag, or its variable, cannot take.
-func invalid(name string, err *pflag.InvalidValueError) error {
+// Invalid is the error about a value that a flag, or its variable, cannot take.
+func Invalid(name string, err *pflag.InvalidValueError) error {
 	why := err.Unwrap()
 	switch err.GetFlag().Value.Type() {
 	case "duration":
@@ -47,28 +46,6 @@ func invalid(name string, err *pflag.InvalidValueError) error {
 		why = errors.New("invalid value: use true or false")
 	}
 	return fmt.Errorf("%s=%s: %w", name, err.GetValue(), why)
-}
-
-// environment is the annotation of a flag that was set by a variable: its name.
-const environment = "brine/environment"
-
-// formerly is the annotation of a flag that is an old spelling: what it is called now.
-const formerly = "brine/formerly"
-
-// oldSpelling keeps an old name of a flag for one minor version, hidden from the help.
-func oldSpelling(cmd *cobra.Command, old, name string) {
-	f := *cmd.Flags().Lookup(name)
-	f.Name, f.Hidden, f.Annotations = old, true, map[string][]string{formerly: {name}}
-	cmd.Flags().AddFlag(&f)
-}
-
-// warnOfOldSpellings names the new spelling of each flag, or variable, that was given by an old one.
-func warnOfOldSpellings(s Streams, flags *pflag.FlagSet) {
-	flags.Visit(func(f *pflag.Flag) {
-		if now := f.Annotations[formerly]; len(now) > 0 {
-			s.warn(fmt.Sprintf("%s: this is called --%s now; the old name goes with the next minor version", given(f), now[0]))
-		}
-	})
 }
 
 // given is a flag as it was given: --timeout=-5s, BRINE_TIMEOUT=-5s.
@@ -87,6 +64,9 @@ func valuesOf(f *pflag.Flag) []string {
 	}
 	return []string{f.Value.String()}
 }
+
+// InSecret is the word for a plan in a Secret beside the inventory, in place of a file.
+const InSecret = "secret"
 
 // wrongValue is what is wrong with the value of a flag.
 func wrongValue(f *pflag.Flag) string {
@@ -110,7 +90,7 @@ func wrongValue(f *pflag.Flag) string {
 	case "max-prune":
 		return wrongMaxPrune(value)
 	case "inventory":
-		return wrongInventory(value)
+		return WrongInventory(value)
 	case "name":
 		return wrongName(value)
 	case "namespace":
@@ -128,7 +108,7 @@ func wrongValue(f *pflag.Flag) string {
 			}
 		}
 	case "plan-out":
-		if value != inSecret {
+		if value != InSecret {
 			return output.Unwritable(value)
 		}
 	}
@@ -144,7 +124,8 @@ func wrongMaxPrune(value string) string {
 	return ""
 }
 
-func wrongInventory(value string) string {
+// WrongInventory is what is wrong with the place of an inventory.
+func WrongInventory(value string) string {
 	namespace, name, both := strings.Cut(value, "/")
 	if !both {
 		return wrongName(value)
