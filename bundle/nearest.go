@@ -9,6 +9,9 @@ import (
 func Nearest(name string, known []string) string {
 	best, least := "", 1+min(3, (len(name)+1)/3)
 	for _, k := range slices.Sorted(slices.Values(known)) {
+		if len(k)-len(name) >= least || len(name)-len(k) >= least {
+			continue // it is a letter away for each that is missing
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
 			best, least = k, d
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"brine/bundle"
 )
 
@@ -25,10 +27,14 @@ var allowed = map[string][]string{
 // known are brine's own annotations that users write.
 var known = []string{bundle.DigestOf, bundle.FailAfter, bundle.FailedWhen, bundle.IgnoreFields, bundle.OnImmutable, bundle.OnStoredVersion, bundle.ReadyWhen, bundle.Run, bundle.StatusTimeout, bundle.Timeout, bundle.Wait}
 
+// honoured are all annotations that users write and brine reads.
+var honoured = slices.Concat(known, []string{bundle.ApplyTimeMutation, bundle.DependsOn, bundle.LifecycleMutation}, bundle.KeepKeys())
+
 // annotations checks those of all objects: an invalid value would be ignored at
 // the worst of times, when the object is about to be deleted. Unknown annotations
-// with brine's prefix are warnings.
+// with brine's prefix are warnings, and so is what is a slip away from one that it reads.
 func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
+	meant := map[string]string{} // objects have the same keys
 	for _, o := range b.Objects {
 		annotations := o.Content.GetAnnotations()
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -45,8 +51,19 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 			if key == bundle.OnStoredVersion && o.ID.GroupKind != bundle.CRDKind {
 				problems = append(problems, o.Problem(path, "only a CustomResourceDefinition can have this annotation"))
 			}
-			if strings.HasPrefix(key, bundle.Prefix) && key != bundle.Digest && !slices.Contains(known, key) {
-				odd = append(odd, o.Problem(path, unknownAnnotation(key)))
+			if _, found := meant[key]; !found {
+				meant[key] = unknownAnnotation(key)
+			}
+			if meant[key] != "" {
+				odd = append(odd, o.Problem(path, meant[key]))
+			} else if almost := bundle.NearlyKeeps(key, annotations[key]); almost != "" && allowed[key] == nil {
+				odd = append(odd, o.Problem(path, fmt.Sprintf("%q does not keep the object from deletion: did you mean %s?", annotations[key], almost)))
+			}
+		}
+		labels := bundle.At[map[string]any](o.Content.Object, "metadata", "labels")
+		for _, key := range honoured {
+			if value, found := labels[key].(string); found && bundle.KeptBy(&metav1.ObjectMeta{Labels: map[string]string{key: value}}) == "" {
+				odd = append(odd, o.Problem("metadata.labels["+key+"]", key+" is read as an annotation: it is ignored as a label"))
 			}
 		}
 		template, at := templateAt(o.Content.Object)
@@ -59,9 +76,14 @@ func annotations(b *bundle.Bundle) (problems, odd bundle.Problems) {
 	return problems, odd
 }
 
+// unknownAnnotation is what is odd about a key: it is brine's, or nearly one that brine reads.
 func unknownAnnotation(key string) string {
-	if best := bundle.Nearest(key, known); best != "" {
+	switch best := bundle.Nearest(key, honoured); {
+	case key == bundle.Digest || slices.Contains(honoured, key):
+	case best != "":
 		return fmt.Sprintf("unknown annotation %s: did you mean %s?", key, best)
+	case strings.HasPrefix(key, bundle.Prefix):
+		return fmt.Sprintf("unknown annotation %s: brine has %s", key, strings.Join(known, ", "))
 	}
-	return fmt.Sprintf("unknown annotation %s: brine has %s", key, strings.Join(known, ", "))
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,11 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 			if problems = append(problems, values.Wrong(cmd.Flags())...); len(problems) > 0 {
 				return problems
 			}
-			for _, warning := range values.OldSpellings(cmd.Flags()) {
+			warnings := values.OldSpellings(cmd.Flags())
+			if !cmd.Hidden { // a shell that completes
+				warnings = append(warnings, values.UnknownVariables(cmd.Root(), os.Environ())...)
+			}
+			for _, warning := range warnings {
 				s.warn(warning)
 			}
 			return p.Start()

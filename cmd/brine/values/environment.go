@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,5 +79,42 @@ func OldSpellings(flags *pflag.FlagSet) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s: this is called --%s now; the old name goes with the next minor version", given(f), now[0]))
 		}
 	})
+	return warnings
+}
+
+// others are variables that are no flags: what scripts/salt says of a job, what cobra reads, and what the project's
+// own scripts and tests have.
+var others = regexp.MustCompile(`^(JID|MINION|UPDATE|BINARY|ACTIVE_HELP|COMPLETION_DESCRIPTIONS|SIGNING_PASSPHRASE|LIVE_DEMO|CLUSTER_GROUP|(TEST|BENCH|DEVCLUSTER)_.*)$`)
+
+// links are variables that Kubernetes sets in each Pod for a Service whose name begins with brine.
+var links = regexp.MustCompile(`(^|_)(SERVICE_HOST|(SERVICE_)?PORT)(_|$)`)
+
+// UnknownVariables warns of each BRINE_… of an environment that sets no flag of any command: a
+// guard such as BRINE_MAX_PRUNE would be missing without a word. It shows no value, which may be
+// a password.
+func UnknownVariables(root *cobra.Command, environment []string) (warnings []string) {
+	var known []string
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) { known = append(known, variable(f.Name)) })
+		}
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(root)
+	for _, one := range slices.Sorted(slices.Values(environment)) {
+		name, value, _ := strings.Cut(one, "=")
+		rest, ours := strings.CutPrefix(name, prefix)
+		if !ours || value == "" || slices.Contains(known, name) || others.MatchString(rest) || links.MatchString(rest) {
+			continue
+		}
+		advice := "each is named after a flag (brine help flags)"
+		if best := bundle.Nearest(name, known); best != "" {
+			advice = fmt.Sprintf("did you mean %s (--%s)?", best, strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(best, prefix), "_", "-")))
+		}
+		warnings = append(warnings, fmt.Sprintf("warning: the variable %s sets no flag, and is ignored: %s", name, advice))
+	}
 	return warnings
 }
