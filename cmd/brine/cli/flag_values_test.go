@@ -21,6 +21,12 @@ func TestValuesOfFlags(t *testing.T) {
 		{"apply", "retry-timeout", "-1s", "cannot be negative"},
 		{"destroy", "lock-timeout", "-1m", "cannot be negative"},
 		{"preview", "heartbeat", "-1s", "cannot be negative"},
+		{"apply", "fail-after", "-1s", "cannot be negative: use 0, or one like 90s or 10m"},
+		{"rollback", "fail-after", "3", "write it like 90s or 10m"},
+		{"apply", "request-timeout", "foo", "write it like 90s or 10m; 0 is no limit"},
+		{"status", "request-timeout", "-5s", "cannot be negative"},
+		{"preview", "plan-lifetime", "-1h", "cannot be negative"},
+		{"drift", "revision", "-1", "the number of a revision, for example 3"},
 		{"apply", "timeout", "5", "write it like 90s or 10m"},
 		{"apply", "parallel", "many", "invalid number"},
 		{"apply", "quiet", "2", "true or false"},
@@ -105,7 +111,7 @@ func TestGoodValuesOfFlags(t *testing.T) {
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--history-limit=0", "--parallel=1",
+	clitest.Offline(t, "apply", "-f", file, "--timeout=0", "--retry-timeout=0", "--lock-timeout=0", "--heartbeat=0", "--fail-after=0", "--request-timeout=30", "--history-limit=0", "--parallel=1",
 		"--max-prune=100%", "--inventory=a/b.c", "--inventory-id=B_1", "--kubernetes-version=v1.30.2", "--report="+old).Want(t, report.ExitUnreachable)
 	clitest.Offline(t, "apply", "-f", file, "--max-prune=0", "--report="+filepath.Join(folder, "new.html"), "--dry-run=client").Want(t, 0)
 }

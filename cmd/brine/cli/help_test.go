@@ -147,3 +147,29 @@ func takes(text string) string {
 	}
 	return ""
 }
+
+// No flag of any command takes a negative number or duration.
+func TestNoFlagIsNegative(t *testing.T) {
+	checked := 0
+	all(func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			value := map[string]string{"int": "-1", "duration": "-1s"}[f.Value.Type()]
+			if f.Name == "request-timeout" {
+				value = "-1s"
+			}
+			if value == "" {
+				return
+			}
+			checked++
+			if err := f.Value.Set(value); err != nil {
+				return
+			}
+			if wrong := values.Wrong(cmd.Flags()).Error(); !strings.Contains(wrong, "--"+f.Name+"=") {
+				t.Errorf("%s --%s=%s is accepted: %s", cmd.CommandPath(), f.Name, value, wrong)
+			}
+		})
+	})
+	if checked < 50 {
+		t.Errorf("%d flags were checked", checked)
+	}
+}

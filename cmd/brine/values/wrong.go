@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"brine/bundle"
 	"brine/bundle/validate"
@@ -39,7 +39,7 @@ func Invalid(name string, err *pflag.InvalidValueError) error {
 	why := err.Unwrap()
 	switch err.GetFlag().Value.Type() {
 	case "duration":
-		why = errors.New("invalid duration: write it like 90s or 10m")
+		why = errDuration
 	case "int":
 		why = errors.New("invalid number")
 	case "bool":
@@ -68,24 +68,32 @@ func valuesOf(f *pflag.Flag) []string {
 // InSecret is the word for a plan in a Secret beside the inventory, in place of a file.
 const InSecret = "secret"
 
+// negative is what to give instead of a negative value, by flag or type: no flag takes one.
+var negative = map[string]string{
+	"duration":      "a duration cannot be negative: use 0, or one like 90s or 10m",
+	"int":           "it must be 0 or more, for example 10",
+	"parallel":      "it must be at least 1, or 0 to adapt to the speed of the server",
+	"history-limit": "it must be 0, which keeps none, or more",
+	"revision":      "it must be the number of a revision, for example 3 (brine history lists them)",
+}
+
+var errDuration = errors.New("invalid duration: write it like 90s or 10m")
+
 // wrongValue is what is wrong with the value of a flag.
 func wrongValue(f *pflag.Flag) string {
 	value := f.Value.String()
 	if value == "" {
 		return ""
 	}
+	if t := f.Value.Type(); (t == "duration" || t == "int") && strings.HasPrefix(value, "-") {
+		return cmp.Or(negative[f.Name], negative[t])
+	}
 	switch f.Name {
-	case "timeout", "lock-timeout", "retry-timeout", "heartbeat", "plan-lifetime":
-		if d, err := time.ParseDuration(value); err == nil && d < 0 {
-			return "a duration cannot be negative: use 0, or one like 90s or 10m"
-		}
-	case "parallel":
-		if n, err := strconv.Atoi(value); err == nil && n < 0 {
-			return "it must be at least 1, or 0 to adapt to the speed of the server"
-		}
-	case "history-limit":
-		if n, err := strconv.Atoi(value); err == nil && n < 0 {
-			return "it must be 0, which keeps none, or more"
+	case "request-timeout": // kubectl's, which is a text
+		if d, err := clientcmd.ParseTimeout(value); err != nil {
+			return errDuration.Error() + "; 0 is no limit"
+		} else if d < 0 {
+			return negative["duration"]
 		}
 	case "max-prune":
 		return wrongMaxPrune(value)
