@@ -1,6 +1,7 @@
 package read
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -53,6 +54,9 @@ func (c *converter) scalar(n *yaml.Node) any {
 		}
 		if n.Style != 0 {
 			return n.Value
+		}
+		if overflows(n) {
+			c.problem(n, "%s: %v", c.shown(n), errNoNumber)
 		}
 		if len(n.Value) <= 3 {
 			if b, ok := yaml11[n.Value]; ok {
@@ -125,9 +129,8 @@ func isOctal(s string) bool {
 	return len(s) > 1 && s[0] == '0' && s[1] >= '0' && s[1] <= '9'
 }
 
-// number reads a number as YAML 1.1 and kubectl do, without losing a digit of
-// a whole one. Whole floats become int64, as they do on their way through a
-// server: 1.0 and 1 are the same JSON.
+// number reads a number as YAML 1.1 and kubectl do, without losing a digit. Whole floats become
+// int64, as they do on their way through a server: 1.0 and 1 are the same JSON.
 func number(s string) (any, error) {
 	plain := strings.ReplaceAll(s, "_", "")
 	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
@@ -136,19 +139,42 @@ func number(s string) (any, error) {
 	if len(plain) > 400 { // beyond any float
 		return nil, errNoNumber
 	}
-	if i, ok := new(big.Int).SetString(plain, 0); ok {
-		f, exact := new(big.Float).SetInt(i).Float64()
-		if exact != big.Exact || math.IsInf(f, 0) {
+	if i, ok := new(big.Int).SetString(plain, 0); ok { // a server makes a float of it: 2^64 becomes 18446744073709552000
+		if f, _ := new(big.Float).SetInt(i).Float64(); !math.IsInf(f, 0) {
 			return nil, fmt.Errorf("a number this large loses digits in Kubernetes: put it in quotes if it is text, or write %g if the field takes a number", f)
 		}
-		return f, nil
-	}
-	f, err := strconv.ParseFloat(plain, 64)
-	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, errNoNumber
 	}
-	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+	f, err := strconv.ParseFloat(plain, 64)
+	switch {
+	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
+		return nil, errNoNumber
+	case !keepsDigits(plain, f):
+		return nil, fmt.Errorf("a number with these digits becomes %g in Kubernetes: put it in quotes if it is text, or write %g if the field takes a number", f, f)
+	case f == math.Trunc(f) && math.Abs(f) < 1<<63:
 		return int64(f), nil
 	}
 	return f, nil
+}
+
+// keepsDigits says whether a float is what was written, to the last digit of it: 0.1 is, also with
+// the 17 digits that some programs print; 1e-400 is 0, and pi with 20 digits is another number.
+func keepsDigits(written string, f float64) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimLeft(written, "+-")), "e")
+	digits := strings.TrimLeft(strings.Replace(mantissa, ".", "", 1), "0")
+	if digits == "" || strings.Contains(mantissa, "x") {
+		return true // 0.0; or it has as many bits as a float
+	}
+	kept, _, _ := strings.Cut(strconv.FormatFloat(math.Abs(f), 'e', len(digits)-1, 64), "e")
+	return strings.Replace(kept, ".", "", 1) == digits
+}
+
+// overflows says whether a text is a float to YAML that no float64 holds, 1.5e+400: the parser makes
+// a text of it, Salt infinity.
+func overflows(n *yaml.Node) bool {
+	if !isPlain(n) || !strings.Contains(n.Value, ".") || !strings.ContainsAny(n.Value, "eE") {
+		return false
+	}
+	_, err := strconv.ParseFloat(n.Value, 64)
+	return errors.Is(err, strconv.ErrRange)
 }
