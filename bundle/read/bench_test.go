@@ -52,3 +52,46 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	}
 }
+
+// longList is one List of ConfigMaps, of seven lines each behind the first three.
+func longList(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: c%d\n    namespace: ns\n  data:\n    key: value\n", i)
+	}
+	return b.Bytes()
+}
+
+// BenchmarkLines: each item of a list has a problem. It must not take longer for each item of a
+// longer list.
+func BenchmarkLines(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			text := longList(n)
+			for b.Loop() {
+				bundle, err := Bundle(context.Background(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(text)})
+				if err != nil || len(bundle.Objects) != n {
+					b.Fatal(err)
+				}
+				for _, o := range bundle.Objects {
+					_ = o.Line("data.key")
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
+		})
+	}
+}
+
+func TestLinesOfALongList(t *testing.T) {
+	const n = 20_000
+	bundle, err := Bundle(t.Context(), Options{Files: []string{Stdin}, Stdin: bytes.NewReader(longList(n))})
+	if err != nil || len(bundle.Objects) != n {
+		t.Fatal(err)
+	}
+	for i, o := range bundle.Objects {
+		if got, want := [...]int{o.Source.Line, o.Line("metadata.namespace"), o.Line("data.key"), o.Line("data.none")}, [...]int{7*i + 4, 7*i + 8, 7*i + 10, 7*i + 9}; got != want {
+			t.Fatalf("item %d: lines %v, want %v", i, got, want)
+		}
+	}
+}

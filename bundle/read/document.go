@@ -25,9 +25,12 @@ type document struct {
 	line int // of text's first byte, counted from 1
 	text []byte
 
-	once  sync.Once
-	roots []*yaml.Node // parsed again, for Line
+	once     sync.Once
+	mappings map[position]*yaml.Node // parsed again, for Line
 }
+
+// position is that of a node in its document.
+type position struct{ row, col int }
 
 // maxDepth bounds how deep a document may be nested. The API server's own bound
 // is far higher, no real object comes near it.

@@ -24,27 +24,24 @@ func (d *document) fieldLine(row, col int) func(path string) int {
 	}
 }
 
-// find is the mapping at a position of the document.
+// find is the mapping at a position of the document, the outermost one. There is an index of
+// them, as each item of a long list may be asked for.
 func (d *document) find(row, col int) *yaml.Node {
-	d.once.Do(func() { d.roots, _ = d.parse() })
-	var look func(n *yaml.Node) *yaml.Node
-	look = func(n *yaml.Node) *yaml.Node {
-		if n.Kind == yaml.MappingNode && n.Line == row && n.Column == col {
-			return n
+	d.once.Do(func() {
+		d.mappings = map[position]*yaml.Node{}
+		roots, _ := d.parse()
+		d.index(roots)
+	})
+	return d.mappings[position{row, col}]
+}
+
+func (d *document) index(nodes []*yaml.Node) {
+	for _, n := range nodes {
+		if at := (position{n.Line, n.Column}); n.Kind == yaml.MappingNode && d.mappings[at] == nil {
+			d.mappings[at] = n
 		}
-		for _, c := range n.Content {
-			if found := look(c); found != nil {
-				return found
-			}
-		}
-		return nil
+		d.index(n.Content)
 	}
-	for _, root := range d.roots {
-		if found := look(root); found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // follow goes down path until it ends. Keys may hold dots, so of several
