@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,9 +36,9 @@ type Resolver struct {
 	// Scope asks discovery. Without a server it is nil, and kyaml's table of
 	// built-in kinds is asked.
 	Scope func(schema.GroupVersionKind) Scope
-	// Hint names what is served instead of an unknown version, like
-	// "served: apps/v1". It may be nil.
-	Hint func(schema.GroupVersionKind) string
+	// Versions are those in which the server serves a kind: another one may be meant, and what
+	// is to be absent is found in any. It may be nil.
+	Versions func(schema.GroupKind) []string
 	// Strict makes a kind that is not served a problem. Otherwise it is a warning,
 	// and such an object keeps the namespace it is written with.
 	Strict bool
@@ -71,9 +72,7 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 		}
 	}
 	for _, a := range b.Absent {
-		// A kind that is not served (any more) has no objects.
-		scope, _ := s.of(a.GVK)
-		s.setNamespace(&a.ID, a.Source, scope)
+		s.setNamespace(&a.ID, a.Source, s.ofAny(a.GVK))
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {
@@ -136,15 +135,30 @@ func (s *scopes) of(gvk schema.GroupVersionKind) (Scope, string) {
 	if s.Scope != nil {
 		odd += ", and the server does not serve it"
 	}
-	if s.Hint != nil {
-		if hint := s.Hint(gvk); hint != "" {
-			odd += " (" + hint + ")"
-		}
+	if versions := s.versions(gvk.GroupKind()); len(versions) > 0 {
+		odd += " (the server serves it as " + strings.Join(bundle.Each(versions, func(v string) string { return schema.GroupVersion{Group: gvk.Group, Version: v}.String() }), ", ") + ")"
 	}
 	if s.Scope != nil {
 		odd += " (see " + remedy.HelpUnknownKind + ")"
 	}
 	return ScopeUnknown, odd
+}
+
+func (s *scopes) versions(gk schema.GroupKind) []string {
+	if s.Versions == nil {
+		return nil
+	}
+	return s.Versions(gk)
+}
+
+// ofAny is the scope of a kind in whatever version is served: one that was is as good to name
+// what is to be absent. A kind that is served in none has no objects.
+func (s *scopes) ofAny(gvk schema.GroupVersionKind) Scope {
+	scope, _ := s.of(gvk)
+	if versions := s.versions(gvk.GroupKind()); len(versions) > 0 && (scope == ScopeUnknown || scope == ScopeLater) {
+		scope, _ = s.of(gvk.GroupKind().WithVersion(versions[0]))
+	}
+	return scope
 }
 
 // builtIn asks kyaml's table, for other versions of the kind too: a scope never

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -41,7 +42,7 @@ func TestResolve(t *testing.T) {
 	served := func(s Scope) func(schema.GroupVersionKind) Scope {
 		return func(schema.GroupVersionKind) Scope { return s }
 	}
-	hint := func(schema.GroupVersionKind) string { return "served: example.com/v2" }
+	versions := func(schema.GroupKind) []string { return []string{"v2", "v3"} }
 	inN := cr("  namespace: ns\n")
 	tests := []struct {
 		name, text string
@@ -64,7 +65,7 @@ func TestResolve(t *testing.T) {
 			}
 			return ScopeUnknown
 		}}, "Thing.example.com ns/a, APIService.apiregistration.k8s.io v1.example.com", nil, nil},
-		{"a kind nobody serves", inN, Resolver{Strict: true, Scope: served(ScopeUnknown), Hint: hint}, "", nil, []string{"-:1: Thing.example.com ns/a: unknown kind Thing in example.com/v1", "server", "served: example.com/v2"}},
+		{"a kind nobody serves", inN, Resolver{Strict: true, Scope: served(ScopeUnknown), Versions: versions}, "", nil, []string{"-:1: Thing.example.com ns/a: unknown kind Thing in example.com/v1", "server", "(the server serves it as example.com/v2, example.com/v3)"}},
 		{"a kind nobody knows, without a server", inN, Resolver{Namespace: "m"}, "Thing.example.com ns/a", []string{"unknown kind"}, nil},
 		{"two objects of a kind nobody knows", inN + "---\n" + strings.Replace(inN, "name: a", "name: b", 1), Resolver{}, "Thing.example.com ns/a, Thing.example.com ns/b", []string{"(2 objects; this is the first)"}, nil},
 		{"the server decides", inN, Resolver{Strict: true, Scope: served(ScopeCluster)}, "Thing.example.com a", []string{"1 cluster-scoped object had"}, nil},
@@ -144,6 +145,30 @@ func TestResolveAbsent(t *testing.T) {
 	b.Absent = []*bundle.Absent{{ID: bundle.ID{GroupKind: gvk.GroupKind(), Name: "b"}, GVK: gvk}}
 	if err := Resolve(b, Resolver{Namespace: "ns"}); err != nil || b.Absent[0].ID.Namespace != "ns" {
 		t.Errorf("%v, %v", b.Absent[0].ID, err)
+	}
+	for _, c := range []struct {
+		name          string
+		scope         map[string]Scope // by version
+		later         Scope
+		written, want string
+	}{
+		{"in a version that is served", map[string]Scope{"v1": ScopeNamespaced}, ScopeUnknown, "", "ns"},
+		{"in one that is not served any more", map[string]Scope{"v2": ScopeNamespaced}, ScopeUnknown, "", "ns"},
+		{"and in another namespace", map[string]Scope{"v2": ScopeNamespaced}, ScopeUnknown, "other", "other"},
+		{"of a cluster-scoped kind", map[string]Scope{"v2": ScopeCluster}, ScopeUnknown, "other", ""},
+		{"where another version cannot be discovered", map[string]Scope{"v2": ScopeNamespaced}, ScopeLater, "", "ns"},
+		{"of a kind that nobody serves", nil, ScopeUnknown, "other", "other"},
+	} {
+		thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+		absent := &bundle.Absent{ID: bundle.ID{GroupKind: thing.GroupKind(), Namespace: c.written, Name: "b"}, GVK: thing}
+		err := Resolve(&bundle.Bundle{Absent: []*bundle.Absent{absent}}, Resolver{
+			Namespace: "ns", Strict: true,
+			Scope:    func(gvk schema.GroupVersionKind) Scope { return cmp.Or(c.scope[gvk.Version], c.later) },
+			Versions: func(schema.GroupKind) []string { return slices.Sorted(maps.Keys(c.scope)) },
+		})
+		if err != nil || absent.ID.Namespace != c.want {
+			t.Errorf("%s: %v, %v", c.name, absent.ID, err)
+		}
 	}
 	b.Absent[0].ID.Name = "a"
 	if err := Resolve(b, Resolver{Namespace: "ns"}); err == nil || !strings.Contains(err.Error(), "absent") {

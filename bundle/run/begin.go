@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -85,7 +83,7 @@ func readInventory(ctx context.Context, s *session, o *Options, needsKey bool) (
 
 // resolve settles what the bundle's objects are, with the server's help.
 func resolve(ctx context.Context, s *session, o *Options, b *bundle.Bundle) error {
-	resolver := read.Resolver{Namespace: o.Namespace, Scope: s.client.Scope, Hint: servedAs(s.client), Strict: true}
+	resolver := read.Resolver{Namespace: o.Namespace, Scope: s.client.Scope, Versions: s.client.Versions, Strict: true}
 	err := read.Resolve(b, resolver)
 	s.record.Secrets.Bundle(b.Objects)
 	var problems bundle.Problems
@@ -119,19 +117,6 @@ func slotReader(ctx context.Context, c *cluster.Client) func(bundle.ID) (*unstru
 			return nil, nil //nolint:nilerr // a kind that is not served has no objects
 		}
 		return c.Get(ctx, resource, id)
-	}
-}
-
-func servedAs(c *cluster.Client) func(schema.GroupVersionKind) string {
-	return func(gvk schema.GroupVersionKind) string {
-		versions := c.Versions(gvk.GroupKind())
-		if len(versions) == 0 {
-			return ""
-		}
-		for i, v := range versions {
-			versions[i] = schema.GroupVersion{Group: gvk.Group, Version: v}.String()
-		}
-		return "the server serves it as " + strings.Join(versions, ", ")
 	}
 }
 

@@ -210,6 +210,7 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 	if err := reading.Wait(); err != nil {
 		return now, err
 	}
+	now.noteUnservedAbsent(s)
 	if _, member := inv.Members[inventoryNamespace(o)]; s.namespace != nil && !member { // a run that had the lock first may have made it one
 		delete(now.live.Live, inventoryNamespace(o)) // so that it is reported as created
 	}
@@ -343,6 +344,26 @@ func checkDerivedName(ctx context.Context, o *Options, now situation) error {
 	return report.BadBundle(bundle.Problem{Message: fmt.Sprintf(
 		"inventory %s/%s, named after the bundle's file, was made from %s: this bundle has %d of its %s, and the others would be pruned. If this is intended, give %s=%s. Otherwise choose another name",
 		inv.Namespace, inv.Name, from, shared, bundle.Count(len(inv.Members), "object"), remedy.Name, inv.Name)})
+}
+
+// noteUnservedAbsent says of what the bundle wants absent that no server has its kind, where that
+// is proven: the kind may be misspelt, or be in another group by now.
+func (now situation) noteUnservedAbsent(s *session) {
+	all, _ := s.client.Listable()
+	for _, a := range now.bundle.Absent {
+		gk := a.ID.GroupKind
+		comes := func(o *bundle.Object) bool { d, _ := bundle.DefinitionOf(o.Content); return d.Kind == gk }
+		if _, err := s.client.Any(gk); err == nil || now.live.Unknown[a.ID] != nil || slices.ContainsFunc(now.bundle.Objects, comes) {
+			continue
+		}
+		message := "the bundle wants it absent, and it is: the server serves no " + gk.String()
+		for _, r := range all {
+			if r.GVK.Kind == gk.Kind {
+				message += fmt.Sprintf("; it serves %s of %s: write that apiVersion if it is meant", gk.Kind, r.GVK.GroupVersion())
+			}
+		}
+		s.record.Warn(bundle.Problem{Source: a.Source, ID: a.ID, Message: message}.Error())
+	}
 }
 
 // contentsOfHolders is what the Namespaces and CRDs hold that might be deleted.

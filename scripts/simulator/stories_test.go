@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -21,6 +22,7 @@ import (
 	"brine/inventory"
 	"brine/inventory/admin"
 	"brine/inventory/store"
+	"brine/scripts/simulator/apiserver"
 )
 
 // Stories are histories told step by step: what careful readers found, and no chance finds soon.
@@ -352,4 +354,47 @@ func TestNamespaceThatAPersonKeeps(t *testing.T) {
 			l.t.Error(r.Warnings)
 		}
 	})
+}
+
+// What a bundle wants absent is found in whatever version is served. Of a kind that is not served,
+// it counts as absent only where that is proven, with a warning.
+func TestAbsentInAnotherVersion(t *testing.T) {
+	crd := func(served string) string {
+		return "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n" +
+			"  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  versions:\n" +
+			"  - {name: v1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n  - {name: v2, served: " + served + ", storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
+	}
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	for _, c := range []struct {
+		name, crd, namespace string
+		kind                 schema.GroupVersionKind
+		code                 int
+		gone                 bool
+		warning              string
+	}{
+		{"in no namespace", crd("true"), "", widget, report.ExitOK, true, ""},
+		{"in its namespace", crd("true"), "default", widget, report.ExitOK, true, ""},
+		{"a kind that nobody serves", crd("true"), "", schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, report.ExitOK, false,
+			"-:3: Widget.example.org w: the bundle wants it absent, and it is: the server serves no Widget.example.org; it serves Widget of example.com/v2: write that apiVersion if it is meant"},
+		{"a kind whose CRD serves no version now", crd("false"), "default", widget, report.ExitFailed, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "kinds", crd("true"), nil)
+				l.create(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}}})
+				if c.crd != crd("true") {
+					l.ends(report.ExitOK, "apply", "kinds", c.crd, nil)
+				}
+				r := l.ends(c.code, "apply", "shop", configMap("default", "a", "1"), func(_ *run.Options, b *bundle.Bundle) {
+					b.Absent = []*bundle.Absent{{ID: bundle.ID{GroupKind: c.kind.GroupKind(), Namespace: c.namespace, Name: "w"}, GVK: c.kind, Source: bundle.Source{File: "-", Line: 3}}}
+				})
+				if gone := l.w.server.Objects[apiserver.Place{Group: "example.com", Resource: "widgets", Namespace: "default", Name: "w"}] == nil; gone != c.gone {
+					l.t.Errorf("gone: %t, want %t", gone, c.gone)
+				}
+				if warnings := strings.Join(r.Warnings, "\n"); warnings != c.warning {
+					l.t.Errorf("warnings %q, want %q", warnings, c.warning)
+				}
+			})
+		})
+	}
 }
