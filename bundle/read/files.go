@@ -35,16 +35,16 @@ type file struct {
 
 // readFiles finds and reads what -f names, files at once, in the order given
 // (a folder's files by name).
-func readFiles(ctx context.Context, o Options) ([]file, bundle.Problems) {
+func readFiles(ctx context.Context, o Options) (files []file, problems bundle.Problems, warnings []bundle.Problem) {
 	var names []string
-	var problems bundle.Problems
-	for _, name := range o.Files {
-		found, err := find(name, o.Recursive)
-		if err != nil {
+	all := make([]found, len(o.Files))
+	for i, name := range o.Files {
+		var err error
+		if all[i], err = find(name, o.Recursive); err != nil {
 			problems = append(problems, fileProblem(name, err))
 			continue
 		}
-		for _, f := range found {
+		for _, f := range all[i].files {
 			// The same file twice (a folder and a file in it) is one file.
 			if !slices.Contains(names, f) {
 				names = append(names, f)
@@ -52,6 +52,13 @@ func readFiles(ctx context.Context, o Options) ([]file, bundle.Problems) {
 		}
 	}
 
+	named := slices.Concat(names, bundle.Each(o.Files, filepath.Clean))
+	for i, name := range o.Files {
+		all[i].drop(named)
+		if text := all[i].passedOver(name); text != "" {
+			warnings = append(warnings, bundle.Problem{Source: bundle.Source{File: name}, Message: text})
+		}
+	}
 	files, errs := make([]file, len(names)), make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(max(4, runtime.GOMAXPROCS(0)))
@@ -76,7 +83,52 @@ func readFiles(ctx context.Context, o Options) ([]file, bundle.Problems) {
 			problems = append(problems, fileProblem(names[i], err))
 		}
 	}
-	return files, problems
+	return files, problems, warnings
+}
+
+// found is what a folder, or a file, has to be read, and what looks as if it were to be read.
+type found struct{ files, folders, capitals []string }
+
+// drop leaves out what is named itself.
+func (f *found) drop(named []string) {
+	given := func(path string) bool { return slices.Contains(named, path) }
+	f.folders, f.capitals = slices.DeleteFunc(f.folders, given), slices.DeleteFunc(f.capitals, given)
+}
+
+// passedOver says what of a folder is not read: objects in it would be missing, and be pruned.
+func (f *found) passedOver(folder string) string {
+	var parts []string
+	for _, one := range []struct {
+		paths  []string
+		advice string
+	}{
+		{f.folders, "-R reads folders in it, too"},
+		{f.capitals, "files end in " + strings.Join(endings, ", ") + ", in small letters: rename it, or name it itself with -f"},
+	} {
+		inside := bundle.Each(one.paths, func(path string) string {
+			return strings.TrimPrefix(strings.TrimPrefix(path, filepath.Clean(folder)), string(filepath.Separator))
+		})
+		if len(inside) > 0 {
+			parts = append(parts, fmt.Sprintf("not read: %s (%s)", bundle.Some(inside, 5), one.advice))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// holdsFiles says whether a folder below another one has a file that -R would read. Hidden ones
+// are other programs' (.git, and ..data of a mounted ConfigMap).
+func holdsFiles(folder string) (holds bool) {
+	if strings.HasPrefix(filepath.Base(folder), ".") {
+		return false
+	}
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error { // what cannot be read is no reason to fail
+		if err == nil && !d.IsDir() && slices.Contains(endings, filepath.Ext(path)) {
+			holds = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return holds
 }
 
 func fileProblem(name string, err error) bundle.Problem {
@@ -102,19 +154,17 @@ func absolute(name string) string {
 	return abs
 }
 
-func find(name string, recursive bool) ([]string, error) {
+func find(name string, recursive bool) (all found, err error) {
 	if name == Stdin {
-		return []string{Stdin}, nil
+		return found{files: []string{Stdin}}, nil
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
 	if !info.IsDir() {
-		return []string{name}, nil
+		return found{files: []string{name}}, nil
 	}
-	var found []string
-	folders := 0
 	// WalkDir goes in lexical order. With the separator a link to the folder is followed.
 	root := name + string(filepath.Separator)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -125,11 +175,16 @@ func find(name string, recursive bool) ([]string, error) {
 			if path == root {
 				return nil
 			}
-			folders++
-			if !recursive {
-				return fs.SkipDir
+			if recursive {
+				return nil
 			}
-			return nil
+			if holdsFiles(path) {
+				all.folders = append(all.folders, path)
+			}
+			return fs.SkipDir
+		}
+		if ending := filepath.Ext(path); !slices.Contains(endings, ending) && slices.Contains(endings, strings.ToLower(ending)) {
+			all.capitals = append(all.capitals, path)
 		}
 		link := d.Type()&fs.ModeSymlink != 0
 		if !link && !slices.Contains(endings, filepath.Ext(path)) {
@@ -145,20 +200,19 @@ func find(name string, recursive bool) ([]string, error) {
 		case err == nil && !info.Mode().IsRegular(): // an error is reported when the file is read
 			return bundle.Problem{Source: bundle.Source{File: path}, Message: "this is not a regular file: move it out of the folder, or name it itself with -f"}
 		}
-		found = append(found, path)
+		all.files = append(all.files, path)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		msg := fmt.Sprintf("no file in this folder ends in %s", strings.Join(endings, ", "))
-		if folders > 0 && !recursive {
-			msg += "; use -R to read its folders too"
+	if err == nil && len(all.files) == 0 {
+		err = fmt.Errorf("no file in this folder ends in %s", strings.Join(endings, ", "))
+		if passed := all.passedOver(name); passed != "" {
+			err = fmt.Errorf("%w; %s", err, passed)
 		}
-		return nil, errors.New(msg)
 	}
-	return found, nil
+	if err != nil {
+		return found{}, err
+	}
+	return all, nil
 }
 
 // readUnless reads a file, or returns when ctx ends: a FIFO without a writer, or a

@@ -3,9 +3,12 @@ package read
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"brine/bundle"
 )
 
 const plainConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: value}\n"
@@ -86,5 +89,53 @@ func TestFileThatIsTooLarge(t *testing.T) {
 	}
 	if err := readError(t, path); !strings.Contains(err, "large.yaml") || !strings.Contains(err, "larger than 256 MiB") {
 		t.Errorf("it is read: %q", err)
+	}
+}
+
+// What a folder has and is not read is named: its objects would be missing, and be pruned.
+func TestWhatAFolderPassesOver(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		files     []string // beside a.yaml
+		named     []string // with -f, besides the folder
+		recursive bool
+		want      string // the warnings, of FOLDER
+	}{
+		{"nothing", []string{"b.txt", "README.md", ".git/config.yaml", "..2026/b.yaml", "pictures/x.png"}, nil, false, ""},
+		{"capitals", []string{"B.YAML", "c.Yml", "d.JSON"}, nil, false, "FOLDER: not read: B.YAML, c.Yml, d.JSON (files end in .yaml, .yml, .json, .sls, in small letters: rename it, or name it itself with -f)"},
+		{"folders", []string{"more/b.yaml", "deep/in/it/c.yml"}, nil, false, "FOLDER: not read: deep, more (-R reads folders in it, too)"},
+		{"folders that are read", []string{"more/b.yaml"}, nil, true, ""},
+		{"capitals below them", []string{"more/b.yaml", "more/C.YAML"}, nil, true, "FOLDER: not read: more/C.YAML (files end in"},
+		{"named themselves", []string{"more/b.yaml", "C.YAML"}, []string{"more", "C.YAML"}, false, ""},
+		{"many", []string{"a1/x.yaml", "a2/x.yaml", "a3/x.yaml", "a4/x.yaml", "a5/x.yaml", "a6/x.yaml"}, nil, false, "FOLDER: not read: a1, a2, a3, a4, a5 and 1 more (-R"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			writeTo(t, filepath.Join(folder, "a.yaml"), plainConfigMap)
+			for i, name := range c.files {
+				path := filepath.Join(folder, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				writeTo(t, path, strings.ReplaceAll(plainConfigMap, "name: a", "name: a"+strconv.Itoa(i)))
+			}
+			o := Options{Files: []string{folder + "/"}, Recursive: c.recursive}
+			for _, name := range c.named {
+				o.Files = append(o.Files, filepath.Join(folder, name))
+			}
+			b, err := Bundle(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.ReplaceAll(bundle.Problems(b.Warnings).Error(), folder+"/", "FOLDER")
+			if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+				t.Errorf("warnings %q, want %q", got, c.want)
+			}
+		})
+	}
+	folder := t.TempDir()
+	writeTo(t, filepath.Join(folder, "A.YAML"), plainConfigMap)
+	if err := readError(t, folder); !strings.Contains(err, "no file in this folder ends in .yaml, .yml, .json, .sls; not read: A.YAML (") {
+		t.Errorf("a folder with nothing else: %q", err)
 	}
 }

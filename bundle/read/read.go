@@ -58,7 +58,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	default:
 		return nil, fmt.Errorf("unknown input format %q: use auto, manifests, high or low", o.InputFormat)
 	}
-	files, problems := readFiles(ctx, o)
+	files, problems, warnings := readFiles(ctx, o)
 	rendering, err := renderingOf(files)
 	if err != nil {
 		problems = append(problems, fileProblem(Stdin, err))
@@ -72,7 +72,7 @@ func Bundle(ctx context.Context, o Options) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("read %s: %w", strings.Join(o.Files, ", "), context.Cause(ctx))
 	}
 
-	all := reading{problems: problems}
+	all := reading{problems: problems, warnings: warnings}
 	for i, file := range files {
 		in := reading{}
 		for _, r := range results[:len(perFile[i])] {

@@ -367,7 +367,7 @@ func TestReadFiles(t *testing.T) {
 		{"a file of another name", Options{Files: []string{folder + "/d.txt"}}, "", "d.txt:1: a document must be a mapping"},
 		{"twice the same", Options{Files: []string{folder + "/b.yaml", folder}}, "b.yaml a.sls", ""},
 		{"no such file", Options{Files: []string{folder + "/x.yaml"}}, "", "no such file or folder (looked for " + folder + "/x.yaml)"},
-		{"a folder with nothing", Options{Files: []string{empty}}, "", "no file in this folder ends in .yaml, .yml, .json, .sls; use -R"},
+		{"a folder with nothing", Options{Files: []string{empty}}, "", "no file in this folder ends in .yaml, .yml, .json, .sls"},
 		{"no standard input", Options{Files: []string{"-"}}, "", "no standard input"},
 		{"an unknown format", Options{InputFormat: "x"}, "", "auto, manifests, high or low"},
 	}
