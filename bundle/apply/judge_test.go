@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -212,4 +213,23 @@ func TestRelapse(t *testing.T) {
 	}
 	j.WaitApplied = true
 	see(web("14", "0"), finished)
+}
+
+// What cannot be read any more is no longer said to be as it was seen last.
+func TestReasonOfWhatCannotBeRead(t *testing.T) {
+	n, stored := written(t, plan.Created, "", deploymentAs("1", "0", `{type: Progressing, status: "True"}`), nil)
+	j := judging(n)
+	j.assess(n, stored)
+	j.observed(n, nil, apierrors.NewServiceUnavailable("for a moment"))
+	if want := "its controller has not yet seen generation 1 (its status is of 0)"; n.Result.Reason != want {
+		t.Errorf("got %q, want %q", n.Result.Reason, want)
+	}
+	j.observed(n, nil, apierrors.NewUnauthorized("the token has expired"))
+	if want := "cannot be read any more: the token has expired"; n.Result.Reason != want {
+		t.Errorf("got %q, want %q", n.Result.Reason, want)
+	}
+	j.observed(n, stored, nil)
+	if want := "its controller has not yet seen generation 1 (its status is of 0)"; n.Result.Reason != want {
+		t.Errorf("got %q, want %q", n.Result.Reason, want)
+	}
 }

@@ -8,7 +8,9 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 )
 
 // Objects that cannot be watched, because the right to it is missing or they
@@ -78,7 +80,11 @@ func (e *scheduler) confirm(n *node) {
 // observed judges what a read found; nil is gone.
 func (e *scheduler) observed(n *node, live *unstructured.Unstructured, err error) {
 	switch {
-	case !n.isAwaited(), err != nil:
+	case !n.isAwaited():
+	case err != nil:
+		if answers.Refused(err) && !answers.Transient(err) { // what was seen last may be long past
+			e.progress(n, ready.Status{Reason: "cannot be read any more: " + answers.Message(err)})
+		}
 	case live == nil:
 		e.observe(n, n.stored, true)
 	default:
