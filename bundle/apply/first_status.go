@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -26,7 +27,12 @@ type said struct {
 	status, ready bool // one of them has a status, or a condition Ready
 	readyColumn   bool // kubectl prints a condition Ready
 	silent        bool // one that was waited for said nothing in time
+	still         bool // one that was changed said nothing new in time
 }
+
+// newStatus is missing of an object that was changed, and whose status does not say which
+// generation it is about: it may be the one from before, for a while.
+const newStatus = "new status"
 
 type saidBy map[schema.GroupKind]*said
 
@@ -77,14 +83,30 @@ func (e *scheduler) unsaid(n *node, status ready.Status) string {
 		return "status"
 	case status.Unsaid && (kind.ready || kind.readyColumn) && (n.Live == nil || n.Action == plan.Unchanged || ready.SaysReady(n.Live) || ready.Of(n.Live, nil, e.Hints).Unseen):
 		return "condition Ready"
+	case n.isBehind():
+		return newStatus
 	}
 	return ""
 }
 
-// firstStatusTime is how long to wait for what an object that was written has not said.
-func (e *scheduler) firstStatusTime(n *node, status ready.Status) time.Duration {
+// isBehind says whether all that an object says of itself may be from before its spec changed.
+func (n *node) isBehind() bool {
+	if n.Result.Action != plan.Configured || n.Live == nil || n.stored == nil || n.stored.GetGeneration() <= n.Live.GetGeneration() {
+		return false
+	}
+	return !ready.SaysGeneration(n.Latest) && equality.Semantic.DeepEqual(n.Latest.Object["status"], n.stored.Object["status"])
+}
+
+// firstStatusTime is how long to wait for what is missing of an object that was written.
+func (e *scheduler) firstStatusTime(n *node, status ready.Status, missing string) time.Duration {
 	kind := e.said.of(n.ID.GroupKind)
 	switch {
+	case missing == newStatus:
+		none := n.rules != nil && n.rules.StatusTimeout != nil && *n.rules.StatusTimeout == 0
+		if none || !n.resource.Status || !custom(n.ID.GroupKind.Group) || kind.still {
+			return 0
+		}
+		return firstStatus
 	case n.Action == plan.Awaited, n.Action == plan.Unchanged && e.wasSettled(n.Step):
 		return 0
 	case n.rules != nil && n.rules.StatusTimeout != nil:
@@ -101,7 +123,7 @@ func (e *scheduler) firstStatusTime(n *node, status ready.Status) time.Duration 
 // for still, and waits for it.
 func (e *scheduler) awaitsStatus(n *node, status ready.Status) bool {
 	missing := e.unsaid(n, status)
-	limit := e.firstStatusTime(n, status)
+	limit := e.firstStatusTime(n, status, missing)
 	if missing == "" || limit == 0 {
 		return false
 	}
@@ -132,7 +154,9 @@ func (e *scheduler) statusOverdue(n *node, now time.Time) bool {
 	if status.State != ready.Ready || missing == "" {
 		return false
 	}
-	if kind := e.said.of(n.ID.GroupKind); (!status.Unseen || !kind.status) && !kind.ready && (n.rules == nil || n.rules.StatusTimeout == nil) {
+	if kind := e.said.of(n.ID.GroupKind); missing == newStatus {
+		kind.still = true
+	} else if (!status.Unseen || !kind.status) && !kind.ready && (n.rules == nil || n.rules.StatusTimeout == nil) {
 		kind.silent = true
 	}
 	status.Reason = fmt.Sprintf("no %s after %s, so it counts as ready", missing, now.Sub(n.since).Round(time.Second))

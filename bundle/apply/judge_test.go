@@ -233,3 +233,43 @@ func TestReasonOfWhatCannotBeRead(t *testing.T) {
 		t.Errorf("got %q, want %q", n.Result.Reason, want)
 	}
 }
+
+// The status of a changed custom resource that does not say which generation it is about may be
+// the one from before: it is believed once it has changed, or no controller writes one.
+func TestStatusFromBeforeTheChange(t *testing.T) {
+	db := func(generation, status string) string {
+		return `{apiVersion: example.com/v1, kind: Database, metadata: {name: d, namespace: a, uid: u, generation: ` + generation + `}, status: ` + status + `}`
+	}
+	const was = `{phase: Running}`
+	changed := func(stored string) (*judged, *node) {
+		n, live := written(t, plan.Configured, db("1", was), stored, nil)
+		j := judging(n)
+		j.assess(n, live)
+		return j, n
+	}
+	see := func(j *judged, n *node, status string) { j.observe(n, bundletest.Object(t, db("2", status)), false) }
+	j, n := changed(db("2", was))
+	if see(j, n, was); n.state != waiting || n.Result.Reason != "has no new status yet (counts as ready after 5s without one)" {
+		t.Fatalf("state %d: %s", n.state, n.Result.Reason)
+	}
+	if see(j, n, `{phase: Updating}`); n.state != waiting || n.Result.Reason != "phase is Updating" {
+		t.Errorf("state %d: %s", n.state, n.Result.Reason)
+	}
+	if see(j, n, `{phase: Running, nodes: 3}`); n.state != finished {
+		t.Errorf("state %d: %s", n.state, n.Result.Reason)
+	}
+	j, n = changed(db("2", was))
+	n.statusBy = n.statusBy.Add(-time.Minute)
+	if j.clock(); n.state != finished || n.Result.Reason != "no new status after 0s, so it counts as ready" {
+		t.Errorf("state %d: %s", n.state, n.Result.Reason)
+	}
+	for name, stored := range map[string]string{
+		"only its labels changed": db("1", was), "it says its generation": db("2", `{observedGeneration: 2, phase: Running}`),
+		"a condition does": db("2", `{conditions: [{type: Ready, status: "True", observedGeneration: 2}]}`),
+		"that of a parent": db("2", `{parents: [{conditions: [{type: Accepted, status: "True", observedGeneration: 2}]}]}`),
+	} {
+		if _, n = changed(stored); n.state != finished {
+			t.Errorf("%s: state %d: %s", name, n.state, n.Result.Reason)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package ready
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,6 +129,25 @@ func (o object) condition(kind string) (condition, bool) {
 		}
 	}
 	return condition{}, false
+}
+
+// SaysGeneration says whether a status names a generation that it, or a condition in it, is about.
+func SaysGeneration(live *unstructured.Unstructured) bool {
+	return saysGeneration(live.Object["status"])
+}
+
+func saysGeneration(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if name == "observedGeneration" || saysGeneration(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, saysGeneration)
+	}
+	return false
 }
 
 // SaysReady says whether an object has a condition Ready, whatever it says.
