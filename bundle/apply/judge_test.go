@@ -273,3 +273,18 @@ func TestStatusFromBeforeTheChange(t *testing.T) {
 		}
 	}
 }
+
+// What another client puts in the place of what was applied is not what was applied.
+func TestObjectOfAnotherUID(t *testing.T) {
+	through := func(uid string) string {
+		return strings.Replace(strings.Replace(deploymentAs("1", "1", `{type: Progressing, status: "True", reason: NewReplicaSetAvailable}`), "replicas: 2", "replicas: 1", 1), "uid: u", "uid: "+uid, 1)
+	}
+	for uid, want := range map[string]string{"u": report.StateReady, "another": report.StateFailed} {
+		n, stored := written(t, plan.Created, "", deploymentAs("1", "0", `{type: Progressing, status: "True"}`), nil)
+		j := judging(n)
+		j.assess(n, stored)
+		if j.observe(n, bundletest.Object(t, through(uid)), false); n.Result.Ready != want {
+			t.Errorf("uid %s: %q: %s", uid, n.Result.Ready, n.Result.Reason)
+		}
+	}
+}

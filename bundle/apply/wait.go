@@ -119,6 +119,10 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		}
 		return
 	}
+	if n.Action != plan.Awaited && n.stored != nil && live.GetUID() != n.stored.GetUID() {
+		e.settleNotReady(n, report.StateFailed, "another client deleted it, and created it again, while it was waited for")
+		return
+	}
 	n.noteChange(live)
 	e.said.hear(n.ID.GroupKind, live)
 	n.Latest = live
