@@ -85,8 +85,11 @@ func (w *Writer) awaitMigration(ctx context.Context, t *target, crd *unstructure
 			return nil, fmt.Errorf("wait while Kubernetes migrates its stored objects (StorageMigrating): %w", cluster.WhyEnded(ctx))
 		}
 		now, err := w.Client.Get(ctx, t.resource, t.step.ID)
-		if now == nil {
-			return nil, errors.Join(err, errors.New("it was deleted while Kubernetes migrated its stored objects"))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read it while Kubernetes migrates its stored objects (StorageMigrating): %w", err)
+		case now == nil:
+			return nil, errors.New("it was deleted while Kubernetes migrated its stored objects")
 		}
 		crd = now
 	}
