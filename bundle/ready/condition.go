@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -115,11 +116,24 @@ func (o object) conditions() []condition {
 			continue
 		}
 		all = append(all, condition{
-			kind: c.text("type"), status: c.text("status"), reason: c.text("reason"), message: c.text("message"),
+			kind: c.text("type"), status: truth(c.field("status")), reason: c.text("reason"), message: c.text("message"),
 			generation: c.count(0, "observedGeneration"),
 		})
 	}
 	return all
+}
+
+// truth is a condition's status as Kubernetes writes it; some controllers have a boolean there,
+// or small letters.
+func truth(v any) string {
+	text := fmt.Sprint(v)
+	for _, known := range []string{"True", "False", "Unknown"} {
+		if strings.EqualFold(text, known) {
+			return known
+		}
+	}
+	text, _ = v.(string)
+	return text
 }
 
 func (o object) condition(kind string) (condition, bool) {

@@ -147,6 +147,9 @@ func generic(o object) Status {
 		s.Rule = "general: status.conditions[" + c.kind + "].observedGeneration"
 		return s
 	}
+	if ok && c.kind == "Ready" && c.status != "True" && res.Status == status.CurrentStatus {
+		res.Status = status.InProgressStatus // kstatus takes what it does not know for ready
+	}
 	if res.Status == status.CurrentStatus {
 		if reason, field := doubt(o); reason != "" {
 			s := notReady("%s", reason)
