@@ -303,6 +303,10 @@ func statusOf(o *report.ObjectResult) inventory.Status {
 		s.Actuation, s.Reconcile = "Skipped", "Skipped"
 	}
 	switch o.Ready {
+	case "":
+		if s.Actuation == "Succeeded" { // nobody has waited for it
+			s.Reconcile = "Pending"
+		}
 	case report.StateNotReady:
 		s.Reconcile = "Timeout"
 	case report.StateFailed:

@@ -39,7 +39,10 @@ func intended(member bool) intent {
 
 // ended is a step of web, and how it ended.
 func ended(planned, came plan.Action, change func(*apply.Outcome)) apply.Outcome {
-	o := apply.Outcome{Step: &plan.Step{ID: web, Action: planned}, Result: &report.ObjectResult{Action: came}}
+	o := apply.Outcome{Step: &plan.Step{ID: web, Action: planned}, Result: &report.ObjectResult{Action: came, Ready: report.StateReady}}
+	if came == plan.Failed || came == plan.Skipped {
+		o.Result.Ready = ""
+	}
 	if planned != plan.Pruned {
 		o.Object = &bundle.Object{ID: web}
 	}
@@ -72,6 +75,7 @@ func TestWhoEntersAndLeavesTheInventory(t *testing.T) {
 	}{
 		"created":                         {step: ended(plan.Created, plan.Created, stored), status: status(same), fingerprint: now, origin: createdBy.Of("u")},
 		"configured":                      {member: true, step: ended(plan.Configured, plan.Configured, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"nobody has waited for it":        {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = "" }), status: status(func(s *inventory.Status) { s.Reconcile = "Pending" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
 		"recreated: another object":       {member: true, step: ended(plan.Recreated, plan.Recreated, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}.Of("u")},
 		"unchanged: what is known holds":  {member: true, step: ended(plan.Unchanged, plan.Unchanged, nil), status: status(same), fingerprint: earlier, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
 		"not ready":                       {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = report.StateNotReady }), status: status(func(s *inventory.Status) { s.Reconcile = "Timeout" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
