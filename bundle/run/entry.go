@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -126,7 +127,7 @@ func entryOf(end ending) entry {
 }
 
 func (e *entry) mark(o *apply.Outcome, inv *inventory.Inventory) {
-	e.statuses[o.ID] = statusOf(o.Result)
+	e.statuses[o.ID] = statusOf(o.Result, inv.Members[o.ID])
 	if o.UID == "" && o.Action != plan.Unchanged {
 		e.statuses[o.ID] = stillCreating(e.statuses[o.ID], inv.Members[o.ID])
 	}
@@ -294,7 +295,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 }
 
 // statusOf is cli-utils' status for the outcome of a step.
-func statusOf(o *report.ObjectResult) inventory.Status {
+func statusOf(o *report.ObjectResult, before inventory.Status) inventory.Status {
 	s := inventory.Status{Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
 	switch o.Action {
 	case plan.Failed:
@@ -302,15 +303,16 @@ func statusOf(o *report.ObjectResult) inventory.Status {
 	case plan.Skipped:
 		s.Actuation, s.Reconcile = "Skipped", "Skipped"
 	}
-	switch o.Ready {
-	case "":
-		if s.Actuation == "Succeeded" { // nobody has waited for it
-			s.Reconcile = "Pending"
-		}
-	case report.StateNotReady:
+	switch {
+	case o.Ready == report.StateNotReady:
 		s.Reconcile = "Timeout"
-	case report.StateFailed:
+	case o.Ready == report.StateFailed:
 		s.Reconcile = "Failed"
+	case o.Ready != "" || s.Actuation != "Succeeded":
+	case o.Action == plan.Unchanged: // nobody has waited for it
+		s.Reconcile = cmp.Or(before.Reconcile, "Pending")
+	default:
+		s.Reconcile = "Pending"
 	}
 	return s
 }

@@ -31,7 +31,7 @@ func intended(member bool) intent {
 	inv := &store.Inventory{Inventory: *inventory.Empty("shop", "shop", "")}
 	inv.Members, inv.Fingerprints, inv.Origins = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Fingerprint{}, map[bundle.ID]inventory.Origin{}
 	if member {
-		inv.Members[web], inv.Fingerprints[web] = inventory.Status{Creating: 3}, earlier
+		inv.Members[web], inv.Fingerprints[web] = inventory.Status{Creating: 3, Reconcile: "Succeeded"}, earlier
 		inv.Origins[web] = inventory.Origin{How: inventory.Adopted, Run: 2}
 	}
 	return intent{target: target{bundle: &bundle.Bundle{Digest: "new"}}, inventory: inv, plan: &plan.Plan{}, number: 7, begun: true}
@@ -73,22 +73,23 @@ func TestWhoEntersAndLeavesTheInventory(t *testing.T) {
 		fingerprint inventory.Fingerprint
 		origin      inventory.Origin
 	}{
-		"created":                         {step: ended(plan.Created, plan.Created, stored), status: status(same), fingerprint: now, origin: createdBy.Of("u")},
-		"configured":                      {member: true, step: ended(plan.Configured, plan.Configured, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"nobody has waited for it":        {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = "" }), status: status(func(s *inventory.Status) { s.Reconcile = "Pending" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"recreated: another object":       {member: true, step: ended(plan.Recreated, plan.Recreated, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}.Of("u")},
-		"unchanged: what is known holds":  {member: true, step: ended(plan.Unchanged, plan.Unchanged, nil), status: status(same), fingerprint: earlier, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"not ready":                       {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = report.StateNotReady }), status: status(func(s *inventory.Status) { s.Reconcile = "Timeout" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"pruned and gone":                 {member: true, step: ended(plan.Pruned, plan.Pruned, func(o *apply.Outcome) { o.Done = true }), gone: true},
-		"pruned, and not gone yet":        {member: true, step: ended(plan.Pruned, plan.Pruned, nil), status: &inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"its pruning was skipped":         {member: true, step: ended(plan.Pruned, plan.Skipped, nil), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"never sent":                      {step: ended(plan.Created, plan.Skipped, nil), gone: true},
-		"refused for good":                {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused = true }), gone: true},
-		"refused, but perhaps stored":     {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused, o.Uncertain = true, true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Failed", "Skipped" })},
-		"never sent, a member before":     {member: true, step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Member = true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile, s.Creating = "Skipped", "Skipped", 3 }), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
-		"never sent, its inventory lost":  {step: ended(plan.Created, plan.Skipped, func(o *apply.Outcome) { o.Live = live(inventory.DefaultID("shop", "shop")) }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Skipped", "Skipped" })},
-		"never sent, another inventory's": {step: ended(plan.Created, plan.Skipped, func(o *apply.Outcome) { o.Live = live("other") }), gone: true},
-		"blocked":                         {member: true, step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Blocked = "it belongs to others" }), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"created":                          {step: ended(plan.Created, plan.Created, stored), status: status(same), fingerprint: now, origin: createdBy.Of("u")},
+		"configured":                       {member: true, step: ended(plan.Configured, plan.Configured, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"nobody has waited for it":         {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = "" }), status: status(func(s *inventory.Status) { s.Reconcile = "Pending" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"unchanged, and nobody has waited": {member: true, step: ended(plan.Unchanged, plan.Unchanged, func(o *apply.Outcome) { o.Result.Ready = "" }), status: status(same), fingerprint: earlier, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"recreated: another object":        {member: true, step: ended(plan.Recreated, plan.Recreated, stored), status: status(same), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}.Of("u")},
+		"unchanged: what is known holds":   {member: true, step: ended(plan.Unchanged, plan.Unchanged, nil), status: status(same), fingerprint: earlier, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"not ready":                        {member: true, step: ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { stored(o); o.Result.Ready = report.StateNotReady }), status: status(func(s *inventory.Status) { s.Reconcile = "Timeout" }), fingerprint: now, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"pruned and gone":                  {member: true, step: ended(plan.Pruned, plan.Pruned, func(o *apply.Outcome) { o.Done = true }), gone: true},
+		"pruned, and not gone yet":         {member: true, step: ended(plan.Pruned, plan.Pruned, nil), status: &inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"its pruning was skipped":          {member: true, step: ended(plan.Pruned, plan.Skipped, nil), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"never sent":                       {step: ended(plan.Created, plan.Skipped, nil), gone: true},
+		"refused for good":                 {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused = true }), gone: true},
+		"refused, but perhaps stored":      {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused, o.Uncertain = true, true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Failed", "Skipped" })},
+		"never sent, a member before":      {member: true, step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Member = true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile, s.Creating = "Skipped", "Skipped", 3 }), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
+		"never sent, its inventory lost":   {step: ended(plan.Created, plan.Skipped, func(o *apply.Outcome) { o.Live = live(inventory.DefaultID("shop", "shop")) }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Skipped", "Skipped" })},
+		"never sent, another inventory's":  {step: ended(plan.Created, plan.Skipped, func(o *apply.Outcome) { o.Live = live("other") }), gone: true},
+		"blocked":                          {member: true, step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Blocked = "it belongs to others" }), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
 	} {
 		e := entryOf(ending{intent: intended(test.member), steps: []apply.Outcome{test.step}})
 		if got := slices.Contains(e.gone, web); got != test.gone {

@@ -83,12 +83,12 @@ func stopDenied(ctx context.Context, s *session, o *Options, in intent, said ask
 	return o.Deny.Stop(s.record.Result, in.plan, said.objects)
 }
 
-// silently is a session for a dry run of which nothing is told.
+// silently is a session that tells nothing.
 func silently(s *session, o *Options, in intent) *session {
-	silent := &session{client: s.client, record: report.New(o.Header, func(report.Event) {})}
-	silent.record.Result.DryRun = report.Server
-	silent.record.Secrets.Bundle(in.bundle.Objects)
-	return silent
+	record := report.New(o.Header, func(report.Event) {})
+	record.Result.DryRun = report.Server
+	record.Secrets.Bundle(in.bundle.Objects)
+	return &session{client: s.client, record: record}
 }
 
 // foreseePruning says what would hold up the deletions that the preview shows, and whether

@@ -222,9 +222,8 @@ func decide(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (inte
 	}
 }
 
-// lockPlan makes the plan, takes the lock for it, and extends the inventory by what it
-// applies. Where nothing has to be written there is no lock: what the run says was true
-// when it was read.
+// lockPlan makes the plan, takes the lock for it, and extends the inventory by what it applies.
+// Where nothing has to be written there is no lock: what the run says was true when it was read.
 func lockPlan(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, context.Context, error) {
 	in, err := prepareFrom(ctx, s, o, b, inv)
 	if err != nil {
