@@ -73,10 +73,12 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 			return
 		}
 	}
+	if o.DryRun == report.None {
+		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, is still terminating after %s", id.Name, namespaceTime))
+	}
 }
 
-// namespaceTime is how long a deleted namespace is waited for: the next apply could not
-// use it.
+// namespaceTime is how long a deleted namespace is waited for: the next apply could not use it.
 const namespaceTime = 30 * time.Second
 
 // checkEmpty is nil where complete LISTs show that a namespace holds nothing that would be lost.

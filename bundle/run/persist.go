@@ -143,9 +143,8 @@ func (e *entry) write(ctx context.Context, inv *store.Inventory, p part) error {
 	return nil
 }
 
-// enterMembers writes the inventory; one that was destroyed whole, and holds nothing
-// else, goes itself. Another client may have annotated it since it was read, for example:
-// the statuses still hold.
+// enterMembers writes the inventory; one that was destroyed whole, and holds nothing else, goes
+// itself. Another client may have annotated it since it was read: the statuses still hold.
 func enterMembers(ctx context.Context, mode Mode, inv *store.Inventory, e entry) error {
 	for attempt := 1; ; attempt++ {
 		var err error
@@ -163,9 +162,8 @@ func enterMembers(ctx context.Context, mode Mode, inv *store.Inventory, e entry)
 	}
 }
 
-// contentOf is what the revision keeps, nil where that cannot be known. That of a partial
-// run is the last revision with the chosen objects in place of its own, so that it is a
-// whole bundle.
+// contentOf is what the revision keeps, nil where that cannot be known. That of a partial run is
+// the last revision with the chosen objects in place of its own: a whole bundle.
 func contentOf(ctx context.Context, s *session, o *Options, in intent, found map[bundle.ID]*unstructured.Unstructured) *inventory.Content {
 	content := &inventory.Content{Bundle: in.bundle, Namespace: o.Namespace, Options: decidingOptions(o, s.client), Sources: o.Sources, Before: keptBefore(in.before, found)}
 	if in.chosen == nil || o.HistoryLimit <= 0 {

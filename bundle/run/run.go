@@ -125,8 +125,7 @@ func run(ctx context.Context, s *session, o Options, b *bundle.Bundle) (in inten
 	return in, err
 }
 
-// runWriting is an apply, a rollback, the rollback of an apply that failed, and a destroy:
-// the namespace that brine made for the inventory goes with it.
+// runWriting is an apply, a rollback, and a destroy: the inventory's namespace goes with it.
 func runWriting(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
 	in, ctx, err := decide(ctx, s, o, b)
 	if err != nil {
