@@ -116,7 +116,7 @@ func TestIdleObjectThatFails(t *testing.T) {
 	limit := time.Second
 	for name, see := range map[string]func(*judged, *node){
 		"it fails":       func(j *judged, n *node) { j.observe(n, n.stored, false) },
-		"it is too slow": func(j *judged, n *node) { n.since = n.since.Add(-time.Minute) },
+		"it is too slow": func(_ *judged, n *node) { n.since = n.since.Add(-time.Minute) },
 		"it is deleted":  func(j *judged, n *node) { j.observe(n, n.stored, true) },
 	} {
 		n, stored := written(t, plan.Created, "", deploymentAs("1", "1", late), &ready.Rules{Timeout: &limit})

@@ -71,7 +71,7 @@ func haveFlags(*rand.Rand) func(*rand.Rand, *scene) {
 			s.options.withNeeds = len(s.only) > 0
 		case 3:
 			if s.options.deny = s.command == "apply"; s.options.deny && !s.calm && one.mood.name == undisturbed {
-				one.mood = mood{name: "somebody acts", people: 0.2} // between the dry run and the apply
+				one.mood = mood{name: aimed + string(dryRuns), faults: []fault{forbidden}, rate: 0.2, aim: dryRuns} // the apply is not refused
 			}
 		case 4:
 			s.options.impatient = true

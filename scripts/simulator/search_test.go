@@ -281,6 +281,7 @@ const (
 	singleReads     aim = "single reads"
 	deletions       aim = "deletions"
 	discoveries     aim = "discovery"
+	dryRuns         aim = "dry runs"
 )
 
 func (a aim) meets(r *http.Request) bool {
@@ -291,6 +292,8 @@ func (a aim) meets(r *http.Request) bool {
 		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/")
 	case inventoryWrites:
 		return r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/"+home+"/configmaps/") && keepsBooks(home, path.Base(r.URL.Path))
+	case dryRuns:
+		return r.Method == http.MethodPatch && r.URL.Query().Has("dryRun")
 	case singleReads:
 		t, ok := apiserver.Parse(r.URL.Path)
 		return ok && r.Method == http.MethodGet && t.Name != "" && t.Resource != "leases"

@@ -60,9 +60,6 @@ var builtIn = []Kind{
 // admission is a kind that only some servers serve: it was not there when the fixed histories began.
 var admission = Kind{schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, "validatingwebhookconfigurations", false}
 
-// ServeAdmission has the server serve it.
-func (s *Server) ServeAdmission() { s.kinds = append(s.kinds, admission) }
-
 // Place is where an object is stored.
 type Place struct{ Group, Resource, Namespace, Name string }
 
@@ -133,6 +130,9 @@ func New() *Server {
 	}
 	return s
 }
+
+// ServeAdmission has the server serve a kind that says which webhooks there are.
+func (s *Server) ServeAdmission() { s.kinds = append(s.kinds, admission) }
 
 func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
