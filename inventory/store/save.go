@@ -128,6 +128,7 @@ func (inv *Inventory) set(ctx context.Context, gone []bundle.ID, statuses map[bu
 // a part that is missing, or is older than the inventory object says, is never the trace of
 // a run that was killed.
 func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
+	maps.Copy(dirty, inv.dirty)
 	counts := map[string]int{}
 	for _, place := range inv.place {
 		counts[place]++
@@ -154,6 +155,7 @@ func (inv *Inventory) write(ctx context.Context, dirty map[string]bool) error {
 	if err := inv.writeObject(ctx, dirty[inv.Name]); err != nil {
 		return inv.failed("ConfigMap", err)
 	}
+	inv.dirty = nil
 	return inv.remove(ctx, empty)
 }
 

@@ -45,6 +45,7 @@ type Inventory struct {
 	unnamed      bool                         // the names of the overflow cannot be read
 	unlabelled   []string                     // parts that lost their labels
 	taken        []string                     // names of parts that another object has
+	dirty        map[string]bool              // ConfigMaps that the next write has to write as well; see Reload
 	damage       []string                     // why members may be missing; see Open
 	searchAll    bool                         // members may be of any kind
 	lastRevision string                       // to be written to the inventory object
@@ -234,7 +235,8 @@ func (inv *Inventory) loadOverflow(u *unstructured.Unstructured) error {
 }
 
 // Reload reads the inventory again, after ErrConflict. Where somebody has deleted
-// it, what it held is kept, to be written again.
+// it, what it held is kept, to be written again. So are members that it lists no more, as
+// after somebody put an older state of it back: the run may have created them.
 func (inv *Inventory) Reload(ctx context.Context) error {
 	before := *inv
 	if err := inv.load(ctx); err != nil {
@@ -245,5 +247,13 @@ func (inv *Inventory) Reload(ctx context.Context) error {
 		inv.object = nil
 		return nil
 	}
-	return inv.whole()
+	if err := inv.whole(); err != nil {
+		return err
+	}
+	lost := slices.DeleteFunc(bundle.SortedIDs(before.Members), func(id bundle.ID) bool { _, listed := inv.Members[id]; return listed })
+	inv.dirty = inv.assign(lost)
+	for _, id := range lost {
+		inv.Members[id] = before.Members[id]
+	}
+	return nil
 }

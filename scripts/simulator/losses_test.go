@@ -1,0 +1,67 @@
+package simulator
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/report"
+)
+
+// Stories about what could be lost: members that are forgotten, inventories that stay.
+
+// until serves requests, one at a time, until something is so.
+func (l *lab) until(so func() bool) {
+	for !so() {
+		synctest.Wait()
+		l.w.mu.Lock()
+		waiting := slices.Clone(l.w.waiting)
+		l.w.mu.Unlock()
+		if len(waiting) == 0 {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		l.w.serveOne(waiting[0])
+	}
+}
+
+// members are the names of an inventory's members.
+func (l *lab) members(name string) string {
+	l.t.Helper()
+	ids := bundle.SortedIDs(l.load(name).Members)
+	return strings.Join(bundle.Each(ids, func(id bundle.ID) string { return id.Name }), " ")
+}
+
+// Somebody puts an older state of the inventory back while a run creates objects, as a restored
+// backup does, or a tool that knows no lock. What the run created stays a member.
+func TestInventoryThatIsPutBackDuringARun(t *testing.T) {
+	inLab(t, func(l *lab) {
+		a, b, c := configMap("default", "a", "1"), configMap("default", "b", "1"), configMap("default", "c", "1")
+		l.ends(report.ExitOK, "apply", "shop", a+c, nil)
+		old := l.get("ConfigMap", "default", "shop").DeepCopy()
+		var r *report.Result
+		p := l.start(func(ctx context.Context, client *cluster.Client) {
+			r, _ = l.carryOut(ctx, client, "apply", "shop", a+b, nil)
+		})
+		l.until(func() bool { return l.get("ConfigMap", "default", "b") != nil })
+		l.edit("ConfigMap", "default", "shop", func(u *unstructured.Unstructured) { u.Object["data"] = old.Object["data"] })
+		l.w.run(p)
+		<-p.ended
+		if got := l.members("shop"); got != "a b" || r.ExitCode != report.ExitOK {
+			l.t.Errorf("members %s, exit code %d: %v", got, r.ExitCode, r.Errors)
+		}
+		if r := l.ends(report.ExitOK, "apply", "shop", a+b, nil); len(r.Warnings) > 0 || r.Summary.Unchanged != 2 {
+			l.t.Errorf("the next apply: %+v, %v", r.Summary, r.Warnings)
+		}
+		if l.ends(report.ExitOK, "destroy", "shop", "", nil); l.get("ConfigMap", "default", "b") != nil {
+			l.t.Error("b is left")
+		}
+	})
+}
