@@ -107,7 +107,7 @@ func entryOf(end ending) entry {
 	for i := range end.steps {
 		o := &end.steps[i]
 		switch {
-		case o.Deletes() && o.Done && end.mode == Destroy && o.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: end.inventory.Namespace}):
+		case o.Result.Action == plan.Pruned && o.Done && end.mode == Destroy && o.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: end.inventory.Namespace}):
 			return entry{} // the inventory went with it: what has its name by now is another run's
 		case o.Deletes() && o.Done:
 			e.gone = append(e.gone, o.ID)

@@ -65,3 +65,18 @@ func TestInventoryThatIsPutBackDuringARun(t *testing.T) {
 		}
 	})
 }
+
+// An inventory is destroyed whose namespace is a member that stays: the inventory itself goes.
+func TestDestroyWhereTheHomeStays(t *testing.T) {
+	inLab(t, func(l *lab) {
+		home := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {" + bundle.OnRemove + ": keep}}\n"
+		l.ends(report.ExitOK, "apply", "shop/shop", home+configMap("shop", "a", "1"), nil)
+		l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
+		l.stays("Namespace", "", "shop")
+		for _, p := range l.w.server.Places() {
+			if p.Namespace == "shop" && p.Name != "kube-root-ca.crt" && p.Name != "default" {
+				l.t.Errorf("%s is left", p)
+			}
+		}
+	})
+}
