@@ -307,8 +307,8 @@ func (m *mover) one(ctx context.Context, b *batch) error {
 		}
 	}
 	news := slices.DeleteFunc(slices.Clone(b.ids), func(id bundle.ID) bool {
-		_, member := m.to.Members[id]
-		return member && (b.live[id] == nil || b.live[id].GetAnnotations()[inventory.OwningInventory] == m.to.ID)
+		status, member := m.to.Members[id] // one that was about to leave, and returns, is new
+		return member && status.MovingTo == "" && (b.live[id] == nil || b.live[id].GetAnnotations()[inventory.OwningInventory] == m.to.ID)
 	})
 	if err := m.to.Receive(ctx, news, m.origins(b, news)); err != nil {
 		return err

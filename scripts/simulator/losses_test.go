@@ -13,6 +13,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/inventory/admin"
 )
 
 // Stories about what could be lost: members that are forgotten, inventories that stay.
@@ -77,6 +78,34 @@ func TestDestroyWhereTheHomeStays(t *testing.T) {
 			if p.Namespace == "shop" && p.Name != "kube-root-ca.crt" && p.Name != "default" {
 				l.t.Errorf("%s is left", p)
 			}
+		}
+	})
+}
+
+// A member goes back where its move was interrupted: nothing of the first move is left.
+func TestMoveBackOfAnInterruptedMove(t *testing.T) {
+	inLab(t, func(l *lab) {
+		a, b := configMap("default", "a", "1"), configMap("default", "b", "1")
+		l.ends(report.ExitOK, "apply", "shop", a+b, nil)
+		p := l.start(func(ctx context.Context, c *cluster.Client) {
+			isA := func(id bundle.ID) bool { return id.Name == "a" }
+			_, _ = admin.MoveMembers(ctx, c, admin.MoveOptions{From: []report.Inventory{at("shop")}, To: at("other"), Select: isA, Version: "simulated", Report: func(string) {}})
+		})
+		l.until(func() bool { return l.get("ConfigMap", "default", "other") != nil })
+		l.w.killNow(p)
+		<-p.ended
+		l.move("split", "other", "shop", "a")
+		for id, status := range l.load("shop").Members {
+			if status.MovingTo != "" {
+				l.t.Errorf("%s is still moving to %s", bundle.Name(id), status.MovingTo)
+			}
+		}
+		if got := l.members("shop") + ", " + l.members("other"); got != "a b, " {
+			l.t.Errorf("members %s", got)
+		}
+		l.ends(report.ExitOK, "destroy", "shop", "", nil)
+		if l.get("ConfigMap", "default", "a") != nil {
+			l.t.Error("a is left")
 		}
 	})
 }
