@@ -59,11 +59,14 @@ func (e *scheduler) giveUp() {
 	}
 	for _, n := range e.nodes {
 		if n.state == blocked && (kindOf(n) == 0 || e.pruning) {
-			reason := "a dependency was not applied"
+			reason, circle := "what has to go first waits for it: nothing was done", true
 			for need, on := range e.needs(n) {
 				if on.state == waiting || on.state == lost {
-					reason = n.Because(on.ID, need, on.outcome())
+					reason, circle = n.Because(on.ID, need, on.outcome()), false
 				}
+			}
+			if circle { // nothing failed, and yet it is not done
+				e.Record.Fail(n.Result.About(reason))
 			}
 			e.lose(n, plan.Skipped, reason)
 		}

@@ -185,6 +185,9 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	for _, i := range slices.Backward(g.Sorted) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
+			if steps[e.From].ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: in.Inventory.Namespace}) {
+				continue // it goes last of all, with the inventory: nothing that is needed may wait for it
+			}
 			s.Needs = append(s.Needs, Need{Step: at[e.From], Want: order.Ready, Reason: deletedFirst + e.Reason, Weak: e.Weak})
 		}
 		if s.ID.GroupKind == bundle.APIServiceKind {

@@ -109,3 +109,15 @@ func TestMoveBackOfAnInterruptedMove(t *testing.T) {
 		}
 	})
 }
+
+// The namespace that holds the inventory goes last, whatever it needs.
+func TestDestroyWhereTheHomeNeedsAMember(t *testing.T) {
+	inLab(t, func(l *lab) {
+		home := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {" + bundle.DependsOn + ": /namespaces/default/ConfigMap/needed}}\n"
+		l.ends(report.ExitOK, "apply", "shop/shop", home+configMap("default", "needed", "1")+configMap("shop", "a", "1"), nil)
+		l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
+		if l.get("Namespace", "", "shop") != nil || l.get("ConfigMap", "default", "needed") != nil {
+			l.t.Error("something is left")
+		}
+	})
+}
