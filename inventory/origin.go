@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 )
@@ -177,6 +178,22 @@ func (inv *Inventory) LastRun() int {
 		last = max(last, o.Run)
 	}
 	return last
+}
+
+// Decided are the origins after a run that applied what came from some inventories: its bundle
+// decides about all that came from there, also if it did not get so far as to prune. What is gone
+// has none.
+func Decided(all map[bundle.ID]Origin, from sets.Set[string], gone []bundle.ID) map[bundle.ID]Origin {
+	for id, o := range all {
+		if from.Has(o.BroughtFrom) {
+			o.BroughtFrom = ""
+			all[id] = o
+		}
+	}
+	for _, id := range gone {
+		delete(all, id)
+	}
+	return all
 }
 
 type originRecord struct {

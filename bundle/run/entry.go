@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/apply"
@@ -268,6 +269,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 	if end.begun { // they are recorded, and what was found since as well
 		all = maps.Clone(end.inventory.Origins)
 	}
+	applied := sets.New[string]() // where what the run applied came from
 	for i := range end.steps {
 		o := &end.steps[i]
 		if origin := all[o.ID]; o.PutBack && origin.How != inventory.Unknown {
@@ -277,7 +279,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 			continue
 		}
 		origin := all[o.ID]
-		origin.BroughtFrom = ""
+		applied.Insert(origin.BroughtFrom)
 		switch o.Result.Action {
 		case plan.Created:
 			origin = inventory.Origin{How: inventory.Created, Run: end.number}.Of(o.UID)
@@ -288,10 +290,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 			all[o.ID] = origin
 		}
 	}
-	for _, id := range gone {
-		delete(all, id)
-	}
-	return all
+	return inventory.Decided(all, applied, gone)
 }
 
 // statusOf is cli-utils' status for the outcome of a step.

@@ -13,6 +13,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/report"
+	"brine/bundle/run"
 	"brine/inventory/admin"
 )
 
@@ -118,6 +119,25 @@ func TestDestroyWhereTheHomeNeedsAMember(t *testing.T) {
 		l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
 		if l.get("Namespace", "", "shop") != nil || l.get("ConfigMap", "default", "needed") != nil {
 			l.t.Error("something is left")
+		}
+	})
+}
+
+// The first bundle that has something of what was merged decides about all of it, also where
+// something keeps it from pruning then.
+func TestMergedMembersThatAreNotPrunedAtOnce(t *testing.T) {
+	inLab(t, func(l *lab) {
+		a, x, y := configMap("default", "a", "1"), configMap("default", "x", "1"), configMap("default", "y", "1")
+		l.ends(report.ExitOK, "apply", "shop", a, nil)
+		l.ends(report.ExitOK, "apply", "other", x+y, nil)
+		l.move("merge", "other", "shop")
+		l.ends(report.ExitOK, "apply", "shop", a, nil)
+		l.stays("ConfigMap", "default", "x", "y")
+		l.ends(report.ExitOK, "apply", "shop", a+x, func(o *run.Options, _ *bundle.Bundle) { o.Planning.NoPrune = true })
+		l.stays("ConfigMap", "default", "x", "y")
+		r := l.ends(report.ExitOK, "apply", "shop", a+x, nil)
+		if l.get("ConfigMap", "default", "y") != nil {
+			l.t.Errorf("y is left: %v", reasonsOf(r))
 		}
 	})
 }
