@@ -47,7 +47,8 @@ type Search struct {
 	Orphan  bool
 	// Counts says whether an object is looked for; nil: each is.
 	Counts func(metav1.ObjectMeta) bool
-	// Keeps says whether annotations forbid to delete an object.
+	// Keeps says whether annotations forbid to delete an object: it is to stay, or another
+	// inventory's.
 	Keeps func(metav1.Object) bool
 	// Auxiliary says whether a namespace and labels are those of the inventory's own objects.
 	Auxiliary func(namespace string, labels map[string]string) bool

@@ -79,6 +79,9 @@ func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holder
 		Auxiliary: func(namespace string, labels map[string]string) bool { // copies elsewhere are not
 			return namespace == inv.Namespace && (labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID)
 		},
-		Keeps: func(o metav1.Object) bool { return bundle.KeptBy(o) != "" },
+		Keeps: func(o metav1.Object) bool { // controllers copy annotations to what they make
+			owner := o.GetAnnotations()[inventory.OwningInventory]
+			return bundle.KeptBy(o) != "" || owner != "" && owner != inv.ID && metav1.GetControllerOf(o) == nil
+		},
 	}
 }

@@ -141,3 +141,21 @@ func TestMergedMembersThatAreNotPrunedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// What comes with a namespace does not go with it where it is a member of another inventory. What
+// controllers make of a member has its annotation too, and is none.
+func TestMembersOfOthersThatComeWithANamespace(t *testing.T) {
+	inLab(t, func(l *lab) {
+		home := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: db}\n"
+		account := "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: db}\nautomountServiceAccountToken: false\n"
+		l.ends(report.ExitOK, "apply", "shop", home+configMap("db", "a", "1"), nil)
+		l.ends(report.ExitOK, "apply", "other", account, adoptFree)
+		r := l.ends(report.ExitFailed, "destroy", "shop", "", nil)
+		if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "ServiceAccount db/default") {
+			l.t.Error(said)
+		}
+		l.stays("ServiceAccount", "db", "default")
+		l.ends(report.ExitOK, "destroy", "other", "", nil)
+		l.ends(report.ExitOK, "destroy", "shop", "", nil)
+	})
+}
