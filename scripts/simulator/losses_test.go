@@ -12,6 +12,8 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/patch"
+	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory/admin"
@@ -157,5 +159,25 @@ func TestMembersOfOthersThatComeWithANamespace(t *testing.T) {
 		l.stays("ServiceAccount", "db", "default")
 		l.ends(report.ExitOK, "destroy", "other", "", nil)
 		l.ends(report.ExitOK, "destroy", "shop", "", nil)
+	})
+}
+
+// A patch deletes no namespace that holds a member, also of a kind that comes with a namespace.
+func TestPatchDeletesNoMemberThatComesWithANamespace(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.create(namespaceNamed("db"))
+		l.ends(report.ExitOK, "apply", "shop", "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: db}\nautomountServiceAccountToken: false\n", adoptFree)
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			b, err := read.Bundle(ctx, read.Options{Files: []string{"-"}, Stdin: strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: db}\n")})
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			r := patch.Run(ctx, c, b, patch.Options{Header: report.Header{Command: "patch", DryRun: report.None}, Delete: true}, func(report.Event) {})
+			if said := strings.Join(errorsOf(r), " "); r.ExitCode != report.ExitFailed || !strings.Contains(said, "ServiceAccount db/default") {
+				l.t.Errorf("exit code %d: %s", r.ExitCode, said)
+			}
+		})
+		l.stays("ServiceAccount", "db", "default")
+		l.stays("Namespace", "", "db")
 	})
 }
