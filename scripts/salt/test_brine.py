@@ -226,6 +226,27 @@ class Arguments(Case):
         self.assertEqual(self.called()["argv"][0], "destroy")
         self.assertIn("--dry-run=server", self.called()["argv"])
 
+    def test_no_argument_makes_a_preview_write(self):
+        self.brine.applied("platform", bundle="x", test=True, dry_run="none")
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.play([event("finished", result=RESULT)])
+        self.brine.preview("platform", bundle="x", dry_run="none")
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.play([event("finished", **{"return": RETURN})])
+        self.brine.applied("platform", bundle="x", test=True, dry_run="client")
+        self.assertIn("--dry-run=client", self.called()["argv"])
+        # A default counts as every other, and the events are those of a preview.
+        self.brine.__pillar__ = {"brine": {"dry_run": "server"}}
+        del self.sent[:]
+        self.brine.applied("platform", bundle="x", test=False)
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        self.assertIn("brine/preview/platform/finished", [tag for tag, _ in self.sent])
+        self.brine.applied("platform", bundle="x", dry_run="none")
+        self.assertIn("--dry-run=none", self.called()["argv"])
+        self.brine.__opts__["test"] = True
+        self.assertIsNone(self.brine.planned("platform", bundle="x", test=None)["result"])
+        self.assertNotIn("--plan-out=secret", self.called()["argv"])
+
     def test_defaults_from_pillar_and_configuration(self):
         self.brine.__pillar__ = {"brine": {"kubeconfig": "/pillar", "timeout": 60, "recreate": ["Job", "Pod"], "wait": False}}
         self.brine.__opts__["brine"]["kubeconfig"] = "/config"

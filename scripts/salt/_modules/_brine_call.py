@@ -107,7 +107,9 @@ class Run(object):
             _approved(flags.get("plan"), flags.pop("plan_digest", None))  # an older binary
         _check_names(command, set(flags), given, self.binary)
         if command in ("apply", "destroy", "rollback", "patch"):
-            flags.setdefault("dry_run", "server" if (brine.opts.get("test", False) if test is None else test) else "none")
+            asked = flags.setdefault("dry_run", str(defaults.pop("dry_run", "none")))
+            if asked == "none" and (brine.opts.get("test", False) if test is None else test):
+                flags["dry_run"] = "server"  # no argument makes a preview write
         self.dry = flags.get("dry_run", "none") != "none"
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)

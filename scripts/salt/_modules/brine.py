@@ -221,7 +221,8 @@ def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
         salt-call brine.planned platform source=salt://platform/
     """
     ret = {"name": name, "result": True, "changes": {}}
-    if kwargs.get("test", __opts__.get("test")):
+    test = kwargs.get("test")
+    if __opts__.get("test") if test is None else test:
         found = _brine.returning.run_for_state("apply", name, dict(kwargs, test=True), (source, bundle, sls))
         return dict(ret, result=found["result"] and None, comment="Would save a plan, unless there is one that still holds. " + found["comment"])
     try:
