@@ -1612,6 +1612,22 @@ class States(Case):
             self.states.__low__, self.states.__running__ = low, running
             ret = self.states.rolled_back("platform")
             self.assertEqual((ret["result"], bool(ret["changes"])), (undone is not None, bool(undone)), (low, running))
+        # Another inventory of the same run is none of its business.
+        def chunk(state_id, **more):
+            return dict({"state": "brine", "__id__": state_id, "name": state_id, "fun": "applied"}, **more)
+
+        shop, web = "brine_|-shop_|-shop_|-applied", "brine_|-web_|-web_|-applied"
+        self.states.__lowstate__ = [chunk("shop"), chunk("web", inventory="ns/web")]
+        self.states.__running__ = {shop: changed, web: refused}
+        for revision in (None, "previous", "last-good"):
+            self.states.__low__ = {"onfail": [{"brine": "web"}]}
+            self.assertEqual((self.states.rolled_back("web", revision=revision)["changes"], self.states.rolled_back("shop", revision=revision)["changes"]), ({}, RETURN["changes"]))
+        for given, other in (({"inventory": "ns/web"}, False), ({"inventory": "web"}, False), ({"inventory": "other/web"}, True), ({"inventory": "web", "namespace": "other"}, True)):
+            self.assertEqual(self.states._of_another(dict(given, name="Back"), self.states.__lowstate__[1]), other)
+        self.assertTrue(self.states._of_another(chunk("a", kubeconfig="/a"), chunk("a", kubeconfig="/b")))
+        self.states.__running__ = {shop: dict(refused, comment="brine ended without a result (killed by signal 9): Objects may have changed"), web: refused}
+        self.assertIs(self.states.rolled_back("web")["result"], True)
+        self.states.__lowstate__ = []
         # What others of the run applied has the id of one of its jobs.
         self.states.__salt__ = {"brine.rolled_back": lambda name, **kwargs: kwargs.get("only_of")}
         orchestrated = {"onfail": [{"salt": "Deploy"}], "__orchestration_jid__": "1"}

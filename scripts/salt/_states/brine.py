@@ -81,8 +81,8 @@ def rolled_back(name, revision=None, **kwargs):
     """
     Undo the last apply of an inventory: the last good revision before that apply with
     another content is applied. With ``onfail`` it undoes what this state run did: where
-    no state brine.applied of the run changed anything, as after an upgrade that was
-    refused, there is nothing to undo, and nothing changes:
+    no state brine.applied of the run changed anything in this inventory, as after an
+    upgrade that was refused, there is nothing to undo, and nothing changes:
 
     .. code-block:: yaml
 
@@ -96,10 +96,10 @@ def rolled_back(name, revision=None, **kwargs):
         A number of brine.history. Without it, or with ``previous``, the last apply
         is undone.
     """
-    if revision in (None, "previous") and any(key in _low() for key in ("onfail", "onfail_any", "onfail_all")):
-        changed = _changed_here()
+    if revision in (None, "previous", "last-good") and any(key in _low() for key in ("onfail", "onfail_any", "onfail_all")):
+        changed = _changed_here(dict(kwargs, name=name))
         if changed is False:
-            return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: no state brine.applied of this run changed anything"}
+            return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: no state brine.applied of this run changed anything in this inventory"}
         if changed is None:
             comment = "It is not known whether brine.applied of this run changed anything, so nothing was undone: see brine.history, and give a revision"
             return {"name": name, "result": False, "changes": {}, "comment": comment}
@@ -108,19 +108,22 @@ def rolled_back(name, revision=None, **kwargs):
     return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
 
 
-def _changed_here():
+def _changed_here(low):
     """
-    Whether the upgrade that failed wrote anything; else the last apply is an earlier one,
-    which was good. None where it ended without saying so. Of a run in which other machines
-    apply, as an orchestrate, the ids of its jobs: what they applied has one of them.
+    Whether the upgrade that failed wrote anything to the inventory of low; else the last apply
+    is an earlier one, which was good. None where it ended without saying so. Of a run in which
+    other machines apply, as an orchestrate, the ids of its jobs: what they applied has one of them.
     """
     if __opts__["test"]:  # Salt runs it after a preview that would change something: its result is None
         return False
     running = globals().get("__running__") or {}
-    applied_here = [one for tag, one in running.items() if tag.startswith("brine_|-") and tag.endswith("_|-applied")]
+    chunks = {"_|-".join(str(one.get(key)) for key in ("state", "__id__", "name", "fun")): one for one in globals().get("__lowstate__") or ()}
+    applied = {tag for tag in running if tag.startswith("brine_|-") and tag.endswith("_|-applied")}
+    others = {tag for tag in applied if tag in chunks and _of_another(low, chunks[tag])}
+    applied_here = [running[tag] for tag in applied - others]
     if any(one.get("changes") for one in applied_here):
         return True
-    failed = applied_here or [one for one in running.values() if one.get("result") is False]
+    failed = applied_here or [one for tag, one in running.items() if one.get("result") is False and tag not in others]
     # brine's words, and Salt's.
     if any(end in str(one) for one in failed for end in ("bjects may have changed", "An exception occurred in this state", "inion did not return")):
         return None
@@ -128,6 +131,15 @@ def _changed_here():
         return False
     jids = [_low().get("__orchestration_jid__")] + [one.get("__jid__") for one in running.values()]
     return [jid for jid in jids if jid]
+
+
+def _of_another(low, other):
+    """Whether two states cannot be about the same inventory. One without a namespace may be in any."""
+    places = []
+    for one in (low, other):
+        namespace, _, name = str(one.get("inventory") or one.get("name")).rpartition("/")
+        places.append((name, namespace or one.get("namespace"), one.get("kubeconfig"), one.get("context"), one.get("server")))
+    return places[0][0] != places[1][0] or any(mine and its and mine != its for mine, its in zip(*places))
 
 
 def mod_init(low):
