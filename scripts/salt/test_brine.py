@@ -260,6 +260,14 @@ class Arguments(Case):
         self.assertNotIn("BRINE_BINARY", call["env"])
         self.assertIn("--timeout=5s", call["argv"])
 
+    def test_an_empty_list_goes_over_the_default(self):
+        self.brine.__pillar__ = {"brine": {"recreate": ["Job"], "take-over-managers": ["a"], "ignore_fields": "/rules", "deny": {"none": "true"}}}
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual({"BRINE_RECREATE", "BRINE_TAKE_OVER_MANAGERS", "BRINE_IGNORE_FIELDS", "BRINE_DENY"} - set(self.called()["env"]), set())
+        self.brine.applied("platform", bundle="x", recreate=[], take_over_managers=[], ignore_fields=[], deny={})
+        self.assertEqual([key for key in self.called()["env"] if "MAX_PRUNE" not in key], ["BRINE_YES"])
+        self.assertFalse([one for one in self.called()["argv"] if "recreate" in one or "deny" in one])
+
     def test_rules_go_through_a_file(self):
         rules = [{"kind": "Deployment", "fields": ["/spec/replicas"]}]
         copy = os.path.join(self.home, "rules")

@@ -111,6 +111,9 @@ class Run(object):
             if asked == "none" and (brine.opts.get("test", False) if test is None else test):
                 flags["dry_run"] = "server"  # no argument makes a preview write
         self.dry = flags.get("dry_run", "none") != "none"
+        for key in [key for key, value in flags.items() if value in ([], (), {})]:  # none, also none of the defaults
+            for default in [one for one in defaults if str(one).replace("-", "_") == key.replace("-", "_")]:
+                del defaults[default]
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
 
