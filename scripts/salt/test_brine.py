@@ -72,6 +72,9 @@ if sys.argv[1] == "version":
     open(os.path.join(home, "versions"), "a").write("x")
     print(open(os.path.join(home, "version.json")).read())
     sys.exit(0)
+if sys.argv[1] == "status" and ("--wait=ready" in sys.argv or os.environ.get("BRINE_WAIT", "true") not in ("true", "false")):
+    print(json.dumps({{"errors": ["--wait=ready: invalid value: use true or false"]}}))
+    sys.exit(3)
 told = {{"argv": sys.argv[1:], "env": {{k: v for k, v in os.environ.items() if k.startswith("BRINE_")}}}}
 if sys.argv[1] == "status" and os.path.exists(os.path.join(home, "status.json")):
     print(open(os.path.join(home, "status.json")).read())
@@ -214,6 +217,44 @@ class Arguments(Case):
             self.brine.applied("platform", bundle="x", **given)
             self.assertIn(flag, self.called()["argv"])
 
+    def test_switches_as_text(self):
+        """Quoted, or from a template."""
+        for key, value, flag in (
+            ("wait", "True", "--wait=ready"), ("wait", "false", "--wait=applied"), ("prune", "False", "--no-prune=true"), ("force_conflicts", "no", "--force-conflicts=false"),
+            ("refuse_removed", "Yes", "--refuse-removed=true"),
+        ):
+            self.brine.applied("platform", bundle="x", **{key: value})
+            self.assertIn(flag, self.called()["argv"])
+            if key != "prune":
+                self.brine.__pillar__ = {"brine": {key: value}}
+                self.brine.applied("platform", bundle="x")
+                self.assertEqual(self.called()["env"]["BRINE_" + key.upper()], flag.split("=")[1])
+        self.brine.__pillar__ = {}
+        del self.sent[:]
+        self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x", events="False", sub_states="no"))
+        self.assertEqual(self.sent, [])
+        self.brine.__pillar__ = {"brine": {"events": "off", "sub_states": "False"}}
+        self.assertNotIn("sub_state_run", self.brine.applied("platform", bundle="x"))
+        self.assertEqual(self.sent, [])
+
+    def test_wait_of_status_is_another_flag(self):
+        self.play(then="print(json.dumps({'objects': []}))")
+        self.assertEqual(self.brine.status("platform", wait=True), {"objects": []})
+        self.assertIn("--wait=true", self.called()["argv"])
+        self.brine.__pillar__ = {"brine": {"wait": True, "user": "admin"}}
+        self.assertEqual(self.brine.status("platform"), {"objects": []})
+        self.assertEqual((self.called()["env"]["BRINE_USER"], self.called()["env"].get("BRINE_WAIT")), ("admin", None))
+        self.brine.rbac(bundle="kind: A\n")
+        self.assertNotIn("BRINE_USER", self.called()["env"])  # there it is who gets the rights
+        # A preview that asks what is ready now does not wait, either.
+        with open(os.path.join(self.home, "status.json"), "w") as file:
+            json.dump({"objects": []}, file)
+        self.say_version({"flags": {"apply": ["name", "wait"], "status": ["name", "wait"]}})
+        self.play([event("finished", **{"return": dict(RETURN, warnings=[])})])
+        self.brine.__pillar__ = {"brine": {"wait": "applied"}}
+        for given in ({}, {"wait": True}):
+            self.assertNotIn("warnings", self.brine.applied("platform", bundle="x", test=True, **given))
+
     def test_test_true_is_a_server_side_dry_run(self):
         self.brine.applied("platform", bundle="x", test=True)
         self.assertIn("--dry-run=server", self.called()["argv"])
@@ -344,6 +385,17 @@ class Arguments(Case):
             self.assertEqual((ret["result"], ret["changes"]), (False, {}), given)
             self.assertIn(says, ret["comment"])
         self.assertEqual(self.asked, [])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+        # So are defaults.
+        for values, says in (
+            ({"event_rate": "fast"}, "brine: event_rate: in pillar, grains or configuration is 'fast': it has to be a number"), ({"events": "maybe"}, "it has to be True or False"),
+            ({"event_rate": "1.2.3"}, "it has to be a number"), ({"timeout": "20 minutes"}, "a number of seconds"), ({"kubeconfig": {"a": 1}}, "is a mapping"),
+        ):
+            self.brine.__pillar__ = {"brine": values}
+            ret = self.brine.applied("platform", bundle="x")
+            self.assertIs(ret["result"], False, values)
+            self.assertIn(says, ret["comment"])
+        self.brine.__pillar__ = {}
         self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
         for given in ({"timeout": "1h30m"}, {"timeout": 1.5}, {"max_prune": "80%"}, {"prune": "no"}, {"take_over_from": ["a"]}):
             self.assertIs(self.brine.applied("platform", bundle="x", **given)["result"], True, given)
@@ -876,7 +928,7 @@ class Returns(Case):
 
 class VersionSkew(Case):
     def test_unknown_keys_are_kept_or_ignored(self):
-        self.play([event("a type of a later release", what=1), "text", event("finished", more=1, **{"return": RETURN})])
+        self.play([event("a type of a later release", what=1), event("ready", object="text"), event("acted", object="text"), event("acted", object=of("Pod", "a"), action=["x"]), "text", event("finished", more=1, **{"return": RETURN})])
         self.assertEqual(self.brine.applied("platform", bundle="x"), RETURNED)
 
     def test_a_build_that_does_not_list_its_flags(self):

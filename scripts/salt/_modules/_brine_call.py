@@ -45,7 +45,7 @@ _TYPES = {
     "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME, "plan_lifetime": _TIME,
     "wait": ((bool, str), r"(?i)^(ready|applied|true|false)$", "ready or applied (or True, False)"), "prune": _SWITCH, "events": _SWITCH, "sub_states": _SWITCH,
     "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "removed": _FILES, "refuse_removed": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
-    "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9.]+$", "a number"),
+    "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9]+(\.[0-9]+)?$", "a number"),
     "pillar": ((dict,), None, "a mapping"), "defaults": ((dict,), None, "a mapping"), "allow_empty_sls": ((bool, list, tuple, str), None, "True or a list of SLS"),
     "ignore_fields": ((list, tuple, str), None, "a list of rules, or the path of a file"),
     "readiness": ((dict, str), None, "a mapping, or the path of a file"), "deny": ((dict, str), None, "a mapping, or the path of a file"),
@@ -85,7 +85,10 @@ class Run(object):
         refuse_pinned(flags)
         _check_types(dict(flags, **dict(zip(("source", "bundle", "sls"), given or ()))))
         defaults = read_defaults()
+        _check_types(defaults, "brine: {}: in pillar, grains or configuration")
         self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
+        for key in ("events", "sub_states"):
+            self.settings[key] = _true(self.settings[key])
         if "template" in kwargs and kwargs["template"] is None:
             self.settings["template"] = None
         self.settings.update((key, flags.pop(key, None)) for key in RENDERING)
@@ -116,18 +119,19 @@ class Run(object):
                 del defaults[default]
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
+        defaults.pop({"status": "wait", "rbac": "user"}.get(command), None)  # which mean something else there
 
         self.env = dict(os.environ)
         if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
             self.env.setdefault("BRINE_MAX_PRUNE", MAX_PRUNE)
         for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
             for key, value in values.items():
-                values = [_value(key, one) for one in (value if isinstance(value, (list, tuple)) else [value])]
-                self.env["BRINE_" + key.upper().replace("-", "_")] = ",".join(values)
+                values = [_value(str(key).replace("_", "-"), one, command) for one in (value if isinstance(value, (list, tuple)) else [value])]
+                self.env["BRINE_" + str(key).upper().replace("-", "_")] = ",".join(values)
         for key, value in (("BRINE_YES", "true"), ("BRINE_JID", self.jid), ("BRINE_MINION", brine.opts.get("id"))):
             if value:
                 self.env[key] = str(value)
-        self.flags = _flags(flags) + _flags(own or {})
+        self.flags = _flags(flags, command) + _flags(own or {}, command)
         if self.inventory is not None:
             self.flags.insert(0, ("--inventory=" if "/" in self.inventory else "--name=") + self.inventory)
         self.words = list(words)
@@ -205,9 +209,9 @@ def _check_names(command, flags, given, binary):
                 key, command, ": did you mean {}?".format(close[0]) if close else ""))
 
 
-def _check_types(arguments):
+def _check_types(arguments, named="{}"):
     """Said before anything runs: what a mistyped argument should be."""
-    for key in sorted(arguments):
+    for key in sorted(arguments, key=str):
         value = arguments[key]
         if key not in _TYPES or value is None or value is False and key == "template":
             continue
@@ -215,10 +219,10 @@ def _check_types(arguments):
         # True and False are numbers for Python.
         if not isinstance(value, types) or isinstance(value, bool) and bool not in types or pattern and not isinstance(value, (bool, list, tuple)) and not re.match(pattern, str(value)):
             shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
-            raise SaltInvocationError("{} is {}: it has to be {}".format(key, shown, what))
+            raise SaltInvocationError("{} is {}: it has to be {}".format(named.format(key), shown, what))
 
 
-def _flags(flags):
+def _flags(flags, command):
     """Arguments as flags. Which of them there are, brine says."""
     argv = []
     for key in sorted(flags):
@@ -229,15 +233,15 @@ def _flags(flags):
             raise SaltInvocationError("{} cannot be a flag of brine".format(key))
         if flag == "prune":
             flag, value = "no-prune", not _true(value)
-        argv += ["--{}={}".format(flag, _value(flag, one)) for one in (value if isinstance(value, (list, tuple)) else [value])]
+        argv += ["--{}={}".format(flag, _value(flag, one, command)) for one in (value if isinstance(value, (list, tuple)) else [value])]
     return argv
 
 
-def _value(flag, value):
-    if flag == "wait" and isinstance(value, bool):
-        return "ready" if value else "applied"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _value(flag, value, command):
+    if flag == "wait" and command != "status" and str(value).lower() in ("true", "false"):
+        return "ready" if _true(value) else "applied"
+    if isinstance(value, bool) or _TYPES.get(flag.replace("-", "_")) is _SWITCH:  # also as text
+        return "true" if _true(value) else "false"
     if flag.endswith(("timeout", "lifetime")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)

@@ -48,10 +48,11 @@ def _not_ready(run):
     takes = (brine.call.read_features(run.binary).get("flags") or {}).get("status")
     if not takes:
         return []
-    flags = [one for one in run.flags if one[2:].split("=")[0] in takes]
+    flags = [one for one in run.flags if one[2:].split("=")[0] in takes and not one.startswith("--wait=")]  # which is another flag there
+    env = {key: value for key, value in run.env.items() if key != "BRINE_WAIT"}
     done = {"exit": None, "stdout": "", "stderr": "it cannot be run"}
     try:
-        done = brine.running.communicate([run.binary, "status", "--output=json"] + flags, run.env)
+        done = brine.running.communicate([run.binary, "status", "--output=json"] + flags, env)
         document = json.loads(done["stdout"])
         objects = document["objects"]
     except ERRORS + (ValueError, KeyError, TypeError):

@@ -90,9 +90,12 @@ def _line(line, done, bus):
         return
     if event.get("type") in (None, "finished"):
         done["last"] = event
-    if event.get("type") == "acted" and event.get("object"):
+    if event.get("type") == "acted" and isinstance(event.get("object"), dict):
         done["acted"][brine.events.name_object(event["object"])] = event.get("action")
-    bus.fire(event)
+    try:
+        bus.fire(event)
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("brine: an event was not sent: %s", exc)  # one of a later release may have another shape; the run goes on
 
 
 def _feed(pipe, data):
