@@ -718,6 +718,37 @@ class Bundle(Case):
         self.assertEqual(asked, [(["one", "two"], {"saltenv": "dev", "concurrent": True, "pillar": {"x": 1}})])
         self.assertIn("--ignore-foreign-states=true", self.called()["argv"])
 
+    def test_sls_sees_the_pillar_that_the_state_run_was_given(self):
+        """Salt compiles it again, without `state.apply pillar={…}`: the objects would be those of another version."""
+        given = []
+        self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: given.append(kwargs.get("pillar")) or [{"state": "k", "fun": "object_present"}]
+        self.brine.__salt__["pillar.items"] = lambda: {"platform": {"version": "1.0", "size": 3}, "same": [1]}
+        self.brine.__pillar__ = {"platform": {"version": "1.1", "size": 3}, "same": [1], "new": {"a": 1}}
+        self.brine.applied("platform", sls="one", __id__="Deploy", __low__={})
+        self.assertEqual(given.pop(), {"platform": {"version": "1.1"}, "new": {"a": 1}})
+        self.brine.applied("platform", sls="one", __id__="Deploy", pillar={"new": 2, "platform": {"size": 5}})
+        self.assertEqual(given.pop(), {"platform": {"version": "1.1", "size": 5}, "new": 2})
+        self.brine.__pillar__ = self.brine.__salt__["pillar.items"]()
+        self.brine.applied("platform", sls="one", __id__="Deploy")
+        self.brine.__pillar__ = {"platform": "older"}  # of a function, it is only what the minion had before
+        self.brine.applied("platform", sls="one")
+        self.assertEqual(given, [None, None])
+        self.brine.__salt__["pillar.items"] = lambda: 1 / 0
+        ret = self.brine.applied("platform", sls="one", __id__="Deploy")
+        self.assertEqual((ret["result"], ret["comment"]), (False, "the pillar could not be compiled: division by zero"))
+
+    def test_allow_empty_sls_are_whole_names(self):
+        self.brine.__salt__["state.show_low_sls"] = lambda sls, **kwargs: [{"state": "k", "fun": "object_present"}]
+
+        @contextlib.contextmanager
+        def compiled():
+            yield {"platform", "top"}, {"top"}, {}
+
+        self.brine._brine.rendering._compiled = compiled
+        for allowed, result in ((None, False), ("platform.web", False), ("False", False), (["platform"], True), ("platform", True), ("other, platform", True), (True, True), ("True", True)):
+            ret = self.brine.applied("platform", sls="top", allow_empty_sls=allowed)
+            self.assertIs(ret["result"], result, (allowed, ret))
+
     def test_sls_of_which_salt_logs_an_error(self):
         low = [{"state": "k", "fun": "object_present", "name": "a", "__id__": "a", "manifest": {}}]
 

@@ -88,7 +88,7 @@ class Run(object):
         _check_types(defaults, "brine: {}: in pillar, grains or configuration")
         self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
         for key in ("events", "sub_states"):
-            self.settings[key] = _true(self.settings[key])
+            self.settings[key] = is_true(self.settings[key])
         if "template" in kwargs and kwargs["template"] is None:
             self.settings["template"] = None
         self.settings.update((key, flags.pop(key, None)) for key in RENDERING)
@@ -96,7 +96,7 @@ class Run(object):
         self.given |= {key for key in tuple(_SETTINGS) + RENDERING if kwargs.get(key) is not None}
         if not state and "sub_states" in self.given:
             raise SaltInvocationError("sub_states has no effect: only states return sub-states")
-        if _true(self.settings["pin"]) and not has_pin():
+        if is_true(self.settings["pin"]) and not has_pin():
             raise SaltInvocationError("pin has no effect in calls, pillar and grains: put it into the configuration of the minion or master")
         test = flags.pop("test", None)
         self.binary = find_binary(self.settings["binary"])
@@ -157,14 +157,14 @@ def read_defaults():
         if isinstance(values, dict):
             found.update((k, v) for k, v in values.items() if v is not None and not (pinned and where is not brine.opts and _is_pinned(k)))
     if "prune" in found:
-        found["no_prune"] = not _true(found.pop("prune"))
+        found["no_prune"] = not is_true(found.pop("prune"))
     return found
 
 
 def has_pin():
     """Whether calls, pillar (which a call can override) and grains are not asked for program and cluster."""
     values = brine.opts.get("brine")
-    return isinstance(values, dict) and _true(values.get("pin"))
+    return isinstance(values, dict) and is_true(values.get("pin"))
 
 
 def _is_pinned(key):
@@ -232,22 +232,22 @@ def _flags(flags, command):
         if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
             raise SaltInvocationError("{} cannot be a flag of brine".format(key))
         if flag == "prune":
-            flag, value = "no-prune", not _true(value)
+            flag, value = "no-prune", not is_true(value)
         argv += ["--{}={}".format(flag, _value(flag, one, command)) for one in (value if isinstance(value, (list, tuple)) else [value])]
     return argv
 
 
 def _value(flag, value, command):
     if flag == "wait" and command != "status" and str(value).lower() in ("true", "false"):
-        return "ready" if _true(value) else "applied"
+        return "ready" if is_true(value) else "applied"
     if isinstance(value, bool) or _TYPES.get(flag.replace("-", "_")) is _SWITCH:  # also as text
-        return "true" if _true(value) else "false"
+        return "true" if is_true(value) else "false"
     if flag.endswith(("timeout", "lifetime")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)
 
 
-def _true(value):
+def is_true(value):
     return str(value).lower() in ("true", "yes", "on", "1")
 
 

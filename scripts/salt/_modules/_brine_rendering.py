@@ -199,8 +199,9 @@ def _show(sls, saltenv, run, origin):
     """
     settings, renewed = run.settings, _renewed(saltenv, run)
     kwargs = {"saltenv": saltenv, "concurrent": True}  # a state run is under way: this one
-    if settings["pillar"]:
-        kwargs["pillar"] = settings["pillar"]
+    pillar = _merged(_given_pillar(run), settings["pillar"] or {})
+    if pillar:
+        kwargs["pillar"] = pillar
     while True:
         with without_logs() as errors, _compiled() as (rendered, content, files):
             low = brine.salt["state.show_low_sls"](sls, **kwargs)
@@ -217,10 +218,43 @@ def _show(sls, saltenv, run, origin):
     if errors:
         raise CommandExecutionError("Salt logged errors while it compiled {}, so that states may be missing: {}".format(sls, "; ".join(errors)))
     allowed = settings["allow_empty_sls"] or []
+    if isinstance(allowed, str):
+        allowed = True if brine.call.is_true(allowed) else [one.strip() for one in allowed.split(",")]
     empty = ", ".join(sorted(one for one in rendered - content if allowed is not True and one not in allowed))
     if empty:
         raise CommandExecutionError("{0} gave no state: its objects would be pruned. If that is intended, give `allow_empty_sls: [{0}]`".format(empty))
     return [dict(chunk, __file__=files.get(chunk.get("__sls__")) or "") for chunk in low] if files else low
+
+
+def _given_pillar(run):
+    """
+    What the state run was given as pillar, as in `state.apply pillar={…}`: Salt compiles the
+    pillar of show_low_sls again, without it. It is where the pillar of this state run differs.
+    """
+    if not run.in_state or not brine.pillar or "pillar.items" not in brine.salt:
+        return {}
+    try:
+        with without_logs():
+            return _differing(dict(brine.pillar), brine.salt["pillar.items"]() or {})
+    except Exception as exc:  # pylint: disable=broad-except
+        raise CommandExecutionError("the pillar could not be compiled: {}".format(cut_secrets(exc))) from None
+
+
+def _differing(mine, other):
+    found = {}
+    for key, value in mine.items():
+        if key not in other or other[key] != value:
+            both = isinstance(value, dict) and isinstance(other.get(key), dict)
+            found[key] = _differing(value, other[key]) if both else value
+    return found
+
+
+def _merged(mine, over):
+    found = dict(mine)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _merged(found[key], value) if both else value
+    return found
 
 
 @contextlib.contextmanager
