@@ -848,6 +848,23 @@ class Returns(Case):
         self.assertIn("killed by signal 9", ret["comment"])
         self.assertIn("Run it again to continue", ret["comment"])
 
+    def test_what_goes_wrong_before_brine_runs_is_in_the_return(self):
+        """Else it is a stack trace, and what the run changed is not known."""
+        def lost(**_kwargs):
+            raise OSError("Salt request timed out. The master is not responding.")
+
+        self.brine.__salt__["cp.list_master"] = lost
+        ret = self.brine.applied("platform", source="salt://x/")
+        self.assertEqual((ret["result"], ret["changes"], ret["comment"]), (False, {}, "OSError: Salt request timed out. The master is not responding."))
+        for bundle in ("\udc80", b"\xff"):
+            self.assertIn("codec can't", self.brine.applied("platform", bundle=bundle)["comment"])
+        self.assertIn("cannot be run", self.brine.applied("platform", bundle="x", context="a\0b")["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_a_cache_that_cannot_be_written_stops_nothing(self):
+        self.brine.__opts__["cachedir"] = os.path.join(self.binary, "a file is no folder")
+        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+
     def test_usage_errors_come_from_standard_error(self):
         self.play(code=3, then="sys.stderr.write('brine: unknown flag: --shiny\\n')")
         ret = self.brine.applied("platform", bundle="x", shiny=True)

@@ -352,8 +352,9 @@ def read_features(path):
     """What `brine version -o json` prints, kept for later jobs, which are processes of their own; {} where that fails."""
     stat = os.stat(path)
     key = "{} {} {}".format(os.path.realpath(path), stat.st_mtime, stat.st_size)
-    kept = place_document("cache", "version")
+    kept = None
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        kept = place_document("cache", "version")
         with open(kept) as file:
             document = json.load(file)
         if document.get("key") == key:
@@ -362,7 +363,8 @@ def read_features(path):
         found = dict(json.loads(brine.running.communicate([path, "version", "--output=json"], dict(os.environ))["stdout"]))
     except (CommandExecutionError, ValueError, TypeError):
         return {}
-    keep_document(kept, {"key": key, "version": found})
+    if kept:
+        keep_document(kept, {"key": key, "version": found})
     return found
 
 

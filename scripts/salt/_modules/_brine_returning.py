@@ -16,9 +16,12 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     kwargs = brine.call.take_state(kwargs)
     try:
         run = brine.call.Run(command, kwargs, name, given, words, own, state=True)
+    except Exception as exc:  # pylint: disable=broad-except
+        return failed(name, exc)  # brine was not run: a master or a disk that is not there
+    try:
         done = brine.running.stream(run, "salt-events")
     except ERRORS as exc:
-        return {"name": name, "result": False, "changes": {}, "comment": brine.rendering.cut_secrets(exc)}
+        return failed(name, exc)
     ret = done["last"].get("return") or _lost(done)
     if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
@@ -34,6 +37,14 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
         # These show the changes of each object: this only says how many there are.
         ret["changes"] = {"objects": "{} changed".format(len(ret["changes"]))} if ret["changes"] else {}
     return tidy_return(ret, name)
+
+
+def failed(name, error):
+    """The return of a state whose run did not begin."""
+    comment = brine.rendering.cut_secrets(error)
+    if not isinstance(error, ERRORS):
+        comment = "{}: {}".format(type(error).__name__, comment)
+    return {"name": name, "result": False, "changes": {}, "comment": comment}
 
 
 def tidy_return(ret, name):

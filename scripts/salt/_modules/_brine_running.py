@@ -25,7 +25,7 @@ def _start(argv, env, **how):
     log.debug("running %s", argv)
     try:
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, **dict(_child(), **how))
-    except OSError as exc:
+    except (OSError, ValueError) as exc:  # ValueError: a character that no argument can have
         raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
 
 
