@@ -379,7 +379,7 @@ class Arguments(Case):
             ({"pruen": True}, "did you mean prune?"), ({"sourc": "x"}, "did you mean source?"), ({"max_pruned": 3}, "did you mean max_prune?"), ({"xyzzy": 1}, "has no such flag"),
             ({"timeout": "soon"}, "timeout is 'soon': it has to be a number of seconds, or like 20m"), ({"timeout": [1]}, "timeout is a list"), ({"timeout": True}, "timeout is True"),
             ({"prune": "maybe"}, "prune is 'maybe': it has to be True or False"), ({"wait": 5}, "wait is 5"), ({"max_prune": "a lot"}, "max_prune is 'a lot'"),
-            ({"defaults": ["a"]}, "defaults is a list: it has to be a mapping"), ({"namespace": {"a": 1}}, "namespace is a mapping"), ({"source": 5}, "source is 5"),
+            ({"defaults": ["a"]}, "defaults is a list: it has to be a mapping"), ({"pillar": "{p: %s" % SECRET}, "pillar is text: it has to be a mapping"), ({"namespace": {"a": 1}}, "namespace is a mapping"), ({"source": 5}, "source is 5"),
         ):
             ret = self.brine.applied("platform", **dict({"source": "salt://a.yaml"}, **given))
             self.assertEqual((ret["result"], ret["changes"]), (False, {}), given)
@@ -1265,6 +1265,36 @@ class Objects(Case):
         self.cluster()
         self.assertEqual(self.brine.absent_object("a", wait=True, **which)["result"], True)
         self.assertEqual(self.brine.absent_object("a", wait=True, manifest=self.MAP)["result"], True)
+
+    def test_an_object_of_a_file_is_deleted_and_waited_for(self):
+        self.rendered = {"salt://a.yaml": self.MAP}
+        done = self.cluster()
+        self.assertIs(self.brine.absent_object("salt://a.yaml", wait=True, kubeconfig="/k", grace="x")["result"], True)
+        self.assertEqual([c for c, _, _ in done()], ["patch", "get"])
+        self.assertIn("--kubeconfig=/k", done()[1][1])
+        self.assertNotIn("--grace=x", done()[1][1])  # which is for the deletion
+        self.assertEqual(done()[1][1][-2:], ["ConfigMap", "a"])
+        done = self.cluster()
+        self.assertIn("is no file with a manifest", self.brine.absent_object("salt://gone.yaml", wait=True)["comment"])
+        self.assertIn("wait is 'soon': it has to be a number of seconds, or like 20m", self.brine.absent_object("a", kind="Pod", apiVersion="v1", wait="soon")["comment"])
+        self.assertEqual(done(), [])
+
+    def test_arguments_of_another_type_are_results(self):
+        which = {"kind": "Pod", "apiVersion": "v1"}
+        done = self.cluster(self.POD)
+        for ret, says in (
+            (self.brine.waited("a", timeout="soon", **which), "timeout is 'soon': it has to be a number of seconds, or like 20m"), (self.brine.waited("a", interval=[1], **which), "interval is a list"),
+            (self.brine.labels_exist("a", ["a"], **which), "labels is a list: it has to be a mapping"), (self.brine.patched("a", manifest=["a"], **which), "manifest is a list: it has to be a mapping"),
+            (self.brine.patched("a", manifest={"metadata": ["a"]}, **which), "TypeError: "),
+        ):
+            self.assertEqual((ret["result"], ret["changes"]), (False, {}))
+            self.assertIn(says, ret["comment"])
+        self.assertEqual(done(), [])
+        for timeout, seconds in (("1h30m", 5400), ("90", 90), (1.5, 1.5), ("250ms", 0.25), (0, 0)):
+            self.assertEqual(self.brine._brine.call.read_seconds("timeout", timeout), seconds)
+        self.assertIs(self.brine.waited("a", timeout="1s", absent="False", **which)["result"], True)
+        self.brine.patched("a", patch={"a": 1}, absent="False", **which)
+        self.assertNotIn("--remove=true", done()[-1][1])
 
     def test_each_row_of_the_table_has_a_test_and_each_name_exists(self):
         states = load("_states/brine.py", "brine_state")

@@ -213,13 +213,15 @@ def _check_types(arguments, named="{}"):
     """Said before anything runs: what a mistyped argument should be."""
     for key in sorted(arguments, key=str):
         value = arguments[key]
-        if key not in _TYPES or value is None or value is False and key == "template":
-            continue
-        types, pattern, what = _TYPES[key]
-        # True and False are numbers for Python.
-        if not isinstance(value, types) or isinstance(value, bool) and bool not in types or pattern and not isinstance(value, (bool, list, tuple)) and not re.match(pattern, str(value)):
-            shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
-            raise SaltInvocationError("{} is {}: it has to be {}".format(named.format(key), shown, what))
+        if key in _TYPES and value is not None:
+            check_type(named.format(key), value, *_TYPES[key])
+
+
+def check_type(name, value, types, pattern, what):
+    # True and False are numbers for Python.
+    if not isinstance(value, types) or isinstance(value, bool) and bool not in types or pattern and not isinstance(value, (bool, list, tuple)) and not re.match(pattern, str(value)):
+        shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "text" if types == (dict,) else repr(value)
+        raise SaltInvocationError("{} is {}: it has to be {}".format(name, shown, what))
 
 
 def _flags(flags, command):
@@ -245,6 +247,15 @@ def _value(flag, value, command):
     if flag.endswith(("timeout", "lifetime")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)
+
+
+def read_seconds(key, value):
+    """A number of seconds, or a time like 20m."""
+    check_type(key, value, *_TIME)
+    text = str(value)
+    if re.match(r"^[0-9.]+$", text):
+        return float(text)
+    return sum(float(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit] for number, unit in re.findall(r"([0-9.]+)(ms|s|m|h)", text))
 
 
 def is_true(value):

@@ -329,7 +329,7 @@ def drift(name, event=False, event_interval=300, **kwargs):
         True sends an event ``brine/<inventory>/drift`` if the drift is not the one of
         the last event: another field or value, or none any more.
     event_interval
-        The least number of seconds between two such events. What changes meanwhile is
+        The least number of seconds (or like ``5m``) between two such events. What changes meanwhile is
         in the next one.
 
     CLI Example:
@@ -338,10 +338,11 @@ def drift(name, event=False, event_interval=300, **kwargs):
 
         salt-call brine.drift platform
     """
+    interval = _brine.call.read_seconds("event_interval", event_interval)
     run = _brine.call.Run("drift", kwargs, name)
     document = _brine.returning.read_document(run, fine=(0, 2))
-    if event and not any(o["action"] in ("failed", "skipped") for o in document["objects"]):  # of those, the drift is unknown
-        _brine.returning.send_drift(run, document, float(event_interval))
+    if _brine.call.is_true(event) and not any(o["action"] in ("failed", "skipped") for o in document["objects"]):  # of those, the drift is unknown
+        _brine.returning.send_drift(run, document, interval)
     return document
 
 

@@ -225,7 +225,7 @@ def waited(
     absent
         Wait until there is none.
     timeout
-        In seconds; ``interval`` is the time between two looks.
+        In seconds, or like ``20m``; ``interval`` is the time between two looks.
 
     CLI Example:
 
@@ -241,11 +241,16 @@ def waited(
         ready_when = "self.status.conditions.exists(c, c.type == {} && c.status == {})".format(json.dumps(kind_of), json.dumps(value or "True"))
     flags = dict(kwargs, api_version=apiVersion, namespace=namespace, selector=label_selector, ready_when=ready_when)
     ret = {"name": name, "result": True, "changes": {}, "comment": ""}
-    until = time.time() + float(timeout)
+    absent = _brine.call.is_true(absent)
+    try:
+        timeout, interval = _brine.call.read_seconds("timeout", timeout), _brine.call.read_seconds("interval", interval)
+        if not kind:
+            raise SaltInvocationError("give kind and apiVersion of what is waited for")
+    except _brine.returning.ERRORS as exc:
+        return _brine.returning.failed(name, exc)
+    until = time.time() + timeout
     while True:
         try:
-            if not kind:
-                raise SaltInvocationError("give kind and apiVersion of what is waited for")
             missing = _waits(_found(kind, None if label_selector else name, dict(flags)), condition, absent)
         except _brine.returning.ERRORS as exc:
             return dict(ret, result=False, comment=str(exc))
@@ -254,8 +259,8 @@ def waited(
         if test:
             return dict(ret, result=None, comment="Would wait: " + missing)
         if time.time() >= until:
-            return dict(ret, result=False, comment="Not in {} seconds: {}".format(timeout, missing))
-        time.sleep(min(float(interval), max(until - time.time(), 0)))
+            return dict(ret, result=False, comment="Not in {:g} seconds: {}".format(timeout, missing))
+        time.sleep(min(interval, max(until - time.time(), 0)))
 
 
 def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manifest=None, absent=False, **kwargs):
@@ -286,7 +291,7 @@ def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manife
     kwargs = _brine.call.take_state(kwargs)
     state_id = str(kwargs.get("__id__") or name)
     kwargs.setdefault("field_manager", "brine-patch-" + re.sub(r"[^A-Za-z0-9._-]+", "-", state_id)[:100])
-    if absent:
+    if _brine.call.is_true(absent):
         kwargs["remove"] = True
     elif patch is not None and not (isinstance(patch, dict) and patch) or not (patch or manifest) and kind:
         return {"name": name, "result": False, "changes": {}, "comment": "give patch, a mapping of fields, or manifest"}
@@ -307,6 +312,7 @@ def labels_exist(name, labels, kind=None, apiVersion=None, namespace="default", 
     kwargs = _brine.call.take_state(kwargs)
     ret = {"name": name, "result": True, "changes": {}, "comment": ""}
     try:
+        _brine.call.check_type("labels", labels, (dict,), None, "a mapping")
         found = get(name, kind, apiVersion, namespace, **_connection(kwargs))
     except _brine.returning.ERRORS as exc:
         return dict(ret, result=False, comment=str(exc))
@@ -348,7 +354,7 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
     Delete one object that is in no inventory, and return what a state returns.
 
     wait
-        Wait until it is gone: True, or a number of seconds.
+        Wait until it is gone: True, a number of seconds, or like ``5m``.
 
     CLI Example:
 
@@ -357,13 +363,20 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
         salt-call brine_object.absent_object old kind=Service apiVersion=v1 namespace=kube-system
     """
     kwargs = _brine.call.take_state(kwargs)
-    state_id = kwargs.pop("__id__", None)
-    ret = _object_state(name, kind, apiVersion, namespace, manifest or ({} if kind else None), dict(kwargs, __id__=state_id, delete=True))
-    if wait and ret["result"] and ret["changes"]:
+    try:
+        seconds = {"true": 60, "false": 0, "none": 0}.get(str(wait).lower())
+        if seconds is None:
+            seconds = _brine.call.read_seconds("wait", wait)
+        if manifest is None and not kind:
+            manifest = _manifest(name, kwargs)
+    except _brine.returning.ERRORS as exc:
+        return _brine.returning.failed(name, exc)
+    ret = _object_state(name, kind, apiVersion, namespace, manifest or {}, dict(kwargs, delete=True))
+    if seconds and ret["result"] and ret["changes"]:
         metadata = (manifest or {}).get("metadata") or {}
         left = waited(
             metadata.get("name", name), kind or manifest.get("kind"), apiVersion or manifest.get("apiVersion"),
-            namespace or metadata.get("namespace", "default"), absent=True, timeout=60 if wait is True else wait, **kwargs
+            namespace or metadata.get("namespace", "default"), absent=True, timeout=seconds, **_connection(kwargs)
         )
         if left["result"] is False:
             ret.update(result=False, comment=left["comment"])
@@ -374,6 +387,7 @@ def _object_state(name, kind, apiVersion, namespace, manifest, kwargs):
     """What `brine patch` does with one object, as a state's return. Without a manifest, name is a file."""
     try:
         manifest = _manifest(name, kwargs) if manifest is None else manifest
+        _brine.call.check_type("manifest", manifest, (dict,), None, "a mapping")
         metadata = dict({"name": str(name)}, **(manifest.get("metadata") or {}))
         if namespace:
             metadata["namespace"] = namespace
@@ -383,8 +397,8 @@ def _object_state(name, kind, apiVersion, namespace, manifest, kwargs):
         ret = json.loads(_brine.returning.ask(_brine.call.Run("patch", kwargs, given=(None, body, None)), "salt", fine=None))
         ret.pop("sub_state_run", None)
         return _brine.returning.tidy_return(ret, name)
-    except _brine.returning.ERRORS + (ValueError,) as exc:
-        return {"name": name, "result": False, "changes": {}, "comment": _brine.rendering.cut_secrets(exc)}
+    except Exception as exc:  # pylint: disable=broad-except
+        return _brine.returning.failed(name, exc)
 
 
 def _manifest(name, kwargs):
