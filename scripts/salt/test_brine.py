@@ -848,6 +848,21 @@ class Returns(Case):
         self.assertIn("killed by signal 9", ret["comment"])
         self.assertIn("Run it again to continue", ret["comment"])
 
+    def test_a_preview_without_a_result_changed_nothing(self):
+        self.play([event("acting", object=of("ConfigMap", "a")), event("acted", object=of("ConfigMap", "a"), action="created")], then="os.kill(os.getpid(), signal.SIGKILL)")
+        ret = self.brine.applied("platform", bundle="x", test=True)
+        self.assertEqual((ret["result"], ret["changes"]), (False, {}))
+        self.assertNotIn("may have changed", ret["comment"])
+
+    def test_a_write_that_began_may_have_changed_something(self):
+        """brine ended by itself, with the answer to come: a rollback must not hear that nothing was changed."""
+        self.play([event("started"), event("acting", object=of("ConfigMap", "a"))], code=2, then="print('panic: x', file=sys.stderr)")
+        ret = self.brine.applied("platform", bundle="x")
+        self.assertEqual((ret["result"], ret["changes"]), (False, {}))
+        self.assertIn("(exit code 2): panic: x\nObjects may have changed.", ret["comment"])
+        self.play([event("started")], code=2)
+        self.assertNotIn("may have changed", self.brine.applied("platform", bundle="x")["comment"])
+
     def test_what_goes_wrong_before_brine_runs_is_in_the_return(self):
         """Else it is a stack trace, and what the run changed is not known."""
         def lost(**_kwargs):

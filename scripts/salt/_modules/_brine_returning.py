@@ -22,7 +22,7 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
         done = brine.running.stream(run, "salt-events")
     except ERRORS as exc:
         return failed(name, exc)
-    ret = done["last"].get("return") or _lost(done)
+    ret = done["last"].get("return") or _lost(run, done)
     if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
     removed = re.findall(r"--removed=(\S+)", str(ret.get("comment")))
@@ -100,12 +100,13 @@ def last_revision(name, kwargs):
 
 def run_for_result(command, name, kwargs, given=None, words=()):
     """A run whose end is brine's own result."""
-    done = brine.running.stream(brine.call.Run(command, kwargs, name, given, words), "events")
+    run = brine.call.Run(command, kwargs, name, given, words)
+    done = brine.running.stream(run, "events")
     if done["exit"]:
         brine.context["retcode"] = done["exit"]
     result = done["last"].get("result")
     if result is None:
-        raise CommandExecutionError(_lost(done)["comment"])
+        raise CommandExecutionError(_lost(run, done)["comment"])
     return result
 
 
@@ -143,17 +144,17 @@ def _why(done):
     return "\n".join(errors or []) or done["stderr"].strip() or done["stdout"].strip()
 
 
-def _lost(done):
+def _lost(run, done):
     """A state's return for a run that ended without a result."""
     ends = {"created": ("absent", "present"), "pruned": ("present", "absent")}
     changes = {}
     for name, action in done["acted"].items():
-        if action in ("created", "configured", "recreated", "pruned", "detached"):
+        if not run.dry and action in ("created", "configured", "recreated", "pruned", "detached"):
             changes[name] = dict(zip(("old", "new"), ends.get(action, ("present", action))))
     code, printed = done["exit"], "".join(done["stderr"]).strip() or "it printed nothing on stderr"
     how = "killed by signal {}".format(-code) if code < 0 else "exit code {}".format(code)
     comment = "brine ended without a result ({}): {}".format(how, printed)
-    if changes or code < 0:
+    if not run.dry and (done["began"] or code < 0):
         comment += "\nObjects may have changed. Run it again to continue."
     if "unknown flag" in printed or "unknown command" in printed:
         comment += "\nThis is brine {}: it may be older than this state expects.".format(brine.call.read_features(done["binary"]).get("version"))

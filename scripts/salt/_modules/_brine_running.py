@@ -39,9 +39,9 @@ def communicate(argv, env, stdin=None):
 def stream(run, output):
     """
     Run brine, fire its events as they come, and return its last line, its exit
-    code, the end of its standard error, and the changes that its events report.
+    code, the end of its standard error, whether a write began, and the changes that its events report.
     """
-    done = {"binary": run.binary, "exit": None, "last": {}, "stderr": collections.deque(maxlen=50), "acted": {}}
+    done = {"binary": run.binary, "exit": None, "last": {}, "stderr": collections.deque(maxlen=50), "began": False, "acted": {}}
     process = _start(run.argv(output), run.env, stdin=subprocess.PIPE)
     helpers = [
         threading.Thread(target=_feed, args=(process.stdin, run.stdin), daemon=True),
@@ -90,6 +90,7 @@ def _line(line, done, bus):
         return
     if event.get("type") in (None, "finished"):
         done["last"] = event
+    done["began"] = done["began"] or event.get("type") in ("acting", "acted")
     if event.get("type") == "acted" and isinstance(event.get("object"), dict):
         done["acted"][brine.events.name_object(event["object"])] = event.get("action")
     try:
