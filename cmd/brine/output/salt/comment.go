@@ -85,6 +85,7 @@ func (a *answer) headline() string {
 	}
 	has, again := what+" has "+a.counts(), code+". Run it again to continue"
 	nothing := len(a.changes) == 0
+	unknown := slices.ContainsFunc(a.Objects, func(o *report.ObjectResult) bool { return o.Unknown })
 	switch {
 	case a.failed && len(a.Objects) == 0: // it is not known what the inventory has
 		why := "Failed"
@@ -94,11 +95,13 @@ func (a *answer) headline() string {
 		return why + " before anything was planned, and nothing was changed: " + what + code
 	case a.ExitCode == report.ExitRolledBack:
 		return "Failed, and rolled back: " + has + code
+	case a.Interrupted != "" && unknown:
+		return "Interrupted by " + a.Interrupted + ", and objects may have changed: " + has + again
 	case a.Interrupted != "":
 		return "Interrupted by " + a.Interrupted + ": " + has + again
 	case a.failed && a.Summary.Failed == 0 && len(a.Errors) == 0 && a.Summary.NotReady > 0:
 		return "Not ready in time: " + has + again
-	case a.failed && slices.ContainsFunc(a.Objects, func(o *report.ObjectResult) bool { return o.Unknown }):
+	case a.failed && unknown:
 		return "Failed, and objects may have changed: " + has + again
 	case a.failed && nothing:
 		return "Failed, and nothing was changed: " + has + code

@@ -409,6 +409,21 @@ func TestSaltReturnOfManyObjectsIsSmall(t *testing.T) {
 	}
 }
 
+// A write whose answer the run did not wait for may have been carried out. Salt's module
+// looks for these words before it says that there is nothing to undo.
+func TestSaltCommentOfAnInterruptedWrite(t *testing.T) {
+	o := &report.ObjectResult{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", Action: plan.Failed, Unknown: true, Error: "interrupted: whether it was stored is unknown"}
+	r := &report.Result{Command: "apply", DryRun: report.None, ExitCode: 143, Interrupted: "SIGTERM", Objects: []*report.ObjectResult{o}, Summary: report.Summary{Failed: 1}}
+	ret := State(r, time.Now())
+	comment := fmt.Sprint(ret["comment"])
+	if !strings.Contains(comment, "Interrupted by SIGTERM, and objects may have changed: ") || !strings.Contains(comment, "Run it again to continue") {
+		t.Error(comment)
+	}
+	if changes := ret["changes"].(map[string]any); len(changes) > 0 {
+		t.Error(changes)
+	}
+}
+
 // What an inventory has is not known to a run that could not read it.
 func TestSaltCommentOfARunThatPlannedNothing(t *testing.T) {
 	r := &report.Result{Command: "apply", DryRun: report.None, Inventory: report.Inventory{Namespace: "brine", Name: "shop"}, ExitCode: 6, Errors: []string{"reach the cluster: no"}}
