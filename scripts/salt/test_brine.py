@@ -1732,6 +1732,26 @@ class States(Case):
         self.assertIs(self.states.applied("platform", bundle="x")["result"], None)
         self.assertIn("--dry-run=server", self.called()["argv"])
 
+    def test_a_state_that_says_test_is_previewed_in_each_run(self):
+        for test, dry in ((True, "server"), ("True", "server"), (False, "none"), ("False", "none")):
+            self.states.applied("platform", bundle="x", test=test)
+            self.assertIn("--dry-run=" + dry, self.called()["argv"])
+        self.states.__opts__["test"] = True
+        self.states.absent("platform", test=False)
+        self.assertIn("--dry-run=server", self.called()["argv"])
+        objects = load("_states/brine_object.py", "brine_object_state")
+        objects.__opts__ = {"test": False}
+        objects.__salt__ = {"brine_object." + name: lambda *args, **kwargs: kwargs["test"] for name in ("patched", "waited")}
+        self.assertEqual([objects.patched("a", test=True), objects.waited("a", test=True), objects.waited("a")], [True, True, False])
+
+    def test_parallel_is_salts_own(self):
+        for parallel, result in ((8, False), (True, True)):
+            self.states.__low__ = {"__id__": "a", "fun": "applied", "parallel": parallel}
+            ret = self.states.applied("platform", bundle="x")
+            self.assertIs(ret["result"], result, ret)
+        self.states.__low__["parallel"] = 8
+        self.assertIn("parallel is an argument of Salt's own in a state", self.states.planned("platform", bundle="x")["comment"])
+
     def test_test_mode_says_what_is_not_ready_now(self):
         with open(os.path.join(self.home, "status.json"), "w") as file:
             json.dump({"objects": [dict(of("Deployment", "web", "apps"), ready="not-ready", reason="0 of 1 available"), dict(of("ConfigMap", "a"), ready="ready")]}, file)

@@ -57,6 +57,8 @@ def take_state(kwargs):
     if "__low__" not in kwargs:
         return kwargs
     low = kwargs.pop("__low__") or {}
+    if type(low.get("parallel")) is int and low.get("fun") in ("applied", "planned", "absent", "rolled_back"):
+        raise SaltInvocationError("parallel is an argument of Salt's own in a state, True or False: give brine's as `brine: {parallel: 8}` in pillar, grains or configuration")
     kwargs["saltenv"] = kwargs.get("saltenv") or kwargs.pop("__env__", None) or brine.opts.get("saltenv") or "base"
     state_id = low.get("__id__", "")
     if low.get("fun") == "mod_watch" and state_id.startswith("listener_"):  # as Salt calls it for listen

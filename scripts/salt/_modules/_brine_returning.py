@@ -13,8 +13,8 @@ ERRORS = (CommandExecutionError, SaltInvocationError)
 
 def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     """A run whose end is a state's return; whatever goes wrong is in it."""
-    kwargs = brine.call.take_state(kwargs)
     try:
+        kwargs = brine.call.take_state(kwargs)
         run = brine.call.Run(command, kwargs, name, given, words, own, state=True)
     except Exception as exc:  # pylint: disable=broad-except
         return failed(name, exc)  # brine was not run: a master or a disk that is not there

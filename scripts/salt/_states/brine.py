@@ -46,7 +46,7 @@ def applied(name, source=None, bundle=None, sls=None, **kwargs):
         ``inventory``, ``namespace``, ``kubeconfig``, ``context``, ``wait``,
         ``timeout``, ``prune``, and every other flag of ``brine apply``.
     """
-    return __salt__["brine.applied"](name, source=source, bundle=bundle, sls=sls, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine.applied"](name, source=source, bundle=bundle, sls=sls, **_more(kwargs))
 
 
 def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
@@ -67,14 +67,14 @@ def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
     plan_lifetime
         How long it may be carried out: seconds, or like ``12h``.
     """
-    return __salt__["brine.planned"](name, source=source, bundle=bundle, sls=sls, path=path, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine.planned"](name, source=source, bundle=bundle, sls=sls, path=path, **_more(kwargs))
 
 
 def absent(name, **kwargs):
     """
     Delete all objects of an inventory, and the inventory.
     """
-    return __salt__["brine.absent"](name, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine.absent"](name, **_more(kwargs))
 
 
 def rolled_back(name, revision=None, **kwargs):
@@ -105,7 +105,7 @@ def rolled_back(name, revision=None, **kwargs):
             return {"name": name, "result": False, "changes": {}, "comment": comment}
         if isinstance(changed, list):
             kwargs["only_of"] = changed
-    return __salt__["brine.rolled_back"](name, revision=revision, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine.rolled_back"](name, revision=revision, **_more(kwargs))
 
 
 def _changed_here(low):
@@ -187,4 +187,6 @@ def _low():
 
 
 def _more(kwargs):
-    return dict(kwargs, __low__=_low(), __env__=globals().get("__env__"))
+    """The arguments, with what Salt knows of the state. One that says `test: True` is previewed in each run."""
+    test = bool(__opts__["test"]) or str(kwargs.get("test")).lower() in ("true", "yes", "on", "1")
+    return dict(kwargs, test=test, __low__=_low(), __env__=globals().get("__env__"))

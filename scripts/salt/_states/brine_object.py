@@ -50,7 +50,7 @@ def patched(name, **kwargs):
 
     Arguments are those of the execution module's brine_object.patched.
     """
-    return __salt__["brine_object.patched"](name, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine_object.patched"](name, **_more(kwargs))
 
 
 def present(name, **kwargs):
@@ -66,7 +66,7 @@ def present(name, **kwargs):
                 kind: ServiceAccount
                 metadata: {name: tests, namespace: default}
     """
-    return __salt__["brine_object.present"](name, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine_object.present"](name, **_more(kwargs))
 
 
 def absent_object(name, **kwargs):
@@ -81,7 +81,7 @@ def absent_object(name, **kwargs):
             - apiVersion: v1
             - namespace: kube-system
     """
-    return __salt__["brine_object.absent_object"](name, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine_object.absent_object"](name, **_more(kwargs))
 
 
 def waited(name, **kwargs):
@@ -99,7 +99,7 @@ def waited(name, **kwargs):
 
     Arguments are those of the execution module's brine_object.waited. It changes nothing.
     """
-    return __salt__["brine_object.waited"](name, test=__opts__["test"], **kwargs)
+    return __salt__["brine_object.waited"](name, **dict(kwargs, test=_more(kwargs)["test"]))
 
 
 def labels_exist(name, labels, **kwargs):
@@ -115,7 +115,7 @@ def labels_exist(name, labels, **kwargs):
             - apiVersion: v1
             - labels: {node-role.kubernetes.io/infra: ''}
     """
-    return __salt__["brine_object.labels_exist"](name, labels, test=__opts__["test"], **_more(kwargs))
+    return __salt__["brine_object.labels_exist"](name, labels, **_more(kwargs))
 
 
 def mod_watch(name, sfun=None, **kwargs):
@@ -132,4 +132,6 @@ object_updated = patched
 
 
 def _more(kwargs):
-    return dict(kwargs, __low__=globals().get("__low__"), __env__=globals().get("__env__"))
+    """The arguments, with what Salt knows of the state. One that says `test: True` is previewed in each run."""
+    test = bool(__opts__["test"]) or str(kwargs.get("test")).lower() in ("true", "yes", "on", "1")
+    return dict(kwargs, test=test, __low__=globals().get("__low__"), __env__=globals().get("__env__"))
