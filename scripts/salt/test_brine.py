@@ -1,7 +1,9 @@
 """The Salt modules without Salt: its dunders and exceptions are given here, brine is a script."""
 
 import ast
+import collections.abc
 import contextlib
+import datetime
 import glob
 import hashlib
 import importlib.util
@@ -421,8 +423,9 @@ class Arguments(Case):
         self.assertNotIn("BRINE_MAX_PRUNE", self.called()["env"])
 
     def test_credentials_are_in_the_environment_only(self):
-        self.brine.applied("platform", bundle="x", token=SECRET)
-        self.assertEqual(self.called()["env"]["BRINE_TOKEN"], SECRET)
+        self.brine.__pillar__ = {"brine": {"proxy_url": "http://other"}}
+        self.brine.applied("platform", bundle="x", token=SECRET, proxy_url="http://me:%s@proxy" % SECRET)
+        self.assertEqual((self.called()["env"]["BRINE_TOKEN"], self.called()["env"]["BRINE_PROXY_URL"]), (SECRET, "http://me:%s@proxy" % SECRET))
         self.assertNotIn(SECRET, str(self.called()["argv"]))
 
     def test_the_connection_is_in_no_log(self):
@@ -567,6 +570,26 @@ class Bundle(Case):
         self.assertEqual([json.loads(d.split("\n")[1]) for d in self.called()["stdin"].split("\n---\n")], objects)
         self.brine.applied("platform", bundle=objects[0])
         self.assertEqual(json.loads(self.called()["stdin"].split("\n")[1]), objects[0])
+
+    def test_what_a_renderer_gives_besides_text(self):
+        class Frozen(collections.abc.Mapping):  # as salt.utils.immutabletypes
+            __getitem__, __iter__, __len__ = (lambda self, key: 1), (lambda self: iter("a")), (lambda self: 1)
+
+        self.rendered = {"salt://a.sls": {"a": Frozen(), "d": datetime.date(2026, 7, 1)}}
+        self.brine.applied("platform", source="salt://a.sls")
+        self.assertEqual(self.texts(), ['{"a": {"a": 1}, "d": "2026-07-01"}'])
+        os.remove(os.path.join(self.home, "call.json"))
+        for value, says in ((b"hello", "type bytes, which Kubernetes does not have: give what `!!binary` holds"), ({"a"}, "type set"), (os, "type module")):
+            self.rendered = {"salt://a.sls": {"a": [value]}}
+            ret = self.brine.applied("platform", source="salt://a.sls")
+            self.assertIs(ret["result"], False)
+            self.assertIn(says, ret["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_a_byte_order_mark_of_the_second_file(self):
+        self.rendered = {"salt://a.yaml": "kind: A", "salt://b.yaml": "\ufeffkind: B"}
+        self.brine.applied("platform", source=["salt://a.yaml", "salt://b.yaml"])
+        self.assertEqual(self.texts(), ["kind: A", "kind: B"])
 
     def test_source_goes_through_salts_renderers(self):
         self.rendered = {"salt://a.yaml": "kind: A\n", "salt://b.sls": {"B": {"k.object_present": []}}}
@@ -1327,6 +1350,10 @@ class Objects(Case):
         self.brine.check(bundle="kind: A\n")
         self.assertEqual((self.called()["argv"], self.called()["stdin"]), (
             ["check", "--filename=-", "--output=json"], "# brine.dev/source: 1 bundle\nkind: A\n"))
+        self.play(code=3, then="print(json.dumps({'errors': [1]}))")
+        self.assertEqual(self.brine.check(bundle="kind: A\n"), {"errors": [1]})
+        self.assertEqual(self.brine.__context__.pop("retcode"), 3)
+        self.play(then="print(json.dumps({'problems': []}))")
         self.brine.rbac(bundle="kind: A\n", inventory="ns/platform")
         self.assertEqual(self.called()["argv"], ["rbac", "--inventory=ns/platform", "--filename=-"])
         self.brine.__pillar__ = {"brine": {"inventory": "kube-system/platform"}}

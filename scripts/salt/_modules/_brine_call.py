@@ -21,8 +21,8 @@ _SETTINGS = {"binary": None, "events": True, "event_rate": 20, "sub_states": Fal
 RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
 # The most that a state prunes unless max_prune says otherwise.
 MAX_PRUNE = "30%"
-# Flags whose value is a credential: never an argument, which ps and logs show.
-_CREDENTIALS = ("token", "password")
+# Flags whose value is a credential, or may hold one: never an argument, which ps and logs show.
+_CREDENTIALS = ("token", "password", "proxy_url", "proxy-url")
 # Flags whose file can be given as what it holds.
 _RULES = ("ignore_fields", "readiness", "deny")
 # Flags that are no arguments, and why.

@@ -1,6 +1,8 @@
 """The bundle, as Salt renders it, without a Secret in a log. Part of brine.py and brine_object.py."""
 
+import collections.abc
 import contextlib
+import datetime
 import fnmatch
 import functools
 import json
@@ -90,8 +92,20 @@ def _part(name, content):
         content = content.decode("utf-8")
     line = 1
     if not isinstance(content, str):  # nobody has seen its lines
-        line, content = 0, json.dumps(content, default=str, ensure_ascii=False)
-    return "# brine.dev/source: {} {}\n{}".format(line, name, content)
+        line, content = 0, json.dumps(content, default=_plain, ensure_ascii=False)
+    return "# brine.dev/source: {} {}\n{}".format(line, name, content.lstrip("\ufeff"))  # a byte order mark counts at the beginning only
+
+
+def _plain(value):
+    """What renderers give besides JSON's types, as these. What has no such form must not be applied as its Python text."""
+    if isinstance(value, collections.abc.Mapping):
+        return dict(value)
+    if isinstance(value, collections.abc.Sequence) and not isinstance(value, (bytes, bytearray)):
+        return list(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return str(value)
+    hint = ": give what `!!binary` holds as text in base64" if isinstance(value, bytes) else ""
+    raise CommandExecutionError("a value of the bundle is of Python's type {}, which Kubernetes does not have{}".format(type(value).__name__, hint))
 
 
 def _files(source, saltenv, run):

@@ -128,6 +128,8 @@ def read_document(run, fine=(0,)):
 def ask(run, output="json", fine=(0,)):
     """What a command prints. fine are the exit codes that are no error, None is all of them."""
     done = brine.running.communicate(run.argv(output), run.env, run.stdin)
+    if fine and done["exit"]:
+        brine.context["retcode"] = done["exit"]
     if fine is not None and done["exit"] not in fine or not done["stdout"]:
         raise CommandExecutionError(
             "brine {} failed (exit code {}): {}".format(run.command, done["exit"], _why(done))

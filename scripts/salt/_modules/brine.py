@@ -361,8 +361,8 @@ def inventories(**kwargs):
 
 def check(source=None, bundle=None, sls=None, **kwargs):
     """
-    Read, order and validate a bundle without a cluster, and return all problems.
-    The bundle is given as to brine.applied.
+    Read, order and validate a bundle without a cluster, and return all problems. The
+    return code is 3 where there are errors. The bundle is given as to brine.applied.
 
     CLI Example:
 
