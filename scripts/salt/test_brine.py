@@ -1771,6 +1771,21 @@ class States(Case):
         objects.__salt__ = {"brine_object." + name: lambda *args, **kwargs: kwargs["test"] for name in ("patched", "waited")}
         self.assertEqual([objects.patched("a", test=True), objects.waited("a", test=True), objects.waited("a")], [True, True, False])
 
+    def test_an_empty_limit_is_a_mistake(self):
+        """As `- plan_digest: {{ pillar.get('digest', '') }}`: without it, any plan would be carried out."""
+        for key in ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id"):
+            for value in (None, ""):
+                self.states.__low__ = {"__id__": "a", "fun": "applied", key: value}
+                ret = self.states.applied("platform", bundle="x", **{key: value})
+                self.assertEqual((ret["result"], ret["comment"]), (False, key + " is empty: give a value, or leave it out"))
+        self.states.__low__ = {"__id__": "a", "fun": "rolled_back", "revision": None}
+        self.assertIn("revision is empty", self.states.rolled_back("platform", revision=None)["comment"])
+        self.states.__low__ = {"__id__": "a", "fun": "applied"}
+        for given, says in (({"inventory": ""}, "'' cannot be the name of an inventory"), ({"token": ""}, "token is empty")):
+            self.assertIn(says, self.states.applied("platform", bundle="x", **given)["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+        self.assertIs(self.states.applied("platform", bundle="x", plan=None, kubeconfig=None)["result"], True)
+
     def test_parallel_is_salts_own(self):
         for parallel, result in ((8, False), (True, True)):
             self.states.__low__ = {"__id__": "a", "fun": "applied", "parallel": parallel}

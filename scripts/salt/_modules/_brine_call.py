@@ -23,6 +23,8 @@ RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
 MAX_PRUNE = "30%"
 # Flags whose value is a credential, or may hold one: never an argument, which ps and logs show.
 _CREDENTIALS = ("token", "password", "proxy_url", "proxy-url")
+# Arguments that keep a run from doing more: empty, as from a template, they are a mistake.
+_LIMITS = ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id", "revision")
 # Flags whose file can be given as what it holds.
 _RULES = ("ignore_fields", "readiness", "deny")
 # Flags that are no arguments, and why.
@@ -57,6 +59,9 @@ def take_state(kwargs):
     if "__low__" not in kwargs:
         return kwargs
     low = kwargs.pop("__low__") or {}
+    for key in _LIMITS:
+        if key in low and low[key] in (None, ""):
+            raise SaltInvocationError("{} is empty: give a value, or leave it out".format(key))
     if type(low.get("parallel")) is int and low.get("fun") in ("applied", "planned", "absent", "rolled_back"):
         raise SaltInvocationError("parallel is an argument of Salt's own in a state, True or False: give brine's as `brine: {parallel: 8}` in pillar, grains or configuration")
     kwargs["saltenv"] = kwargs.get("saltenv") or kwargs.pop("__env__", None) or brine.opts.get("saltenv") or "base"
@@ -126,7 +131,10 @@ class Run(object):
         self.env = dict(os.environ)
         if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made
             self.env.setdefault("BRINE_MAX_PRUNE", MAX_PRUNE)
-        for values in (defaults, {key: flags.pop(key) for key in _CREDENTIALS if key in flags}):
+        credentials = {key: flags.pop(key) for key in _CREDENTIALS if key in flags}
+        for key in [key for key, value in credentials.items() if value == ""]:
+            raise SaltInvocationError("{} is empty: give a value, or leave it out".format(key))
+        for values in (defaults, credentials):
             for key, value in values.items():
                 values = [_value(str(key).replace("_", "-"), one, command) for one in (value if isinstance(value, (list, tuple)) else [value])]
                 self.env["BRINE_" + str(key).upper().replace("-", "_")] = ",".join(values)
@@ -275,8 +283,8 @@ def name_inventory(name, given, default):
     replaced by a default from pillar: it may name another inventory.
     """
     name, default = str(name), str(default or "")
-    inventory = str(given or name)
-    if not given and default:
+    inventory = str(name if given is None else given)
+    if given is None and default:
         if name not in (default, default.rsplit("/", 1)[-1]):
             raise SaltInvocationError(
                 "the name {!r} is not that of the default inventory {}: give `inventory: {}`, or the inventory that is "
