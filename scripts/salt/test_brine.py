@@ -1647,13 +1647,13 @@ import sys
 sys.path.insert(0, {here!r})
 import test_brine
 test_brine.stub_salt()
-brine = test_brine.load("_modules/brine.py", "brine_module")
+brine = test_brine.load("_modules/{module}.py", "brine_module")
 brine.__opts__ = {{"test": False, "cachedir": {cache!r}, "brine": {{"binary": {binary!r}}}}}
 brine.__context__ = {{}}
 brine.__salt__ = {{"event.send": lambda tag, data: print(tag, flush=True) or True}}
 kwargs = {{}}
 {more}
-ret = brine.applied("platform", bundle="x", jid="7", **kwargs)
+ret = {call}
 print("returned", ret["comment"], flush=True)
 '''
     CHILD = """
@@ -1667,13 +1667,14 @@ print("returned", ret["comment"], flush=True)
         time.sleep(60)
         """
 
-    def start(self, more=""):
-        self.play(then=self.CHILD)
+    def start(self, more="", module="brine", call='brine.applied("platform", bundle="x", jid="7", **kwargs)', child=CHILD):
+        self.play(then=child)
         parent = subprocess.Popen(
-            [sys.executable, "-c", self.PARENT.format(here=HERE, cache=self.cache, binary=self.binary, more=more)], stdout=subprocess.PIPE, universal_newlines=True,
+            [sys.executable, "-c", self.PARENT.format(here=HERE, cache=self.cache, binary=self.binary, more=more, module=module, call=call)], stdout=subprocess.PIPE, universal_newlines=True,
         )
         self.addCleanup(parent.stdout.close)
-        self.assertEqual(parent.stdout.readline(), "brine/platform/started\n")
+        if child is self.CHILD:
+            self.assertEqual(parent.stdout.readline(), "brine/platform/started\n")
         return parent
 
     def got(self):
@@ -1707,6 +1708,26 @@ print("returned", ret["comment"], flush=True)
         parent = self.start('kwargs["__id__"] = "Deploy"; brine.__salt__["state.soft_kill"] = lambda jid: print("soft_kill", jid, flush=True)')
         parent.terminate()
         self.assertEqual(parent.stdout.read(), "brine/platform/finished\nbrine/platform/run-finished\nsoft_kill 7\nreturned interrupted\n")
+        self.assertEqual(parent.wait(20), 0)
+
+    def test_a_state_of_a_single_object_returns_what_was_done(self):
+        parent = self.start(
+            'brine.__salt__["state.soft_kill"] = lambda jid: print("soft_kill", jid, flush=True)', "brine_object",
+            'brine.patched("a", kind="Node", apiVersion="v1", patch={"a": 1}, __low__={"__id__": "Label", "__pub_jid": "7"})',
+            """
+            def end(number, frame):
+                print(json.dumps({"changes": {}, "comment": "interrupted", "result": False}), flush=True)
+                sys.exit(143)
+            signal.signal(signal.SIGTERM, end)
+            open(os.path.join(home, "begun"), "w").close()
+            time.sleep(60)
+            """)
+        for _ in range(400):
+            if os.path.exists(os.path.join(self.home, "begun")):
+                break
+            time.sleep(0.05)
+        parent.terminate()
+        self.assertEqual(parent.stdout.read(), "soft_kill 7\nreturned interrupted\n")
         self.assertEqual(parent.wait(20), 0)
 
     def test_a_function_that_is_the_whole_job_returns(self):

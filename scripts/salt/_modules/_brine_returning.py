@@ -63,7 +63,7 @@ def _not_ready(run):
     env = {key: value for key, value in run.env.items() if key != "BRINE_WAIT"}
     done = {"exit": None, "stdout": "", "stderr": "it cannot be run"}
     try:
-        done = brine.running.communicate([run.binary, "status", "--output=json"] + flags, env)
+        done = brine.running.communicate([run.binary, "status", "--output=json"] + flags, env, run=run)
         document = json.loads(done["stdout"])
         objects = document["objects"]
     except ERRORS + (ValueError, KeyError, TypeError):
@@ -112,7 +112,7 @@ def run_for_result(command, name, kwargs, given=None, words=()):
 
 def read_document(run, fine=(0,)):
     """What a command prints about an inventory. Its exit code becomes the function's, errors in it are raised."""
-    done = brine.running.communicate(run.argv("json"), run.env)
+    done = brine.running.communicate(run.argv("json"), run.env, run=run)
     if done["exit"] not in fine:
         brine.context["retcode"] = done["exit"]
     try:
@@ -127,7 +127,7 @@ def read_document(run, fine=(0,)):
 
 def ask(run, output="json", fine=(0,)):
     """What a command prints. fine are the exit codes that are no error, None is all of them."""
-    done = brine.running.communicate(run.argv(output), run.env, run.stdin)
+    done = brine.running.communicate(run.argv(output), run.env, run.stdin, run)
     if fine and done["exit"]:
         brine.context["retcode"] = done["exit"]
     if fine is not None and done["exit"] not in fine or not done["stdout"]:

@@ -29,9 +29,9 @@ def _start(argv, env, **how):
         raise CommandExecutionError("{} cannot be run: {}".format(argv[0], exc))
 
 
-def communicate(argv, env, stdin=None):
+def communicate(argv, env, stdin=None, run=None):
     process = _start(argv, env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
-    with _forwarding(process):
+    with _forwarding(process, run):
         out, err = process.communicate(stdin)
     return {"exit": process.returncode, "stdout": out.decode("utf-8", "replace"), "stderr": err.decode("utf-8", "replace")}
 
