@@ -1440,6 +1440,11 @@ class Drift(Case):
         self.assertEqual(self.drift(self.changed(4)), [])
         self.assertEqual(len(self.drift(self.changed(4), event_interval=0)), 1)
 
+    def test_two_clusters_with_an_inventory_of_one_name(self):
+        for _ in range(2):
+            ends = [len(self.drift(self.changed(3), kubeconfig="/a", event_interval=0)), len(self.drift(kubeconfig="/b", event_interval=0)), len(self.drift(event_interval=0))]
+        self.assertEqual(ends, [0, 0, 0])
+
     def test_an_event_that_was_not_sent_is_sent_again(self):
         send = self.brine.__salt__["event.send"]
         self.brine.__salt__["event.send"] = lambda tag, data: False
