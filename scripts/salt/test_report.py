@@ -131,6 +131,12 @@ class Report(unittest.TestCase):
         self.assertIn("  broken\n  Service shop/web: port 0\n", text)
         self.assertIn("west, plan of a/b:\n  sha256:1\n", text)
 
+    def test_the_exit_code_of_changes_is_no_failure(self):
+        result = {"kind": "Result", "command": "apply", "dryRun": "none", "exitCode": 2, "inventory": {"name": "shop"}, "summary": {"created": 1, "seconds": 2.0}}
+        self.job("20261122090001000000", {"east": result, "west": dict(result, dryRun="server")}, ["east", "west"])
+        rows = self.runner.report("20261122090001000000", out="data")
+        self.assertEqual([(row["exit"], row["result"]) for row in rows], [(2, "changed"), (2, "would change")])
+
     def test_a_page_is_written_and_escaped(self):
         self.job("20261122090001000000", {"east": state("<script>alert(1)</script>\n" + NOT_READY, False)}, ["east"])
         path = os.path.join(self.home, "report.html")

@@ -337,7 +337,7 @@ def _of_result(minion, result):
     inventory = result.get("inventory") or {}
     name = inventory.get("name", "") if isinstance(inventory, dict) else str(inventory)
     dry = result.get("dryRun", "none") != "none"
-    row = _row(minion, "{} {}".format(result.get("command", ""), name).strip(), _word(False if code and not (dry and code == 2) else None if dry else True, changed), "")
+    row = _row(minion, "{} {}".format(result.get("command", ""), name).strip(), _word(False if code not in (0, 2) else None if dry else True, changed), "")
     row["exit"], row["seconds"] = code, summary.get("seconds")
     row["objects"] = {action: summary[action] for action in _ACTIONS if summary.get(action)}
     row["notReadyCount"] = summary.get("notReady", 0)

@@ -19,9 +19,9 @@ type answer struct {
 
 func answerOf(r *report.Result) *answer {
 	a := &answer{Result: r, preview: wording.IsPreview(r), changes: map[string]any{}}
-	// Anything but "done" and "a dry run that found changes".
+	// With --detailed-exitcode a run that is done, and changed something, has a code of its own.
 	a.failed = len(r.Errors) > 0 || r.Summary.Failed > 0 || r.Interrupted != "" ||
-		r.ExitCode != report.ExitOK && (r.ExitCode != report.ExitChanges || !a.preview)
+		r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges
 	room := roomOf(r.Objects)
 	for _, o := range r.Objects {
 		if c := changeOf(o, room); c != nil {
@@ -64,6 +64,9 @@ func (a *answer) command() map[string]any {
 	comment := a.comment()
 	for _, w := range a.Warnings {
 		comment += "\nWarning: " + w
+	}
+	if a.ExitCode == report.ExitChanges {
+		comment += "\nSalt takes the exit code 2 of --detailed-exitcode for a failure: leave that flag out"
 	}
 	return map[string]any{"changed": len(a.changes) > 0, "comment": comment, "summary": a.Summary, "objects": a.changes}
 }

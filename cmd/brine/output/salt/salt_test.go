@@ -126,6 +126,7 @@ func saltRuns() map[string]*report.Result {
 	changed := []*report.ObjectResult{created, configured, pruned, unchanged}
 	return map[string]*report.Result{
 		"success":                          {Command: "apply", DryRun: "none", Inventory: inv, Objects: changed, Revision: 7, Summary: report.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1, Ready: 1, Seconds: 12}},
+		"success with --detailed-exitcode": {Command: "apply", DryRun: "none", Inventory: inv, Objects: changed, ExitCode: 2, Summary: report.Summary{Created: 1, Configured: 1, Pruned: 1}},
 		"no change":                        {Command: "apply", DryRun: "none", Inventory: inv, Objects: []*report.ObjectResult{unchanged}, Summary: report.Summary{Unchanged: 1, Seconds: 1}},
 		"dry run":                          {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, Summary: report.Summary{Created: 1, Configured: 1, Pruned: 1, Unchanged: 1}},
 		"dry run with --detailed-exitcode": {Command: "preview", DryRun: "server", Inventory: inv, Objects: changed, ExitCode: 2},
@@ -150,6 +151,7 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 		says    []string
 	}{
 		"success":                          {true, 3, []string{"Changed inventory brine/shop", "1 created", "revision 7"}},
+		"success with --detailed-exitcode": {true, 3, []string{"Changed inventory brine/shop"}},
 		"no change":                        {true, 0, []string{"Nothing to change", "1 unchanged"}},
 		"dry run":                          {nil, 3, []string{"Would change inventory brine/shop"}},
 		"dry run with --detailed-exitcode": {nil, 3, []string{"Would change"}},
@@ -190,7 +192,10 @@ func TestSaltFormatsInEveryOutcome(t *testing.T) {
 				} else {
 					code := r.ExitCode
 					if code == 2 {
-						return // --detailed-exitcode is not for cmd.run: Salt sees a failure
+						if !strings.Contains(out, "leave that flag out") { // Salt sees a failure
+							t.Errorf("the comment does not say why Salt sees a failure: %s", out)
+						}
+						continue
 					}
 					result, changes, comment = stateful(t, out, code, wording.IsPreview(r))
 					if len(changes) > 0 {
