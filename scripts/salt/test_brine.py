@@ -214,7 +214,8 @@ class Arguments(Case):
     def test_wait_and_prune_as_booleans(self):
         for given, flag in (
             ({"wait": True}, "--wait=ready"), ({"wait": False}, "--wait=applied"), ({"prune": True}, "--no-prune=false"),
-            ({"timeout": "10m"}, "--timeout=10m"), ({"lock_timeout": "30"}, "--lock-timeout=30s"),
+            ({"timeout": "10m"}, "--timeout=10m"), ({"lock_timeout": "30"}, "--lock-timeout=30s"), ({"fail_after": 300}, "--fail-after=300s"), ({"heartbeat": 0}, "--heartbeat=0s"),
+            ({"timeout": 0}, "--timeout=0s"), ({"max_prune": 0}, "--max-prune=0"), ({"history_limit": 0}, "--history-limit=0"), ({"retry_timeout": 0}, "--retry-timeout=0s"),
         ):
             self.brine.applied("platform", bundle="x", **given)
             self.assertIn(flag, self.called()["argv"])
@@ -402,6 +403,26 @@ class Arguments(Case):
         for given in ({"timeout": "1h30m"}, {"timeout": 1.5}, {"max_prune": "80%"}, {"prune": "no"}, {"take_over_from": ["a"]}):
             self.assertIs(self.brine.applied("platform", bundle="x", **given)["result"], True, given)
         self.assertIn("did you mean kubeconfig?", self.brine.absent("platform", kubeconfg="/k")["comment"])
+
+    def test_no_default_says_what_a_call_does(self):
+        """`delete: True` in pillar would delete each object that a state patches."""
+        for key in ("create", "delete", "remove", "show_secrets", "all-namespaces", "selector", "name"):
+            self.brine.__pillar__ = {"brine": {key: True}}
+            for ret in (self.brine.patched("a", kind="Node", apiVersion="v1", patch={"a": 1}), self.brine.applied("platform", bundle="x")):
+                self.assertEqual((ret["result"], ret["comment"]), (False, "brine: %s: in pillar, grains or configuration: it is an argument of a call only" % key))
+            with self.assertRaisesRegex(Exception, "it is an argument of a call only"):
+                self.brine.get("a", "Secret", "v1")
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
+    def test_what_a_kubeconfig_holds_is_no_path(self):
+        """It would be on the command line and in the error."""
+        text = "apiVersion: v1\nusers: [{user: {token: %s}}]\n" % SECRET
+        self.brine.__pillar__ = {}
+        ret = self.brine.applied("platform", bundle="x", kubeconfig=text)
+        self.assertEqual((ret["result"], ret["comment"]), (False, "kubeconfig is text: it has to be the path of a file"))
+        self.brine.__pillar__ = {"brine": {"kubeconfig": text}}
+        self.assertIn("in pillar, grains or configuration is text: it has to be the path of a file", self.brine.applied("platform", bundle="x")["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
 
     def test_prune_from_pillar(self):
         for value, flag in ((False, "true"), (True, "false")):

@@ -30,6 +30,10 @@ _RULES = ("ignore_fields", "readiness", "deny")
 # Flags that are no arguments, and why.
 _REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "this module gives it to brine itself")
 _REFUSED["recursive"] = "it has no effect: name the folders in source"
+# Flags that say what one call does, with which object: a default of them would do it in each call.
+_OF_A_CALL = dict.fromkeys((
+    "create", "delete", "remove", "show-secrets", "all-namespaces", "selector", "field-selector", "ignore-not-found", "ready-when", "api-version", "name",
+), "it is an argument of a call only")
 # Which program is run, and which cluster it is for.
 CONNECTION = (
     "binary", "kubeconfig", "context", "cluster", "user", "server", "token", "password", "proxy-url", "tls-server-name", "insecure-skip-tls-verify",
@@ -39,12 +43,12 @@ CONNECTION = (
 _PINNED = CONNECTION + ("pin", "template", "report", "plan-out", "profile-dir")
 
 # What is given to some arguments: Python's types, a pattern for what is no list, and words.
-_NAME, _SWITCH, _TIME = ((str,), None, "a name"), ((bool, str, int), r"(?i)^(true|false|yes|no|on|off|0|1)$", "True or False"), (
+_NAME, _SWITCH, _TIME = ((str,), r"[^\n]*\Z", "a name"), ((bool, str, int), r"(?i)^(true|false|yes|no|on|off|0|1)$", "True or False"), (
     (int, float, str), r"^([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(ms|h|m|s))+)$", "a number of seconds, or like 20m")
 _FILES = ((str, list, tuple), None, "one or a list")
 _TYPES = {
     "source": _FILES, "sls": _FILES, "bundle": ((str, bytes, dict, list, tuple), None, "text, an object or a list of objects"),
-    "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": _NAME, "context": _NAME, "plan": _NAME, "plan_digest": _NAME, "plan_lifetime": _TIME,
+    "inventory": ((str, int), None, "NAME or NAMESPACE/NAME"), "namespace": _NAME, "kubeconfig": ((str,), r"[^\n]*\Z", "the path of a file"), "context": _NAME, "plan": _NAME, "plan_digest": _NAME, "plan_lifetime": _TIME,
     "wait": ((bool, str), r"(?i)^(ready|applied|true|false)$", "ready or applied (or True, False)"), "prune": _SWITCH, "events": _SWITCH, "sub_states": _SWITCH,
     "force_conflicts": _SWITCH, "ignore_foreign_states": _SWITCH, "removed": _FILES, "refuse_removed": _SWITCH, "timeout": _TIME, "lock_timeout": _TIME, "retry_timeout": _TIME,
     "max_prune": ((int, str), r"^[0-9]+%?$", "a number of objects, or a share like 30%"), "event_rate": ((int, float, str), r"^[0-9]+(\.[0-9]+)?$", "a number"),
@@ -197,7 +201,7 @@ def _check_defaults(defaults, binary):
     known = {"prune", "no-prune"}.union(*takes.values()) if takes else None  # else of a build that does not list them
     for key in defaults:
         flag = str(key).replace("_", "-")
-        why = _REFUSED.get(flag)
+        why = _REFUSED.get(flag) or _OF_A_CALL.get(flag)
         if why is None and known and flag not in known:
             close = difflib.get_close_matches(flag, sorted(known | set(_SETTINGS) | {"inventory"}), 1)
             why = "it is not a setting" + (": did you mean {}?".format(close[0].replace("-", "_")) if close else "")
@@ -230,7 +234,7 @@ def _check_types(arguments, named="{}"):
 def check_type(name, value, types, pattern, what):
     # True and False are numbers for Python.
     if not isinstance(value, types) or isinstance(value, bool) and bool not in types or pattern and not isinstance(value, (bool, list, tuple)) and not re.match(pattern, str(value)):
-        shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "text" if types == (dict,) else repr(value)
+        shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "text" if types == (dict,) or "\n" in str(value) else repr(value)
         raise SaltInvocationError("{} is {}: it has to be {}".format(name, shown, what))
 
 
@@ -254,7 +258,7 @@ def _value(flag, value, command):
         return "ready" if is_true(value) else "applied"
     if isinstance(value, bool) or _TYPES.get(flag.replace("-", "_")) is _SWITCH:  # also as text
         return "true" if is_true(value) else "false"
-    if flag.endswith(("timeout", "lifetime")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+    if flag.endswith(("timeout", "lifetime", "fail-after", "heartbeat")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)
 
