@@ -22,12 +22,10 @@ import (
 // errNothingToDestroy: there is neither an inventory nor a part of one.
 var errNothingToDestroy = errors.New("nothing to destroy")
 
-// hasAnything is errNothingToDestroy unless there is an inventory, or a part of one, as a
-// run that was killed or another tool leaves it: a namespace, too, that was made for it.
+// hasAnything is errNothingToDestroy unless there is an inventory, or a part of one, as a run
+// that was killed or another tool leaves it: a namespace, too, that was made for it. It is
+// another error where the inventory object is lost, and members are not.
 func hasAnything(ctx context.Context, c *cluster.Client, inv *store.Inventory) error {
-	if inv.Exists() || len(inv.Members) > 0 {
-		return nil
-	}
 	if remains, err := inv.Remains(ctx); remains || err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
+	"brine/inventory"
 )
 
 // Recover reads again, by their names, the parts that are missing: one that only
@@ -65,4 +68,60 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 		return nil
 	}
 	return inv.remove(ctx, gone)
+}
+
+// outlived is the error of an inventory whose object is lost, where members are still there that
+// what is left of it names. Another tool that destroyed it leaves the same, and no members.
+func (inv *Inventory) outlived(ctx context.Context) error {
+	ids, err := inv.named(ctx)
+	if err != nil {
+		return err
+	}
+	view, err := inv.client.Snapshot(ctx, ids, nil, nil, inv.Selector())
+	if err != nil {
+		return fmt.Errorf("read what is left of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	}
+	there := bundle.Where(ids, func(id bundle.ID) bool {
+		live := view.Live[id]
+		return view.Unknown[id] != nil || live != nil && inventory.OwnerOf(live) == inv.ID
+	})
+	if len(there) == 0 {
+		return nil
+	}
+	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s is missing, and these still belong to it, or cannot be read: %s; nothing was changed; %s finds its members again (see %s)",
+		inv.Namespace, inv.Name, ErrDamaged, inv.Name, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+}
+
+// named are the objects that what is left of an inventory names besides its members: origins,
+// fingerprints, and the last revision that can be read.
+func (inv *Inventory) named(ctx context.Context) ([]bundle.ID, error) {
+	ids := map[bundle.ID]bool{}
+	for id := range inv.Origins {
+		ids[id] = true
+	}
+	for id := range inv.Fingerprints {
+		ids[id] = true
+	}
+	history, err := inv.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range history {
+		content, err := inv.LoadRevision(ctx, r.Number)
+		if errors.Is(err, ErrDamagedRevision) || errors.Is(err, ErrNoRevision) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range content.Bundle.Objects {
+			ids[o.ID] = true
+		}
+		break
+	}
+	maps.DeleteFunc(ids, func(id bundle.ID, _ bool) bool {
+		_, member := inv.Members[id]
+		return member || id.Name == ""
+	})
+	return bundle.SortedIDs(ids), nil
 }

@@ -177,11 +177,14 @@ func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 	return nil
 }
 
-// Remains says whether there are auxiliary objects of an inventory that is not
-// there itself.
+// Remains says whether there is an inventory, or at least an auxiliary object of one. It is an
+// error where members outlived the inventory object.
 func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
-	if len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
+	if inv.Exists() {
 		return true, nil
+	}
+	if err := inv.outlived(ctx); err != nil || len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
+		return err == nil, err
 	}
 	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
 	if err != nil {

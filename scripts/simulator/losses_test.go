@@ -181,3 +181,31 @@ func TestPatchDeletesNoMemberThatComesWithANamespace(t *testing.T) {
 		l.stays("Namespace", "", "db")
 	})
 }
+
+// An inventory whose object is lost is not destroyed while its members are there: what is left of
+// it names them. Where another tool has destroyed them, it goes.
+func TestDestroyWithoutTheInventoryObject(t *testing.T) {
+	for _, left := range []string{"all", "revisions"} {
+		t.Run(left, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1")+configMap("default", "b", "1"), nil)
+				l.remove("ConfigMap", "default", "shop")
+				if left == "revisions" {
+					l.remove("ConfigMap", "default", "shop-fingerprints-1")
+					l.remove("ConfigMap", "default", "shop-origins-1")
+				}
+				r := l.ends(report.ExitFailed, "destroy", "shop", "", nil)
+				if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "ConfigMap default/a, ConfigMap default/b; nothing was changed") {
+					l.t.Error(said)
+				}
+				l.stays("Secret", "default", "shop-revision-1-0")
+				l.remove("ConfigMap", "default", "a")
+				l.remove("ConfigMap", "default", "b")
+				l.ends(report.ExitOK, "destroy", "shop", "", nil)
+				if l.get("Secret", "default", "shop-revision-1-0") != nil {
+					l.t.Error("the history is left")
+				}
+			})
+		})
+	}
+}
