@@ -99,6 +99,16 @@ func MoveMembers(ctx context.Context, c *cluster.Client, o MoveOptions) (*Move, 
 // transfer moves what prepare finds. An error of prepare ends it before the first
 // write.
 func transfer(ctx context.Context, c *cluster.Client, o MoveOptions, prepare func(*mover, context.Context) ([]*batch, error)) (*Move, error) {
+	var sources []report.Inventory // each once: what one read of it forgets, another would write again
+	for _, from := range o.From {
+		if from.Namespace == o.To.Namespace && from.Name == o.To.Name { // it would forget what it receives
+			return nil, refused("inventory %s/%s cannot be moved to itself", from.Namespace, from.Name)
+		}
+		if !slices.Contains(sources, from) {
+			sources = append(sources, from)
+		}
+	}
+	o.From = sources
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
@@ -175,9 +185,6 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 	var all []*batch
 	chosen := 0
 	for i, from := range m.From {
-		if from.Namespace == m.To.Namespace && from.Name == m.To.Name {
-			return nil, refused("inventory %s/%s cannot be moved to itself", from.Namespace, from.Name)
-		}
 		source, err := store.Load(ctx, m.client, from.Namespace, from.Name, from.ID, m.Version)
 		if err != nil {
 			return nil, err

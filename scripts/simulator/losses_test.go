@@ -209,3 +209,22 @@ func TestDestroyWithoutTheInventoryObject(t *testing.T) {
 		})
 	}
 }
+
+// An inventory adopts nothing from itself: it would forget what it has.
+func TestAdoptFromItself(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1")+configMap("default", "b", "1"), nil)
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			_, err := admin.Adopt(ctx, c, admin.AdoptOptions{
+				MoveOptions: admin.MoveOptions{From: []report.Inventory{at("shop")}, To: at("shop"), Version: "simulated", Report: func(string) {}},
+				Objects:     []bundle.ID{{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "a"}},
+			})
+			if err == nil || !strings.Contains(err.Error(), "cannot be moved to itself") {
+				l.t.Errorf("it is not refused: %v", err)
+			}
+		})
+		if got := l.members("shop"); got != "a b" {
+			l.t.Errorf("members %s", got)
+		}
+	})
+}
