@@ -145,6 +145,9 @@ func (c *Client) metadataPage(ctx context.Context, r Resource, namespace string,
 	if err := json.Unmarshal(text, page); err != nil {
 		return nil, fmt.Errorf("decode the list: %w", err)
 	}
+	if page.Items == nil && !strings.HasSuffix(page.Kind, "List") {
+		return nil, fmt.Errorf("the server answered with no list of metadata, but with kind %q", page.Kind)
+	}
 	return page, nil
 }
 
