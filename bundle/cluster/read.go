@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/cluster/jsontree"
 )
 
@@ -36,6 +37,9 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 			return nil, err
 		}
 		return nil, nil
+	}
+	if live.GetName() != id.Name { // as the page of a proxy that is JSON
+		return nil, fmt.Errorf("%w: the answer to the request for %s %s is not one of the API server about it, but has kind %q", answers.ErrNotServed, r.GVR.GroupResource(), id.Name, live.GetKind())
 	}
 	c.secret(live)
 	return live, nil
