@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"brine/bundle"
@@ -36,7 +38,8 @@ func TestMetadataListThatIsNone(t *testing.T) {
 	}
 }
 
-// Nor is an answer about something else taken for the object: it would belong to nobody.
+// Nor is an answer about something else taken for the object: it would belong to nobody, or a write
+// would count as stored.
 func TestObjectThatIsAnother(t *testing.T) {
 	a := bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "a"}
 	for text, wrong := range map[string]bool{
@@ -50,6 +53,24 @@ func TestObjectThatIsAnother(t *testing.T) {
 			live, err := c.Get(ctx, cluster.ConfigMaps, a)
 			if errors.Is(err, answers.ErrNotServed) != wrong || (live == nil) != wrong {
 				t.Errorf("%s: %v, %v", text, live, err)
+			}
+			object := bundle.V1(a, map[string]any{})
+			for what, write := range map[string]func() (*unstructured.Unstructured, error){
+				"create": func() (*unstructured.Unstructured, error) {
+					return c.Create(ctx, cluster.ConfigMaps, object, cluster.Write{})
+				},
+				"update": func() (*unstructured.Unstructured, error) { return c.Update(ctx, cluster.ConfigMaps, object) },
+				"patch": func() (*unstructured.Unstructured, error) {
+					return c.Patch(ctx, cluster.ConfigMaps, a, types.MergePatchType, []byte("{}"), cluster.Write{})
+				},
+				"apply": func() (*unstructured.Unstructured, error) {
+					stored, _, err := c.Apply(ctx, cluster.ConfigMaps, a, []byte(`{"metadata":{"name":"a"}}`), cluster.Write{})
+					return stored, err
+				},
+			} {
+				if stored, err := write(); (err != nil) != wrong || (stored == nil) != wrong || answers.Refused(err) {
+					t.Errorf("%s, %s: %v, %v", what, text, stored, err)
+				}
 			}
 		})
 	}

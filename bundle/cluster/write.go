@@ -73,7 +73,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, id bundle.ID, body []byt
 	}
 	stored, err := c.send(ctx, final, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		*warned = (*warned)[:0]
-		return c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o)
+		return answers.About(id.Name)(c.resource(r, id.Namespace).Patch(ctx, id.Name, types.ApplyPatchType, body, o))
 	})
 	return stored, *warned, answers.ExplainSize(mayNotCreate(err, r, id), func() int { return len(body) })
 }
@@ -114,7 +114,7 @@ func readable(body []byte) []byte {
 // are taken off an object.
 func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types.PatchType, body []byte, w Write) (*unstructured.Unstructured, error) {
 	return c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body, metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
+		return answers.About(id.Name)(c.resource(r, id.Namespace).Patch(ctx, id.Name, kind, body, metav1.PatchOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()}))
 	})
 }
 
@@ -123,7 +123,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 	var stored *unstructured.Unstructured
 	sent := false
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		stored, err = c.resource(r, u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()})
+		stored, err = answers.About(u.GetName())(c.resource(r, u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{FieldManager: bundle.FieldManager, DryRun: w.dryRun()}))
 		if sent && apierrors.IsAlreadyExists(err) && !w.DryRun {
 			// The answer to the first try may have been lost, not the request.
 			live, getErr := c.resource(r, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
@@ -149,7 +149,7 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 func (c *Client) Update(ctx context.Context, r Resource, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var stored *unstructured.Unstructured
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		stored, err = c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
+		stored, err = answers.About(u.GetName())(c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager}))
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"brine/bundle"
@@ -135,6 +136,17 @@ func Transient(err error) bool {
 		return status.Status().Code >= http.StatusInternalServerError
 	}
 	return Unreachable(err)
+}
+
+// About takes the answer to a request about an object of this name for one of the API server only
+// if it is about that: JSON of something else, as of a proxy, says nothing of what was stored.
+func About(name string) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
+	return func(u *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+		if err == nil && name != "" && u.GetName() != name {
+			return nil, fmt.Errorf("the answer is not one of the API server about %s, but has kind %q", name, u.GetKind())
+		}
+		return u, err
+	}
 }
 
 // Refused says whether an answer proves that nothing was written.
