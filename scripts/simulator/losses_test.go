@@ -16,6 +16,7 @@ import (
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/inventory"
 	"brine/inventory/admin"
 )
 
@@ -72,17 +73,29 @@ func TestInventoryThatIsPutBackDuringARun(t *testing.T) {
 
 // An inventory is destroyed whose namespace is a member that stays: the inventory itself goes.
 func TestDestroyWhereTheHomeStays(t *testing.T) {
-	inLab(t, func(l *lab) {
-		home := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {" + bundle.OnRemove + ": keep}}\n"
-		l.ends(report.ExitOK, "apply", "shop/shop", home+configMap("shop", "a", "1"), nil)
-		l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
-		l.stays("Namespace", "", "shop")
-		for _, p := range l.w.server.Places() {
-			if p.Namespace == "shop" && p.Name != "kube-root-ca.crt" && p.Name != "default" {
-				l.t.Errorf("%s is left", p)
-			}
-		}
-	})
+	for name, keep := range map[string]func(annotations map[string]string){
+		"kept":    func(annotations map[string]string) { annotations[bundle.OnRemove] = "keep" },
+		"removed": func(annotations map[string]string) { delete(annotations, inventory.OwningInventory) },
+		"another": func(annotations map[string]string) { annotations[inventory.OwningInventory] = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop/shop", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"+configMap("shop", "a", "1"), nil)
+				l.edit("Namespace", "", "shop", func(u *unstructured.Unstructured) {
+					annotations := u.GetAnnotations()
+					keep(annotations)
+					u.SetAnnotations(annotations)
+				})
+				l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
+				l.stays("Namespace", "", "shop")
+				for _, p := range l.w.server.Places() {
+					if p.Namespace == "shop" && p.Name != "kube-root-ca.crt" && p.Name != "default" {
+						l.t.Errorf("%s is left", p)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A member goes back where its move was interrupted: nothing of the first move is left.
