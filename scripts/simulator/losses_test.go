@@ -98,6 +98,19 @@ func TestDestroyWhereTheHomeStays(t *testing.T) {
 	}
 }
 
+// So it does where the namespace stays because a member in it is kept.
+func TestDestroyWhereSomethingInTheHomeStays(t *testing.T) {
+	inLab(t, func(l *lab) {
+		kept := configMap("shop", "data", "1", ", annotations: {helm.sh/resource-policy: keep}")
+		l.ends(report.ExitOK, "apply", "shop/shop", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"+configMap("shop", "a", "1")+kept, nil)
+		l.ends(report.ExitOK, "destroy", "shop/shop", "", nil)
+		l.stays("ConfigMap", "shop", "data")
+		if l.get("ConfigMap", "shop", "shop") != nil || l.get("ConfigMap", "shop", "a") != nil {
+			l.t.Error("the inventory or a member is left")
+		}
+	})
+}
+
 // A member goes back where its move was interrupted: nothing of the first move is left.
 func TestMoveBackOfAnInterruptedMove(t *testing.T) {
 	inLab(t, func(l *lab) {
