@@ -174,7 +174,7 @@ func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstru
 	for range contendedTries {
 		moveOwnership(u, r, moves)
 		_, err := c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager})
+			return answers.About(u.GetName())(c.resource(r, u.GetNamespace()).Update(ctx, u, metav1.UpdateOptions{FieldManager: bundle.FieldManager}))
 		})
 		switch {
 		case answers.ProvesAbsence(err, u.GetName()):
@@ -268,7 +268,7 @@ func (c *Client) Unstore(ctx context.Context, name string, versions []string, to
 			return nil, fmt.Errorf("encode status.storedVersions: %w", err)
 		}
 		crd, err = c.send(ctx, apierrors.IsConflict, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status")
+			return answers.About(name)(c.dynamic.Resource(CRDs.GVR).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: bundle.FieldManager}, "status"))
 		})
 		if err == nil || !apierrors.IsConflict(err) {
 			return crd, err
