@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +48,8 @@ type Repair struct {
 	ExitCode    int              `json:"exitCode"`
 }
 
-// RepairInventory finds the members of a damaged inventory by the label that
-// they carry, and adds them to it. An error ends it before the first write.
+// RepairInventory finds the members of a damaged inventory by the label that they carry, and
+// by what is left of the inventory, and adds them to it. An error ends it before the first write.
 func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*Repair, error) {
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
@@ -107,6 +108,18 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 	known, err := inv.MemberNamespaces(ctx)
 	if err != nil {
 		return err
+	}
+	live, unknown, err := inv.Outlived(ctx) // also what has lost its label
+	if err != nil {
+		return err
+	}
+	for id, u := range live {
+		s.found[id] = metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences()}}
+	}
+	for _, id := range bundle.SortedIDs(unknown) {
+		if kind := id.GroupKind.String(); !slices.ContainsFunc(s.notSearched, func(k UnsearchedKind) bool { return k.Kind == kind }) {
+			s.skip(kind, unknown[id])
+		}
 	}
 	for _, id := range bundle.SortedIDs(s.found) {
 		r.judge(inv, known, id, s.found[id])

@@ -73,23 +73,28 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 // outlived is the error of an inventory whose object is lost, where members are still there that
 // what is left of it names. Another tool that destroyed it leaves the same, and no members.
 func (inv *Inventory) outlived(ctx context.Context) error {
-	ids, err := inv.named(ctx)
-	if err != nil {
+	live, unknown, err := inv.Outlived(ctx)
+	there := slices.Concat(bundle.SortedIDs(live), bundle.SortedIDs(unknown))
+	if err != nil || len(there) == 0 {
 		return err
-	}
-	view, err := inv.client.Snapshot(ctx, ids, nil, nil, inv.Selector())
-	if err != nil {
-		return fmt.Errorf("read what is left of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
-	}
-	there := bundle.Where(ids, func(id bundle.ID) bool {
-		live := view.Live[id]
-		return view.Unknown[id] != nil || live != nil && inventory.OwnerOf(live) == inv.ID
-	})
-	if len(there) == 0 {
-		return nil
 	}
 	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s is missing, and these still belong to it, or cannot be read: %s; nothing was changed; %s finds its members again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, inv.Name, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+}
+
+// Outlived are the objects that the inventory does not list, but what is left of it names: those
+// that are there and still belong to it, and those of which nothing can be known.
+func (inv *Inventory) Outlived(ctx context.Context) (live map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]error, err error) {
+	ids, err := inv.named(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	view, err := inv.client.Snapshot(ctx, ids, nil, nil, inv.Selector())
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what is left of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
+	}
+	maps.DeleteFunc(view.Live, func(_ bundle.ID, u *unstructured.Unstructured) bool { return inventory.OwnerOf(u) != inv.ID })
+	return view.Live, view.Unknown, nil
 }
 
 // named are the objects that what is left of an inventory names besides its members: origins,

@@ -254,3 +254,21 @@ func TestAdoptFromItself(t *testing.T) {
 		}
 	})
 }
+
+// A repair also finds members that have lost their label: what is left of the inventory names them.
+func TestRepairFindsWhatHasNoLabel(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1")+configMap("default", "b", "1"), nil)
+		l.edit("ConfigMap", "default", "b", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+		l.remove("ConfigMap", "default", "shop")
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
+			if err != nil || len(r.Added) != 2 || len(r.NotAdded)+len(r.NotSearched) > 0 {
+				l.t.Errorf("%+v: %v", r, err)
+			}
+		})
+		if got := l.members("shop"); got != "a b" {
+			l.t.Errorf("members %s", got)
+		}
+	})
+}
