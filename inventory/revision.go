@@ -60,10 +60,12 @@ func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
 func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
 
 // Says whether the revision says all that another one, of a run after it, would say. A
-// rollback that undoes what has begun since is always one of its own.
+// rollback that undoes what has begun since is always one of its own; so is an apply after a
+// rollback where an earlier one has begun, and it ends that. Else nothing says what came last.
 func (r Revision) Says(next, begun Revision) bool {
 	undoes := next.Command == Rollback && begun.Number > r.Number
-	return !undoes && r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
+	ends := next.Command != Rollback && r.Command == Rollback && begun.Number > 0
+	return !undoes && !ends && r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
 }
 
 // LastGood is the newest good revision of a history, which has the newest first.

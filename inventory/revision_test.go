@@ -95,3 +95,28 @@ func written(text string) []Revision {
 	}
 	return history
 }
+
+// What a revision says once is not saved again, unless that would hide what came last.
+func TestSays(t *testing.T) {
+	applied := Revision{Number: 4, Digest: "a", Result: "applied", Command: "apply"}
+	rolledBack, failed := applied, applied
+	rolledBack.Command, failed.Result = Rollback, "failed"
+	before, since := Revision{Number: 3}, Revision{Number: 5}
+	for name, test := range map[string]struct {
+		last, next, begun Revision
+		want              bool
+	}{
+		"the same again":                      {applied, applied, Revision{}, true},
+		"another end":                         {applied, failed, Revision{}, false},
+		"an apply that was killed since":      {applied, applied, since, true},
+		"a rollback that undoes it":           {applied, rolledBack, since, false},
+		"an apply of what a rollback applied": {rolledBack, applied, Revision{}, true},
+		"the same, and one was killed before": {rolledBack, applied, before, false},
+		"the same, and one was killed since":  {rolledBack, applied, since, false},
+		"the rollback is repeated":            {rolledBack, rolledBack, before, true},
+	} {
+		if got := test.last.Says(test.next, test.begun); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -223,7 +223,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			}
 		}
 	}
-	if last.Says(r, in.inventory.Begun()) {
+	if last.Says(r, in.inventory.Unfinished()) {
 		r.Number = last.Number
 	}
 	return r

@@ -38,6 +38,15 @@ func (inv *Inventory) Last() inventory.Revision { return inv.said(revisionHead) 
 // it a rollback would undo the apply before. Its Number is 0 if there is none.
 func (inv *Inventory) Begun() inventory.Revision { return inv.said(begunKey) }
 
+// Unfinished is the apply that had begun before this run, and of which no revision says how it
+// ended.
+func (inv *Inventory) Unfinished() inventory.Revision {
+	if inv.replaced != nil {
+		return *inv.replaced
+	}
+	return inv.Begun()
+}
+
 func (inv *Inventory) said(key string) inventory.Revision {
 	var r inventory.Revision
 	if inv.object != nil {
@@ -52,7 +61,7 @@ func (inv *Inventory) Begin(r inventory.Revision) error {
 	if err != nil {
 		return fmt.Errorf("encode what begins: %w", err)
 	}
-	inv.begun = string(info)
+	inv.replaced, inv.begun = new(inv.Begun()), string(info)
 	return nil
 }
 
@@ -85,7 +94,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			last = history[0]
 		}
 	}
-	begun, ends := inv.Begun(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
+	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
 	if last.Says(r, begun) {
 		inv.ended = ends
 		return last, inv.setLast(last)

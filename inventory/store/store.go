@@ -51,6 +51,7 @@ type Inventory struct {
 	lastRevision string                       // to be written to the inventory object
 	renamedFrom  string                       // the same
 	begun        string                       // the same
+	replaced     *inventory.Revision          // what said so before this run began
 	ended        bool                         // what has begun, so that the inventory object no more says so
 	read         readRevisions
 }

@@ -267,9 +267,23 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		}
 	case d.command == "apply" && d.bundle != nil:
 		o := &oracle{server: w.server, d: d}
-		wrote := slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { return !o.bookkeeping(write) && !makesHome(write) })
-		if kept := d.result != nil && d.result.Revision > 0 && !d.process.dead; wrote || kept {
-			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: kept && d.only == nil && w.isGood(d.inventory, d.result.Revision)})
+		wrote := slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { // or it has begun, and says so
+			return !o.bookkeeping(write) && !makesHome(write) || write.Name == d.inventory && write.Before != nil && begunIn(write.After) != "" && begunIn(write.After) != begunIn(write.Before)
+		})
+		saved := func(number int) bool {
+			return slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { return write.Name == inventory.RevisionName(d.inventory, number, 0) })
+		}
+		number := 0
+		if last := w.lastRevision(d.inventory); !d.process.dead && d.result != nil {
+			number = d.result.Revision
+		} else if saved(last.Number) { // it was killed after its very last write
+			number = last.Number
+		}
+		digest, kept := d.bundle.ContentDigest(), number > 0
+		// What a rollback has applied is the state before and after it: it is no revision of its own.
+		same := kept && len(known) > 0 && known[len(known)-1].back && known[len(known)-1].digest == digest && !saved(number)
+		if (wrote || kept) && !same {
+			w.applies[d.inventory] = append(known, applied{digest: digest, good: kept && d.only == nil && w.isGood(d.inventory, number)})
 		}
 	case d.command == "rollback" && d.bundle != nil:
 		last := len(known) - 1
@@ -295,11 +309,25 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 // isGood says whether a revision is kept, is the last one that the inventory names, and is of a
 // run in which nothing went wrong.
 func (w *World) isGood(name string, number int) bool {
-	var r inventory.Revision
-	head := w.server.Get(bundle.ConfigMapKind, home, name)
-	if head == nil || json.Unmarshal([]byte(head.GetAnnotations()["brine.dev/last-revision"]), &r) != nil || r.Number != number {
+	r := w.lastRevision(name)
+	if r.Number != number {
 		return false
 	}
 	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
 	return u != nil && json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r) == nil && r.Good()
+}
+
+// lastRevision is what an inventory object says of the last revision.
+func (w *World) lastRevision(name string) (r inventory.Revision) {
+	if head := w.server.Get(bundle.ConfigMapKind, home, name); head != nil {
+		_ = json.Unmarshal([]byte(head.GetAnnotations()["brine.dev/last-revision"]), &r)
+	}
+	return r
+}
+
+func begunIn(head *unstructured.Unstructured) string {
+	if head == nil {
+		return ""
+	}
+	return head.GetAnnotations()["brine.dev/begun"]
 }

@@ -363,7 +363,8 @@ func (o *oracle) resultIsTrue() (wrong []string) {
 		case plan.Recreated:
 			ok = created[id] && (deleted[id] || expired[id])
 		case plan.Pruned: // or somebody had begun to delete it
-			ok = deleted[id] || o.server.Get(id.GroupKind, id.Namespace, id.Name) == nil
+			live := o.server.Get(id.GroupKind, id.Namespace, id.Name)
+			ok = deleted[id] || live == nil || live.GetDeletionTimestamp() != nil
 		case plan.Configured:
 			ok = (changed[id] || rewritten[id]) && !created[id]
 		case plan.Unchanged:
