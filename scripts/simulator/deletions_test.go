@@ -177,7 +177,13 @@ func (o *oracle) order() (wrong []string) {
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
-		if need, ok := needOf(w.After); ok && own && w.Verb != "delete" && owner(w.After) == o.id() && state[need] == nil && o.alone {
+		said := w.After // an annotation of an earlier bundle may be left, where another field manager has it
+		if o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil {
+			if i := slices.IndexFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id }); i >= 0 {
+				said = o.d.bundle.Objects[i].Content
+			}
+		}
+		if need, ok := needOf(said); ok && own && w.Verb != "delete" && owner(w.After) == o.id() && state[need] == nil && o.alone {
 			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
 		}
 		if own && w.Verb == "delete" {
