@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -188,6 +189,10 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	if o.d.command == "repair" {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
+			elsewhere := len(o.d.around.denied) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(target)), func(member bundle.ID) bool { return member.Namespace == id.Namespace })
+			if elsewhere { // who may not list a kind everywhere searches the namespaces that the inventory says
+				continue
+			}
 			if !isRestored(id) && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !o.toldApart(id) {
 				wrong = append(wrong, "repaired, and not a member: "+bundle.Name(id))
 			}
