@@ -282,7 +282,7 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		digest, kept := d.bundle.ContentDigest(), number > 0
 		// What a rollback has applied is the state before and after it: it is no revision of its own.
 		same := kept && len(known) > 0 && known[len(known)-1].back && known[len(known)-1].digest == digest && !saved(number)
-		if (wrote || kept) && !same {
+		if (wrote || kept && saved(number)) && !same { // else nothing was changed, as by a part of what is there
 			w.applies[d.inventory] = append(known, applied{digest: digest, good: kept && d.only == nil && w.isGood(d.inventory, number)})
 		}
 	case d.command == "rollback" && d.bundle != nil:
