@@ -68,7 +68,8 @@ func beginningOf(o *Options, in intent) entry {
 // bundle: a rollback undoes it, and not the one before.
 func beginsOf(o *Options, in intent, now time.Time) inventory.Revision {
 	digest, last, begun := digestOf(in.bundle, in.inventory.Key), in.inventory.Last(), in.inventory.Begun()
-	if o.Mode != Apply || in.plan.ChangesNothing() || slices.Contains([]string{last.Digest, begun.Digest}, digest) || last.Digest == in.bundle.Digest {
+	said := digest == last.Digest || digest == begun.Digest && begun.Number > last.Number || last.Digest == in.bundle.Digest
+	if o.Mode != Apply || in.plan.ChangesNothing() || said {
 		return inventory.Revision{}
 	}
 	return inventory.Revision{

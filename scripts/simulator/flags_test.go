@@ -121,7 +121,7 @@ func (o *oracle) flagsHold() (wrong []string) {
 		if !reflect.DeepEqual(closed.After.Object["webhooks"], opened.Before.Object["webhooks"]) || !reflect.DeepEqual(closed.After.GetLabels(), opened.Before.GetLabels()) || owner(closed.After) != owner(opened.Before) || !o.listed(o.d.inventory)[gate] {
 			wrong = append(wrong, "it is not what it was before it was pruned first: "+closed.String())
 		}
-	case !pruned && !s.pruneAnyway && (exit == report.ExitFailed || exit == report.ExitNotReady) && !o.prunes():
+	case !pruned && !s.pruneAnyway && o.d.result.Summary.Failed+o.d.result.Summary.NotReady > 0 && !o.prunes():
 		wrong = append(wrong, fmt.Sprintf("it is not put back, with exit code %d: %s", exit, opened))
 	}
 	return wrong

@@ -61,6 +61,21 @@ func (l *lab) do(command func(context.Context, *cluster.Client)) {
 	<-p.ended
 }
 
+// until serves requests, one at a time, until something is so.
+func (l *lab) until(so func() bool) {
+	for !so() {
+		synctest.Wait()
+		l.w.mu.Lock()
+		waiting := slices.Clone(l.w.waiting)
+		l.w.mu.Unlock()
+		if len(waiting) == 0 {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		l.w.serveOne(waiting[0])
+	}
+}
+
 // at is an inventory by NAME, in namespace default, or by NAMESPACE/NAME.
 func at(name string) report.Inventory {
 	namespace, name, found := strings.Cut(name, "/")

@@ -2,11 +2,8 @@ package simulator
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,21 +18,6 @@ import (
 )
 
 // Stories about what could be lost: members that are forgotten, inventories that stay.
-
-// until serves requests, one at a time, until something is so.
-func (l *lab) until(so func() bool) {
-	for !so() {
-		synctest.Wait()
-		l.w.mu.Lock()
-		waiting := slices.Clone(l.w.waiting)
-		l.w.mu.Unlock()
-		if len(waiting) == 0 {
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		l.w.serveOne(waiting[0])
-	}
-}
 
 // members are the names of an inventory's members.
 func (l *lab) members(name string) string {

@@ -405,6 +405,9 @@ func (o *oracle) oneWriter() (wrong []string) {
 				lock = name
 			}
 		}
+		if owner(w.After) == o.id() { // an object, whatever its name is like
+			lock = o.d.inventory
+		}
 		holder := w.Holders[home+"/"+lock]
 		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) && (o.d.command != "preview" || !isPlan(w)) {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -217,17 +214,7 @@ func TestRollbackOfWhatNoRevisionSays(t *testing.T) {
 		p := l.start(func(ctx context.Context, c *cluster.Client) {
 			_, _ = l.carryOut(ctx, c, "apply", "shop", a("C"), nil)
 		})
-		for l.value("a") != "C" {
-			synctest.Wait()
-			l.w.mu.Lock()
-			waiting := slices.Clone(l.w.waiting)
-			l.w.mu.Unlock()
-			if len(waiting) == 0 {
-				time.Sleep(100 * time.Millisecond)
-				continue
-			}
-			l.w.serveOne(waiting[0])
-		}
+		l.until(func() bool { return l.value("a") == "C" })
 		l.w.killNow(p)
 		<-p.ended
 	}
@@ -273,6 +260,23 @@ func TestRollbackOfWhatNoRevisionSays(t *testing.T) {
 				l.t.Errorf("a is %s", l.value("a"))
 			}
 		})
+	})
+}
+
+// An apply of which no history is kept is the last one, also if an earlier one of the same bundle
+// was, before a rollback.
+func TestRollbackOfTheSameAgain(t *testing.T) {
+	inLab(t, func(l *lab) {
+		a := func(value string) string { return configMap("default", "a", value) }
+		noHistory := func(o *run.Options, _ *bundle.Bundle) { o.HistoryLimit = 0 }
+		l.ends(report.ExitOK, "apply", "shop", a("A"), nil)
+		l.ends(report.ExitOK, "apply", "shop", a("B"), nil)
+		l.ends(report.ExitOK, "apply", "shop", a("C"), noHistory)
+		l.ends(report.ExitOK, "rollback", "shop", "1", nil)
+		l.ends(report.ExitOK, "apply", "shop", a("C"), noHistory)
+		if l.ends(report.ExitOK, "rollback", "shop", "", nil); l.value("a") != "A" {
+			l.t.Errorf("a is %s", l.value("a"))
+		}
 	})
 }
 
