@@ -22,7 +22,7 @@ var keepers = []keeper{
 	{"Helm", "helm.sh/resource-policy", "keep", trimmed, false},
 	{"Argo CD", ArgoOptions, "Prune=false", option, false},
 	{"Argo CD", ArgoOptions, "Delete=false", option, false},
-	{"Argo CD", ArgoOptions, "Prune=confirm", option, false}, // nobody is there to confirm
+	{"Argo CD", ArgoOptions, "Prune=confirm", option, false}, // a run cannot ask
 	{"Argo CD", ArgoOptions, "Delete=confirm", option, false},
 	{"Flux", "kustomize.toolkit.fluxcd.io/prune", "disabled", strings.EqualFold, true},
 	{"kapp", "kapp.k14s.io/delete-strategy", "orphan", same, false},

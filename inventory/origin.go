@@ -180,10 +180,10 @@ func (inv *Inventory) LastRun() int {
 	return last
 }
 
-// Decided are the origins after a run that applied what came from some inventories: its bundle
+// SettleOrigins returns the origins after a run that applied what came from some inventories: its bundle
 // decides about all that came from there, also if it did not get so far as to prune. What is gone
 // has none.
-func Decided(all map[bundle.ID]Origin, from sets.Set[string], gone []bundle.ID) map[bundle.ID]Origin {
+func SettleOrigins(all map[bundle.ID]Origin, from sets.Set[string], gone []bundle.ID) map[bundle.ID]Origin {
 	for id, o := range all {
 		if from.Has(o.BroughtFrom) {
 			o.BroughtFrom = ""

@@ -38,8 +38,8 @@ func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructur
 		}
 		return nil, nil
 	}
-	if live.GetName() != id.Name { // as the page of a proxy that is JSON
-		return nil, fmt.Errorf("%w: the answer to the request for %s %s is not one of the API server about it, but has kind %q", answers.ErrNotServed, r.GVR.GroupResource(), id.Name, live.GetKind())
+	if _, err := answers.About(id.Name)(live, nil); err != nil { // whether there is one is not known
+		return nil, fmt.Errorf("%w: %w", answers.ErrNotServed, err)
 	}
 	c.secret(live)
 	return live, nil

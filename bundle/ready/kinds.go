@@ -133,8 +133,8 @@ func namespace(o object) Status {
 	return Status{State: Ready}
 }
 
-// claim is ready when it is bound, and can become what it asks for. One that is bound only when a pod uses it
-// blocks nothing until a pod does (the scheduler then sets selected-node).
+// claim is ready when it is bound, and can become what it asks for. One that is bound only when a
+// pod uses it blocks nothing until a pod does (the scheduler then sets selected-node).
 func claim(o object, hints Hints) Status {
 	switch phase := o.text("status", "phase"); phase {
 	case "Bound":

@@ -291,7 +291,7 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 			all[o.ID] = origin
 		}
 	}
-	return inventory.Decided(all, applied, gone)
+	return inventory.SettleOrigins(all, applied, gone)
 }
 
 // statusOf is cli-utils' status for the outcome of a step.
@@ -309,7 +309,7 @@ func statusOf(o *report.ObjectResult, before inventory.Status) inventory.Status 
 	case o.Ready == report.StateFailed:
 		s.Reconcile = "Failed"
 	case o.Ready != "" || s.Actuation != "Succeeded":
-	case o.Action == plan.Unchanged: // nobody has waited for it
+	case o.Action == plan.Unchanged: // it was not waited for
 		s.Reconcile = cmp.Or(before.Reconcile, "Pending")
 	default:
 		s.Reconcile = "Pending"

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -100,33 +101,25 @@ func (inv *Inventory) Outlived(ctx context.Context) (live map[bundle.ID]*unstruc
 // named are the objects that what is left of an inventory names besides its members: origins,
 // fingerprints, and the last revision that can be read.
 func (inv *Inventory) named(ctx context.Context) ([]bundle.ID, error) {
-	ids := map[bundle.ID]bool{}
-	for id := range inv.Origins {
-		ids[id] = true
-	}
-	for id := range inv.Fingerprints {
-		ids[id] = true
-	}
+	ids := sets.KeySet(inv.Origins).Union(sets.KeySet(inv.Fingerprints))
 	history, err := inv.History(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range history {
 		content, err := inv.LoadRevision(ctx, r.Number)
-		if errors.Is(err, ErrDamagedRevision) || errors.Is(err, ErrNoRevision) {
+		switch {
+		case errors.Is(err, ErrDamagedRevision), errors.Is(err, ErrNoRevision):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		for _, o := range content.Bundle.Objects {
-			ids[o.ID] = true
+			if o.ID.Name != "" { // else its name is generated
+				ids.Insert(o.ID)
+			}
 		}
 		break
 	}
-	maps.DeleteFunc(ids, func(id bundle.ID, _ bool) bool {
-		_, member := inv.Members[id]
-		return member || id.Name == ""
-	})
-	return bundle.SortedIDs(ids), nil
+	return bundle.SortedIDs(ids.Difference(sets.KeySet(inv.Members))), nil
 }

@@ -247,8 +247,8 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 	return inv.saved(inv.read.history), nil
 }
 
-// ReadHistory lists the revisions, while the inventory object may be written: what that says
-// is not asked for.
+// ReadHistory lists the revisions for History. It asks nothing of the inventory object, which may
+// be written meanwhile.
 func (inv *Inventory) ReadHistory(ctx context.Context) error {
 	if inv.read.listed {
 		return nil

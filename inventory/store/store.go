@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -251,7 +252,7 @@ func (inv *Inventory) Reload(ctx context.Context) error {
 	if err := inv.whole(); err != nil {
 		return err
 	}
-	lost := slices.DeleteFunc(bundle.SortedIDs(before.Members), func(id bundle.ID) bool { _, listed := inv.Members[id]; return listed })
+	lost := bundle.SortedIDs(sets.KeySet(before.Members).Difference(sets.KeySet(inv.Members)))
 	inv.dirty = inv.assign(lost)
 	for _, id := range lost {
 		inv.Members[id] = before.Members[id]

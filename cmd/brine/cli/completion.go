@@ -31,7 +31,7 @@ func completeFlag(cmd *cobra.Command, conn *connection, flag string, list func(c
 func fromCluster(conn *connection, list func(context.Context, *cluster.Client) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp
-		if len(values.FromEnvironment(cmd.Flags())) > 0 || len(args) > 0 {
+		if len(values.SetFromEnvironment(cmd.Flags())) > 0 || len(args) > 0 {
 			return nil, directive
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)

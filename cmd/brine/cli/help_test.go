@@ -142,7 +142,7 @@ func takes(text string) string {
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		return err.Error()
 	}
-	if wrong := values.Wrong(cmd.Flags()); len(wrong) > 0 {
+	if wrong := values.CheckFlags(cmd.Flags()); len(wrong) > 0 {
 		return wrong.Error()
 	}
 	return ""
@@ -164,7 +164,7 @@ func TestNoFlagIsNegative(t *testing.T) {
 			if err := f.Value.Set(value); err != nil {
 				return
 			}
-			if wrong := values.Wrong(cmd.Flags()).Error(); !strings.Contains(wrong, "--"+f.Name+"=") {
+			if wrong := values.CheckFlags(cmd.Flags()).Error(); !strings.Contains(wrong, "--"+f.Name+"=") {
 				t.Errorf("%s --%s=%s is accepted: %s", cmd.CommandPath(), f.Name, value, wrong)
 			}
 		})

@@ -66,7 +66,7 @@ func newSplit(s Streams) *cobra.Command {
 	})
 	o.toFlag(cmd, "to", "inventory that the members move to")
 	cmd.Flags().StringSliceVar(&o.members, "members", nil, "members that move: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; * stands for any text")
-	values.OldSpelling(cmd, "only", "members")
+	values.KeepOldSpelling(cmd, "only", "members")
 	o.input.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(o.members) == 0) == (len(o.input.Files) == 0) {
@@ -103,7 +103,7 @@ func newAdopt(s Streams) *cobra.Command {
 	})
 	o.toFlag(cmd, "into", "inventory that the objects become members of")
 	cmd.Flags().StringSliceVar(&o.takeOverFrom, "from-inventory", nil, "inventories whose objects are taken: NAMESPACE/NAME, or the id of one that does not exist any more")
-	values.OldSpelling(cmd, "take-over-from", "from-inventory")
+	values.KeepOldSpelling(cmd, "take-over-from", "from-inventory")
 	o.input.flags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -134,7 +134,7 @@ func (o *moveOptions) options(from []string) (admin.MoveOptions, error) {
 
 // named is the inventory that an argument names.
 func (o *moveOptions) named(text string) (report.Inventory, error) {
-	if wrong := values.WrongInventory(text); wrong != "" {
+	if wrong := values.CheckInventory(text); wrong != "" {
 		return report.Inventory{}, fmt.Errorf("%q: %s", text, wrong)
 	}
 	p := place{inventory: text, conn: o.conn}

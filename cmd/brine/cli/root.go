@@ -91,13 +91,13 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			problems := values.FromEnvironment(cmd.Flags())
-			if problems = append(problems, values.Wrong(cmd.Flags())...); len(problems) > 0 {
+			problems := values.SetFromEnvironment(cmd.Flags())
+			if problems = append(problems, values.CheckFlags(cmd.Flags())...); len(problems) > 0 {
 				return problems
 			}
-			warnings := values.OldSpellings(cmd.Flags())
+			warnings := values.FindOldSpellings(cmd.Flags())
 			if !cmd.Hidden { // a shell that completes
-				warnings = append(warnings, values.UnknownVariables(cmd.Root(), os.Environ())...)
+				warnings = append(warnings, values.FindUnknownVariables(cmd.Root(), os.Environ())...)
 			}
 			for _, warning := range warnings {
 				s.warn(warning)
@@ -109,7 +109,7 @@ func newRoot(s Streams, p *profile.Profile) *cobra.Command {
 	_ = root.PersistentFlags().MarkHidden("profile-dir")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			return values.Invalid("--"+wrong.GetFlag().Name, wrong)
+			return values.ExplainInvalid("--"+wrong.GetFlag().Name, wrong)
 		}
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			var names []string

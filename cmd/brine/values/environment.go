@@ -24,9 +24,9 @@ func variable(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// FromEnvironment sets each flag that was not given from BRINE_…, if that is
+// SetFromEnvironment sets each flag that was not given from BRINE_…, if that is
 // set and not empty: a flag overrides the environment, which overrides the default.
-func FromEnvironment(flags *pflag.FlagSet) bundle.Problems {
+func SetFromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
@@ -46,7 +46,7 @@ func FromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 		}
 		err := flags.Set(f.Name, value)
 		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			err = Invalid(name, wrong)
+			err = ExplainInvalid(name, wrong)
 		}
 		if err == nil {
 			err = flags.SetAnnotation(f.Name, environment, []string{name})
@@ -64,16 +64,16 @@ const environment = "brine/environment"
 // formerly is the annotation of a flag that is an old spelling: what it is called now.
 const formerly = "brine/formerly"
 
-// OldSpelling keeps an old name of a flag for one minor version, hidden from the help.
-func OldSpelling(cmd *cobra.Command, old, name string) {
+// KeepOldSpelling keeps an old name of a flag for one minor version, hidden from the help.
+func KeepOldSpelling(cmd *cobra.Command, old, name string) {
 	f := *cmd.Flags().Lookup(name)
 	f.Name, f.Hidden, f.Annotations = old, true, map[string][]string{formerly: {name}}
 	cmd.Flags().AddFlag(&f)
 }
 
-// OldSpellings are warnings that name the new spelling of each flag, or variable, that was given
+// FindOldSpellings returns warnings that name the new spelling of each flag, or variable, that was given
 // by an old one.
-func OldSpellings(flags *pflag.FlagSet) (warnings []string) {
+func FindOldSpellings(flags *pflag.FlagSet) (warnings []string) {
 	flags.Visit(func(f *pflag.Flag) {
 		if now := f.Annotations[formerly]; len(now) > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: this is called --%s now; the old name goes with the next minor version", given(f), now[0]))
@@ -82,17 +82,17 @@ func OldSpellings(flags *pflag.FlagSet) (warnings []string) {
 	return warnings
 }
 
-// others are variables that are no flags: what scripts/salt says of a job, what cobra reads, and what the project's
-// own scripts and tests have.
+// others are variables that are no flags: what scripts/salt says of a job, what cobra reads, and
+// what the project's own scripts and tests have.
 var others = regexp.MustCompile(`^(JID|MINION|UPDATE|BINARY|ACTIVE_HELP|COMPLETION_DESCRIPTIONS|SIGNING_PASSPHRASE|LIVE_DEMO|CLUSTER_GROUP|(TEST|BENCH|DEVCLUSTER)_.*)$`)
 
 // links are variables that Kubernetes sets in each Pod for a Service whose name begins with brine.
 var links = regexp.MustCompile(`(^|_)(SERVICE_HOST|(SERVICE_)?PORT)(_|$)`)
 
-// UnknownVariables warns of each BRINE_… of an environment that sets no flag of any command: a
+// FindUnknownVariables warns of each BRINE_… of an environment that sets no flag of any command: a
 // guard such as BRINE_MAX_PRUNE would be missing without a word. It shows no value, which may be
 // a password.
-func UnknownVariables(root *cobra.Command, environment []string) (warnings []string) {
+func FindUnknownVariables(root *cobra.Command, environment []string) (warnings []string) {
 	var known []string
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

@@ -22,9 +22,9 @@ import (
 
 // Values of flags: what is wrong with them is found before anything is read or written.
 
-// Wrong is all that is wrong with the values of a command's flags, so that
+// CheckFlags finds all that is wrong with the values of a command's flags, so that
 // nothing of it is found only when the lock is taken.
-func Wrong(flags *pflag.FlagSet) bundle.Problems {
+func CheckFlags(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	flags.VisitAll(func(f *pflag.Flag) {
 		if wrong := wrongValue(f); wrong != "" {
@@ -34,8 +34,8 @@ func Wrong(flags *pflag.FlagSet) bundle.Problems {
 	return problems
 }
 
-// Invalid is the error about a value that a flag, or its variable, cannot take.
-func Invalid(name string, err *pflag.InvalidValueError) error {
+// ExplainInvalid is the error about a value that a flag, or its variable, cannot take.
+func ExplainInvalid(name string, err *pflag.InvalidValueError) error {
 	why := err.Unwrap()
 	switch err.GetFlag().Value.Type() {
 	case "duration":
@@ -98,7 +98,7 @@ func wrongValue(f *pflag.Flag) string {
 	case "max-prune":
 		return wrongMaxPrune(value)
 	case "inventory":
-		return WrongInventory(value)
+		return CheckInventory(value)
 	case "name":
 		return wrongName(value)
 	case "namespace":
@@ -132,8 +132,8 @@ func wrongMaxPrune(value string) string {
 	return ""
 }
 
-// WrongInventory is what is wrong with the place of an inventory.
-func WrongInventory(value string) string {
+// CheckInventory says what is wrong with the place of an inventory.
+func CheckInventory(value string) string {
 	namespace, name, both := strings.Cut(value, "/")
 	if !both {
 		return wrongName(value)
