@@ -279,6 +279,9 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			number = d.result.Revision
 		} else if saved(last.Number) { // it was killed after its very last write
 			number = last.Number
+		} else if saved(last.Number + 1) { // it was killed before that: later runs make a revision of it
+			delete(w.applies, d.inventory)
+			return
 		}
 		digest, kept := d.bundle.ContentDigest(), number > 0
 		// What a rollback has applied is the state before and after it: it is no revision of its own.
