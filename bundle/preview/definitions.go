@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
@@ -13,6 +16,19 @@ import (
 	"brine/bundle/takeover"
 	"brine/bundle/write"
 )
+
+// definedKinds are the kinds that the CRDs of a plan define.
+func definedKinds(p *plan.Plan) sets.Set[schema.GroupKind] {
+	kinds := sets.New[schema.GroupKind]()
+	for _, s := range p.Steps {
+		if !s.Deletes() && s.ID.GroupKind == bundle.CRDKind {
+			for _, resource := range cluster.Defined(s.Object.Content) {
+				kinds.Insert(resource.GVK.GroupKind())
+			}
+		}
+	}
+	return kinds
+}
 
 // learn notes which kinds the server cannot judge, because their CRDs are new
 // or change.

@@ -80,19 +80,20 @@ type Input struct {
 	Drift bool
 }
 
-// Run asks about every step, in parallel, CRDs before what they define. denied
-// says whether a request was forbidden.
+// Run asks about every step, in parallel, and of the resources of the plan's CRDs once the
+// CRDs are answered. denied says whether a request was forbidden.
 func Run(ctx context.Context, in Input) (results []Result, denied bool, err error) {
 	p, err := prepare(ctx, in)
 	if err != nil {
 		return nil, false, err
 	}
 	results = make([]Result, len(in.Plan.Steps))
-	for _, definitions := range []bool{true, false} {
+	defined := definedKinds(in.Plan)
+	for _, late := range []bool{false, true} {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(transport.MaxConcurrency)
 		for i, s := range in.Plan.Steps {
-			if isDefinition := !s.Deletes() && s.ID.GroupKind == bundle.CRDKind; isDefinition != definitions || in.Only != nil && !in.Only(s) {
+			if defined.Has(s.ID.GroupKind) != late || in.Only != nil && !in.Only(s) {
 				continue
 			}
 			group.Go(func() error {
@@ -107,7 +108,7 @@ func Run(ctx context.Context, in Input) (results []Result, denied bool, err erro
 		if err := group.Wait(); err != nil {
 			return nil, false, fmt.Errorf("preview: %w", errors.Join(err, context.Cause(ctx)))
 		}
-		if definitions {
+		if !late {
 			p.learn(results)
 		}
 	}
@@ -178,12 +179,29 @@ func AtMost(p *plan.Plan, results []Result) (most []Result, more bool) {
 // Report records the results of the steps. Those of a drift name who wrote what
 // differs.
 func Report(rec *report.Recorder, p *plan.Plan, objects []*report.ObjectResult, results []Result) {
+	diffs := make([]diff.Diff, len(p.Steps))
+	bundle.Parallel(len(diffs), func(i int) { diffs[i] = diffOf(rec, p.Steps[i], results[i]) })
 	for i, s := range p.Steps {
-		record(rec, s, objects[i], results[i])
+		record(rec, s, objects[i], results[i], diffs[i])
 	}
 }
 
-func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result) {
+// diffOf is what a result changes, as it may be shown.
+func diffOf(rec *report.Recorder, s *plan.Step, r Result) diff.Diff {
+	switch {
+	case r.Err != nil, r.Hidden, write.CopiesSecret(s.Live):
+	case r.Action == plan.Pruned:
+		return rec.Secrets.Diff(s.Live, nil)
+	case r.Stored == nil, r.Action == plan.Unchanged, r.Action == plan.Skipped:
+	case rec.Result.Wanted != "":
+		return diff.Objects(s.Live, r.Stored, rec.Secrets.Text) // ownership metadata, too
+	default:
+		return rec.Secrets.Diff(s.Live, r.Stored)
+	}
+	return diff.Diff{}
+}
+
+func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result, d diff.Diff) {
 	o.Action, o.Verified, o.Claims = r.Action, r.Verified, r.Claims
 	if r.Reason != "" {
 		o.Reason = r.Reason
@@ -207,27 +225,16 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		rec.Fail(o.About(r.Err.Error()))
 	case s.Deletes() && s.Kept && r.Action == plan.Skipped:
 		rec.Fail(o.About("not deleted: " + o.Reason))
-	case r.Action == plan.Pruned:
-		if write.CopiesSecret(s.Live) {
-			break
-		}
-		d := rec.Secrets.Diff(s.Live, nil)
-		o.Diff, o.Changes = d.Unified, d.Changes
 	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
-		d := rec.Secrets.Diff(s.Live, r.Stored)
 		o.Schema = diff.Schemas(s.Live, r.Stored)
-		switch {
-		case rec.Result.Wanted != "":
-			d = diff.Objects(s.Live, r.Stored, rec.Secrets.Text) // ownership metadata, too
-		case d.Unified == "" && o.Reason == "":
+		if rec.Result.Wanted != "" {
+			d.Unified = strings.Replace(d.Unified, "+++ applied\n", "+++ wanted\n", 1)
+			o.Reason = joined(o.Reason, diff.Written(s.Live, d.Changes))
+		} else if d.Unified == "" && o.Reason == "" {
 			o.Reason = "only its ownership metadata or its field managers change"
 		}
-		o.Diff, o.Changes = d.Unified, d.Changes
-		if rec.Result.Wanted != "" {
-			o.Diff = strings.Replace(o.Diff, "+++ applied\n", "+++ wanted\n", 1)
-			o.Reason = joined(o.Reason, diff.Written(s.Live, o.Changes))
-		}
 	}
+	o.Diff, o.Changes = d.Unified, d.Changes
 	rec.Settled()
 	rec.Emit(report.Acted{Object: o})
 }
