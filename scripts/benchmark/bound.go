@@ -9,6 +9,9 @@ import (
 // trace is what brine's result says of the time of a run.
 type trace struct {
 	Objects []*traced `json:"objects"`
+	Summary struct {
+		Requests map[string]int `json:"requests"`
+	} `json:"summary"`
 }
 
 type traced struct {
@@ -33,22 +36,23 @@ type name struct {
 	Name      string `json:"name"`
 }
 
-// boundOf is the least time that the run could have taken, with the answers that the
-// server gave and the time that the objects took until they were ready: the longest
-// chain of objects that need each other. A client that takes no time itself, and sends
-// every request at once, needs as long.
-func boundOf(file string) (float64, error) {
+// readTrace reads the file of a result: its bound, and brine's requests by verb.
+func readTrace(file string) (bound float64, requests map[string]int, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, fmt.Errorf("read the trace: %w", err)
+		return 0, nil, fmt.Errorf("read the trace: %w", err)
 	}
 	var t trace
 	if err := json.Unmarshal(text, &t); err != nil {
-		return 0, fmt.Errorf("read the trace: %w", err)
+		return 0, nil, fmt.Errorf("read the trace: %w", err)
 	}
-	return t.bound(), nil
+	return t.bound(), t.Summary.Requests, nil
 }
 
+// bound is the least time that the run could have taken, with the answers that the
+// server gave and the time that the objects took until they were ready: the longest
+// chain of objects that need each other. A client that takes no time itself, and sends
+// every request at once, needs as long.
 func (t trace) bound() float64 {
 	byName := map[name]*traced{}
 	for _, o := range t.Objects {

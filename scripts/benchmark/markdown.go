@@ -127,16 +127,20 @@ func (r *report) platform() string {
 		} else {
 			row = append(row, "")
 		}
-		if ours != nil && ours.toBound > 0 {
-			row = append(row, fmt.Sprintf("%.2f", ours.toBound))
-		} else {
-			row = append(row, "")
+		bound, requests := "", 0
+		if ours != nil {
+			for _, number := range ours.sent {
+				requests += number
+			}
+			if ours.toBound > 0 {
+				bound = fmt.Sprintf("%.2f", ours.toBound)
+			}
 		}
-		rows = append(rows, row)
+		rows = append(rows, append(row, bound, fmt.Sprint(requests)))
 	}
 	var b strings.Builder
 	b.WriteString("**The real platform: 101 objects, two releases, until all is ready** (CPU; peak memory). The bound is the longest chain of objects that need each other, with the server's answers and the time until they were ready, and no time of a client\n\n")
-	table(&b, append(append([]string{"work"}, tools...), "brine to kapp", "brine to its bound"), rows)
+	table(&b, append(append([]string{"work"}, tools...), "brine to kapp", "brine to its bound", "requests of brine"), rows)
 	return b.String()
 }
 

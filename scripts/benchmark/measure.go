@@ -26,7 +26,7 @@ type result struct {
 	Answered float64        `json:"answered,omitempty"` // raw delete: seconds until the last answer
 	Requests map[string]int `json:"requests,omitempty"` // as the server counted them
 	Costs    map[string]int `json:"costs,omitempty"`    // of the server: see counts
-	Sent     map[string]int `json:"sent,omitempty"`     // as brine counted its own, of large works
+	Sent     map[string]int `json:"sent,omitempty"`     // as brine counted its own, of large works and the platform
 	Bound    float64        `json:"bound,omitempty"`    // seconds that the server alone took
 	Wire     *wired         `json:"wire,omitempty"`     // bytes of the tool's process
 	Load     float64        `json:"load"`               // of the machine, the minute before
@@ -284,7 +284,7 @@ func (b *bench) take(ctx context.Context, s *server, c command, r result) error 
 		r.Seconds, r.Answered = max(times.Answered, times.Gone), times.Answered
 	}
 	if c.trace != "" && r.Exit == 0 {
-		if r.Bound, err = boundOf(c.trace); err != nil {
+		if r.Bound, r.Sent, err = readTrace(c.trace); err != nil {
 			return err
 		}
 	}

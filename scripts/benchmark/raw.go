@@ -31,7 +31,7 @@ func raw(args []string, out io.Writer) error {
 	file := f.String("requests", "", "")
 	parallel := f.Int("parallel", 16, "")
 	if len(args) == 0 {
-		return errors.New("what? apply, dry-run, list or delete")
+		return errors.New("what? apply, dry-run, get, list or delete")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return err
@@ -51,8 +51,10 @@ func raw(args []string, out io.Writer) error {
 		err = errors.Join(s.each(*parallel, namespaces, apply("")), s.each(*parallel, others, apply("")))
 	case "dry-run":
 		err = errors.Join(s.each(*parallel, namespaces, apply("&dryRun=All")), s.each(*parallel, others, apply("&dryRun=All")))
+	case "get":
+		err = s.each(*parallel, append(namespaces, others...), get)
 	case "list":
-		err = s.each(*parallel, collections(namespaces, others), list)
+		err = s.each(*parallel, collections(namespaces, others), get)
 	case "delete":
 		err = errors.Join(s.each(*parallel, others, remove), s.each(*parallel, namespaces, remove))
 		times.Answered = time.Since(begin).Seconds()
@@ -61,7 +63,7 @@ func raw(args []string, out io.Writer) error {
 		}
 		times.Gone = time.Since(begin).Seconds()
 	default:
-		return fmt.Errorf("%s: it is apply, dry-run, list or delete", args[0])
+		return fmt.Errorf("%s: it is apply, dry-run, get, list or delete", args[0])
 	}
 	if err != nil {
 		return err
@@ -166,7 +168,7 @@ func remove(s *server, r request) (*http.Request, error) {
 	return http.NewRequest(http.MethodDelete, s.url+r.Path, nil)
 }
 
-func list(s *server, r request) (*http.Request, error) {
+func get(s *server, r request) (*http.Request, error) {
 	return http.NewRequest(http.MethodGet, s.url+r.Path, nil)
 }
 

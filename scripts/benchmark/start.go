@@ -14,10 +14,11 @@ const (
 	nothing  = "version"
 	five     = "five objects, start to end"
 	fiveMore = "five objects, nothing changed"
+	oneState = "status of one object"
 	reading  = "4.8 MB of 223 objects read, ordered, planned"
 )
 
-var startWorks = []string{nothing, five, fiveMore, reading}
+var startWorks = []string{nothing, five, fiveMore, oneState, reading}
 
 func (b *bench) starts(ctx context.Context, run int) error {
 	if err := b.take(ctx, nil, command{args: []string{b.brine, "version"}}, result{Tool: "brine", Work: nothing, Run: run}); err != nil {
@@ -48,8 +49,31 @@ func (b *bench) starts(ctx context.Context, run int) error {
 				}
 			}
 		}
-		return nil
+		return b.oneObject(ctx, s, kubeconfig, run)
 	})
+}
+
+// oneObject compares brine's status of an inventory with one object with one GET.
+func (b *bench) oneObject(ctx context.Context, s *server, kubeconfig string, run int) error {
+	made, err := generate(filepath.Join(b.work, "1"), 1)
+	if err != nil {
+		return err
+	}
+	if _, messages, err := launch(ctx, filepath.Join(b.work, "said"), nil, b.mixedCommand("brine", first, kubeconfig, made, 0).args); err != nil {
+		return fmt.Errorf("apply one object: %w\n%s", err, messages)
+	}
+	for _, c := range []struct {
+		tool string
+		args []string
+	}{
+		{"raw", []string{b.self, "raw", "get", "--kubeconfig", kubeconfig, "--requests", made.requests, "--parallel", "1"}},
+		{"brine", []string{b.brine, "status", "--kubeconfig", kubeconfig, "--inventory", "default/bench"}},
+	} {
+		if err := b.take(ctx, s, command{args: c.args}, result{Tool: c.tool, Work: oneState, Run: run}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // realSize is a bundle as large as the largest real one: 223 documents in

@@ -125,18 +125,22 @@ func kappAt(kubeconfig, app string) []string {
 const (
 	toReady   = "first run, to ready"
 	again     = "the same again"
+	seeAgain  = "dry run of the same"
+	seeOlder  = "dry run of the older release"
 	older     = "back to the older release"
+	seeNewer  = "dry run of the newer release"
 	newer     = "forward again"
 	deleteAll = "delete"
 )
 
-var platformWorks = []string{toReady, again, older, newer, deleteAll}
+var platformWorks = []string{toReady, again, seeAgain, seeOlder, older, seeNewer, newer, deleteAll}
 
 func (o options) platformCommand(tool, work, kubeconfig string) command {
 	folder := filepath.Join(o.bundles, "metalk8s-new")
-	if work == older {
+	if work == older || work == seeOlder {
 		folder = filepath.Join(o.bundles, "metalk8s-old")
 	}
+	dryRun := work == seeAgain || work == seeOlder || work == seeNewer
 	switch tool {
 	case "brine":
 		trace := kubeconfig + ".trace.json"
@@ -144,8 +148,14 @@ func (o options) platformCommand(tool, work, kubeconfig string) command {
 		if work == deleteAll {
 			return command{args: append([]string{o.brine, "destroy"}, at...), trace: trace}
 		}
+		if dryRun {
+			at = append(at, "--dry-run=server")
+		}
 		return command{args: append([]string{o.brine, "apply", "-f", folder}, at...), trace: trace}
 	case "kapp", "kapp-tuned":
+		if dryRun {
+			return command{} // none of the server's
+		}
 		at := append(kappAt(kubeconfig, "platform"), tuned[tool]...)
 		if work == deleteAll {
 			return command{args: append([]string{o.peers["kapp"], "delete"}, at...)}
