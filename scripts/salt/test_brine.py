@@ -1229,6 +1229,26 @@ class Objects(Case):
         self.assertIn("there is no such object", self.brine.waited("a", label_selector="x=y", timeout=0, **which)["comment"])
         self.assertNotIn("a", self.called()["argv"])
 
+    def test_wait_for_a_server_that_does_not_answer(self):
+        which = {"kind": "Pod", "apiVersion": "v1", "interval": 0}
+        tries, found = os.path.join(self.home, "tries"), json.dumps({"objects": [self.POD], "readiness": [{"state": "ready"}]})
+        self.play(then="""
+            with open({0!r}, "a") as file:
+                file.write("x")
+            if len(open({0!r}).read()) < 3:
+                sys.stderr.write("connection refused")
+                sys.exit(6)
+            print({1!r})
+            """.format(tries, found))
+        ret = self.brine.waited("a", timeout=60, **which)
+        self.assertEqual((ret["result"], ret["comment"]), (True, "a is ready"))
+        self.play(code=6, then="sys.stderr.write('connection refused')")
+        ret = self.brine.waited("a", timeout=0, **which)
+        self.assertEqual((ret["result"], ret["comment"]), (False, "Not in 0 seconds: brine get failed (exit code 6): connection refused"))
+        self.assertIs(self.brine.waited("a", timeout=60, test=True, **which)["result"], False)
+        self.play(code=3, then="sys.stderr.write('no such kind')")
+        self.assertEqual(self.brine.waited("a", timeout=60, **which)["comment"], "brine get failed (exit code 3): no such kind")
+
     def cluster(self, *objects, **ret):
         """What `brine get` and `brine patch` print. Gives the calls as (command, flags, object)."""
         calls = os.path.join(self.home, "calls")

@@ -131,9 +131,9 @@ def ask(run, output="json", fine=(0,)):
     if fine and done["exit"]:
         brine.context["retcode"] = done["exit"]
     if fine is not None and done["exit"] not in fine or not done["stdout"]:
-        raise CommandExecutionError(
-            "brine {} failed (exit code {}): {}".format(run.command, done["exit"], _why(done))
-        )
+        error = CommandExecutionError("brine {} failed (exit code {}): {}".format(run.command, done["exit"], _why(done)))
+        error.exit = done["exit"]
+        raise error
     return done["stdout"]
 
 

@@ -28,6 +28,8 @@ _parts = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_parts)
 _brine = _parts.Parts(globals())
 
+_UNREACHABLE = 6  # brine's exit code
+
 
 def __virtual__():
     return __virtualname__
@@ -225,7 +227,8 @@ def waited(
     absent
         Wait until there is none.
     timeout
-        In seconds, or like ``20m``; ``interval`` is the time between two looks.
+        In seconds, or like ``20m``; ``interval`` is the time between two looks. A server that does
+        not answer is asked again until then.
 
     CLI Example:
 
@@ -253,7 +256,9 @@ def waited(
         try:
             missing = _waits(_found(kind, None if label_selector else name, dict(flags)), condition, absent)
         except _brine.returning.ERRORS as exc:
-            return dict(ret, result=False, comment=str(exc))
+            if test or getattr(exc, "exit", None) != _UNREACHABLE:
+                return dict(ret, result=False, comment=str(exc))
+            missing = str(exc)  # a server that restarts comes back
         if not missing:
             return dict(ret, comment="{} {}".format(name, "is absent" if absent else "is ready" if not what else "has " + what))
         if test:
