@@ -120,6 +120,14 @@ class Report(unittest.TestCase):
         rows = self.runner.report("20261122090001000000", out="data")
         self.assertEqual([(row["minion"], row["result"]) for row in rows], [("a", "failed"), ("a", "changed"), ("b", "changed")])
 
+    def test_what_onlyif_skipped_is_no_run(self):
+        """It was not carried out: it has no exit code. A minion that has nothing else ran no state of brine."""
+        skipped = state("onlyif condition is false", changes={}, skip_watch=True, number=1)
+        self.job("20261122090001000000", {"a": dict(skipped, **state(CHANGED, fun="absent")), "b": skipped}, ["a", "b"])
+        rows = self.runner.report("20261122090001000000", out="data")
+        self.assertEqual([(row["minion"], row["result"], row["exit"], row["comment"]) for row in rows], [
+            ("a", "changed", 0, CHANGED), ("b", "unchanged", None, "no state of brine ran")])
+
     def test_results_and_plans(self):
         result = {
             "kind": "Result", "command": "apply", "dryRun": "none", "exitCode": 1, "inventory": {"name": "shop"}, "errors": ["broken"],

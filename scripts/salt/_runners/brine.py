@@ -289,7 +289,9 @@ def _runs(minion, value):
 
 
 def _is_run(key, state):
-    """Of a whole inventory. A rollback that had nothing to do is none."""
+    """Of a whole inventory. A rollback that had nothing to do is none, nor what `onlyif` or `unless` skipped."""
+    if state.get("skip_watch") and not state.get("changes"):
+        return False
     function = key.rsplit("_|-", 1)[-1]
     return function in ("applied", "absent", "planned") or function == "rolled_back" and (bool(state.get("changes")) or state.get("result") is False)
 
