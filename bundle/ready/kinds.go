@@ -3,6 +3,7 @@ package ready
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,7 +40,7 @@ var kindRules = map[schema.GroupKind]kindRule{
 	bundle.PodKind:                   {unhinted(pod), "status.phase, containerStatuses, conditions Ready and PodScheduled"},
 	bundle.ServiceKind:               {unhinted(service), "status.loadBalancer.ingress, where spec.type is LoadBalancer"},
 	bundle.NamespaceKind:             {unhinted(namespace), "status.phase"},
-	bundle.PersistentVolumeClaimKind: {claim, "status.phase, conditions that end in Error"},
+	bundle.PersistentVolumeClaimKind: {claim, "status.phase and capacity, conditions that end in Error"},
 	bundle.JobKind:                   {unhinted(job), "status.conditions Complete, Failed and Suspended"},
 	bundle.DeploymentKind:            {unhinted(deployment), "spec.replicas and those of status, conditions Progressing and Available"},
 	bundle.StatefulSetKind:           {unhinted(statefulSet), "spec.replicas and those of status, revisions"},
@@ -143,7 +144,7 @@ func claim(o object, hints Hints) Status {
 				return notReady("%s", c.String())
 			}
 		}
-		return Status{State: Ready}
+		return grown(o)
 	case "Lost":
 		return failed("Lost: its volume %s does not exist any more", o.text("spec", "volumeName"))
 	}
@@ -161,6 +162,21 @@ func claim(o object, hints Hints) Status {
 		return Status{State: Ready, Reason: "waits for its first consumer"}
 	}
 	return notReady("not bound: StorageClass %q has to provide its volume", class)
+}
+
+// grown says whether a bound claim has the size that it asks for, or only a pod that uses it is
+// missing. A volume that was made by hand may be smaller for good.
+func grown(o object) Status {
+	annotations, _ := o.field("metadata", "annotations").(map[string]any)
+	provisioned := annotations["volume.kubernetes.io/storage-provisioner"] != nil || annotations["volume.beta.kubernetes.io/storage-provisioner"] != nil
+	wants, has := o.text("spec", "resources", "requests", "storage"), o.text("status", "capacity", "storage")
+	wanted, err := resource.ParseQuantity(wants)
+	size, err2 := resource.ParseQuantity(has)
+	pending, _ := o.condition("FileSystemResizePending")
+	if !provisioned || err != nil || err2 != nil || size.Cmp(wanted) >= 0 || pending.status == "True" || o.text("status", "allocatedResourceStatuses", "storage") == "NodeResizePending" {
+		return Status{State: Ready}
+	}
+	return notReady("has %s of the %s that it asks for", has, wants)
 }
 
 // definition is a CRD: its names are accepted and it is established. Whether

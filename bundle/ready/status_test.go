@@ -10,6 +10,12 @@ import (
 	"brine/bundle/bundletest"
 )
 
+// claimOf is a bound claim of one size that asks for another.
+func claimOf(annotation, wants, has, status string) string {
+	return `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {volume.kubernetes.io/` + annotation + `}}, spec: {volumeName: v, resources: {requests: {storage: "` + wants + `"}}},
+  status: {phase: Bound, capacity: {storage: "` + has + `"}, ` + status + `}}`
+}
+
 func TestOf(t *testing.T) {
 	lateClass := Hints{WaitsForConsumer: func(class string) bool { return class == "local-late" }}
 	for _, test := range []struct {
@@ -46,6 +52,13 @@ func TestOf(t *testing.T) {
 		{"a bound claim that cannot grow", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: Resizing, status: "True"}, {type: ControllerResizeError, status: "True", message: quota}]}}`,
 			NotReady, "ControllerResizeError=True: quota"},
 		{"a bound claim that grows when a pod starts", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True"}, {type: NodeResizeError, status: "False"}]}}`, Ready, ""},
+		{"a bound claim that is to grow, and nobody has tried", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", ``), NotReady, "has 1Gi of the 2Gi that it asks for"},
+		{"a bound claim that is growing", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", `conditions: [{type: Resizing, status: "True"}]`), NotReady, "has 1Gi of the 2Gi that it asks for"},
+		{"a bound claim that has grown", claimOf(`storage-provisioner: csi`, "2Gi", "2147483648", ``), Ready, ""},
+		{"a bound claim that grows further when a pod starts", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", `allocatedResourceStatuses: {storage: NodeResizePending}`), Ready, ""},
+		{"a bound claim of before that grows when a pod starts", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", `conditions: [{type: FileSystemResizePending, status: "True"}]`), Ready, ""},
+		{"a claim bound to a smaller volume by hand", claimOf(`bind-completed: "yes"`, "2Gi", "1Gi", ``), Ready, ""},
+		{"a bound claim of an unreadable size", claimOf(`storage-provisioner: csi`, "2Gi", "much", ``), Ready, ""},
 		{"a claim for its first consumer", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: local-late}, status: {phase: Pending}}`, Ready, "waits for its first consumer"},
 		{"a claim whose consumer has come", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {volume.kubernetes.io/selected-node: node-1}}, spec: {storageClassName: local-late}, status: {phase: Pending}}`,
 			NotReady, `not bound: StorageClass "local-late" is to provide its volume for node node-1`},
