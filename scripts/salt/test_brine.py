@@ -939,7 +939,7 @@ class Returns(Case):
         self.assertEqual(self.brine.destroy("platform"), RESULT)
         self.assertEqual(self.brine.rollback("platform", revision=3), RESULT)
         self.assertEqual(self.called()["argv"], ["rollback", "--name=platform", "--dry-run=none", "--output=events", "--", "3"])
-        self.assertNotIn("retcode", self.brine.__context__)
+        self.assertFalse(self.brine.__context__.get("retcode"))
 
     def test_rollback_goes_to_the_last_good_revision(self):
         ret = self.brine.rolled_back("platform", inventory="ns/platform", kubeconfig="/k", max_prune=3)
@@ -1018,6 +1018,26 @@ class Returns(Case):
         self.play([event("finished", result=RESULT)], code=4)
         self.brine.apply("platform", bundle="x")
         self.assertEqual(self.brine.__context__["retcode"], 4)
+
+    def test_no_retcode_is_left_for_what_follows(self):
+        """Salt judges the onlyif of a later state by it."""
+        which = {"kind": "Pod", "apiVersion": "v1"}
+        self.play(code=6, then="sys.stderr.write('no cluster')")
+        for ret in (
+            self.brine.waited("a", timeout=0, **which), self.brine.waited("a", test=True, **which), self.brine.labels_exist("a", {"a": "b"}, **which),
+            self.brine.rolled_back("platform", only_of=["1"]), self.brine.patched("a", patch={"a": 1}, test=True, **which),
+        ):
+            self.assertIs(ret["result"], False, ret)
+            self.assertNotIn("retcode", self.brine.__context__)
+        with self.assertRaisesRegex(Exception, "no cluster"):
+            self.brine.exists(name="a", **which)
+        self.assertEqual(self.brine.__context__["retcode"], 6)
+        self.play(then="print(json.dumps({'objects': []}))")
+        for call in (lambda: self.brine.exists(name="a", **which), lambda: self.brine.status("platform"), lambda: self.brine.apply("platform", bundle="x")):
+            self.brine.__context__["retcode"] = 4  # of an earlier function
+            with contextlib.suppress(Exception):
+                call()
+            self.assertEqual(self.brine.__context__["retcode"], 0)
 
     def test_status_and_history(self):
         self.play(then="print(json.dumps({'objects': []}))")
@@ -1405,7 +1425,7 @@ class Objects(Case):
         self.assertEqual(self.called()["argv"], ["inventory", "list", "--namespace=ns", "--output=json"])
         self.play(code=2, then="print(json.dumps({'objects': []}))")
         self.assertEqual(self.brine.drift("platform"), {"objects": []})
-        self.assertNotIn("retcode", self.brine.__context__)
+        self.assertFalse(self.brine.__context__.get("retcode"))
 
 
 class Readme(Case):

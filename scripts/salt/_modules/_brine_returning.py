@@ -90,7 +90,7 @@ def last_revision(name, kwargs):
     takes = ("inventory", "namespace", "jid") + brine.call.CONNECTION
     run = brine.call.Run("history", {key: value for key, value in brine.call.take_state(dict(kwargs)).items() if key.replace("_", "-") in takes}, name)
     try:
-        revisions = read_document(run)["revisions"]
+        revisions = read_document(run, noted=False)["revisions"]
     except CommandExecutionError as exc:
         if "there is no inventory" in str(exc):
             return None
@@ -102,19 +102,22 @@ def run_for_result(command, name, kwargs, given=None, words=()):
     """A run whose end is brine's own result."""
     run = brine.call.Run(command, kwargs, name, given, words)
     done = brine.running.stream(run, "events")
-    if done["exit"]:
-        brine.context["retcode"] = done["exit"]
+    brine.context["retcode"] = done["exit"]
     result = done["last"].get("result")
     if result is None:
         raise CommandExecutionError(_lost(run, done)["comment"])
     return result
 
 
-def read_document(run, fine=(0,)):
+# A retcode outlasts its function: Salt goes by it in the onlyif of the states that follow. So it is
+# always set, and never where a state's return says the same.
+
+
+def read_document(run, fine=(0,), noted=True):
     """What a command prints about an inventory. Its exit code becomes the function's, errors in it are raised."""
     done = brine.running.communicate(run.argv("json"), run.env, run=run)
-    if done["exit"] not in fine:
-        brine.context["retcode"] = done["exit"]
+    if noted:
+        brine.context["retcode"] = 0 if done["exit"] in fine else done["exit"]
     try:
         document = json.loads(done["stdout"])
         why = "\n".join(document.get("errors") or [])
@@ -125,10 +128,10 @@ def read_document(run, fine=(0,)):
     return document
 
 
-def ask(run, output="json", fine=(0,)):
+def ask(run, output="json", fine=(0,), noted=True):
     """What a command prints. fine are the exit codes that are no error, None is all of them."""
     done = brine.running.communicate(run.argv(output), run.env, run.stdin, run)
-    if fine and done["exit"]:
+    if noted:
         brine.context["retcode"] = done["exit"]
     if fine is not None and done["exit"] not in fine or not done["stdout"]:
         error = CommandExecutionError("brine {} failed (exit code {}): {}".format(run.command, done["exit"], _why(done)))

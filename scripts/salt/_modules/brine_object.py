@@ -254,7 +254,7 @@ def waited(
     until = time.time() + timeout
     while True:
         try:
-            missing = _waits(_found(kind, None if label_selector else name, dict(flags)), condition, absent)
+            missing = _waits(_found(kind, None if label_selector else name, dict(flags), noted=False), condition, absent)
         except _brine.returning.ERRORS as exc:
             if test or getattr(exc, "exit", None) != _UNREACHABLE:
                 return dict(ret, result=False, comment=str(exc))
@@ -318,7 +318,7 @@ def labels_exist(name, labels, kind=None, apiVersion=None, namespace="default", 
     ret = {"name": name, "result": True, "changes": {}, "comment": ""}
     try:
         _brine.call.check_type("labels", labels, (dict,), None, "a mapping")
-        found = get(name, kind, apiVersion, namespace, **_connection(kwargs))
+        found = (_one(name, kind, apiVersion, namespace, None, _connection(kwargs), noted=False)["objects"] or [None])[0]
     except _brine.returning.ERRORS as exc:
         return dict(ret, result=False, comment=str(exc))
     if found is None:
@@ -399,7 +399,7 @@ def _object_state(name, kind, apiVersion, namespace, manifest, kwargs):
         body = dict(manifest, apiVersion=apiVersion or manifest.get("apiVersion"), kind=kind or manifest.get("kind"), metadata=metadata)
         if not body["apiVersion"] or not body["kind"]:
             raise SaltInvocationError("give kind and apiVersion, or a manifest that has them")
-        ret = json.loads(_brine.returning.ask(_brine.call.Run("patch", kwargs, given=(None, body, None)), "salt", fine=None))
+        ret = json.loads(_brine.returning.ask(_brine.call.Run("patch", kwargs, given=(None, body, None)), "salt", fine=None, noted=False))
         ret.pop("sub_state_run", None)
         return _brine.returning.tidy_return(ret, name)
     except Exception as exc:  # pylint: disable=broad-except
@@ -433,21 +433,21 @@ def _connection(kwargs):
     return {key: value for key, value in kwargs.items() if key.replace("_", "-") in _brine.call.CONNECTION}
 
 
-def _one(name, kind, apiVersion, namespace, manifest, kwargs):
+def _one(name, kind, apiVersion, namespace, manifest, kwargs, noted=True):
     if manifest:
         metadata = manifest.get("metadata") or {}
         name, kind, apiVersion = metadata.get("name"), manifest.get("kind"), manifest.get("apiVersion")
         namespace = metadata.get("namespace") or namespace
     if not (name and kind and apiVersion):
         raise SaltInvocationError("give manifest, or name and kind and apiVersion")
-    return _found(kind, name, dict(kwargs, api_version=apiVersion, namespace=namespace))
+    return _found(kind, name, dict(kwargs, api_version=apiVersion, namespace=namespace), noted)
 
 
-def _found(kind, name, kwargs):
+def _found(kind, name, kwargs, noted=True):
     """The document of `brine get`."""
     if name is not None:
         kwargs["ignore_not_found"] = True
-    return json.loads(_brine.returning.ask(_brine.call.Run("get", kwargs, words=[str(kind)] + ([] if name is None else [str(name)]))))
+    return json.loads(_brine.returning.ask(_brine.call.Run("get", kwargs, words=[str(kind)] + ([] if name is None else [str(name)])), noted=noted))
 
 
 def _waits(found, condition, absent):
