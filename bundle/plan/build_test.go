@@ -143,6 +143,11 @@ func sound(t *testing.T, p *Plan, inv *inventory.Inventory) {
 	t.Helper()
 	seen := map[bundle.ID]bool{}
 	deleting := false
+	for i := range p.Steps {
+		if p.waits(i, i) {
+			t.Errorf("%s waits for itself", bundle.Name(p.Steps[i].ID))
+		}
+	}
 	for i, s := range p.Steps {
 		if seen[s.ID] && s.ID.Name != "" {
 			t.Errorf("two steps for %s", bundle.Name(s.ID))

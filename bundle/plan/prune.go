@@ -203,21 +203,41 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	}
 	// Namespaces hang on deletion while an APIService without a backend stands:
 	// the namespace controller cannot know what is in them.
-	for _, s := range p.Steps[first:] {
+	for i, s := range p.Steps[first:] {
 		if s.ID.GroupKind != bundle.NamespaceKind {
 			continue
 		}
 		if s.ID.Name == in.Inventory.Namespace {
 			named := bundle.SetOf(s.Needs, func(need Need) int { return need.Step })
-			for i := range p.Steps[first:] {
-				if p.Steps[first+i] != s && !named.Has(first+i) {
-					s.Needs = append(s.Needs, Need{Step: first + i, Want: order.Ready, Reason: deletedFirst + "the namespace holds the inventory", Timing: true})
+			for other := range p.Steps[first:] {
+				if other != i && !named.Has(first+other) {
+					s.Needs = append(s.Needs, Need{Step: first + other, Want: order.Ready, Reason: deletedFirst + "the namespace holds the inventory", Timing: true})
 				}
 			}
 			continue
 		}
 		for _, service := range services {
+			if p.waits(service, first+i) {
+				continue // it has to stand as long as the namespace
+			}
 			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: deletedFirst + "namespaces hang while an APIService is not available", Weak: true, Timing: true})
 		}
 	}
+}
+
+// waits says whether a step needs another one, or itself, by whatever way.
+func (p *Plan) waits(step, on int) bool {
+	seen := sets.New[int]()
+	var search func(int) bool
+	search = func(at int) bool {
+		return slices.ContainsFunc(p.Steps[at].Needs, func(need Need) bool {
+			if need.Step == on {
+				return true
+			}
+			been := seen.Has(need.Step)
+			seen.Insert(need.Step)
+			return !been && search(need.Step)
+		})
+	}
+	return search(step)
 }
