@@ -1146,7 +1146,7 @@ class Objects(Case):
         self.found(self.POD)
         self.assertEqual(self.brine.get(name="a", kind="Pod", apiVersion="v1", kubeconfig="/k"), self.POD)
         self.assertEqual(self.called()["argv"], [
-            "get", "--api-version=v1", "--ignore-not-found=true", "--kubeconfig=/k", "--namespace=default", "--output=json", "--", "Pod", "a"])
+            "get", "--api-version=v1", "--ignore-not-found=true", "--kubeconfig=/k", "--output=json", "--", "Pod", "a"])
         self.assertEqual(self.brine.get(manifest={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "n"}}), self.POD)
         self.assertEqual(self.called()["argv"][1:], ["--api-version=v1", "--ignore-not-found=true", "--namespace=n", "--output=json", "--", "Pod", "b"])
         self.brine.get(name="a", kind="Secret", apiVersion="v1", show_secrets=True)
@@ -1169,7 +1169,7 @@ class Objects(Case):
         self.found(self.POD, self.POD)
         self.assertEqual(len(self.brine.list_objects("Pod", "v1", label_selector="a=b", field_selector="c=d")), 2)
         self.assertEqual(self.called()["argv"], [
-            "get", "--api-version=v1", "--field-selector=c=d", "--namespace=default", "--selector=a=b", "--output=json", "--", "Pod"])
+            "get", "--api-version=v1", "--field-selector=c=d", "--selector=a=b", "--output=json", "--", "Pod"])
         self.brine.list_objects("Pod", "v1", all_namespaces=True)
         self.assertEqual(self.called()["argv"][1:3], ["--all-namespaces=true", "--api-version=v1"])
 
@@ -1331,6 +1331,29 @@ class Objects(Case):
         done = self.cluster()
         self.assertIsNone(self.brine.delete_object(manifest=self.MAP))
         self.assertEqual([c for c, _, _ in done()], ["get"])
+
+    def test_all_functions_go_by_the_same_namespace(self):
+        """That of the manifest, of the call, or else of pillar, which brine reads itself."""
+        here = dict(self.MAP, metadata={"name": "a"})
+        which = {"kind": "ConfigMap", "apiVersion": "v1"}
+        self.brine.__pillar__ = {"brine": {"namespace": "shop"}}
+        done = self.cluster(self.MAP)
+        for call in (
+            lambda: self.brine.get("a", **which), lambda: self.brine.list_objects(**which), lambda: self.brine.ready("a", **which), lambda: self.brine.waited("a", **which),
+            lambda: self.brine.labels_exist("a", {"a": "b"}, **which), lambda: self.brine.create_object(manifest=here), lambda: self.brine.delete_object("a", **which),
+            lambda: self.brine.update_object("a", patch={"data": {}}, **which), lambda: self.brine.absent_object("a", wait=0.01, **which), lambda: self.brine.rollout_restart("a"),
+        ):
+            call()
+            self.assertEqual(self.called()["env"].get("BRINE_NAMESPACE"), "shop")
+        for command, flags, sent in done():
+            self.assertEqual([one for one in flags if one.startswith("--namespace")], [], command)
+            self.assertIsNone((sent or {"metadata": {}})["metadata"].get("namespace"), command)
+        done = self.cluster(self.MAP)
+        self.brine.delete_object(manifest=self.MAP)
+        self.assertEqual(done()[-1][2]["metadata"]["namespace"], "n")
+        done = self.cluster(self.MAP)
+        self.brine.create_object(manifest=here, namespace="m")
+        self.assertEqual([("--namespace=m" in flags) for _, flags, _ in done()], [True, True])
 
     def test_rollout_restart(self):
         done = self.cluster({"kind": "Deployment", "metadata": {"name": "web"}})

@@ -4,7 +4,8 @@ Single Kubernetes objects that are in no bundle: read, write, delete, wait for t
 The functions return what those of ``metalk8s_kubernetes`` return, with the same
 arguments. Others (``patched``, ``present``, ``absent_object``, ``labels_exist``,
 ``waited``) return what a state returns. ``kubeconfig``, ``context`` and the other flags
-about the connection are arguments of each, with defaults as for the module brine.
+about the connection are arguments of each, with defaults as for the module brine, and so is
+``namespace``: without it, that of pillar, of the kubeconfig's context, or ``default``.
 """
 
 import datetime
@@ -35,7 +36,7 @@ def __virtual__():
     return __virtualname__
 
 
-def get(name=None, kind=None, apiVersion=None, namespace="default", show_secrets=False, manifest=None, **kwargs):
+def get(name=None, kind=None, apiVersion=None, namespace=None, show_secrets=False, manifest=None, **kwargs):
     """
     One object as it is now; None if there is none. The same as
     metalk8s_kubernetes.get_object, but values of Secrets are masked unless
@@ -51,7 +52,7 @@ def get(name=None, kind=None, apiVersion=None, namespace="default", show_secrets
     return found["objects"][0] if found["objects"] else None
 
 
-def exists(kind, apiVersion, name, namespace="default", **kwargs):
+def exists(kind, apiVersion, name, namespace=None, **kwargs):
     """
     Whether an object is there, as metalk8s_kubernetes.object_exists. What cannot be
     read is an error, never False.
@@ -66,7 +67,7 @@ def exists(kind, apiVersion, name, namespace="default", **kwargs):
 
 
 def list_objects(
-    kind, apiVersion, namespace="default", all_namespaces=False, field_selector=None, label_selector=None, show_secrets=False, **kwargs
+    kind, apiVersion, namespace=None, all_namespaces=False, field_selector=None, label_selector=None, show_secrets=False, **kwargs
 ):
     """
     The objects of a kind, as metalk8s_kubernetes.list_objects. Values of Secrets are
@@ -84,7 +85,7 @@ def list_objects(
     ))["objects"]
 
 
-def ready(name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+def ready(name=None, kind=None, apiVersion=None, namespace=None, manifest=None, **kwargs):
     """
     True if an object is ready, as brine waits for it, of every kind. Otherwise an
     error that says why not, as metalk8s_kubernetes.check_object_ready.
@@ -105,7 +106,7 @@ def ready(name=None, kind=None, apiVersion=None, namespace="default", manifest=N
     return True
 
 
-def digest(path=None, checksum="sha256", name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+def digest(path=None, checksum="sha256", name=None, kind=None, apiVersion=None, namespace=None, manifest=None, **kwargs):
     """
     The digest of an object, or of what is at a path of it (keys separated by ``:``),
     as metalk8s_kubernetes.get_object_digest. Secrets are digested with their values.
@@ -162,11 +163,11 @@ def update_object(name=None, kind=None, apiVersion=None, namespace=None, patch=N
     """
     if not manifest and not kind:
         manifest = _manifest(name, kwargs)
-    which = manifest or {"apiVersion": apiVersion, "kind": kind, "metadata": {"name": name, "namespace": namespace or "default"}}
+    which = manifest or {"apiVersion": apiVersion, "kind": kind, "metadata": {"name": name, "namespace": namespace}}
     return _written(patched(name, kind, apiVersion, namespace, patch, manifest, **kwargs), which, kwargs)
 
 
-def delete_object(name=None, kind=None, apiVersion=None, namespace="default", manifest=None, **kwargs):
+def delete_object(name=None, kind=None, apiVersion=None, namespace=None, manifest=None, **kwargs):
     """
     Delete an object, and return it as it was; None if there was none, as
     metalk8s_kubernetes.delete_object.
@@ -185,7 +186,7 @@ def delete_object(name=None, kind=None, apiVersion=None, namespace="default", ma
     return before
 
 
-def rollout_restart(name, kind="Deployment", apiVersion="apps/v1", namespace="default", **kwargs):
+def rollout_restart(name, kind="Deployment", apiVersion="apps/v1", namespace=None, **kwargs):
     """
     Restart the pods of a Deployment, DaemonSet or StatefulSet, and return it, as
     metalk8s_kubernetes.rollout_restart.
@@ -209,7 +210,7 @@ replace_object = create_object
 
 
 def waited(
-    name, kind=None, apiVersion=None, namespace="default", label_selector=None, condition=None, ready_when=None, absent=False,
+    name, kind=None, apiVersion=None, namespace=None, label_selector=None, condition=None, ready_when=None, absent=False,
     timeout=600, interval=5, **kwargs
 ):
     """
@@ -303,7 +304,7 @@ def patched(name, kind=None, apiVersion=None, namespace=None, patch=None, manife
     return _object_state(name, kind, apiVersion, namespace, manifest or patch or ({} if kind else None), kwargs)
 
 
-def labels_exist(name, labels, kind=None, apiVersion=None, namespace="default", **kwargs):
+def labels_exist(name, labels, kind=None, apiVersion=None, namespace=None, **kwargs):
     """
     Add the labels that an object does not have. Those that it has keep their values.
     Returns what a state returns, as metalk8s_kubernetes.labels_exist.
@@ -381,7 +382,7 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
         metadata = (manifest or {}).get("metadata") or {}
         left = waited(
             metadata.get("name", name), kind or manifest.get("kind"), apiVersion or manifest.get("apiVersion"),
-            namespace or metadata.get("namespace", "default"), absent=True, timeout=seconds, **_connection(kwargs)
+            namespace or metadata.get("namespace"), absent=True, timeout=seconds, **_connection(kwargs)
         )
         if left["result"] is False:
             ret.update(result=False, comment=left["comment"])
@@ -426,7 +427,7 @@ def _written(ret, manifest=None, kwargs=()):
     """The object after a state that changed it."""
     if ret["result"] is False:
         raise CommandExecutionError(ret["comment"])
-    return get(manifest=manifest, **_connection(kwargs)) if manifest else None
+    return get(manifest=manifest, namespace=dict(kwargs).get("namespace"), **_connection(kwargs)) if manifest else None
 
 
 def _connection(kwargs):
