@@ -977,6 +977,13 @@ class Returns(Case):
             self.assertIn(says, ret["comment"])
         self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
 
+    def test_the_plans_of_two_clusters_are_two_files(self):
+        dry = event("finished", **{"return": dict(RETURN, result=None)})
+        self.play([dry], then="json.dump({'steps': []}, open(sys.argv[[a.split('=')[0] for a in sys.argv].index('--plan-out')].split('=')[1], 'w'))")
+        paths = [self.brine.plan("platform", inventory="ns/platform", bundle="x", **which)["plan"] for which in (
+            {}, {"kubeconfig": "/a"}, {"kubeconfig": "/b"}, {"kubeconfig": "/a", "token": SECRET}, {"kubeconfig": None})]
+        self.assertEqual(([paths.index(one) for one in paths], os.path.basename(paths[0])), ([0, 1, 2, 1, 0], "ns.platform.json"))
+
     def test_a_preview_with_errors_leaves_no_plan(self):
         path = os.path.join(self.home, "plan")
         open(path, "w").close()  # an earlier one

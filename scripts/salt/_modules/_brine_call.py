@@ -400,6 +400,18 @@ def place_document(kind, name):
     return os.path.join(folder, name.replace("/", ".") + ".json")
 
 
+def name_kept(inventory, flags):
+    """The name of what is kept of an inventory: of two clusters that calls name, inventories may have one name."""
+    cluster = " ".join(one for one in flags if one[2:].split("=")[0] in CONNECTION)
+    return "{}-{}".format(inventory, hashlib.sha256(cluster.encode("utf-8")).hexdigest()[:12]) if cluster else inventory
+
+
+def flags_of_cluster(kwargs):
+    """The arguments that name the cluster, as flags."""
+    names = [key for key in kwargs if key.replace("_", "-") in CONNECTION and key not in _CREDENTIALS + ("binary",)]
+    return _flags({key: kwargs[key] for key in names if kwargs[key] is not None}, "apply")
+
+
 def keep_document(path, document):
     with contextlib.suppress(OSError):
         handle, made = tempfile.mkstemp(dir=os.path.dirname(path))

@@ -177,9 +177,7 @@ def send_drift(run, document, interval):
         for o in document["objects"] if o["action"] != "unchanged"
     ]
     now = hashlib.sha256(json.dumps(objects, sort_keys=True).encode("utf-8")).hexdigest() if objects else ""
-    cluster = " ".join(one for one in run.flags if one[2:].split("=")[0] in brine.call.CONNECTION)  # of two, inventories may have one name
-    name = "{}-{}".format(run.inventory, hashlib.sha256(cluster.encode("utf-8")).hexdigest()[:12]) if cluster else run.inventory
-    kept, before = brine.call.place_document("drift", name), {}
+    kept, before = brine.call.place_document("drift", brine.call.name_kept(run.inventory, run.flags)), {}
     with contextlib.suppress(OSError, ValueError):
         with open(kept) as file:
             before = json.load(file)

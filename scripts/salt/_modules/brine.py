@@ -194,7 +194,8 @@ def plan(name, source=None, bundle=None, sls=None, path=None, **kwargs):
     path
         Of the plan. ``secret`` is a Secret beside the inventory, which every machine with
         this cluster can take (``plan: secret``). The default is
-        ``brine/plans/INVENTORY.json`` below Salt's cachedir, on this machine.
+        ``brine/plans/INVENTORY.json`` below Salt's cachedir, on this machine; of a call that
+        names the cluster (``kubeconfig``, ``context``, …) it has a file of its own.
     plan_lifetime
         How long it may be carried out: seconds, or like ``12h``. The default is a day for a
         Secret, and no limit for a file.
@@ -244,7 +245,7 @@ def _plan(name, kwargs, given, path):
     kwargs = _brine.call.take_state(kwargs)
     inventory = _brine.call.name_inventory(name, kwargs.get("inventory"), _brine.call.read_defaults().get("inventory"))
     if path is None:
-        path = _brine.call.place_document("plans", inventory)
+        path = _brine.call.place_document("plans", _brine.call.name_kept(inventory, _brine.call.flags_of_cluster(kwargs)))
     elif path != "secret" and _brine.call.has_pin():
         raise SaltInvocationError("path is not an argument here, except secret: `pin: True` in the configuration")
     before = os.stat(path).st_mtime_ns if path != "secret" and os.path.exists(path) else None
