@@ -32,7 +32,7 @@ func judging(nodes ...*node) *judged {
 	j := &judged{}
 	j.scheduler = &scheduler{
 		Input:     Input{Record: report.New(report.Header{}, func(e report.Event) { j.events = append(j.events, e) }), Plan: &plan.Plan{}, Writer: &write.Writer{Inventory: &inventory.Inventory{}}, Client: &cluster.Client{}},
-		unwatched: map[string]bool{}, said: saidBy{}, nodes: nodes, dependents: make([][]dependent, len(nodes)),
+		unwatched: map[string]bool{}, said: ready.SaidBy{}, nodes: nodes, dependents: make([][]dependent, len(nodes)),
 	}
 	for i, n := range nodes {
 		n.index = i

@@ -92,7 +92,7 @@ type scheduler struct {
 	lastSeen   map[schema.GroupKind]time.Time       // when a watch of the kind last saw anything
 	unwatched  map[string]bool                      // kind and namespace of watches that cannot be had
 	polling    map[schema.GroupVersionResource]bool // kinds of which some are polled
-	said       saidBy                               // what custom kinds say of themselves
+	said       ready.SaidBy                         // what custom kinds say of themselves
 }
 
 // requestGrace is how long requests under way may take when the run is

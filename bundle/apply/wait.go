@@ -124,7 +124,7 @@ func (e *scheduler) observe(n *node, live *unstructured.Unstructured, gone bool)
 		return
 	}
 	n.noteChange(live)
-	e.said.hear(n.ID.GroupKind, live)
+	e.said.Hear(n.ID.GroupKind, live)
 	n.Latest = live
 	e.judge(n, live)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +73,10 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		return nil, err
 	}
 	hints := ReadHints(ctx, c, []bundle.ID{{GroupKind: resource.GVK.GroupKind()}}, nil)
+	said, begin := ready.SaidBy{}, time.Now()
+	for i := range objects {
+		said.Hear(resource.GVK.GroupKind(), &objects[i])
+	}
 	for i := range objects {
 		live := &objects[i]
 		id := bundle.ID{GroupKind: resource.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
@@ -79,7 +84,7 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		if rules == nil {
 			rules, _ = ready.Table(nil).Rules(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 		}
-		status := ready.Of(live, rules, hints)
+		status := firstStatus(c, said, live, rules, ready.Of(live, rules, hints), begin)
 		content, reason := live.Object, status.Reason
 		if !q.Secrets {
 			secrets.Public(id.Name, id.Namespace)

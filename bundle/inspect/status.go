@@ -36,8 +36,8 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		return nil, err
 	}
 	var last *report.Result
-	for {
-		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets)
+	for begin := time.Now(); ; {
+		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets, begin)
 		switch {
 		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
 			return last, nil
@@ -60,7 +60,7 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 // statusPause is the time between two looks of Status.
 const statusPause = 2 * time.Second
 
-func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets) (*report.Result, error) {
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets, begin time.Time) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,10 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	}
 	hints := ReadHints(ctx, c, ids, nil)
 	var members []*bundle.Object
+	said := ready.SaidBy{}
 	for id, live := range view.Live {
+		said.Hear(id.GroupKind, live)
+		said.Defined(live)
 		members = append(members, &bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 	}
 	rules, _, _ := ready.Compile(members, kinds) // what is invalid there does not count
@@ -103,6 +106,9 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			}
 			refused = refused || o.NotServed != ""
 			status := ready.Of(live, rules[id], hints)
+			if inv.Members[id].Reconcile != "Succeeded" { // no run has seen it ready, or has waited long enough
+				status = firstStatus(c, said, live, rules[id], status, begin)
+			}
 			o.Ready, o.Reason, o.Rule = string(status.State), status.Reason, status.Rule
 			if status.State != ready.Ready && rules[id] != nil && rules[id].Skip {
 				o.Ready, o.Reason = "", "not waited for: "+status.Reason
@@ -123,6 +129,23 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	result.Summary.Requests = c.Requests.Counts()
 	result = secrets.Result(result)
 	return result, nil
+}
+
+// firstStatus is the status of an object that may have been written a moment ago, by the rule of an
+// apply. begin is when the command began: by this machine's clock, an object may be of later.
+func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin time.Time) ready.Status {
+	resource, _ := c.Resource(live.GroupVersionKind())
+	written := live.GetCreationTimestamp().Time
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == bundle.FieldManager && entry.Subresource == "" && entry.Time != nil && entry.Time.After(written) {
+			written = entry.Time.Time
+		}
+	}
+	if written.After(begin) {
+		written = begin
+	}
+	gk := live.GroupVersionKind().GroupKind()
+	return said.Of(gk).Since(written, time.Now(), gk.Group, resource.Status, rules, status)
 }
 
 // notServed says why a version of Kubernetes does not serve an object in the version
