@@ -288,3 +288,40 @@ func TestObjectOfAnotherUID(t *testing.T) {
 		}
 	}
 }
+
+// A Job that its TTL removed is what it was when it was deleted: its end may come with the event
+// of the deletion only, or after it was seen to fail.
+func TestLastStateOfARemovedJob(t *testing.T) {
+	job := func(version, conditions string) *unstructured.Unstructured {
+		return bundletest.Object(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: a, uid: u, resourceVersion: "`+version+`"}, spec: {ttlSecondsAfterFinished: 0},
+  status: {startTime: "2025-01-01T00:00:00Z", active: 1, conditions: [`+conditions+`]}}`)
+	}
+	const complete, failure = `{type: Complete, status: "True"}`, `{type: Failed, status: "True", reason: BackoffLimitExceeded}`
+	for name, test := range map[string]struct {
+		changed, deleted, state, reason string
+	}{
+		"complete":             {"", complete, report.StateReady, "complete, removed after its ttlSecondsAfterFinished"},
+		"failed":               {"", failure, report.StateFailed, "Failed=True BackoffLimitExceeded"},
+		"failed, and was seen": {failure, failure, report.StateFailed, "Failed=True BackoffLimitExceeded"},
+		"not seen to end":      {"", "", report.StateFailed, "was deleted before its end was seen; it has ttlSecondsAfterFinished, so it may have finished"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _ := written(t, plan.Created, "", pumpUnseen, nil)
+			n.stored, n.Latest, n.UID = job("10", ""), job("10", ""), "u"
+			n.ID, n.GVK = bundle.IDOf(n.stored), n.stored.GroupVersionKind()
+			j := judging(n)
+			j.byID, j.lastSeen = map[bundle.ID]*node{n.ID: n}, map[schema.GroupKind]time.Time{}
+			j.assess(n, n.stored)
+			if test.changed != "" {
+				j.noticed(cluster.Seen{ID: n.ID, Live: job("11", test.changed)})
+			}
+			j.noticed(cluster.Seen{ID: n.ID, Live: job("12", test.deleted), Gone: true})
+			if j.observed(n, nil, nil); n.Result.Ready != test.state || n.Result.Reason != test.reason {
+				t.Errorf("%q: %s", n.Result.Ready, n.Result.Reason)
+			}
+			if n.SeenCompleted != (test.deleted == complete) {
+				t.Errorf("seen completed: %v", n.SeenCompleted)
+			}
+		})
+	}
+}

@@ -86,7 +86,7 @@ func (e *scheduler) observed(n *node, live *unstructured.Unstructured, err error
 			e.progress(n, ready.Status{Reason: "cannot be read any more: " + answers.Message(err)})
 		}
 	case live == nil:
-		e.observe(n, n.stored, true)
+		e.observe(n, n.Latest, true)
 	default:
 		if !n.polled && n.Action != plan.Awaited && !e.labelled(live) {
 			e.poll(n, pollEvery) // no watch sees it any more

@@ -29,6 +29,9 @@ func (e *scheduler) noticed(m any) {
 		if n := e.byID[m.ID]; n != nil {
 			n.watched, n.checked = true, time.Now()
 			if m.Gone {
+				if n.isAwaited() && n.Latest != nil && m.Live.GetUID() == n.Latest.GetUID() && !older(n, m.Live) {
+					n.Latest = m.Live // how it was when it went
+				}
 				e.confirm(n) // it may have lost the label that the watch goes by
 				break
 			}
