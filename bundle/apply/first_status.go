@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"brine/bundle"
 	"brine/bundle/plan"
 	"brine/bundle/ready"
 )
@@ -15,6 +16,11 @@ import (
 // newStatus is missing of an object that was changed, and whose status does not say which
 // generation it is about: it may be the one from before, for a while.
 const newStatus = "new status"
+
+// backendTried is the time after which an API server has seen whether the changed backend of an
+// APIService answers: it tries for 6 seconds. Where it does, as before, nothing in its status
+// changes.
+const backendTried = 10 * time.Second
 
 // whatIsSaid is what is known before a plan is carried out.
 func whatIsSaid(p *plan.Plan) ready.SaidBy {
@@ -45,10 +51,14 @@ func (e *scheduler) unsaid(n *node, status ready.Status) string {
 
 // isBehind says whether all that an object says of itself may be from before its spec changed.
 func (n *node) isBehind() bool {
-	if n.Result.Action != plan.Configured || n.Live == nil || n.stored == nil || n.stored.GetGeneration() <= n.Live.GetGeneration() {
+	if n.Result.Action != plan.Configured || n.Live == nil || n.stored == nil {
 		return false
 	}
-	return !ready.SaysGeneration(n.Latest) && equality.Semantic.DeepEqual(n.Latest.Object["status"], n.stored.Object["status"])
+	changed := n.stored.GetGeneration() > n.Live.GetGeneration()
+	if n.ID.GroupKind == bundle.APIServiceKind { // which has no generation
+		changed = bundle.At[any](n.stored.Object, "spec", "service") != nil && !equality.Semantic.DeepEqual(n.stored.Object["spec"], n.Live.Object["spec"])
+	}
+	return changed && !ready.SaysGeneration(n.Latest) && equality.Semantic.DeepEqual(n.Latest.Object["status"], n.stored.Object["status"])
 }
 
 // firstStatusTime is how long to wait for what is missing of an object that was written.
@@ -57,6 +67,9 @@ func (e *scheduler) firstStatusTime(n *node, status ready.Status, missing string
 	switch {
 	case missing == newStatus:
 		none := n.rules != nil && n.rules.StatusTimeout != nil && *n.rules.StatusTimeout == 0
+		if n.ID.GroupKind == bundle.APIServiceKind && !none {
+			return backendTried
+		}
 		if none || !n.resource.Status || !ready.Custom(n.ID.GroupKind.Group) || kind.Still {
 			return 0
 		}

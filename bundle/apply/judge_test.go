@@ -274,6 +274,40 @@ func TestStatusFromBeforeTheChange(t *testing.T) {
 	}
 }
 
+// So may be that of an APIService, which has no generation: that its old backend answered says
+// nothing of another one.
+func TestAvailableFromBeforeTheChange(t *testing.T) {
+	served := func(service, condition string) string {
+		return `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a, uid: u}, spec: {service: {name: ` + service + `, namespace: a}},
+  status: {conditions: [{type: Available, lastTransitionTime: "2025-01-01T00:00:00Z", ` + condition + `}]}}`
+	}
+	const answers, silent = `status: "True", reason: Passed`, `status: "False", reason: FailedDiscoveryCheck`
+	changed := func(service string) (*judged, *node) {
+		n, live := written(t, plan.Configured, served("old", answers), served(service, answers), nil)
+		j := judging(n)
+		j.assess(n, live)
+		return j, n
+	}
+	j, n := changed("new")
+	if n.state != waiting || n.Result.Reason != "has no new status yet (counts as ready after 10s without one)" {
+		t.Fatalf("state %d: %s", n.state, n.Result.Reason)
+	}
+	if j.observe(n, bundletest.Object(t, served("new", silent)), false); n.state != waiting || n.Result.Reason != "Available=False FailedDiscoveryCheck" {
+		t.Errorf("state %d: %s", n.state, n.Result.Reason)
+	}
+	if j.observe(n, bundletest.Object(t, strings.Replace(served("new", answers), "2025", "2026", 1)), false); n.state != finished {
+		t.Errorf("state %d: %s", n.state, n.Result.Reason)
+	}
+	j, n = changed("new")
+	n.statusBy = n.statusBy.Add(-time.Minute)
+	if j.clock(); n.state != finished {
+		t.Errorf("it is never believed: %s", n.Result.Reason)
+	}
+	if _, n = changed("old"); n.state != finished {
+		t.Errorf("its service is the same: %s", n.Result.Reason)
+	}
+}
+
 // What another client puts in the place of what was applied is not what was applied.
 func TestObjectOfAnotherUID(t *testing.T) {
 	through := func(uid string) string {
