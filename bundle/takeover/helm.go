@@ -1,7 +1,6 @@
 package takeover
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,29 +11,9 @@ import (
 	"brine/bundle/remedy"
 )
 
-const (
-	helmPrefix    = "helm:"
-	helmName      = "meta.helm.sh/release-name"
-	helmNamespace = "meta.helm.sh/release-namespace"
-	// takenOverBy is the annotation of what Helm stores of a release that was taken
-	// over: the inventory.
-	takenOverBy = "brine.dev/taken-over-by"
-)
-
-func helmRelease(annotations, labels map[string]string) Tool {
-	if annotations[helmName] == "" || labels[fluxReleases+"name"] != "" {
-		return Tool{}
-	}
-	t := Tool{
-		Text:    Release{cmp.Or(annotations[helmNamespace], "(unknown)"), annotations[helmName]}.String(),
-		Token:   helmToken(annotations),
-		Manager: "helm", Annotations: []string{helmName, helmNamespace},
-	}
-	if labels[managedBy] == "Helm" {
-		t.Labels = []string{managedBy}
-	}
-	return t
-}
+// takenOverBy is the annotation of what Helm stores of a release that was taken over: the
+// inventory.
+const takenOverBy = "brine.dev/taken-over-by"
 
 func helmToken(annotations map[string]string) string {
 	return Release{annotations[helmNamespace], annotations[helmName]}.Token()

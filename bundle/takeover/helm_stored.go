@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,10 +33,7 @@ func (r Release) Selector() string { return HelmOwner + "=helm,name=" + r.Name }
 
 // Revision is the number of the revision that a Secret or ConfigMap stores.
 func Revision(stored *unstructured.Unstructured) int {
-	n, err := strconv.Atoi(stored.GetLabels()["version"])
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(stored.GetLabels()["version"]) // 0 where it is none
 	return n
 }
 
@@ -101,7 +96,7 @@ func manifestOf(text string) (string, error) {
 }
 
 // separator is how Helm splits a manifest (pkg/release/v1/util/manifest.go).
-var separator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s*\n)---\s*`) })
+var separator = bundle.Pattern(`(?:^|\s*\n)---\s*`)
 
 func idsOf(manifest string) ([]bundle.ID, error) {
 	var ids []bundle.ID

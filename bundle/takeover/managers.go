@@ -69,15 +69,20 @@ func (t TakeOver) Patch(live *unstructured.Unstructured) ([]byte, error) {
 
 // Ours says of the path of a field whether brine owns it and no other manager does.
 func Ours(live *unstructured.Unstructured) func(path []string) bool {
-	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
-	for owner, set := range ownedSets(live) {
-		if strings.HasPrefix(owner, bundle.FieldManager+"\x00") {
-			ours = ours.Union(set)
-		} else {
-			others = others.Union(set)
+	sets := ownedSets(live)
+	ours, others := united(sets, true), united(sets, false)
+	return func(path []string) bool { return reach(ours, path) > reach(others, path) }
+}
+
+// united are the fields of brine, or of all other managers.
+func united(sets map[string]*fieldpath.Set, ours bool) *fieldpath.Set {
+	all := &fieldpath.Set{}
+	for owner, set := range sets {
+		if strings.HasPrefix(owner, bundle.FieldManager+"\x00") == ours {
+			all = all.Union(set)
 		}
 	}
-	return func(path []string) bool { return reach(ours, path) > reach(others, path) }
+	return all
 }
 
 // reach says how a set has a field: 2 itself or something below it; 1 what it is in,
@@ -105,12 +110,7 @@ const shownFields = 10
 // before and after it; only an apply that forces conflicts takes anything.
 func Taken(live, stored *unstructured.Unstructured) []string {
 	before, after := ownedSets(live), ownedSets(stored)
-	ours := &fieldpath.Set{}
-	for owner, set := range after {
-		if strings.HasPrefix(owner, bundle.FieldManager+"\x00") {
-			ours = ours.Union(set)
-		}
-	}
+	ours := united(after, true)
 	lost := map[string]*fieldpath.Set{}
 	for owner, set := range before {
 		manager, _, _ := strings.Cut(owner, "\x00")

@@ -1,6 +1,6 @@
 // Package takeover decides how objects are taken over from the tools and field managers
 // that had them before: which tool an object belongs to, what is removed so that the
-// tool lets go of it, and which fields change hands. A file a tool. It does no I/O:
+// tool lets go of it, and which fields change hands. It does no I/O:
 // package helm below it reads and marks what Helm stores.
 package takeover
 
@@ -31,24 +31,6 @@ const managedBy = "app.kubernetes.io/managed-by"
 // ToolOf is the tool that a live object belongs to; the zero Tool if there is none.
 func ToolOf(live *unstructured.Unstructured) Tool {
 	return append(toolsOf(live), Tool{})[0]
-}
-
-// toolsOf are all tools that have left metadata. The first is the one that acts: Flux
-// installs through Helm, and charts and Kustomizations carry Argo CD's label of old.
-func toolsOf(live *unstructured.Unstructured) []Tool {
-	annotations, labels := live.GetAnnotations(), live.GetLabels()
-	var all []Tool
-	for _, find := range []func(annotations, labels map[string]string) Tool{
-		fluxRelease, helmRelease, argoTracked, fluxKustomization, argoLabelled, kappApp,
-	} {
-		if tool := find(annotations, labels); tool.Text != "" {
-			all = append(all, tool)
-		}
-	}
-	if strings.EqualFold(labels[managedBy], "salt") {
-		all = append(all, Tool{Text: "Salt's states"})
-	}
-	return all
 }
 
 // tools are the prefixes of tools to take over from; all other names are of field
