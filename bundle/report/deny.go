@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
@@ -111,14 +110,11 @@ func nameOf(found any) string {
 	if objects, ok := u["objects"].([]any); ok {
 		return bundle.Some(bundle.Each(objects, nameOf), 5)
 	}
-	field := func(name string) string {
-		text, _ := u[name].(string)
-		return text
-	}
-	if field("kind") == "" {
+	of := bundle.Reference{Group: bundle.At[string](u, "group"), Kind: bundle.At[string](u, "kind"), Namespace: bundle.At[string](u, "namespace"), Name: bundle.At[string](u, "name")}
+	if of.Kind == "" {
 		return "something without a kind"
 	}
-	return bundle.Name(bundle.ID{GroupKind: schema.GroupKind{Group: field("group"), Kind: field("kind")}, Namespace: field("namespace"), Name: field("name")})
+	return bundle.Name(of.ID())
 }
 
 // withoutValues is an object as rules see it: without a Secret's values.

@@ -21,26 +21,24 @@ type Event struct {
 }
 
 // Type is the name of the event's payload in -o events.
-func (e Event) Type() string { return e.name() }
+func (e Event) Type() string {
+	name, _ := e.about()
+	return name
+}
 
 // Object is the object that the event is about, in its state as of now; nil where
 // it is about none.
 func (e Event) Object() *ObjectResult {
-	if about, ok := e.Payload.(objectPayload); ok {
-		return about.object()
+	if e.Payload == nil {
+		return nil
 	}
-	return nil
+	_, object := e.about()
+	return object
 }
 
 // Payload is one of the types below, in about the order they come in.
 type Payload interface {
-	name() string // in -o events
-}
-
-// objectPayload is a Payload about one object.
-type objectPayload interface {
-	Payload
-	object() *ObjectResult
+	about() (name string, object *ObjectResult) // the name is that in -o events
 }
 
 type (
@@ -84,25 +82,17 @@ type (
 	Finished struct{ Result *Result }
 )
 
-func (Started) name() string     { return "started" }
-func (Acting) name() string      { return "acting" }
-func (Retrying) name() string    { return "retrying" }
-func (Acted) name() string       { return "acted" }
-func (Waiting) name() string     { return "waiting" }
-func (BecameReady) name() string { return "ready" }
-func (NotReady) name() string    { return "not-ready" }
-func (Diagnosed) name() string   { return "diagnosed" }
-func (Heartbeat) name() string   { return "heartbeat" }
-func (Warning) name() string     { return "warning" }
-func (Finished) name() string    { return "finished" }
-
-func (p Acting) object() *ObjectResult      { return p.Object }
-func (p Retrying) object() *ObjectResult    { return p.Object }
-func (p Acted) object() *ObjectResult       { return p.Object }
-func (p Waiting) object() *ObjectResult     { return p.Object }
-func (p BecameReady) object() *ObjectResult { return p.Object }
-func (p NotReady) object() *ObjectResult    { return p.Object }
-func (p Diagnosed) object() *ObjectResult   { return p.Object }
+func (Started) about() (string, *ObjectResult)       { return "started", nil }
+func (p Acting) about() (string, *ObjectResult)      { return "acting", p.Object }
+func (p Retrying) about() (string, *ObjectResult)    { return "retrying", p.Object }
+func (p Acted) about() (string, *ObjectResult)       { return "acted", p.Object }
+func (p Waiting) about() (string, *ObjectResult)     { return "waiting", p.Object }
+func (p BecameReady) about() (string, *ObjectResult) { return "ready", p.Object }
+func (p NotReady) about() (string, *ObjectResult)    { return "not-ready", p.Object }
+func (p Diagnosed) about() (string, *ObjectResult)   { return "diagnosed", p.Object }
+func (Heartbeat) about() (string, *ObjectResult)     { return "heartbeat", nil }
+func (Warning) about() (string, *ObjectResult)       { return "warning", nil }
+func (Finished) about() (string, *ObjectResult)      { return "finished", nil }
 
 // Pending is an object that is waited for.
 type Pending struct {

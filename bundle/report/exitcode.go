@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"brine/bundle"
@@ -58,22 +59,15 @@ func BadBundle(problems ...bundle.Problem) error {
 
 // Lines are the messages of an error, one each.
 func Lines(err error) []string {
-	var lines []string
 	var s *Stop
 	var problems bundle.Problems
 	switch {
 	case errors.As(err, &s):
-		for _, e := range s.Errors {
-			lines = append(lines, Lines(e)...)
-		}
+		return slices.Concat(bundle.Each(s.Errors, Lines)...)
 	case errors.As(err, &problems):
-		for _, p := range problems {
-			lines = append(lines, p.Error())
-		}
-	default:
-		lines = []string{err.Error()}
+		return bundle.Each(problems, bundle.Problem.Error)
 	}
-	return lines
+	return []string{err.Error()}
 }
 
 // SignalExit is the exit code of a command that a signal ended, and the signal's

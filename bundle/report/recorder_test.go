@@ -78,7 +78,7 @@ func TestPayloadsShowNoSecret(t *testing.T) {
 		f.fill(full)
 		before := document(t, full.Interface())
 		if strings.Count(before, value) != f.texts || f.texts == 0 {
-			t.Fatalf("%s: %d texts were filled, its document has %d", empty.name(), f.texts, strings.Count(before, value))
+			t.Fatalf("%s: %d texts were filled, its document has %d", Event{Payload: empty}.Type(), f.texts, strings.Count(before, value))
 		}
 		var shown any
 		r := New(Header{}, func(e Event) { shown = e.Payload })
@@ -89,11 +89,11 @@ func TestPayloadsShowNoSecret(t *testing.T) {
 		for line := range strings.Lines(document(t, shown)) {
 			name, text, _ := strings.Cut(strings.TrimSpace(line), ":")
 			if strings.Contains(text, value) && !slices.Contains(names, strings.Trim(name, `"`)) || strings.Contains(name, value) {
-				t.Errorf("%s shows a value: %s", empty.name(), line)
+				t.Errorf("%s shows a value: %s", Event{Payload: empty}.Type(), line)
 			}
 		}
 		if document(t, full.Interface()) != before {
-			t.Errorf("%s: the payload itself has changed", empty.name())
+			t.Errorf("%s: the payload itself has changed", Event{Payload: empty}.Type())
 		}
 	}
 }
