@@ -93,12 +93,9 @@ func (in *Input) terminating(live *unstructured.Unstructured) bool {
 
 // shallow copies an object as deep as Brand changes it.
 func shallow(object map[string]any) map[string]any {
-	out := make(map[string]any, len(object))
-	maps.Copy(out, object)
+	out := maps.Clone(object)
 	if meta, ok := object["metadata"].(map[string]any); ok {
-		copied := make(map[string]any, len(meta)+2)
-		maps.Copy(copied, meta)
-		out["metadata"] = copied
+		out["metadata"] = maps.Clone(meta)
 	}
 	return out
 }

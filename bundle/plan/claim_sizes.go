@@ -31,25 +31,11 @@ func (c Claim) String() string {
 	return fmt.Sprintf("claim %s: %s → %s", c.Name, c.From, c.To)
 }
 
-// claimTemplate is one of a StatefulSet's volumeClaimTemplates.
-type claimTemplate struct {
-	name    string
-	content map[string]any
+func claimTemplates(set *unstructured.Unstructured) []map[string]any {
+	return bundle.Items[map[string]any](set.Object, "spec", "volumeClaimTemplates")
 }
 
-func claimTemplates(set *unstructured.Unstructured) []claimTemplate {
-	return bundle.Each(bundle.Items[map[string]any](set.Object, "spec", "volumeClaimTemplates"), func(content map[string]any) claimTemplate {
-		return claimTemplate{bundle.At[string](content, "metadata", "name"), content}
-	})
-}
-
-func find(templates []claimTemplate, name string) *claimTemplate {
-	i := slices.IndexFunc(templates, func(t claimTemplate) bool { return t.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &templates[i]
-}
+func nameOf(template map[string]any) string { return bundle.At[string](template, "metadata", "name") }
 
 // Resizes says whether the templates of a StatefulSet ask for other sizes than
 // before. If not, its claims need not be read.
@@ -57,15 +43,12 @@ func Resizes(live, desired *unstructured.Unstructured) bool {
 	if live.GroupVersionKind().GroupKind() != bundle.StatefulSetKind {
 		return false
 	}
-	had := claimTemplates(live)
-	return slices.ContainsFunc(claimTemplates(desired), func(t claimTemplate) bool {
-		was := find(had, t.name)
-		if was == nil {
-			return false
-		}
-		before, _ := request(was.content)
-		now, ok := request(t.content)
-		return ok && before.Cmp(now) != 0
+	had := bundle.By(claimTemplates(live), nameOf)
+	return slices.ContainsFunc(claimTemplates(desired), func(t map[string]any) bool {
+		was, known := had[nameOf(t)]
+		before, _ := request(was)
+		now, ok := request(t)
+		return known && ok && before.Cmp(now) != 0
 	})
 }
 
@@ -82,9 +65,9 @@ func Resize(desired, claim *unstructured.Unstructured, rigid func(class string) 
 	var size resource.Quantity
 	found := false
 	for _, t := range claimTemplates(desired) {
-		ordinal, ok := strings.CutPrefix(claim.GetName(), t.name+"-"+desired.GetName()+"-")
+		ordinal, ok := strings.CutPrefix(claim.GetName(), nameOf(t)+"-"+desired.GetName()+"-")
 		if ok && ordinal != "" && strings.Trim(ordinal, "0123456789") == "" {
-			size, found = request(t.content)
+			size, found = request(t)
 		}
 	}
 	has, ok := request(claim.Object)

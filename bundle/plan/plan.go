@@ -318,10 +318,8 @@ func Emptied(objects int, absent []*bundle.Absent, inv *inventory.Inventory, o O
 		return nil
 	}
 	lost := len(inv.Members)
-	named := map[bundle.ID]bool{}
-	for _, a := range absent {
-		if _, member := inv.Members[a.ID]; member && !named[a.ID] {
-			named[a.ID] = true
+	for id := range bundle.SetOf(absent, func(a *bundle.Absent) bundle.ID { return a.ID }) {
+		if _, member := inv.Members[id]; member {
 			lost--
 		}
 	}

@@ -92,9 +92,9 @@ func Abandons(live, desired *unstructured.Unstructured) string {
 	case bundle.JobKind:
 		return "a new Job does not adopt the pods of the old one"
 	case bundle.StatefulSetKind:
-		had := claimTemplates(live)
-		fresh := slices.DeleteFunc(claimTemplates(desired), func(t claimTemplate) bool { return find(had, t.name) != nil })
-		if names := bundle.Each(fresh, func(t claimTemplate) string { return t.name }); len(names) > 0 {
+		had := bundle.Each(claimTemplates(live), nameOf)
+		names := slices.DeleteFunc(bundle.Each(claimTemplates(desired), nameOf), func(name string) bool { return slices.Contains(had, name) })
+		if len(names) > 0 {
 			return fmt.Sprintf("its pods do not have the volumes of the new claim templates %s, and cannot get them: its controller would be stuck", strings.Join(names, ", "))
 		}
 	}

@@ -121,20 +121,16 @@ func (b *Saved) Only() (words []string, withNeeds bool) {
 }
 
 // OnlyText is what the option holds; "" for a whole run.
-func OnlyText(words []string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	text, _ := json.Marshal(words) //nolint:errchkjson // they are text
-	return string(text)
-}
+func OnlyText(words []string) string { return textOf(words) }
 
 // RulesText is what the option holds; "" for no rules.
-func RulesText(rules []fields.Rule) string {
-	if len(rules) == 0 {
+func RulesText(rules []fields.Rule) string { return textOf(rules) }
+
+func textOf[T any](list []T) string {
+	if len(list) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(rules) //nolint:errchkjson // they hold text only
+	text, _ := json.Marshal(list) //nolint:errchkjson // they hold text only
 	return string(text)
 }
 
@@ -196,9 +192,8 @@ func (s *SavedStep) ID() bundle.ID {
 
 // SaveInventory is the inventory as a saved plan holds it.
 func SaveInventory(inv *inventory.Inventory) SavedInventory {
-	ids := bundle.SortedIDs(inv.Members)
 	h := sha256.New()
-	for _, id := range ids {
+	for _, id := range bundle.SortedIDs(inv.Members) {
 		fmt.Fprintln(h, id.String())
 	}
 	return SavedInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
@@ -323,38 +318,24 @@ func claimsText(claims []Claim) string {
 // differing are the changes that only one of the two has.
 func differing(a, b []diff.Change) []diff.Change {
 	count := map[string]int{}
-	text := func(c diff.Change) string {
-		t, err := json.Marshal(c)
-		if err != nil {
-			return c.Path
-		}
-		return string(t)
+	more := func(c diff.Change) bool { // than the other has
+		text, _ := json.Marshal(c) //nolint:errchkjson // it was JSON
+		count[string(text)]--
+		return count[string(text)] < 0
 	}
 	for _, c := range a {
-		count[text(c)]++
+		text, _ := json.Marshal(c) //nolint:errchkjson // it was JSON
+		count[string(text)]++
 	}
-	var differ []diff.Change
-	for _, c := range b {
-		if count[text(c)]--; count[text(c)] < 0 {
-			differ = append(differ, c)
-		}
+	differ := bundle.Where(b, more)
+	for text, n := range count {
+		count[text] = max(n, 0)
 	}
-	for _, c := range a {
-		if count[text(c)] > 0 {
-			count[text(c)]--
-			differ = append(differ, c)
-		}
-	}
-	return differ
+	return append(differ, bundle.Where(a, func(c diff.Change) bool { return !more(c) })...)
 }
 
 func paths(changes []diff.Change) string {
-	var paths []string
-	for _, c := range changes {
-		if !slices.Contains(paths, c.Path) {
-			paths = append(paths, c.Path)
-		}
-	}
+	paths := bundle.GroupBy(changes, func(c diff.Change) string { return c.Path }).Keys
 	if len(paths) == 0 {
 		return ""
 	}
