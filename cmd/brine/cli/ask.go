@@ -37,10 +37,7 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 	}
 	t.options.DryRun, t.options.Detailed = report.Server, true
 	o := wording.Options{Format: "text", Diff: t.options.Mode != run.Destroy, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: t.options.Heartbeat}
-	printer, err := output.New(Streams{Out: s.Err, Err: s.Err}.printing(o))
-	if err != nil {
-		return err
-	}
+	printer := output.New(Streams{Out: s.Err, Err: s.Err}.printing(o))
 	result := r.result(ctx, t, printer)
 	if err := printer.Close(); err != nil {
 		return fmt.Errorf("show what will be done: %w", err)
@@ -51,10 +48,11 @@ func (r *runOptions) confirm(ctx context.Context, s Streams, t task) error {
 	case report.ExitChanges, report.ExitFailed: // who sees what fails may want the rest
 		return ask(ctx, s, r.question.text(result))
 	}
+	what := "what would be done is unknown"
 	if result.ExitCode == report.ExitBadBundle {
-		return &coded{code: result.ExitCode, err: errors.New("it would be refused, as the messages above say: nothing was changed")}
+		what = "it would be refused"
 	}
-	return &coded{code: result.ExitCode, err: errors.New("what would be done is unknown, as the messages above say: nothing was changed")}
+	return &coded{code: result.ExitCode, err: errors.New(what + ", as the messages above say: nothing was changed")}
 }
 
 // ask asks a question that only yes answers.

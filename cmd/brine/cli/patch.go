@@ -47,10 +47,7 @@ func newPatch(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		printer, err := output.New(s.printing(wording.Options{Format: format, Diff: o.DryRun != report.None}))
-		if err != nil {
-			return err
-		}
+		printer := output.New(s.printing(wording.Options{Format: format, Diff: o.DryRun != report.None}))
 		o.Namespace = conn.Namespace()
 		result := patch.Run(cmd.Context(), client, b, o, printer.Event)
 		return printed("print the result", printer.Close(), result.ExitCode)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"brine/bundle"
+	"brine/bundle/order"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
@@ -26,16 +27,12 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err)))
 		return
 	case cmd.Name() == "check" && format == "json":
-		_ = output.Check(s.Out, format, nil, nil, nil, bundle.ProblemsOf(err), false)
+		_ = output.Check(s.Out, format, &bundle.Bundle{}, &order.Graph{}, nil, bundle.ProblemsOf(err), false)
 		format = "text"
 	case !slices.Contains(output.Formats, format):
 		format = "text"
 	}
-	printer, wrong := output.New(wording.Options{Format: format, Out: s.Out, Err: s.Err})
-	if wrong != nil {
-		s.warn(err.Error())
-		return
-	}
+	printer := output.New(wording.Options{Format: format, Out: s.Out, Err: s.Err})
 	o := run.Options{Header: report.Header{Command: cmd.Name(), DryRun: report.None}}
 	if o.Command == "preview" || o.Command == "drift" {
 		o.DryRun = report.Server

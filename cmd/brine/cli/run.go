@@ -90,13 +90,10 @@ func (r *runOptions) run(cmd *cobra.Command, s Streams, t task) error {
 	if t.err == nil {
 		t.err = r.confirm(ctx, s, t)
 	}
-	printer, err := output.New(s.printing(wording.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}))
-	if err != nil {
-		return err
-	}
+	printer := output.New(s.printing(wording.Options{Format: r.format, Diff: r.options.DryRun != report.None, Quiet: r.quiet, Verbose: r.verbose, Heartbeat: r.options.Heartbeat}))
 	result := r.result(ctx, t, printer)
 	unprinted := printer.Close()
-	reports := r.writeReports(result)
+	reports := errors.Join(bundle.Each(r.reports, func(path string) error { return output.WriteReport(path, result) })...)
 	if traces.Wanted() { // last: a collector may be slow
 		if err := traces.Send(ctx, result, version()); err != nil {
 			s.warn("warning: " + err.Error())
@@ -149,19 +146,12 @@ func (s Streams) printing(o wording.Options) wording.Options {
 	return o
 }
 
-// writeReports writes the files of --report.
-func (r *runOptions) writeReports(result *report.Result) error {
-	return errors.Join(bundle.Each(r.reports, func(path string) error { return output.WriteReport(path, result) })...)
-}
-
 // who is for the history and the lock: the user that Salt or sudo ran as, at this
 // host, and the minion.
 func who() string {
 	name := os.Getenv("SUDO_USER")
-	if name == "" {
-		if u, err := user.Current(); err == nil {
-			name = u.Username
-		}
+	if u, err := user.Current(); name == "" && err == nil {
+		name = u.Username
 	}
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host

@@ -16,16 +16,9 @@ import (
 // The result of brine check as text, as JSON, and as a graph for Graphviz.
 
 // Check shows the order of a bundle and the reasons for it, in one of the
-// formats text, json (one document) and dot (Graphviz). b and g may be nil when
-// reading failed: then there are only the problems. rules has the rule of readiness of each
-// object, where that is to be shown. Text lists the objects if it is verbose.
+// formats text, json (one document) and dot (Graphviz). rules has the rule of readiness of
+// each object, where that is to be shown. Text lists the objects if it is verbose.
 func Check(w io.Writer, format string, b *bundle.Bundle, g *order.Graph, rules map[bundle.ID]string, problems []bundle.Problem, verbose bool) error {
-	if b == nil {
-		b = &bundle.Bundle{}
-	}
-	if g == nil {
-		g = &order.Graph{}
-	}
 	doc := checkDocumentOf(b, g, rules, problems)
 	out := bufio.NewWriter(w)
 	switch format {

@@ -78,7 +78,7 @@ func TestCheckIsBrief(t *testing.T) {
 
 func TestCheckJSONIsOneDocumentWithoutNull(t *testing.T) {
 	var out bytes.Buffer
-	if err := Check(&out, "json", nil, nil, nil, nil, false); err != nil {
+	if err := Check(&out, "json", &bundle.Bundle{}, &order.Graph{}, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
@@ -114,7 +114,7 @@ func TestCheckDotIsAcceptedByGraphviz(t *testing.T) {
 }
 
 func TestCheckRefusesAnUnknownFormat(t *testing.T) {
-	err := Check(&bytes.Buffer{}, "yaml", nil, nil, nil, nil, false)
+	err := Check(&bytes.Buffer{}, "yaml", &bundle.Bundle{}, &order.Graph{}, nil, nil, false)
 	if err == nil || !strings.Contains(err.Error(), "text, json or dot") {
 		t.Errorf("error is %v", err)
 	}

@@ -94,10 +94,7 @@ func WriteReport(path string, result *report.Result) error {
 
 // Finished prints the result of a run that is over.
 func Finished(o wording.Options, result *report.Result) error {
-	printer, err := New(o)
-	if err != nil {
-		return err
-	}
+	printer := New(o)
 	printer.Event(report.Event{Payload: report.Finished{Result: result}})
 	return printer.Close()
 }

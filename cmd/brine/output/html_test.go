@@ -25,10 +25,7 @@ import (
 func htmlOf(t testing.TB, r *report.Result) string {
 	t.Helper()
 	var out, err bytes.Buffer
-	p, e := New(wording.Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
-	if e != nil {
-		t.Fatal(e)
-	}
+	p := New(wording.Options{Format: "html", Out: &out, Err: &err, Now: func() time.Time { return time.Unix(0, 0) }})
 	p.Event(report.Event{Payload: report.Finished{Result: r}})
 	if e := p.Close(); e != nil {
 		t.Fatal(e)

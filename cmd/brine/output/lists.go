@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -44,15 +45,12 @@ func Inventories(w io.Writer, format string, l *admin.List) error {
 	return list(w, format, l, func(row func(...any)) {
 		row("INVENTORY", "MEMBERS", "LAST RUN", "REVISION", "RESULT", "VERSION", "LOCKED BY")
 		for _, inv := range l.Inventories {
-			ran, revision, result, version, lock := "-", "-", "-", "-", "-"
+			ran, revision, result, lock := "-", "-", "-", "-"
 			if inv.LastRun != nil {
 				ran = inv.LastRun.Format(time.RFC3339)
 			}
 			if inv.Revision != nil {
 				revision, result = strconv.Itoa(inv.Revision.Number), inv.Revision.Result
-			}
-			if inv.Version != "" {
-				version = inv.Version
 			}
 			if inv.Lock != nil {
 				lock = inv.Lock.Holder
@@ -60,7 +58,7 @@ func Inventories(w io.Writer, format string, l *admin.List) error {
 					lock += " (ended)"
 				}
 			}
-			row(inv.Namespace+"/"+inv.Name, inv.Members, ran, revision, result, version, lock)
+			row(inv.Namespace+"/"+inv.Name, inv.Members, ran, revision, result, cmp.Or(inv.Version, "-"), lock)
 		}
 		for _, inv := range l.Inventories {
 			for _, d := range inv.Damage {
@@ -156,11 +154,7 @@ func Status(w io.Writer, format string, verbose bool, r *report.Result) error {
 		columns("OBJECT", "READY", "REASON", "RULE")
 		gone := 0
 		for _, o := range r.Objects {
-			reason := o.Reason
-			if o.NotServed != "" {
-				reason = o.NotServed
-			}
-			columns(bundle.Name(o.ID()), o.Ready, reason, o.Rule)
+			columns(bundle.Name(o.ID()), o.Ready, cmp.Or(o.NotServed, o.Reason), o.Rule)
 			if o.Ready == report.StateGone {
 				gone++
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"brine/bundle/report"
 	"brine/cmd/brine/output/documents"
 	"brine/cmd/brine/output/salt"
 	"brine/cmd/brine/output/text"
@@ -16,23 +17,24 @@ import (
 // Formats are what -o takes, the default first.
 var Formats = []string{"text", "json", "events", "html", "github", "gitlab", salt.Format, salt.CommandFormat, salt.EventsFormat}
 
-// New is the printer for o.Format.
-func New(o wording.Options) (wording.Printer, error) {
+// New is the printer for o.Format. Where it is none, that is the error of writing.
+func New(o wording.Options) wording.Printer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	switch o.Format {
 	case "", "text":
-		return text.New(o), nil
-	case "json":
-		return documents.NewJSON(o), nil
+		return text.New(o)
 	case "events":
-		return documents.NewEvents(o), nil
+		return documents.NewEvents(o)
 	case salt.Format, salt.CommandFormat, salt.EventsFormat:
-		return salt.New(o), nil
+		return salt.New(o)
 	}
-	if render := documents.Renderers[o.Format]; render != nil {
-		return documents.New(o, render), nil
+	render := documents.Renderers[o.Format]
+	if render == nil {
+		render = func(wording.Options, *report.Result, time.Time) error {
+			return fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))
+		}
 	}
-	return nil, fmt.Errorf("output format %q is not known: use one of %s", o.Format, strings.Join(Formats, ", "))
+	return documents.New(o, render)
 }

@@ -12,14 +12,6 @@ import (
 	"brine/cmd/brine/output/wording"
 )
 
-func newPrinter(o wording.Options) wording.Printer {
-	p, err := New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
 func TestGolden(t *testing.T) {
 	beat, at := 5*time.Second, func() time.Time { return outputtest.Base }
 	previous := "brine_exit_code{command=\"apply\",inventory=\"brine/shop\"} 0\nbrine_last_success_timestamp_seconds{command=\"apply\",inventory=\"brine/shop\"} 1700000000\n" +
@@ -49,7 +41,7 @@ func TestGolden(t *testing.T) {
 		"metrics-good":     {wording.Options{Format: "prom", Now: at, Previous: previous}, outputtest.GoodRun()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := outputtest.Show(t, newPrinter, test.o, test.events)
+			out, err := outputtest.Show(t, New, test.o, test.events)
 			outputtest.CheckNoSecret(t, out+err)
 			outputtest.CompareGolden(t, name+".out", out)
 			outputtest.CompareGolden(t, name+".err", err)
@@ -59,7 +51,7 @@ func TestGolden(t *testing.T) {
 
 func TestJSONIsOneDocumentWithoutNulls(t *testing.T) {
 	for _, events := range [][]report.Event{outputtest.RichRun("none"), {{Payload: report.Finished{Result: &report.Result{}}}}} {
-		out, _ := outputtest.Show(t, newPrinter, wording.Options{Format: "json"}, events)
+		out, _ := outputtest.Show(t, New, wording.Options{Format: "json"}, events)
 		var doc map[string]any
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatal(err)
@@ -77,10 +69,7 @@ func TestJSONIsOneDocumentWithoutNulls(t *testing.T) {
 
 func TestEventsAreOneObjectALineAndEndWithTheResult(t *testing.T) {
 	var w lines
-	p, err := New(wording.Options{Format: "events", Out: &w})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := New(wording.Options{Format: "events", Out: &w})
 	events := outputtest.RichRun("none")
 	for i, e := range events {
 		p.Event(e)
@@ -116,10 +105,7 @@ func (l *lines) Write(p []byte) (int, error) {
 
 func TestWriteErrorsAreToldAtTheEnd(t *testing.T) {
 	for _, format := range Formats {
-		p, err := New(wording.Options{Format: format, Out: outputtest.BrokenWriter{}, Err: &bytes.Buffer{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := New(wording.Options{Format: format, Out: outputtest.BrokenWriter{}, Err: &bytes.Buffer{}})
 		for _, e := range outputtest.GoodRun() {
 			p.Event(e)
 		}
@@ -127,7 +113,7 @@ func TestWriteErrorsAreToldAtTheEnd(t *testing.T) {
 			t.Errorf("%s: Close says %v", format, err)
 		}
 	}
-	if _, err := New(wording.Options{Format: "yaml"}); err == nil || !strings.Contains(err.Error(), "text, json, events") {
+	if err := Finished(wording.Options{Format: "yaml", Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, &report.Result{}); err == nil || !strings.Contains(err.Error(), "text, json, events") {
 		t.Errorf("an unknown format: %v", err)
 	}
 }

@@ -79,6 +79,6 @@ func TestObjectsOutsideTheBundle(t *testing.T) {
 func written(t *testing.T, format string, r *report.Result) string {
 	t.Helper()
 	copied := *r // a printer fills in its lists
-	out, _ := outputtest.Show(t, newPrinter, wording.Options{Format: format}, []report.Event{{Payload: report.Finished{Result: &copied}}})
+	out, _ := outputtest.Show(t, New, wording.Options{Format: format}, []report.Event{{Payload: report.Finished{Result: &copied}}})
 	return out
 }

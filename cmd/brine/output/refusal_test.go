@@ -29,10 +29,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		for _, quiet := range []bool{false, true} {
 			var out, err bytes.Buffer
-			p, wrong := New(wording.Options{Format: test.format, Out: &out, Err: &err, Quiet: quiet})
-			if wrong != nil {
-				t.Fatal(wrong)
-			}
+			p := New(wording.Options{Format: test.format, Out: &out, Err: &err, Quiet: quiet})
 			result := test.result
 			p.Event(report.Event{Payload: report.Finished{Result: &result}})
 			if wrong := p.Close(); wrong != nil {

@@ -5,9 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
-	"sync"
 
 	"brine/bundle"
 	"brine/bundle/plan"
@@ -50,7 +49,7 @@ func gitlab(r *report.Result) string {
 	issues := []issue{}
 	for _, n := range annotations(r) {
 		at := place{cmp.Or(n.at.File, "bundle"), map[string]int{"begin": max(n.at.Line, 1)}}
-		issues = append(issues, issue{wording.Line(n.title + ": " + n.text), n.check, fingerprintOf(n.check, n.title, n.text), n.severity, at})
+		issues = append(issues, issue{wording.Line(n.title + ": " + n.text), n.check, n.fingerprint(), n.severity, at})
 	}
 	var b strings.Builder
 	_ = wording.JSON(&b, issues) // to memory
@@ -107,13 +106,11 @@ func annotations(r *report.Result) []annotation {
 }
 
 // places finds the file and the line at the beginning of a message.
-var places = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([^\s:]+):(\d{1,7})(?: \([^)]*\))?: ((?s:.*))$`)
-})
+var places = bundle.Pattern(`^([^\s:]+):(\d{1,7})(?: \([^)]*\))?: ((?s:.*))$`)
 
-// fingerprintOf is the same for the same issue in every run.
-func fingerprintOf(words ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+// fingerprint is the same for the same issue in every run.
+func (n annotation) fingerprint() string {
+	sum := sha256.Sum256([]byte(n.check + "\x00" + n.title + "\x00" + n.text))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -123,9 +120,6 @@ func placeIn(message string) (bundle.Source, string) {
 	if m == nil {
 		return bundle.Source{}, message
 	}
-	line := 0
-	for _, c := range m[2] {
-		line = line*10 + int(c-'0')
-	}
+	line, _ := strconv.Atoi(m[2]) // seven digits at most
 	return bundle.Source{File: m[1], Line: line}, m[3]
 }

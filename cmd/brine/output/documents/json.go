@@ -3,44 +3,13 @@ package documents
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"brine/bundle/report"
-	"brine/cmd/brine/output/text"
 	"brine/cmd/brine/output/wording"
 )
-
-// jsonPrinter writes the Result, one indented document, to Out when the run is
-// over, and nothing else; progress goes to Err as text.
-type jsonPrinter struct {
-	mu       sync.Mutex
-	out      *wording.Stream
-	progress *text.Printer
-	over     bool
-}
-
-// NewJSON is the printer of -o json.
-func NewJSON(o wording.Options) wording.Printer {
-	return &jsonPrinter{out: &wording.Stream{W: o.Out}, progress: text.NewProgress(o)}
-}
-
-func (p *jsonPrinter) Event(e report.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.progress.Event(e)
-	end, ok := e.Payload.(report.Finished)
-	if !ok || end.Result == nil || p.over {
-		return
-	}
-	p.over = true
-	if err := resultJSON(p.out, wording.FillLists(end.Result)); err != nil && p.out.Err == nil {
-		p.out.Err = err
-	}
-}
 
 // resultJSON writes what JSON does, an object at a time: the text of many objects is
 // never in memory.
@@ -71,14 +40,4 @@ func resultJSON(w io.Writer, r *report.Result) error {
 	}
 	fmt.Fprint(out, end, after)
 	return out.Flush()
-}
-
-func (p *jsonPrinter) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.progress.Close()
-	if !p.over {
-		err = errors.Join(errors.New("the run ended without a result"), err)
-	}
-	return errors.Join(p.out.Err, err)
 }

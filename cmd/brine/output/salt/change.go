@@ -22,13 +22,8 @@ const (
 // roomOf is how many bytes of changed fields an object has, so that the return
 // of a run which changes hundreds of objects stays below 100 KB on Salt's bus.
 func roomOf(objects []*report.ObjectResult) int {
-	configured := 0
-	for _, o := range objects {
-		if len(o.Changes) > 0 {
-			configured++
-		}
-	}
-	return mostBytes / max(configured, 1)
+	configured := bundle.Where(objects, func(o *report.ObjectResult) bool { return len(o.Changes) > 0 })
+	return mostBytes / max(len(configured), 1)
 }
 
 // keyOf is "apps/v1/Deployment ns/name".

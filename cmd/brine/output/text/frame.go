@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,10 @@ func (s *liveState) update(e report.Event) {
 	for len(s.rates) > 2 && e.Elapsed-s.rates[1].at >= rateOver {
 		s.rates = s.rates[1:]
 	}
+	var id bundle.ID
+	if o := e.Object(); o != nil {
+		id = o.ID()
+	}
 	switch p := e.Payload.(type) {
 	case report.Started:
 		if p.Result != nil {
@@ -67,24 +72,15 @@ func (s *liveState) update(e report.Event) {
 		for _, pending := range p.Pending {
 			s.late(pending, e)
 		}
-	default:
-		if o := e.Object(); o != nil {
-			s.object(o.ID(), e)
-		}
-	}
-}
-
-func (s *liveState) object(id bundle.ID, e report.Event) {
-	switch what := e.Payload.(type) {
 	case report.Acting:
 		s.inFlight[id] = pending{since: e.Elapsed}
 	case report.Retrying:
-		note(s.inFlight, id, e.Elapsed, what.Error)
+		note(s.inFlight, id, e.Elapsed, p.Error)
 	case report.Acted:
 		delete(s.inFlight, id)
 		s.settled[id] = true
 	case report.Waiting:
-		note(s.waiting, id, e.Elapsed, cmp.Or(what.Reason, what.Object.Reason))
+		note(s.waiting, id, e.Elapsed, cmp.Or(p.Reason, p.Object.Reason))
 	case report.BecameReady, report.NotReady:
 		delete(s.waiting, id)
 	}
@@ -186,11 +182,7 @@ func (s *liveState) rows(verb string, all map[bundle.ID]pending, room, cols int,
 	if len(all) == 0 || room <= 0 {
 		return nil
 	}
-	ids := make([]bundle.ID, 0, len(all))
-	for id := range all {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b bundle.ID) int {
+	ids := slices.SortedFunc(maps.Keys(all), func(a, b bundle.ID) int {
 		return cmp.Or(cmp.Compare(all[a].since, all[b].since), strings.Compare(bundle.Name(a), bundle.Name(b)))
 	})
 	var out []string

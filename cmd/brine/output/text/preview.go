@@ -63,12 +63,7 @@ func (t *Printer) toDo(r *report.Result) string {
 
 // unverified counts the objects that the server has not answered for.
 func (t *Printer) unverified(r *report.Result) string {
-	n := 0
-	for _, o := range r.Objects {
-		if wording.IsUnverified(o) {
-			n++
-		}
-	}
+	n := len(bundle.Where(r.Objects, wording.IsUnverified))
 	if n == 0 {
 		return ""
 	}
@@ -77,16 +72,14 @@ func (t *Printer) unverified(r *report.Result) string {
 
 // groups are the objects that change, by what would be done to them.
 func (t *Printer) groups(b *strings.Builder, r *report.Result) {
-	for _, g := range wording.PreviewGroups {
-		t.group(b, g.Action, r)
+	for _, a := range []plan.Action{plan.Pruned, plan.Recreated, plan.Detached, plan.Configured, plan.Created} {
+		if of := bundle.Where(r.Objects, func(o *report.ObjectResult) bool { return o.Action == a }); len(of) > 0 {
+			t.group(b, a, of, r)
+		}
 	}
 }
 
-func (t *Printer) group(b *strings.Builder, action plan.Action, r *report.Result) {
-	of := bundle.Where(r.Objects, func(o *report.ObjectResult) bool { return o.Action == action })
-	if len(of) == 0 {
-		return
-	}
+func (t *Printer) group(b *strings.Builder, action plan.Action, of []*report.ObjectResult, r *report.Result) {
 	fmt.Fprintf(b, "\n%s\n", t.out.Paint.In(wording.Bold, fmt.Sprintf("%s (%d):", wording.ActionTitle(r, action), len(of))))
 	alike := wording.FoldedObjects(r)
 	if action == plan.Configured && len(alike) > 0 {

@@ -40,7 +40,8 @@ func (t *Printer) reviewed(r *review.Review) string {
 			}
 		}
 		if len(rest) > 0 {
-			b.WriteString("    " + wording.FoldTitle(rest) + ": " + bundle.Some(wording.SubjectsOf(rest), wording.FewDetails) + " (-v shows all)\n")
+			who := bundle.Each(rest, func(r review.Risk) string { return wording.Line(r.Subject) })
+			b.WriteString("    " + wording.FoldTitle(rest) + ": " + bundle.Some(who, wording.FewDetails) + " (-v shows all)\n")
 		}
 	}
 	list := func(title string, lines []string) {

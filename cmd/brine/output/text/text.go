@@ -84,16 +84,6 @@ func (t *Printer) Event(e report.Event) {
 		t.heartbeat(e, p.Pending)
 	case report.Finished:
 		t.finished(p.Result)
-	default:
-		if e.Object() != nil {
-			t.object(e)
-		}
-	}
-}
-
-// object shows an event about an object.
-func (t *Printer) object(e report.Event) {
-	switch p := e.Payload.(type) {
 	case report.Retrying:
 		t.retrying(e, p)
 	case report.Acted:
@@ -144,10 +134,7 @@ func (t *Printer) started(e report.Event, header *report.Result) {
 	if t.o.Quiet {
 		return
 	}
-	what := t.header.Command
-	if what == "" {
-		what = "apply"
-	}
+	what := cmp.Or(t.header.Command, "apply")
 	if t.preview() && what != "preview" {
 		what += " (dry run)"
 	}
@@ -281,19 +268,15 @@ func (t *Printer) finished(r *report.Result) {
 		return
 	}
 	t.over = true
-	if wording.IsRefused(r) {
+	switch {
+	case wording.IsRefused(r):
 		t.err.Print(t.refusal(r))
-		return
-	}
-	if r.Compared != nil {
-		if !t.brief {
-			t.out.Print(t.compared(r))
-		}
-		return
-	}
-	if wording.IsPreview(r) && !t.brief {
+	case r.Compared != nil && t.brief:
+	case r.Compared != nil:
+		t.out.Print(t.compared(r))
+	case wording.IsPreview(r) && !t.brief:
 		t.out.Print(t.previewed(r))
-		return
+	default:
+		t.out.Print(t.closing(r))
 	}
-	t.out.Print(t.closing(r))
 }

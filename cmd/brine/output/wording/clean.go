@@ -7,10 +7,10 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
+	"brine/bundle"
 	"brine/bundle/report"
 )
 
@@ -80,7 +80,7 @@ func FirstSentence(s string) string {
 	return s
 }
 
-var nextSentence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.\s+[A-Z]`) })
+var nextSentence = bundle.Pattern(`\.\s+[A-Z]`)
 
 // CleanEvent is an event whose texts can be shown.
 func CleanEvent(e report.Event) report.Event {

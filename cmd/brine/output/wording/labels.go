@@ -73,38 +73,32 @@ const ManyNames = 5
 // FewInline is how many details of a risk stand in the page unfolded.
 const FewInline = 2
 
-// PreviewGroups are a preview's parts, what takes something away first.
-var PreviewGroups = []struct {
-	Action       plan.Action
-	Title, Drift string
-}{
-	{plan.Pruned, "To prune", "Not wanted"},
-	{plan.Recreated, "To recreate", "Different in a field that cannot be changed"},
-	{plan.Detached, "To detach", ""},
-	{plan.Configured, "To configure", "Different"},
-	{plan.Created, "To create", "Missing"},
-}
+// changeLabels names what happens to an object from one bundle to another, previewLabels what a
+// run would do to it, driftLabels how it differs.
+var (
+	changeLabels  = map[plan.Action]string{plan.Pruned: "removed", plan.Configured: "changed", plan.Created: "added", plan.Unchanged: "unchanged"}
+	previewLabels = map[plan.Action]string{
+		plan.Pruned: "to prune", plan.Recreated: "to recreate", plan.Detached: "to detach", plan.Configured: "to configure", plan.Created: "to create",
+		plan.Failed: "would fail", plan.Skipped: "would be skipped",
+	}
+	driftLabels = map[plan.Action]string{
+		plan.Pruned: "not wanted", plan.Recreated: "different in a field that cannot be changed", plan.Detached: "", plan.Configured: "different", plan.Created: "missing",
+	}
+)
 
 // ActionLabel names an action: of a preview, where nothing has been done yet, "to create".
 func ActionLabel(r *report.Result, a plan.Action) string {
+	labels := previewLabels
 	switch {
 	case r.Compared != nil:
 		return changeLabels[a]
 	case !IsPreview(r):
 		return string(a)
-	case a == plan.Failed && r.Wanted == "":
-		return "would fail"
-	case a == plan.Skipped && r.Wanted == "":
-		return "would be skipped"
+	case r.Wanted != "":
+		labels = driftLabels
 	}
-	for _, g := range PreviewGroups {
-		switch {
-		case g.Action != a:
-		case r.Wanted != "":
-			return strings.ToLower(g.Drift)
-		default:
-			return strings.ToLower(g.Title)
-		}
+	if label, ok := labels[a]; ok {
+		return label
 	}
 	return string(a)
 }

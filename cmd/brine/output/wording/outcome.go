@@ -96,11 +96,9 @@ func Outcome(r *report.Result) (string, string) {
 	if n := len(r.Errors); n > 0 && s.Failed == 0 {
 		parts = append(parts, bundle.Count(n, "error"))
 	}
-	detail := strings.Join(parts, ", ")
-	if detail == "" {
-		detail = fmt.Sprintf("exit code %d", r.ExitCode)
-	} else {
-		detail += fmt.Sprintf(" (exit code %d)", r.ExitCode)
+	detail := fmt.Sprintf("exit code %d", r.ExitCode)
+	if len(parts) > 0 {
+		detail = strings.Join(parts, ", ") + " (" + detail + ")"
 	}
 	switch {
 	case r.ExitCode == report.ExitRolledBack:
@@ -113,13 +111,13 @@ func Outcome(r *report.Result) (string, string) {
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:
 		return "not ready in time: " + detail + ". Run it again to continue waiting", Red
 	}
-	switch refused := r.ExitCode == report.ExitBadBundle; {
-	case refused && IsPreview(r):
+	switch {
+	case r.ExitCode != report.ExitBadBundle:
+		return "failed: " + detail, Red
+	case IsPreview(r):
 		return "refused: " + detail + ". An apply would write nothing: the reason stands above", Red
-	case refused:
-		return "refused, nothing was written: " + detail, Red
 	}
-	return "failed: " + detail, Red
+	return "refused, nothing was written: " + detail, Red
 }
 
 // More names where more is said about what went wrong, on a line of its own.
@@ -144,9 +142,6 @@ func done(r *report.Result) string {
 	}
 	return "done" + took
 }
-
-// changeLabels names what happens to an object from one bundle to another.
-var changeLabels = map[plan.Action]string{plan.Pruned: "removed", plan.Configured: "changed", plan.Created: "added", plan.Unchanged: "unchanged"}
 
 // ComparedTitle is "Changes of inventory shop/inv from revision 3 to revision 5".
 func ComparedTitle(r *report.Result) string {
@@ -182,10 +177,7 @@ func IsPreview(r *report.Result) bool { return r.DryRun != "" && r.DryRun != rep
 
 // InventoryName is "namespace/name".
 func InventoryName(i report.Inventory) string {
-	if i.Namespace == "" {
-		return i.Name
-	}
-	return i.Namespace + "/" + i.Name
+	return InNamespace(&report.ObjectResult{Namespace: i.Namespace, Name: i.Name})
 }
 
 // Plan says where a plan was saved, and how it is approved.

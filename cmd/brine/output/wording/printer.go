@@ -22,7 +22,7 @@ type Options struct {
 	Terminal bool
 	// Shared: Out is that same terminal.
 	Shared bool
-	// Width and Height are asked for every frame; nil is 80 by 24.
+	// Width and Height are asked for every frame; nil or 0 is 80 by 24.
 	Width, Height func() int
 	// Color: Out shows colours. Err shows them where both it and Terminal are set.
 	Color bool
@@ -64,26 +64,11 @@ func (o *Options) Streams(out, err *os.File) {
 	o.Terminal = term.IsTerminal(int(err.Fd())) && !dumb
 	o.Color = term.IsTerminal(int(out.Fd())) && !dumb && !plain
 	o.ErrColor = o.Terminal && !plain
-	o.Shared = o.Terminal && sameFile(out, err)
-	size := func(i, fallback int) func() int {
-		return func() int {
-			w, h, e := term.GetSize(int(err.Fd()))
-			if n := [2]int{w, h}[i]; e == nil && n > 0 {
-				return n
-			}
-			return fallback
-		}
-	}
-	o.Width, o.Height = size(0, 80), size(1, 24)
-}
-
-func sameFile(a, b *os.File) bool {
-	x, err := a.Stat()
-	if err != nil {
-		return false
-	}
-	y, err := b.Stat()
-	return err == nil && os.SameFile(x, y)
+	outInfo, _ := out.Stat()
+	errInfo, _ := err.Stat()
+	o.Shared = o.Terminal && os.SameFile(outInfo, errInfo)
+	o.Width = func() int { width, _, _ := term.GetSize(int(err.Fd())); return width } // 0 where it is not known
+	o.Height = func() int { _, height, _ := term.GetSize(int(err.Fd())); return height }
 }
 
 // Stream is a writer that keeps its first error and writes no more after it.

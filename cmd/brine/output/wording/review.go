@@ -3,8 +3,11 @@ package wording
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/diff"
@@ -22,17 +25,10 @@ func Headlines(r *review.Review) []string {
 
 // podsLine is "Pods: 11 restart, 3 are new, 1 is deleted"; "" where none is touched.
 func podsLine(r *review.Review) string {
-	restart, deleted, stop, fresh, stuck := 0, 0, 0, 0, 0
+	pods, fresh, stuck := map[review.Type]int{}, 0, 0
 	for _, risk := range r.Risks {
-		switch risk.Type {
-		case review.Restart:
-			if restart += risk.Pods; risk.Stuck {
-				stuck += risk.Pods
-			}
-		case review.Deleted:
-			deleted += risk.Pods
-		case review.Recreated:
-			stop += risk.Pods
+		if pods[risk.Type] += risk.Pods; risk.Type == review.Restart && risk.Stuck {
+			stuck += risk.Pods
 		}
 	}
 	nodes := 0
@@ -50,13 +46,13 @@ func podsLine(r *review.Review) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, many))
 		}
 	}
-	add(restart, "restarts", "restart")
+	add(pods[review.Restart], "restarts", "restart")
 	if stuck > 0 {
 		parts[0] += fmt.Sprintf(" (%d of them in rollouts that stop, as new pods do not start while what they name is missing)", stuck)
 	}
-	add(stop, "stops before its successor starts", "stop before their successors start")
+	add(pods[review.Recreated], "stops before its successor starts", "stop before their successors start")
 	add(fresh, "is new", "are new")
-	add(deleted, "is deleted", "are deleted")
+	add(pods[review.Deleted], "is deleted", "are deleted")
 	add(nodes, "new DaemonSet has one on each of its nodes", "new DaemonSets have one on each of their nodes")
 	if len(parts) == 0 {
 		return ""
@@ -123,10 +119,12 @@ func BackTitle(b *review.GoingBack) string {
 		return ""
 	case b.Revision == 0:
 		return "Going back after this change:"
-	case len(b.Losses) == 0 && b.Unknown == "":
-		return fmt.Sprintf("Going back to revision %d after this change: nothing that would be lost was found", b.Revision)
 	}
-	return fmt.Sprintf("Going back to revision %d after this change:", b.Revision)
+	title := fmt.Sprintf("Going back to revision %d after this change:", b.Revision)
+	if len(b.Losses) == 0 && b.Unknown == "" {
+		title += " nothing that would be lost was found"
+	}
+	return title
 }
 
 // BackLines are what going back would lose or meet, and what is not known of it.
@@ -175,34 +173,20 @@ func FoldRisks(group []review.Risk) (shown, rest []review.Risk) {
 
 // FoldTitle is "4 others, with lesser rights".
 func FoldTitle(rest []review.Risk) string {
-	return map[bool]string{true: "1 other, with lesser rights", false: fmt.Sprintf("%d others, with lesser rights", len(rest))}[len(rest) == 1]
-}
-
-// SubjectsOf are who gets rights.
-func SubjectsOf(risks []review.Risk) []string {
-	return bundle.Each(risks, func(r review.Risk) string { return Line(r.Subject) })
+	return bundle.Count(len(rest), "other") + ", with lesser rights"
 }
 
 // RisksByType are risks in groups of one type, in their order.
-func RisksByType(risks []review.Risk) [][]review.Risk {
-	var groups [][]review.Risk
-	for i, risk := range risks {
-		if i == 0 || risks[i-1].Type != risk.Type {
-			groups = append(groups, nil)
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], risk)
-	}
-	return groups
+func RisksByType(risks []review.Risk) iter.Seq2[review.Type, []review.Risk] {
+	return bundle.GroupBy(risks, func(r review.Risk) review.Type { return r.Type }).All()
 }
 
 // RiskTitle is "Pods restart: 5 objects, 12 pods".
 func RiskTitle(group []review.Risk) string {
 	pods, subjects, severe := 0, 0, 0
-	objects := map[bundle.Reference]bool{}
+	objects := sets.Set[bundle.Reference]{}
 	for _, r := range group {
-		for _, o := range r.Objects {
-			objects[o] = true
-		}
+		objects.Insert(r.Objects...)
 		pods += r.Pods
 		if r.Subject != "" {
 			subjects++
@@ -293,14 +277,8 @@ func VersionLine(v review.VersionChange) string {
 	if v.From+v.To != "" {
 		parts = append(parts, "version "+change(v, v.From, v.To))
 	}
-	text := v.Component + ": " + strings.Join(parts, ", ")
-	switch v.Action {
-	case plan.Created:
-		text = v.Component + ": new, " + strings.Join(parts, ", ")
-	case plan.Pruned:
-		text = v.Component + ": removed, " + strings.Join(parts, ", ")
-	}
-	return Line(text) + " (" + bundle.Count(v.Objects, "object") + ")"
+	what := map[plan.Action]string{plan.Created: "new, ", plan.Pruned: "removed, "}[v.Action]
+	return Line(v.Component+": "+what+strings.Join(parts, ", ")) + " (" + bundle.Count(v.Objects, "object") + ")"
 }
 
 func change(v review.VersionChange, from, to string) string {
@@ -321,10 +299,9 @@ func SameLine(s review.Same) string {
 		parts = append(parts, fieldLine(f))
 	}
 	text := strings.Join(parts, ", ")
-	switch {
-	case s.Labels:
+	if s.Labels {
 		text = "only " + text
-	default:
+	} else {
 		text += " (besides labels of versions)"
 	}
 	return fmt.Sprintf("%s: %s", bundle.Count(len(s.Objects), "object"), text)
