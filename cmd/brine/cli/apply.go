@@ -92,8 +92,10 @@ func (c *changeOptions) settle(s Streams, file string) (run.Options, error) {
 	if err := c.savedPlan(&o); err != nil {
 		return o, err
 	}
-	if err := c.rules(&o); err != nil {
-		return o, err
+	if c.ignoreFields != "" { // else those of a saved plan hold
+		if o.Planning.IgnoreFields, err = readRules("ignore-fields", c.ignoreFields, fields.ReadRules); err != nil {
+			return o, err
+		}
 	}
 	if o.Readiness, err = readRules("readiness", c.readiness, ready.ReadTable); err != nil {
 		return o, err
@@ -123,14 +125,6 @@ func (c *changeOptions) conflictRules(o *run.Options) error {
 	}
 	o.Planning.Conflicts = rules
 	return nil
-}
-
-// rules reads --ignore-fields; without it, those of a saved plan hold.
-func (c *changeOptions) rules(o *run.Options) (err error) {
-	if c.ignoreFields != "" {
-		o.Planning.IgnoreFields, err = readRules("ignore-fields", c.ignoreFields, fields.ReadRules)
-	}
-	return err
 }
 
 func readinessFlag(f *pflag.FlagSet, path *string) {

@@ -50,7 +50,7 @@ func newDiff(s Streams) *cobra.Command {
 
 func (d *diffOptions) run(cmd *cobra.Command, s Streams, args []string) error {
 	ctx := cmd.Context()
-	inv, err := d.load(ctx, s, cluster.Options{})
+	inv, _, err := d.open(ctx, s, cluster.Options{})
 	if err != nil {
 		return err
 	}

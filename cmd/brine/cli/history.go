@@ -17,7 +17,7 @@ func newHistory(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "history [[NAMESPACE/]INVENTORY]", Short: "List the revisions of an inventory that can be rolled back to"}
 	cmd.AddCommand(newHistoryShow(s))
 	return readingCommand(cmd, func(ctx context.Context, h *inspectOptions) error {
-		inv, err := h.load(ctx, s, cluster.Options{})
+		inv, _, err := h.open(ctx, s, cluster.Options{})
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		inv, err := o.load(cmd.Context(), s, cluster.Options{})
+		inv, _, err := o.open(cmd.Context(), s, cluster.Options{})
 		if err != nil {
 			return err
 		}

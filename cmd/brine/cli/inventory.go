@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"brine/bundle/cluster"
+	"brine/bundle/report"
 	"brine/cmd/brine/output"
 	"brine/inventory/admin"
 )
@@ -17,7 +19,7 @@ func newInventory(s Streams) *cobra.Command {
 }
 
 // survey is a command that reads inventories of a namespace or of the cluster.
-func survey(s Streams, cmd *cobra.Command, show func(ctx context.Context, c *cluster.Client, namespace, format string) error) *cobra.Command {
+func survey[T any](s Streams, cmd *cobra.Command, what string, read func(ctx context.Context, c *cluster.Client, namespace, version string) (T, error), show func(io.Writer, string, T) error, code func(T) int) *cobra.Command {
 	p, format := &place{}, ""
 	p.conn = newConnection(cmd, readContact, readRetry)
 	cmd.Flags().Lookup("namespace").Usage = "only this namespace (default: all)"
@@ -28,33 +30,47 @@ func survey(s Streams, cmd *cobra.Command, show func(ctx context.Context, c *clu
 		if err != nil {
 			return err
 		}
-		return show(cmd.Context(), client, p.conn.GivenNamespace(), format)
+		found, err := read(cmd.Context(), client, p.conn.GivenNamespace(), version())
+		if err != nil {
+			return failed(err)
+		}
+		return printed("print the "+what, show(s.Out, format, found), code(found))
 	}
 	return cmd
 }
 
 func newInventoryList(s Streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the inventories of the cluster, or of a namespace",
-	}
-	return survey(s, cmd, func(ctx context.Context, c *cluster.Client, namespace, format string) error {
-		l, err := admin.ListInventories(ctx, c, namespace, version())
-		if err != nil {
-			return failed(err)
-		}
-		return printed("print the inventories", output.Inventories(s.Out, format, l), l.ExitCode)
-	})
+	cmd := &cobra.Command{Use: "list", Short: "List the inventories of the cluster, or of a namespace"}
+	return survey(s, cmd, "inventories", admin.ListInventories, output.Inventories, func(l *admin.List) int { return l.ExitCode })
 }
 
 func newOrphans(s Streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "orphans", Short: "Find objects that carry the annotation of an inventory, but are in none"}
+	return survey(s, cmd, "orphans", admin.FindOrphans, output.Orphans, func(o *admin.Orphans) int { return o.ExitCode })
+}
+
+func newRepair(s Streams) *cobra.Command {
+	r, allKinds := &writingOptions{}, false
 	cmd := &cobra.Command{
-		Use: "orphans", Short: "Find objects that carry the annotation of an inventory, but are in none",
+		Use: "repair --inventory NAMESPACE/NAME", Short: "Find the members of a damaged inventory by their label, and add them to it", Args: cobra.NoArgs,
 	}
-	return survey(s, cmd, func(ctx context.Context, c *cluster.Client, namespace, format string) error {
-		o, err := admin.FindOrphans(ctx, c, namespace, version())
+	r.place.flags(cmd, "", writeContact, writeRetry)
+	r.idFlag(cmd)
+	r.flags(cmd, "search")
+	cmd.Flags().BoolVar(&allKinds, "all-kinds", false, "search all kinds that can be listed")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, client, err := r.reach(cmd.Context(), s, cluster.Options{})
+		if err != nil {
+			return err
+		}
+		repaired, err := admin.RepairInventory(cmd.Context(), client, admin.RepairOptions{
+			Inventory: where, Version: version(), DryRun: r.dryRun != report.None, AllKinds: allKinds, LockTimeout: r.lockTimeout,
+			Report: s.warn,
+		})
 		if err != nil {
 			return failed(err)
 		}
-		return printed("print the orphans", output.Orphans(s.Out, format, o), o.ExitCode)
-	})
+		return printed("print the repair", output.Repair(s.Out, r.format, repaired), repaired.ExitCode)
+	}
+	return cmd
 }

@@ -63,16 +63,16 @@ func timeOf(cmd *cobra.Command) time.Duration {
 func inTime(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return timedOut(ctx, err)
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return timedOut(ctx, err)
-	case <-time.After(report.Grace):
-		return &coded{code: report.ExitUnreachable, err: fmt.Errorf("%w, and the command did not end within %s after it: what it did last is unknown", context.Cause(ctx), report.Grace)}
+	var over <-chan time.Time
+	for ended := ctx.Done(); ; {
+		select {
+		case err := <-done:
+			return timedOut(ctx, err)
+		case <-ended:
+			ended, over = nil, time.After(report.Grace)
+		case <-over:
+			return &coded{code: report.ExitUnreachable, err: fmt.Errorf("%w, and the command did not end within %s after it: what it did last is unknown", context.Cause(ctx), report.Grace)}
+		}
 	}
 }
 

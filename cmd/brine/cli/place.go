@@ -177,13 +177,7 @@ func (p *place) client(s Streams, o cluster.Options) (*cluster.Client, error) {
 	return client, nil
 }
 
-// load reads the inventory, which has to be there.
-func (p *place) load(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, error) {
-	inv, _, err := p.open(ctx, s, o)
-	return inv, err
-}
-
-// open is load, with the client that read it.
+// open reads the inventory, which has to be there.
 func (p *place) open(ctx context.Context, s Streams, o cluster.Options) (*store.Inventory, *cluster.Client, error) {
 	where, client, err := p.reach(ctx, s, o)
 	if err != nil {
@@ -202,4 +196,27 @@ func (p *place) open(ctx context.Context, s Streams, o cluster.Options) (*store.
 // placeOf is where an inventory is.
 func placeOf(inv *store.Inventory) report.Inventory {
 	return report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
+}
+
+// inspectOptions are those of the commands that only read an inventory: status
+// and history.
+type inspectOptions struct {
+	place
+	format string
+}
+
+// flags are those of a command that only reads: without a name, the only inventory is it.
+func (o *inspectOptions) flags(cmd *cobra.Command, retry time.Duration) {
+	o.place.flags(cmd, "", readContact, retry)
+	o.sole = true
+}
+
+// readingCommand gives a command that only reads its flags and its argument.
+func readingCommand(cmd *cobra.Command, show func(context.Context, *inspectOptions) error) *cobra.Command {
+	o := &inspectOptions{}
+	o.flags(cmd, readRetry)
+	o.argument(cmd)
+	outputFlag(cmd, &o.format, "text or json", "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), o) }
+	return cmd
 }

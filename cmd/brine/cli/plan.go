@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,12 +54,8 @@ func (r *changeOptions) savedPlan(o *run.Options) error {
 // planPlace is where --plan-out saves a plan.
 func (r *changeOptions) planPlace(inv report.Inventory) *run.PlanPlace {
 	if r.planOut == values.InSecret {
-		lifetime := r.lifetime
-		if lifetime == 0 {
-			lifetime = secretLifetime
-		}
 		return &run.PlanPlace{
-			Name: store.PlanPlace(inv.Namespace, inv.Name), Lifetime: lifetime,
+			Name: store.PlanPlace(inv.Namespace, inv.Name), Lifetime: cmp.Or(r.lifetime, secretLifetime),
 			Read:  func(ctx context.Context, inv *store.Inventory) ([]byte, error) { return inv.ReadPlan(ctx) },
 			Write: func(ctx context.Context, inv *store.Inventory, text []byte) error { return inv.WritePlan(ctx, text) },
 		}

@@ -51,7 +51,7 @@ func newRollback(s Streams) *cobra.Command {
 
 // read reads the revision as a bundle.
 func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (*bundle.Bundle, error) {
-	inv, err := r.load(ctx, s, r.cluster)
+	inv, _, err := r.open(ctx, s, r.cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@
 package traces
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -226,10 +227,7 @@ func (t tracer) object(ctx context.Context, o *report.ObjectResult, begin time.T
 	}
 	failure := ""
 	if o.Action == plan.Failed || o.Ready == report.StateFailed || o.Ready == report.StateNotReady {
-		failure = o.Reason
-		if o.Error != "" {
-			failure = o.Error
-		}
+		failure = cmp.Or(o.Error, o.Reason)
 	}
 	from := begun(o)
 	_, end := t.span(ctx, string(o.Action)+" "+bundle.Name(o.ID()), begin.Add(seconds(from)), begin.Add(seconds(max(o.End(), from))), attributes...)

@@ -88,39 +88,38 @@ func wrongValue(f *pflag.Flag) string {
 	if t := f.Value.Type(); (t == "duration" || t == "int") && strings.HasPrefix(value, "-") {
 		return cmp.Or(negative[f.Name], negative[t])
 	}
-	switch f.Name {
-	case "request-timeout": // kubectl's, which is a text
+	if check := checks[f.Name]; check != nil {
+		return cmp.Or(bundle.Each(valuesOf(f), check)...)
+	}
+	return ""
+}
+
+// checks say what is wrong with a value, by flag.
+var checks = map[string]func(value string) string{
+	"request-timeout": func(value string) string { // kubectl's, which is a text
 		if d, err := clientcmd.ParseTimeout(value); err != nil {
 			return errDuration.Error() + "; 0 is no limit"
 		} else if d < 0 {
 			return negative["duration"]
 		}
-	case "max-prune":
-		return wrongMaxPrune(value)
-	case "inventory":
-		return CheckInventory(value)
-	case "name":
-		return wrongName(value)
-	case "namespace":
-		return wrongNamespace(value)
-	case "inventory-id":
+		return ""
+	},
+	"max-prune": wrongMaxPrune, "inventory": CheckInventory, "name": wrongName, "namespace": wrongNamespace, "report": wrongReport,
+	"inventory-id": func(value string) string {
 		return bundle.InWords(strings.Join(validation.IsValidLabelValue(value), "; "))
-	case "kubernetes-version":
+	},
+	"kubernetes-version": func(value string) string {
 		if known := validate.Versions(); !slices.Contains(known, validate.Version(value)) {
 			return fmt.Sprintf("unknown version: use %s to %s", known[len(known)-1], known[0])
 		}
-	case "report":
-		for _, path := range valuesOf(f) {
-			if wrong := wrongReport(path); wrong != "" {
-				return wrong
-			}
+		return ""
+	},
+	"plan-out": func(value string) string {
+		if value == InSecret {
+			return ""
 		}
-	case "plan-out":
-		if value != InSecret {
-			return output.Unwritable(value)
-		}
-	}
-	return ""
+		return output.Unwritable(value)
+	},
 }
 
 func wrongMaxPrune(value string) string {
