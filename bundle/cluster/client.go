@@ -5,6 +5,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -64,13 +66,16 @@ type Options struct {
 	Listed func(*jsontree.Shared)
 }
 
+type wire = transport.Wire
+
 // Client speaks to one API server. It is safe for use by many goroutines.
 type Client struct {
+	*wire // Concurrency and Gate are its
+
 	Requests *transport.Counter
 
 	config   *rest.Config
 	http     *http.Client
-	wire     *transport.Wire
 	onRetry  atomic.Pointer[func(ctx context.Context, err error, attempt int)]
 	onSecret atomic.Pointer[func(*unstructured.Unstructured)]
 	options  Options
@@ -94,26 +99,16 @@ func New(config *rest.Config, o Options) (*Client, error) {
 
 func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Client, error) {
 	given := config
-	if o.RetryFor == 0 {
-		o.RetryFor = time.Minute
-	}
-	if o.FirstContact == 0 {
-		o.FirstContact = firstContact
-	}
+	o.RetryFor, o.FirstContact = cmp.Or(o.RetryFor, time.Minute), cmp.Or(o.FirstContact, firstContact)
+	o.RequestTimeout, o.FieldValidation = cmp.Or(o.RequestTimeout, config.Timeout), cmp.Or(o.FieldValidation, metav1.FieldValidationStrict)
 	if o.Jitter == nil {
 		o.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	if o.FieldValidation == "" {
-		o.FieldValidation = metav1.FieldValidationStrict
-	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = o.UserAgent
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = config.Timeout
-	}
 	config.Timeout = 0 // it would also end watches that go on well
 	config.WarningHandlerWithContext = transport.Warnings{}
 	wire := transport.NewWire(counter, o.Parallel, o.RequestTimeout)
@@ -121,7 +116,7 @@ func newClient(config *rest.Config, o Options, counter *transport.Counter) (*Cli
 		config.QPS, wire.LimitsRate = -1, true
 	}
 	c := &Client{
-		Requests: counter, config: given, options: o, wire: wire,
+		Requests: counter, config: given, options: o, wire: wire, kinds: kinds{learned: sets.Set[schema.GroupVersionKind]{}},
 		polls: flowcontrol.NewTokenBucketRateLimiter(pollQPS, pollBurst),
 	}
 	config.Wrap(wire.Wrap)
@@ -221,10 +216,3 @@ func (c *Client) Forces() bool { return c.options.ForceConflicts }
 func (c *Client) Lenient() bool {
 	return c.options.FieldValidation != metav1.FieldValidationStrict
 }
-
-// Concurrency is how many writes are worth having under way at the moment.
-func (c *Client) Concurrency() int { return c.wire.Concurrency() }
-
-// Gate sets what every write waits for before it is sent (again); nil lets all
-// through. Its error is the write's, which is not retried.
-func (c *Client) Gate(wait func(context.Context) error) { c.wire.Gate(wait) }

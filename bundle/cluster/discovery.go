@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 
 	"brine/bundle"
@@ -43,14 +44,17 @@ func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) 
 // path is the URL's path of the resource's group and version, and of the namespace if
 // the resource has one; "" is all namespaces.
 func (r Resource) path(namespace string) string {
-	path := "/apis/" + r.GVR.Group + "/" + r.GVR.Version
-	if r.GVR.Group == "" {
-		path = "/api/" + r.GVR.Version
-	}
 	if r.Namespaced && namespace != "" {
-		path += "/namespaces/" + namespace
+		return pathOf(r.GVR.GroupVersion()) + "/namespaces/" + namespace
 	}
-	return path
+	return pathOf(r.GVR.GroupVersion())
+}
+
+func pathOf(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.String()
 }
 
 const failedGroupDelay = 5 * time.Second // for the answers of groups that discovery could not ask
@@ -60,7 +64,7 @@ type kinds struct {
 	byKind    map[schema.GroupVersionKind]Resource
 	preferred map[schema.GroupKind]schema.GroupVersionKind
 	failed    map[schema.GroupVersion]error
-	learned   map[schema.GroupVersionKind]bool
+	learned   sets.Set[schema.GroupVersionKind]
 }
 
 // Discover asks the server what it serves: two requests where it has
@@ -198,12 +202,9 @@ func (k *kinds) addGroup(group *metav1.APIGroup, resources map[schema.GroupVersi
 // run cannot report: groups whose server is away at the moment, kinds that were
 // learned, versions that are preferred.
 func (k *kinds) keep(next *kinds) {
-	away := map[string]bool{}
-	for gv := range next.failed {
-		away[gv.Group] = true
-	}
+	away := bundle.SetOf(slices.Collect(maps.Keys(next.failed)), func(gv schema.GroupVersion) string { return gv.Group })
 	for gvk, r := range k.byKind {
-		if _, ok := next.byKind[gvk]; !ok && (away[gvk.Group] || k.learned[gvk]) {
+		if _, ok := next.byKind[gvk]; !ok && (away.Has(gvk.Group) || k.learned.Has(gvk)) {
 			next.byKind[gvk] = r
 		}
 	}
@@ -217,15 +218,22 @@ func (k *kinds) keep(next *kinds) {
 // add makes the resources of a version known; of a kind the first one is preferred.
 func (k *kinds) add(gv schema.GroupVersion, resources []metav1.APIResource) {
 	for _, r := range resources {
-		gvk := gv.WithKind(r.Kind)
-		if _, known := k.byKind[gvk]; known || strings.Contains(r.Name, "/") {
-			continue
-		}
-		k.byKind[gvk] = servedIn(gvk, r, resources)
-		if k.preferred[gvk.GroupKind()].Empty() {
-			k.preferred[gvk.GroupKind()] = gvk
+		if !strings.Contains(r.Name, "/") {
+			k.know(servedIn(gv.WithKind(r.Kind), r, resources))
 		}
 	}
+}
+
+// know makes a resource known, and says whether it was not before.
+func (k *kinds) know(r Resource) bool {
+	if _, known := k.byKind[r.GVK]; known {
+		return false
+	}
+	k.byKind[r.GVK] = r
+	if k.preferred[r.GVK.GroupKind()].Empty() {
+		k.preferred[r.GVK.GroupKind()] = r.GVK
+	}
+	return true
 }
 
 func servedIn(gvk schema.GroupVersionKind, r metav1.APIResource, all []metav1.APIResource) Resource {
@@ -291,16 +299,8 @@ func (c *Client) Failed(group string) error {
 func (c *Client) Learn(r Resource) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
-	if _, ok := c.kinds.byKind[r.GVK]; ok {
-		return
-	}
-	c.kinds.byKind[r.GVK] = r
-	if c.kinds.learned == nil {
-		c.kinds.learned = map[schema.GroupVersionKind]bool{}
-	}
-	c.kinds.learned[r.GVK] = true
-	if _, ok := c.kinds.preferred[r.GVK.GroupKind()]; !ok {
-		c.kinds.preferred[r.GVK.GroupKind()] = r.GVK
+	if c.kinds.know(r) {
+		c.kinds.learned.Insert(r.GVK)
 	}
 }
 
@@ -327,20 +327,17 @@ func (c *Client) AskFailed(ctx context.Context, needed func(group string) bool) 
 	failed = slices.DeleteFunc(failed, func(gv schema.GroupVersion) bool { return !needed(gv.Group) })
 	ctx, cancel := context.WithTimeout(ctx, failedGroupDelay)
 	defer cancel()
-	var asking sync.WaitGroup
-	for _, gv := range failed {
-		asking.Go(func() {
-			resources, err := c.resourcesOf(ctx, gv)
-			if err != nil || resources == nil {
-				return // a 404 may be a server's that is behind
-			}
-			c.kinds.mu.Lock()
-			defer c.kinds.mu.Unlock()
-			delete(c.kinds.failed, gv)
-			c.kinds.add(gv, resources)
-		})
-	}
-	asking.Wait()
+	_ = bundle.AtOnce(ctx, max(len(failed), 1), failed, func(ctx context.Context, gv schema.GroupVersion) error { // it returns none
+		resources, err := c.resourcesOf(ctx, gv)
+		if err != nil || resources == nil {
+			return nil //nolint:nilerr // a 404 may be a server's that is behind
+		}
+		c.kinds.mu.Lock()
+		defer c.kinds.mu.Unlock()
+		delete(c.kinds.failed, gv)
+		c.kinds.add(gv, resources)
+		return nil
+	})
 }
 
 // Prefer makes a served version the one that objects of its kind are read in,
@@ -378,7 +375,7 @@ func (c *Client) Serves(ctx context.Context, gvr schema.GroupVersionResource) (b
 func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	list, err := c.resources(ctx, gv)
 	switch {
-	case answers.GroupIsGone(err):
+	case answers.NotServed(err), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find out what %s serves: %w", gv, err)
@@ -387,12 +384,8 @@ func (c *Client) resourcesOf(ctx context.Context, gv schema.GroupVersion) ([]met
 }
 
 func (c *Client) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	path := "/apis/" + gv.String()
-	if gv.Group == "" {
-		path = "/api/" + gv.Version
-	}
 	list := &metav1.APIResourceList{}
-	if err := c.askJSON(ctx, path, "application/json", list); err != nil {
+	if err := c.askJSON(ctx, pathOf(gv), "application/json", list); err != nil {
 		return nil, err
 	}
 	return list, nil

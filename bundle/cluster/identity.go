@@ -24,7 +24,7 @@ type Identity struct {
 // certificates in a ConfigMap of its own; namespace is one that the user may read.
 func (c *Client) Identify(ctx context.Context, namespace string) (Identity, error) {
 	var id Identity
-	u, err := c.Get(ctx, Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: "kube-system"})
+	u, err := c.Get(ctx, Namespaces, namespaceID("kube-system"))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return id, fmt.Errorf("read which cluster this is: Namespace kube-system: %w", err)
 	}
@@ -36,8 +36,7 @@ func (c *Client) Identify(ctx context.Context, namespace string) (Identity, erro
 		return id, fmt.Errorf("read which cluster this is: ConfigMap %s/kube-root-ca.crt: %w", namespace, err)
 	}
 	if u != nil {
-		text := bundle.At[string](u.Object, "data", "ca.crt")
-		id.CA = certificatesDigest(text)
+		id.CA = certificatesDigest(bundle.At[string](u.Object, "data", "ca.crt"))
 	}
 	return id, nil
 }

@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
 )
 
 // noVersion is a resourceVersion that no object ever has. The server compares
@@ -25,28 +27,19 @@ func bound(body []byte, live *unstructured.Unstructured) ([]byte, error) {
 		}
 		return slices.Concat(body[:at], more, body[at:]), nil
 	}
-	var object, metadata map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, fmt.Errorf("decode what is to be applied: %w", err)
-	}
-	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
-		return nil, fmt.Errorf("decode the metadata of what is to be applied: %w", err)
-	}
-	version := noVersion
-	if live != nil {
-		version = live.GetResourceVersion()
-		metadata["uid"], _ = json.Marshal(live.GetUID()) //nolint:errchkjson // a string
-	}
-	metadata["resourceVersion"], _ = json.Marshal(version) //nolint:errchkjson // a string
-	var err error
-	if object["metadata"], err = json.Marshal(metadata); err != nil {
-		return nil, fmt.Errorf("encode the metadata of what is to be applied: %w", err)
-	}
-	text, err := json.Marshal(object)
+	u, err := bundle.Decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("encode what is to be applied: %w", err)
+		return nil, err
 	}
-	return text, nil
+	if bundle.At[map[string]any](u.Object, "metadata") == nil {
+		return nil, errors.New("what is to be applied has no metadata")
+	}
+	u.SetResourceVersion(noVersion)
+	if live != nil {
+		u.SetResourceVersion(live.GetResourceVersion())
+		u.SetUID(live.GetUID())
+	}
+	return bundle.Encode(u.Object)
 }
 
 // metadataIn is where the fields of an object's metadata begin in its text; 0 if that has to be

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,14 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kube-openapi/pkg/spec3"
 
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/cluster/jsontree"
 )
 
-// Reads: one object, lists in pages, metadata alone, logs.
+// Reads: one object, lists in pages, metadata alone, logs, schemas.
 
 // pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
 const pageSize = 500
@@ -118,39 +121,35 @@ func (c *Client) listMetadata(ctx context.Context, r Resource, namespace, labelS
 	}
 	return listAll(ctx, c, o, most, func(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, string, error) {
 		page, err := c.metadataPage(ctx, r, namespace, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.Continue, nil
+		return page.Items, page.Continue, err
 	})
 }
 
 // metadataPage reads one page of a list of metadata, as client-go's metadata client does.
-func (c *Client) metadataPage(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (c *Client) metadataPage(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (page metav1.PartialObjectMetadataList, err error) {
 	const partial = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	result := c.metadata.Get().AbsPath(r.path(namespace), r.GVR.Resource).
 		SetHeader("Accept", "application/vnd.kubernetes.protobuf"+partial+",application/json"+partial).
 		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, err
+		return page, err
 	}
 	list, err := result.Get()
-	if page, ok := list.(*metav1.PartialObjectMetadataList); ok && err == nil {
-		return page, nil
+	if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok && err == nil {
+		return *metadata, nil
 	}
 	if !runtime.IsNotRegisteredError(err) {
-		return nil, errors.Join(err, fmt.Errorf("the server answered with no list of metadata, but with %T", list))
+		return page, errors.Join(err, fmt.Errorf("the server answered with no list of metadata, but with %T", list))
 	}
 	text, err := result.Raw() // of a server that has no such lists, and sends the objects whole
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	page := &metav1.PartialObjectMetadataList{}
-	if err := json.Unmarshal(text, page); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", err)
+	if err := json.Unmarshal(text, &page); err != nil {
+		return page, fmt.Errorf("decode the list: %w", err)
 	}
 	if page.Items == nil && !strings.HasSuffix(page.Kind, "List") {
-		return nil, fmt.Errorf("the server answered with no list of metadata, but with kind %q", page.Kind)
+		return page, fmt.Errorf("the server answered with no list of metadata, but with kind %q", page.Kind)
 	}
 	return page, nil
 }
@@ -217,13 +216,35 @@ func (c *Client) Count(ctx context.Context, r Resource, namespace string) (int, 
 	n := 0
 	err := c.retry(ctx, func(ctx context.Context) error {
 		page, err := c.metadataPage(ctx, r, namespace, metav1.ListOptions{Limit: 1})
-		if err != nil {
-			return err
-		}
 		if n = len(page.Items); page.RemainingItemCount != nil {
 			n += int(*page.RemainingItemCount)
 		}
-		return nil
+		return err
 	})
 	return n, err
+}
+
+// Types reads the server's own schemas of a group version: by what its lists
+// are merged.
+func (c *Client) Types(ctx context.Context, gv schema.GroupVersion) (managedfields.TypeConverter, error) {
+	var text []byte
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		text, err = c.raw.Get().AbsPath("/openapi/v3"+pathOf(gv)).SetHeader("Accept", "application/json").Do(ctx).Raw()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the schemas of %s: %w", gv, err)
+	}
+	var doc spec3.OpenAPI
+	if err := stdjson.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("decode the schemas of %s: %w", gv, err)
+	}
+	if doc.Components == nil {
+		return nil, fmt.Errorf("the schemas of %s are empty", gv)
+	}
+	types, err := managedfields.NewTypeConverter(doc.Components.Schemas, false)
+	if err != nil {
+		return nil, fmt.Errorf("understand the schemas of %s: %w", gv, err)
+	}
+	return types, nil
 }

@@ -27,8 +27,11 @@ type Snapshot struct {
 	// of their APIService is not available, or their CRD serves no version now.
 	Unknown map[bundle.ID]error
 
-	mu    sync.Mutex
-	asked map[bundle.ID]bool // by single GETs, or whatever fill takes instead
+	client   *Client
+	wanted   map[bundle.ID]bool
+	selector string // of members
+	mu       sync.Mutex
+	asked    map[bundle.ID]bool // by single GETs, or whatever fill takes instead
 }
 
 const (
@@ -47,8 +50,11 @@ const (
 // conversion webhook does not answer: the run may be what brings it back.
 func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
 	ctx = Briefly(ctx)
-	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{}, asked: map[bundle.ID]bool{}}
 	wanted, groups := map[bundle.ID]bool{}, map[string]bool{}
+	v := &Snapshot{
+		Live: map[bundle.ID]*unstructured.Unstructured{}, Unknown: map[bundle.ID]error{},
+		client: c, wanted: wanted, selector: selector, asked: map[bundle.ID]bool{},
+	}
 	for _, id := range slices.Concat(members, others) {
 		wanted[id] = true
 		groups[id.GroupKind.Group] = true
@@ -58,10 +64,8 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 		return id.Namespace != "" && wanted[bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}]
 	}
 	first, reading := errgroup.WithContext(ctx)
-	first.Go(func() error {
-		return c.eachKind(reading, slices.DeleteFunc(slices.Clone(others), inside), v.fill(c, wanted))
-	})
-	first.Go(func() error { return c.eachKind(reading, members, v.list(c, wanted, selector)) })
+	first.Go(func() error { return c.eachKind(reading, slices.DeleteFunc(slices.Clone(others), inside), v.fill) })
+	first.Go(func() error { return c.eachKind(reading, members, v.list) })
 	if err := first.Wait(); err != nil {
 		return nil, err
 	}
@@ -85,40 +89,33 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 			rest = append(rest, id)
 		}
 	}
-	if err := c.eachKind(ctx, namespaces, v.fill(c, wanted)); err != nil {
+	if err := c.eachKind(ctx, namespaces, v.fill); err != nil {
 		return nil, err
 	}
 	rest = slices.DeleteFunc(rest, func(id bundle.ID) bool {
 		namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
 		return inside(id) && v.Live[namespace] == nil && v.Unknown[namespace] == nil
 	})
-	if err := c.eachKind(ctx, rest, v.fill(c, wanted)); err != nil {
-		return nil, err
-	}
-	return v, nil
+	return v, c.eachKind(ctx, rest, v.fill)
 }
 
 // list reads members of one kind by their label; a single one by a GET, which is as
 // cheap, and finds it without the label.
-func (v *Snapshot) list(c *Client, wanted map[bundle.ID]bool, selector string) func(context.Context, Resource, []bundle.ID) error {
-	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
-		if len(ids) == 1 {
-			return v.fill(c, wanted)(ctx, r, ids)
-		}
-		items, err := c.listEverywhere(ctx, r, ids, selector)
-		if answers.ConversionFailed(err) {
-			v.ask(ids)
-			v.addUnknown(err, ids...)
-			return nil
-		}
-		if err != nil && !answers.NotServed(err) {
-			return err
-		}
-		for i := range items {
-			v.add(wanted, r, &items[i])
-		}
+func (v *Snapshot) list(ctx context.Context, r Resource, ids []bundle.ID) error {
+	if len(ids) == 1 {
+		return v.fill(ctx, r, ids)
+	}
+	items, err := v.client.listEverywhere(ctx, r, ids, v.selector)
+	if answers.ConversionFailed(err) {
+		v.ask(ids)
+		v.addUnknown(err, ids...)
 		return nil
 	}
+	if err != nil && !answers.NotServed(err) {
+		return err
+	}
+	v.add(r, items...)
+	return nil
 }
 
 // proveAbsent settles those of ids whose kind is not served: they are Unknown
@@ -140,17 +137,20 @@ func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, ids []bundle.ID) 
 	}
 }
 
-func (v *Snapshot) add(wanted map[bundle.ID]bool, r Resource, u *unstructured.Unstructured) {
-	id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: r.GVK.GroupKind()}
-	if !wanted[id] {
-		return
-	}
-	if u.GetKind() == "" { // items of some lists come without
-		u.SetGroupVersionKind(r.GVK)
-	}
+func (v *Snapshot) add(r Resource, found ...unstructured.Unstructured) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Live[id] = &unstructured.Unstructured{Object: u.Object} // an item of a list keeps all others in memory
+	for i := range found {
+		u := &unstructured.Unstructured{Object: found[i].Object} // an item of a list keeps all others in memory
+		id := bundle.ID{Namespace: u.GetNamespace(), Name: u.GetName(), GroupKind: r.GVK.GroupKind()}
+		if !v.wanted[id] {
+			continue
+		}
+		if u.GetKind() == "" { // items of some lists come without
+			u.SetGroupVersionKind(r.GVK)
+		}
+		v.Live[id] = u
+	}
 }
 
 func (v *Snapshot) addUnknown(err error, ids ...bundle.ID) {
@@ -171,49 +171,41 @@ func (v *Snapshot) ask(ids []bundle.ID) {
 }
 
 // fill reads the objects of one kind that no label found.
-func (v *Snapshot) fill(c *Client, wanted map[bundle.ID]bool) func(context.Context, Resource, []bundle.ID) error {
-	return func(ctx context.Context, r Resource, ids []bundle.ID) error {
-		v.ask(ids)
-		if len(ids) > fewGets && r.Can("list") {
-			found, err := c.existing(ctx, r, ids)
-			if answers.ConversionFailed(err) {
-				v.addUnknown(err, ids...)
-				return nil
-			}
-			if err != nil && !apierrors.IsForbidden(err) && !answers.NotServed(err) {
-				return err
-			}
-			if err == nil {
-				ids = found
-			}
-		}
-		if len(ids) > 5*fewGets && r.Can("list") {
-			items, err := c.listEverywhere(ctx, r, ids, "")
-			if err == nil {
-				for i := range items {
-					v.add(wanted, r, &items[i])
-				}
-				return nil
-			}
-			if !apierrors.IsForbidden(err) && !answers.NotServed(err) {
-				return err
-			}
-		}
-		return bundle.AtOnce(ctx, readers, ids, func(ctx context.Context, id bundle.ID) error {
-			live, err := c.Get(ctx, r, id)
-			if errors.Is(err, answers.ErrNotServed) || answers.ConversionFailed(err) {
-				v.addUnknown(err, id)
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("read %s: %w", bundle.Name(id), err)
-			}
-			if live != nil {
-				v.add(wanted, r, live)
-			}
+func (v *Snapshot) fill(ctx context.Context, r Resource, ids []bundle.ID) error {
+	v.ask(ids)
+	if len(ids) > fewGets && r.Can("list") {
+		found, err := v.client.existing(ctx, r, ids)
+		switch {
+		case answers.ConversionFailed(err):
+			v.addUnknown(err, ids...)
 			return nil
-		})
+		case err == nil:
+			ids = found
+		case !apierrors.IsForbidden(err) && !answers.NotServed(err):
+			return err
+		}
 	}
+	if len(ids) > 5*fewGets && r.Can("list") {
+		items, err := v.client.listEverywhere(ctx, r, ids, "")
+		if err == nil {
+			v.add(r, items...)
+		}
+		if err == nil || !apierrors.IsForbidden(err) && !answers.NotServed(err) {
+			return err
+		}
+	}
+	return bundle.AtOnce(ctx, readers, ids, func(ctx context.Context, id bundle.ID) error {
+		live, err := v.client.Get(ctx, r, id)
+		switch {
+		case errors.Is(err, answers.ErrNotServed), answers.ConversionFailed(err):
+			v.addUnknown(err, id)
+		case err != nil:
+			return fmt.Errorf("read %s: %w", bundle.Name(id), err)
+		case live != nil:
+			v.add(r, *live)
+		}
+		return nil
+	})
 }
 
 // existing are those of ids that are there, by a LIST of metadata.

@@ -15,8 +15,8 @@ func TestSnapshotKeepsNoList(t *testing.T) {
 	t.Parallel()
 	items := []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}}
 	id := bundle.ID{Name: "a", GroupKind: bundle.NamespaceKind}
-	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}}
-	v.add(map[bundle.ID]bool{id: true}, Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}, &items[0])
+	v := &Snapshot{Live: map[bundle.ID]*unstructured.Unstructured{}, wanted: map[bundle.ID]bool{id: true}}
+	v.add(Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}, items...)
 	if live := v.Live[id]; live == nil || live == &items[0] || live.GetName() != "a" || live.GetKind() != "Namespace" {
 		t.Errorf("the live object is %v", live)
 	}

@@ -60,7 +60,8 @@ func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
 	apart, start := c.Separate(), time.Now()
 	defer apart.Close()
 	delay := crdDelay
-	if c.apiServers(ctx) == 1 {
+	// API servers identify themselves by Leases.
+	if leases, err := c.ListMetadata(ctx, Leases, "kube-system", "apiserver.kubernetes.io/identity=kube-apiserver"); err == nil && len(leases) == 1 {
 		delay = oneServerDelay
 	}
 	for since := start; ; {
@@ -89,16 +90,6 @@ func (c *Client) AwaitStorage(ctx context.Context, r Resource) error {
 			return fmt.Errorf("%s does not become the version in which objects are stored: %w", r.GVR, errors.Join(err, cmp.Or(WhyEnded(ctx), context.DeadlineExceeded)))
 		}
 	}
-}
-
-// apiServers is how many API servers the cluster has, by the Leases with which they
-// identify themselves; 0 if that is unknown.
-func (c *Client) apiServers(ctx context.Context) int {
-	leases, err := c.ListMetadata(ctx, Leases, "kube-system", "apiserver.kubernetes.io/identity=kube-apiserver")
-	if err != nil {
-		return 0
-	}
-	return len(leases)
 }
 
 // Rewrite writes each object of a resource as it is, which stores it in the present
@@ -156,18 +147,24 @@ func (c *Client) MoveOwnership(ctx context.Context, r Resource, live *unstructur
 		has = bundle.Each(d.Versions, func(v bundle.DefinedVersion) string { return v.Name })
 	}
 	from := moveOwnership(moved, r, func(version string) bool { return slices.Contains(gone, version) || !slices.Contains(has, version) })
+	moved, err := c.SetManagedFields(ctx, r, live, moved.GetManagedFields(), Write{DryRun: dryRun})
+	if err != nil {
+		return nil, fmt.Errorf("move what is owned in %s, which is not served any more, to %s: %w", strings.Join(from, ", "), r.GVK.Version, err)
+	}
+	return moved, nil
+}
+
+// SetManagedFields replaces the managed fields of the very version of an object.
+func (c *Client) SetManagedFields(ctx context.Context, r Resource, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, w Write) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": moved.GetManagedFields()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode its managed fields: %w", err)
 	}
 	id := bundle.ID{GroupKind: r.GVK.GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
-	if moved, err = c.Patch(ctx, r, id, types.JSONPatchType, body, Write{DryRun: dryRun}); err != nil {
-		return nil, fmt.Errorf("move what is owned in %s, which is not served any more, to %s: %w", strings.Join(from, ", "), r.GVK.Version, err)
-	}
-	return moved, nil
+	return c.Patch(ctx, r, id, types.JSONPatchType, body, w)
 }
 
 func (c *Client) rewrite(ctx context.Context, r Resource, u *unstructured.Unstructured, moves func(version string) bool) error {

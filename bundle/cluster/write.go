@@ -219,9 +219,7 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 	if version != "" {
 		o.Preconditions.ResourceVersion = &version
 	}
-	if d.DryRun {
-		o.DryRun = []string{metav1.DryRunAll}
-	}
+	o.DryRun = Write{DryRun: d.DryRun}.dryRun()
 	o.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	body, err := json.Marshal(o)
 	if err != nil {

@@ -62,32 +62,29 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 			put, err = w.recreate(ctx, t, put, err)
 		}
 	}
-	o := Outcome{
-		Action: plan.Failed, Reason: put.reason, Warnings: put.warnings, Secret: body.Secret,
-		Place: t.place, Update: put.update, Recreates: recreated, Unverified: put.unverified, Err: err,
-		Claims: put.claims, Body: put.body, Immutable: immutable,
-	}
-	if err != nil {
-		if w.Mode == Persist { // a preview distinguishes the answers
-			o.Err = w.Explain(s, err)
-			o.Stored = put.stored // of a migration that got stuck
-		}
+	o := put.Outcome
+	o.Action, o.Secret, o.Place, o.Recreates, o.Immutable, o.Err = plan.Failed, body.Secret, t.place, recreated, immutable, err
+	switch {
+	case err != nil && w.Mode == Persist: // Stored is that of a migration that got stuck
+		o.Err = w.Explain(s, err)
+		return o
+	case err != nil: // a preview distinguishes the answers
+		o.Stored = nil
 		return o
 	}
 	o.Action, o.Before = actionOf(s, put, w.Inventory.ID)
 	if recreated {
 		o.Action, o.Before = plan.Recreated, put.live
 	}
-	o.Stored = put.stored
-	if put.stored != nil && w.Mode == Persist {
+	if put.Stored != nil && w.Mode == Persist {
 		if put.live != nil && !recreated {
-			if taken := takeover.Taken(put.live, put.stored); len(taken) > 0 { // as the preview says
+			if taken := takeover.Taken(put.live, put.Stored); len(taken) > 0 { // as the preview says
 				o.Warnings = append(slices.Clone(o.Warnings), "takes "+strings.Join(taken, "; "))
 			}
 		}
-		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.stored, put.left)
-		unstructured.RemoveNestedField(put.stored.Object, "metadata", "managedFields") // half of it, and of no more use
-		w.Plan.Guard.Keep(s.ID, put.stored)
+		o.Fingerprint, o.HasFingerprint = s.Fingerprint(put.Stored, put.left)
+		unstructured.RemoveNestedField(put.Stored.Object, "metadata", "managedFields") // half of it, and of no more use
+		w.Plan.Guard.Keep(s.ID, put.Stored)
 		w.changes.note(s.Object, o.Action)
 		if o.Before != nil { // a server may still go by it
 			w.changes.note(&bundle.Object{ID: s.ID, Content: o.Before}, o.Action)
@@ -154,7 +151,7 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte, live *unstruc
 	if w.Mode == DryRun {
 		return w.try(ctx, t, body, force)
 	}
-	options := cluster.Write{Live: live, Force: force, Strict: w.Client.Lenient() && w.changes.newSchema(t.step.ID.GroupKind)}
+	options := cluster.Write{Live: live, Force: force, Strict: w.Client.Lenient() && w.changes.fresh("schema "+t.step.ID.GroupKind.String())}
 	request := func() (err error) {
 		stored, warnings, err = w.Client.Apply(ctx, t.resource, t.step.ID, body, options)
 		return err

@@ -14,30 +14,23 @@ import (
 	"brine/bundle/remedy"
 )
 
-// settled is what the rules about conflicts say about an apply.
-type settled struct {
-	warnings []string
-	left     bool // fields were left to other managers
-}
-
 // conflictRounds is how often the server is asked about one version of an object.
 const conflictRounds = 3
 
 // settle applies a body to an object that is live. Where the server reports
 // conflicts, the rules decide about them: the body is sent again without the
-// fields that are left to their managers, and takes the others.
-func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte, apply func(body []byte, force bool) error) (settled, error) {
-	var s settled
+// fields that are left to their managers, and takes the others. leaves says what was left.
+func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte, apply func(body []byte, force bool) error) (leaves []string, _ error) {
 	force := false
 	for range conflictRounds {
 		err := apply(body, force)
 		reported := answers.FieldConflicts(err)
 		if len(reported) == 0 || live == nil {
-			return s, err
+			return leaves, err
 		}
 		wanted, wrong := bundle.Decode(body)
 		if wrong != nil {
-			return s, wrong
+			return leaves, wrong
 		}
 		conflicts := slices.Concat(bundle.Each(reported, func(c answers.Conflict) []fields.Conflict {
 			return fields.ConflictsOf(c.Field, c.Name(), wanted.Object, live)
@@ -45,18 +38,17 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted.Object, conflicts)
 		if !ok {
 			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || CopiesSecret(t.step.Object.Content)
-			return s, conflictError(err, conflicts, !secret)
+			return leaves, conflictError(err, conflicts, !secret)
 		}
 		if body, err = json.Marshal(sent); err != nil {
-			return s, fmt.Errorf("encode what is to be applied: %w", err)
+			return leaves, fmt.Errorf("encode what is to be applied: %w", err)
 		}
 		if len(left) > 0 {
-			s.left = true
-			s.warnings = append(s.warnings, "leaves "+fields.Named(left, "to"))
+			leaves = append(leaves, "leaves "+fields.Named(left, "to"))
 		}
 		force = force || len(taken) > 0 // who owned them is told by what was stored
 	}
-	return s, apply(body, force)
+	return leaves, apply(body, force)
 }
 
 // conflictError is the server's refusal with what an operator needs to decide.

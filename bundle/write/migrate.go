@@ -38,13 +38,13 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 		return put, err
 	}
 	if w.Mode == DryRun {
-		if put.stored != nil {
-			m.Final(put.stored, t.step.Object.Content)
+		if put.Stored != nil {
+			m.Final(put.Stored, t.step.Object.Content)
 		}
-		put.reason = t.step.Reason
+		put.Reason = t.step.Reason
 		return put, nil
 	}
-	resource, err := cluster.DefinedIn(put.stored, m.To)
+	resource, err := cluster.DefinedIn(put.Stored, m.To)
 	if err != nil {
 		return put, err
 	}
@@ -67,10 +67,10 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 	}
 	final, err := w.put(ctx, t, now)
 	if err != nil {
-		final.stored = put.stored
+		final.Stored = put.Stored
 	}
 	final.live = put.live
-	final.reason = m.Done(count)
+	final.Reason = m.Done(count)
 	return final, err
 }
 

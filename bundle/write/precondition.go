@@ -22,19 +22,10 @@ const contended = 30 * time.Second
 
 // written is how an apply ended.
 type written struct {
-	stored   *unstructured.Unstructured
-	live     *unstructured.Unstructured // the object before it; nil where there was none
-	warnings []string
-	// Only of a dry run: why it would be recreated or what it takes over, and
-	// what the server was not asked about.
-	reason, unverified string
-	// body is what was sent last, or what a recreation creates.
-	body   []byte
-	claims []plan.Claim // of a StatefulSet that is recreated
+	Outcome
+	live *unstructured.Unstructured // the object before it; nil where there was none
 	// left: fields were left to other managers, for which there was a conflict.
 	left bool
-	// update: the server was asked about an update in place of an apply.
-	update bool
 }
 
 // put applies the body to the very object that the plan, or the decision here,
@@ -52,7 +43,7 @@ func (w *Writer) put(ctx context.Context, t *target, live *unstructured.Unstruct
 			return result, err
 		}
 		if live != nil && plan.LeavesAlone(t.step.Object) {
-			return written{stored: live, live: live}, nil
+			return written{Outcome: Outcome{Stored: live}, live: live}, nil
 		}
 	}
 }
@@ -65,7 +56,7 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 			return result, err
 		}
 		if w.Mode == DryRun {
-			result.reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
+			result.Reason = "takes over the fields of " + strings.Join(w.Options.TakeOverFrom, ", ")
 			return w.afterMove(ctx, t, result, current)
 		}
 		live = current
@@ -94,13 +85,12 @@ func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Uns
 	if err != nil {
 		return result, err
 	}
-	var conflicts settled
-	conflicts, err = w.settle(t, live, body, func(body []byte, force bool) (err error) {
-		result.body = body
-		result.stored, result.warnings, err = w.send(ctx, t, body, live, force)
+	leaves, err := w.settle(t, live, body, func(body []byte, force bool) (err error) {
+		result.Body = body
+		result.Stored, result.Warnings, err = w.send(ctx, t, body, live, force)
 		return err
 	})
-	result.left, result.warnings = conflicts.left, append(result.warnings, conflicts.warnings...)
+	result.left, result.Warnings = len(leaves) > 0, append(result.Warnings, leaves...)
 	return result, err
 }
 
@@ -146,7 +136,7 @@ func actionOf(s *plan.Step, w written, inventoryID string) (plan.Action, *unstru
 	switch {
 	case before == nil, s.Live == nil && s.Action == plan.Created && plan.Owned(before, inventoryID):
 		return plan.Created, nil // also where the answer to our own creation was lost
-	case w.stored != nil && !s.Changed(before, w.stored):
+	case w.Stored != nil && !s.Changed(before, w.Stored):
 		return plan.Unchanged, before
 	}
 	return plan.Configured, before

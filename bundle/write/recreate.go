@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"brine/bundle"
@@ -30,16 +29,16 @@ import (
 // The claims of a StatefulSet grow first. A run that is killed after that finds the
 // old object, or none, and goes on with either.
 func (w *Writer) recreate(ctx context.Context, t *target, was written, why error) (written, error) {
-	result := written{live: was.live, body: t.body}
+	result := written{Outcome: Outcome{Body: t.body}, live: was.live}
 	unproven, err := w.prepareRecreation(ctx, t, was, &result)
 	if w.Mode == DryRun {
-		result.reason = reasonOf(t.step, result.claims, why)
+		result.Reason = reasonOf(t.step, result.Claims, why)
 	}
 	if err != nil {
 		return result, fmt.Errorf("it is kept as it is: %w", err)
 	}
 	replaced := *t
-	replaced.body = result.body
+	replaced.body = result.Body
 	old, err := w.remove(ctx, &replaced, was.live)
 	if old == nil || w.Mode == DryRun {
 		return result, err
@@ -50,8 +49,8 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 		created, err = w.put(ctx, &replaced, nil)
 	}
 	found := created.live
-	created.live, created.claims, created.warnings = old, result.claims, append(result.warnings, created.warnings...)
-	created.reason = strings.Join(lines(result.claims), "\n")
+	created.live, created.Claims, created.Warnings = old, result.Claims, append(result.Warnings, created.Warnings...)
+	created.Reason = strings.Join(lines(result.Claims), "\n")
 	var notOwned *NotOwned
 	switch {
 	case err == nil, errors.As(err, &notOwned):
@@ -89,19 +88,19 @@ func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, 
 		if why := plan.Abandons(was.live, desired); why != "" {
 			return "", fmt.Errorf("%s. With %s: %s they are deleted with it", why, bundle.OnImmutable, bundle.Recreate)
 		}
-		if result.body, err = keepLive(t, was, desired); err != nil {
+		if result.Body, err = keepLive(t, was, desired); err != nil {
 			return "", err
 		}
 	}
 	replaced := *t
-	replaced.body = result.body
+	replaced.body = result.Body
 	if unproven, err = w.provesCreation(ctx, &replaced); err != nil {
 		return "", fmt.Errorf("a new one would be refused: %w", err)
 	}
-	result.claims, err = w.grow(ctx, t, was.live, desired)
-	for _, c := range result.claims {
+	result.Claims, err = w.grow(ctx, t, was.live, desired)
+	for _, c := range result.Claims {
 		if c.Kept != "" {
-			result.warnings = append(result.warnings, c.String())
+			result.Warnings = append(result.Warnings, c.String())
 		}
 	}
 	return unproven, err
@@ -109,10 +108,10 @@ func (w *Writer) prepareRecreation(ctx context.Context, t *target, was written, 
 
 // keepLive is what is created where the dependents stay, see plan.KeepLive.
 func keepLive(t *target, was written, desired *unstructured.Unstructured) ([]byte, error) {
-	if was.body == nil {
+	if was.Body == nil {
 		return t.body, nil
 	}
-	sent, err := bundle.Decode(was.body)
+	sent, err := bundle.Decode(was.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +154,8 @@ func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstr
 	}
 	for range restoreTries {
 		entries := slices.Concat(fields, slices.DeleteFunc(stored.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "" }))
-		patch, err := json.Marshal([]map[string]any{
-			{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-			{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("encode its managed fields: %w", err)
-		}
 		// Without it the next apply reports a conflict, and nothing is lost.
-		if _, err = w.Client.Patch(ctx, t.resource, t.step.ID, types.JSONPatchType, patch, cluster.Write{}); !answers.Overtaken(err) {
+		if _, err = w.Client.SetManagedFields(ctx, t.resource, stored, entries, cluster.Write{}); !answers.Overtaken(err) {
 			return stored, nil
 		}
 		again, err := w.Client.Get(ctx, t.resource, t.step.ID)

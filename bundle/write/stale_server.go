@@ -2,12 +2,10 @@ package write
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -34,9 +32,6 @@ type changes struct {
 func (c *changes) note(o *bundle.Object, action plan.Action) { c.touch(topicsOf(o, action)...) }
 
 func (c *changes) touch(topics ...string) {
-	if len(topics) == 0 {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.when == nil {
@@ -50,25 +45,19 @@ func (c *changes) touch(topics ...string) {
 // explain says whether a refusal may come from a server that has not heard of
 // a change of this run.
 func (c *changes) explain(id bundle.ID, err error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, topic := range topicsOfRefusal(id, err) {
-		limit := settling
-		if strings.HasPrefix(topic, admission) {
-			limit = admitting
-		}
-		if at, ok := c.when[topic]; ok && time.Since(at) < limit {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(topicsOfRefusal(id, err), c.fresh)
 }
 
-func (c *changes) newSchema(kind schema.GroupKind) bool {
+// fresh says whether a server may not have heard of the change of a topic.
+func (c *changes) fresh(topic string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ok := c.when["schema "+kind.String()]
-	return ok && time.Since(at) < settling
+	limit := settling
+	if strings.HasPrefix(topic, admission) {
+		limit = admitting
+	}
+	at, ok := c.when[topic]
+	return ok && time.Since(at) < limit
 }
 
 // topicsOf are what the change of an object may change the answers about.
@@ -81,12 +70,12 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 	case "rbac.authorization.k8s.io":
 		return []string{"rbac"}
 	case "admissionregistration.k8s.io":
-		return admissionTopics(o)
+		names := append([]string{""}, plan.AdmissionNames(o.ID, o.Content)...) // the first is of a server that is not ready
+		return bundle.Each(names, func(name string) string { return admission + name })
 	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io":
 		return []string{"classes"}
 	case bundle.APIServiceKind.Group:
-		group, _, _ := unstructured.NestedString(o.Content.Object, "spec", "group")
-		return []string{"group " + group}
+		return []string{"group " + bundle.At[string](o.Content.Object, "spec", "group")}
 	}
 	switch {
 	case gk == bundle.CRDKind:
@@ -112,36 +101,12 @@ func topicsOf(o *bundle.Object, action plan.Action) []string {
 // changed may be wrong.
 const admission = "admission by "
 
-func admissionTopics(o *bundle.Object) []string {
-	names := append([]string{""}, plan.AdmissionNames(o.ID, o.Content)...) // the first is of a server that is not ready
-	return bundle.Each(names, func(name string) string { return admission + name })
-}
-
 // topicsOfRefusal are the topics of which a server that is behind may give this
 // answer.
 func topicsOfRefusal(id bundle.ID, err error) []string {
-	kind := id.GroupKind.String()
-	switch answers.CauseOf(err) {
-	case answers.NoCause:
-	case answers.KindCause:
-		return []string{"kind " + kind, "group " + id.GroupKind.Group}
-	case answers.SchemaCause:
-		return []string{"schema " + kind}
-	case answers.AdmissionCause:
-		policy, webhook := answers.DeniedBy(err)
-		return []string{admission + policy + webhook} // of none: a server that starts
-	case answers.RBACCause:
-		return []string{"rbac"}
-	case answers.NamespaceCause:
-		return []string{"namespace " + id.Namespace}
-	case answers.LimitsCause:
-		return []string{"limits in " + id.Namespace}
-	case answers.AccountCause:
-		return []string{"accounts in " + id.Namespace}
-	case answers.ClassCause:
-		return []string{"classes"}
-	}
-	return nil
+	policy, webhook := answers.DeniedBy(err)
+	of := strings.NewReplacer("KIND", id.GroupKind.String(), "GROUP", id.GroupKind.Group, "NAMESPACE", id.Namespace, "DENIER", policy+webhook)
+	return strings.Split(of.Replace(string(answers.CauseOf(err))), ", ")
 }
 
 // caughtUp sends a request again for as long as its refusal may come from a

@@ -41,7 +41,7 @@ func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Uns
 // ownership. The server cannot see both requests in one: it is asked about an update
 // with the object as the apply would leave it.
 func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved *unstructured.Unstructured) (written, error) {
-	result.update = true
+	result.Update = true
 	body, err := t.sent(moved)
 	if err != nil {
 		return result, err
@@ -49,9 +49,9 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 	gv := t.step.GVK.GroupVersion()
 	converter, err := w.schemas.Get(gv, func() (managedfields.TypeConverter, error) { return w.Client.Types(ctx, gv) })
 	var would *unstructured.Unstructured
-	var conflicts settled
+	var leaves []string
 	if err == nil {
-		conflicts, err = w.settle(t, moved, body, func(body []byte, force bool) (err error) {
+		leaves, err = w.settle(t, moved, body, func(body []byte, force bool) (err error) {
 			sent, err := bundle.Decode(body)
 			if err != nil {
 				return err
@@ -64,13 +64,13 @@ func (w *Writer) afterMove(ctx context.Context, t *target, result written, moved
 	case len(answers.FieldConflicts(err)) > 0:
 		return result, err
 	case err != nil:
-		result.unverified = err.Error()
+		result.Unverified = err.Error()
 		return result, nil //nolint:nilerr // the preview shows the bundle's words instead
 	}
-	result.stored, result.warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
-	result.warnings = append(result.warnings, conflicts.warnings...)
+	result.Stored, result.Warnings, err = w.Client.DryUpdate(ctx, t.resource, would)
+	result.Warnings = append(result.Warnings, leaves...)
 	if right, ok := answers.MissingRight(err); ok {
-		result.stored, result.unverified = would, "no right to "+right
+		result.Stored, result.Unverified = would, "no right to "+right
 		return result, nil
 	}
 	return result, err

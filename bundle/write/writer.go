@@ -97,7 +97,7 @@ type Outcome struct {
 	HasFingerprint bool
 	// Claims are those of a recreated StatefulSet whose templates ask for other sizes.
 	Claims []plan.Claim
-	// Body is what a recreation creates.
+	// Body is what was sent last, or what a recreation creates.
 	Body []byte
 	// The rest but Err only of a dry run: where it took place, whether the server
 	// was asked about an update in place of an apply, whether the object would be

@@ -1,34 +1,32 @@
 package answers
 
 import (
-	"regexp"
-	"sync"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"brine/bundle"
 )
 
 // Cause is what a refusal depends on besides the refused object itself. An API
-// server that has not yet seen a change of it may refuse wrongly.
-type Cause int
+// server that has not yet seen a change of it may refuse wrongly. Its text names that, with
+// words in capitals for what the refused object says.
+type Cause string
 
 // The causes.
 const (
-	NoCause        Cause = iota // the object itself, or unknown
-	KindCause                   // the CRD or APIService that serves the kind
-	SchemaCause                 // the schema of the kind
-	AdmissionCause              // an admission policy or webhook
-	RBACCause                   // roles and bindings
-	NamespaceCause              // the namespace: there, with its labels
-	LimitsCause                 // a ResourceQuota or LimitRange in the namespace
-	AccountCause                // a ServiceAccount in the namespace
-	ClassCause                  // a PriorityClass, RuntimeClass or StorageClass
+	NoCause        Cause = ""                       // the object itself, or unknown
+	KindCause      Cause = "kind KIND, group GROUP" // the CRD or APIService that serves the kind
+	SchemaCause    Cause = "schema KIND"
+	AdmissionCause Cause = "admission by DENIER"   // a policy or webhook; of none: a server that starts
+	RBACCause      Cause = "rbac"                  // roles and bindings
+	NamespaceCause Cause = "namespace NAMESPACE"   // it is there, with its labels
+	LimitsCause    Cause = "limits in NAMESPACE"   // a ResourceQuota or LimitRange
+	AccountCause   Cause = "accounts in NAMESPACE" // a ServiceAccount
+	ClassCause     Cause = "classes"               // a PriorityClass, RuntimeClass or StorageClass
 )
 
 // denials is how admission policies and webhooks begin what they say (apiserver's
 // admission/plugin/policy/validating and mutating, and admission/plugin/webhook/errors).
-var denials = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:Validating|Mutating)AdmissionPolicy '([^']+)'|admission webhook "([^"]+)"`)
-})
+var denials = bundle.Pattern(`(?:Validating|Mutating)AdmissionPolicy '([^']+)'|admission webhook "([^"]+)"`)
 
 // DeniedBy is the admission policy, or the webhook of a configuration, that denied a
 // request; both are empty for every other error.

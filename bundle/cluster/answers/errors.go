@@ -10,11 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,11 +93,6 @@ func ProvesAbsence(err error, name string) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Name == name
-}
-
-// GroupIsGone says that a group or a version is not there.
-func GroupIsGone(err error) bool {
-	return NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsGone(err)
 }
 
 // permanent is an error that no retry mends, such as a conflict after which the
@@ -324,9 +317,7 @@ func immutable(err error) bool {
 }
 
 // deniedRight is how every authorizer's answer reads.
-var deniedRight = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-})
+var deniedRight = bundle.Pattern(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
 // MissingRight is the right that an answer asks for, like "patch pods in
 // namespace shop" (apiserver's endpoints/handlers/responsewriters/errors.go,

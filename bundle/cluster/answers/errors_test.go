@@ -131,7 +131,7 @@ func TestMeaningOfAnswers(t *testing.T) {
 			t.Errorf("%v: it means %v, want %v", test.err, got, want)
 		}
 		if got := answers.CauseOf(test.err); got != test.cause {
-			t.Errorf("%v: cause %d, want %d", test.err, got, test.cause)
+			t.Errorf("%v: cause %q, want %q", test.err, got, test.cause)
 		}
 	}
 }

@@ -163,10 +163,6 @@ func (o once) Get() *rest.Request    { return o.Interface.Get().MaxRetries(0) }
 func (o once) Post() *rest.Request   { return o.Interface.Post().MaxRetries(0) }
 func (o once) Put() *rest.Request    { return o.Interface.Put().MaxRetries(0) }
 func (o once) Delete() *rest.Request { return o.Interface.Delete().MaxRetries(0) }
-func (o once) Verb(verb string) *rest.Request {
-	return o.Interface.Verb(verb).MaxRetries(0)
-}
-
 func (o once) Patch(kind types.PatchType) *rest.Request {
 	return o.Interface.Patch(kind).MaxRetries(0)
 }
