@@ -35,7 +35,7 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[appsv1.StatefulSetSpec]():                    {"replicas": count, "minReadySeconds": count, "serviceName": optional(validation.IsDNS1123Label)},
 	reflect.TypeFor[corev1.ReplicationControllerSpec]():          {"replicas": count, "minReadySeconds": count},
 	reflect.TypeFor[batchv1.JobSpec]():                           {"parallelism": count, "completions": count, "backoffLimit": count, "ttlSecondsAfterFinished": count, "backoffLimitPerIndex": count, "maxFailedIndexes": count, "activeDeadlineSeconds": count},
-	reflect.TypeFor[batchv1.CronJobSpec]():                       {"startingDeadlineSeconds": count, "successfulJobsHistoryLimit": count, "failedJobsHistoryLimit": count},
+	reflect.TypeFor[batchv1.CronJobSpec]():                       {"schedule": need(cronSchedule), "startingDeadlineSeconds": count, "successfulJobsHistoryLimit": count, "failedJobsHistoryLimit": count},
 	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec]():          {"minAvailable": valueOf((*values).anyPercent), "maxUnavailable": valueOf((*values).anyPercent)},
 	reflect.TypeFor[autoscalingv2.HorizontalPodAutoscalerSpec](): {"maxReplicas": from(1, noLimit), "minReplicas": count}, // 0 is for metrics of other objects
 	reflect.TypeFor[autoscalingv2.CrossVersionObjectReference](): {"kind": given, "name": given},
@@ -99,8 +99,8 @@ var fieldRules = map[reflect.Type]map[string]rule{
 	reflect.TypeFor[rbacv1.PolicyRule]():              {"verbs": given},
 	reflect.TypeFor[rbacv1.RoleRef]():                 {"kind": oneOf("Role", "ClusterRole"), "name": given},
 	reflect.TypeFor[rbacv1.Subject]():                 {"name": given},
-	reflect.TypeFor[admissionv1.ValidatingWebhook]():  {"timeoutSeconds": from(1, 30)},
-	reflect.TypeFor[admissionv1.MutatingWebhook]():    {"timeoutSeconds": from(1, 30)},
+	reflect.TypeFor[admissionv1.ValidatingWebhook]():  {"timeoutSeconds": from(1, 30), "sideEffects": effects},
+	reflect.TypeFor[admissionv1.MutatingWebhook]():    {"timeoutSeconds": from(1, 30), "sideEffects": effects},
 	reflect.TypeFor[admissionv1.ServiceReference]():   {"name": given, "namespace": given, "port": port, "path": optional(absolutePath)},
 	reflect.TypeFor[admissionv1.RuleWithOperations](): {"operations": given, "apiGroups": given, "apiVersions": given, "resources": given},
 }
@@ -110,7 +110,11 @@ const (
 	highPort = 65535
 )
 
-var count, port, mode, userID = from(0, noLimit), from(1, highPort), from(0, 0o777), from(0, 1<<31-1)
+var (
+	count, port, mode, userID = from(0, noLimit), from(1, highPort), from(0, 0o777), from(0, 1<<31-1)
+
+	effects = oneOf(admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun)
+)
 
 // judgeFields judges the fields of a struct by the table.
 func (v *values) judgeFields(of reflect.Value, at *field.Path) {
@@ -136,9 +140,7 @@ func jsonName(f reflect.StructField) string {
 
 // given wants a text or a list that is not empty.
 func given(v *values, at *field.Path, value reflect.Value) {
-	if value.Len() == 0 {
-		v.add(field.Required(at, ""))
-	}
+	v.refuseIf(value.Len() == 0, field.Required(at, ""))
 }
 
 func all(rules ...rule) rule {
@@ -170,7 +172,7 @@ func writtenText(check func(string) []string) rule {
 func oneOf[T ~string](words ...T) rule {
 	return func(v *values, at *field.Path, value reflect.Value) {
 		if word := T(value.String()); !slices.Contains(words, word) {
-			v.add(field.NotSupported(at, word, words))
+			v.refuse(field.NotSupported(at, word, words))
 		}
 	}
 }
@@ -191,9 +193,9 @@ func one(atLeast bool, what string) rule {
 		}
 		switch {
 		case len(set) == 0 && atLeast:
-			v.add(field.Required(at, "must have "+what))
+			v.refuse(field.Required(at, "must have "+what))
 		case len(set) > 1:
-			v.add(field.Forbidden(at.Child(set[1]), fmt.Sprintf("may not be set together with %s: only one is %s", set[0], what)))
+			v.refuse(field.Forbidden(at.Child(set[1]), fmt.Sprintf("may not be set together with %s: only one is %s", set[0], what)))
 		}
 	}
 }
@@ -218,7 +220,7 @@ func (v *values) portOrName(at *field.Path, port intstr.IntOrString) {
 func (v *values) anyPercent(at *field.Path, n intstr.IntOrString) { v.countOrPercent(at, &n, 0) }
 
 func (v *values) labels(at *field.Path, labels map[string]string) {
-	v.errs = append(v.errs, v1validation.ValidateLabels(labels, at)...)
+	v.refuse(v1validation.ValidateLabels(labels, at)...)
 }
 
 func absolutePath(path string) []string {

@@ -75,12 +75,19 @@ func visit(v reflect.Value, at *field.Path, show func(v any, at *field.Path)) {
 // unjudged are the metrics of autoscalers, whose selectors are others' to read.
 var unjudged = reflect.TypeFor[autoscalingv2.MetricIdentifier]()
 
-func (v *values) add(err *field.Error) { v.errs = append(v.errs, err) }
+func (v *values) refuse(errs ...*field.Error) { v.errs = append(v.errs, errs...) }
+
+// refuseIf adds an error where a rule is broken.
+func (v *values) refuseIf(broken bool, err *field.Error) {
+	if broken {
+		v.refuse(err)
+	}
+}
 
 // must adds an error about a value that breaks a rule; what is wrong with it are its reasons.
 func (v *values) must(at *field.Path, value any, reasons ...string) {
 	for _, reason := range reasons {
-		v.add(field.Invalid(at, value, reason))
+		v.refuse(field.Invalid(at, value, reason))
 	}
 }
 
@@ -93,7 +100,7 @@ func (v *values) text(at *field.Path, value string, rule func(string) []string) 
 
 func (v *values) needs(at *field.Path, value string, rule func(string) []string) {
 	if value == "" {
-		v.add(field.Required(at, ""))
+		v.refuse(field.Required(at, ""))
 	} else if rule != nil {
 		v.must(at, value, rule(value)...)
 	}
@@ -123,17 +130,13 @@ func (v *values) countOrPercent(at *field.Path, n *intstr.IntOrString, most int)
 		return -1
 	}
 	percent, _ := strconv.Atoi(strings.TrimSuffix(n.StrVal, "%"))
-	if most > 0 && percent > most {
-		v.must(at, n.StrVal, fmt.Sprintf("must not be more than %d%%", most))
-	}
+	v.refuseIf(most > 0 && percent > most, field.Invalid(at, n.StrVal, fmt.Sprintf("must not be more than %d%%", most)))
 	return percent
 }
 
 // unique finds a name that was there before.
 func (v *values) unique(seen map[string]bool, at *field.Path, name string) {
-	if name != "" && seen[name] {
-		v.add(field.Duplicate(at, name))
-	}
+	v.refuseIf(name != "" && seen[name], field.Duplicate(at, name))
 	seen[name] = true
 }
 
@@ -149,10 +152,10 @@ func (v *values) judge(value any, at *field.Path) {
 	v.judgeFields(reflect.ValueOf(value).Elem(), at)
 	switch o := value.(type) {
 	case *metav1.ObjectMeta:
-		v.errs = append(v.errs, v1validation.ValidateLabels(o.Labels, at.Child("labels"))...)
-		v.errs = append(v.errs, apivalidation.ValidateAnnotations(o.Annotations, at.Child("annotations"))...)
+		v.refuse(v1validation.ValidateLabels(o.Labels, at.Child("labels"))...)
+		v.refuse(apivalidation.ValidateAnnotations(o.Annotations, at.Child("annotations"))...)
 	case *metav1.LabelSelector:
-		v.errs = append(v.errs, v1validation.ValidateLabelSelector(o, v1validation.LabelSelectorValidationOptions{}, at)...)
+		v.refuse(v1validation.ValidateLabelSelector(o, v1validation.LabelSelectorValidationOptions{}, at)...)
 	}
 	v.workloads(value, at)
 	v.network(value, at)

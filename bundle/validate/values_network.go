@@ -23,15 +23,13 @@ func (v *values) network(value any, at *field.Path) {
 	case *networkingv1.IngressSpec:
 		v.ingress(at, o)
 	case *networkingv1.IngressClassSpec:
-		v.errs = append(v.errs, validation.IsDomainPrefixedPath(at.Child("controller"), o.Controller)...)
+		v.refuse(validation.IsDomainPrefixedPath(at.Child("controller"), o.Controller)...)
 	case *networkingv1.IngressBackend:
 		v.ingressBackend(at, o)
 	case *networkingv1.NetworkPolicyPort:
 		v.policyPort(at, o)
 	case *networkingv1.NetworkPolicyPeer:
-		if both := o.PodSelector != nil || o.NamespaceSelector != nil; both == (o.IPBlock != nil) {
-			v.must(at, "", "must have selectors or an ipBlock, and not both")
-		}
+		v.refuseIf((o.PodSelector != nil || o.NamespaceSelector != nil) == (o.IPBlock != nil), field.Invalid(at, "", "must have selectors or an ipBlock, and not both"))
 	case *networkingv1.IPBlock:
 		v.ipBlock(at, o)
 	}
@@ -43,7 +41,7 @@ func (v *values) service(at *field.Path, s *corev1.ServiceSpec) {
 	case s.Type == corev1.ServiceTypeExternalName:
 		v.needs(at.Child("externalName"), strings.TrimSuffix(s.ExternalName, "."), validation.IsDNS1123Subdomain)
 	case len(s.Ports) == 0 && !headless:
-		v.add(field.Required(at.Child("ports"), ""))
+		v.refuse(field.Required(at.Child("ports"), ""))
 	case headless && s.Type != "" && s.Type != corev1.ServiceTypeClusterIP:
 		v.must(at.Child("clusterIP"), s.ClusterIP, "may not be None for a Service of type "+string(s.Type))
 	}
@@ -53,77 +51,61 @@ func (v *values) service(at *field.Path, s *corev1.ServiceSpec) {
 	names, nodePorts := map[string]bool{}, map[string]bool{}
 	for i, p := range s.Ports {
 		here := at.Child("ports").Index(i)
-		if p.Name == "" && len(s.Ports) > 1 {
-			v.add(field.Required(here.Child("name"), "where there are several ports"))
-		}
+		v.refuseIf(p.Name == "" && len(s.Ports) > 1, field.Required(here.Child("name"), "where there are several ports"))
 		v.unique(names, here.Child("name"), p.Name)
 		if p.TargetPort.String() != "0" && p.TargetPort.String() != "" {
 			v.portOrName(here.Child("targetPort"), p.TargetPort)
 		}
 		if p.NodePort != 0 {
 			v.unique(nodePorts, here.Child("nodePort"), fmt.Sprintf("%d %s", p.NodePort, p.Protocol))
-			if s.Type == "" || s.Type == corev1.ServiceTypeClusterIP {
-				v.add(field.Forbidden(here.Child("nodePort"), "not for a Service of type ClusterIP"))
-			}
+			v.refuseIf(s.Type == "" || s.Type == corev1.ServiceTypeClusterIP, field.Forbidden(here.Child("nodePort"), "not for a Service of type ClusterIP"))
 		}
 	}
 	for i, ip := range s.ExternalIPs {
 		v.ip(at.Child("externalIPs").Index(i), ip)
-		if a, err := netip.ParseAddr(ip); err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast()) {
-			v.must(at.Child("externalIPs").Index(i), ip, "must not be a loopback, link-local or unspecified address")
-		}
+		a, err := netip.ParseAddr(ip)
+		v.refuseIf(err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast()),
+			field.Invalid(at.Child("externalIPs").Index(i), ip, "must not be a loopback, link-local or unspecified address"))
 	}
-	if len(s.LoadBalancerSourceRanges) > 0 && s.Type != corev1.ServiceTypeLoadBalancer {
-		v.add(field.Forbidden(at.Child("loadBalancerSourceRanges"), "only for a Service of type LoadBalancer"))
-	}
+	v.refuseIf(len(s.LoadBalancerSourceRanges) > 0 && s.Type != corev1.ServiceTypeLoadBalancer, field.Forbidden(at.Child("loadBalancerSourceRanges"), "only for a Service of type LoadBalancer"))
 	for i, cidr := range s.LoadBalancerSourceRanges {
 		v.cidr(at.Child("loadBalancerSourceRanges").Index(i), strings.TrimSpace(cidr))
 	}
-	if s.SessionAffinityConfig != nil && s.SessionAffinity != corev1.ServiceAffinityClientIP {
-		v.add(field.Forbidden(at.Child("sessionAffinityConfig"), "only for sessionAffinity: ClientIP"))
-	}
+	v.refuseIf(s.SessionAffinityConfig != nil && s.SessionAffinity != corev1.ServiceAffinityClientIP, field.Forbidden(at.Child("sessionAffinityConfig"), "only for sessionAffinity: ClientIP"))
 }
 
 func (v *values) ingress(at *field.Path, s *networkingv1.IngressSpec) {
-	if len(s.Rules) == 0 && s.DefaultBackend == nil {
-		v.must(at, "", "must have rules or a defaultBackend")
-	}
-	host := func(at *field.Path, name string) {
-		if strings.Contains(name, "*") {
-			v.must(at, name, validation.IsWildcardDNS1123Subdomain(name)...)
-			return
-		}
-		v.text(at, name, validation.IsDNS1123Subdomain)
-	}
+	v.refuseIf(len(s.Rules) == 0 && s.DefaultBackend == nil, field.Invalid(at, "", "must have rules or a defaultBackend"))
 	for i, r := range s.Rules {
 		here := at.Child("rules").Index(i)
-		if host(here.Child("host"), r.Host); r.HTTP == nil {
+		if v.text(here.Child("host"), r.Host, hostName); r.HTTP == nil {
 			continue
 		}
-		if _, err := netip.ParseAddr(r.Host); err == nil {
-			v.must(here.Child("host"), r.Host, "must be a DNS name, not an IP address")
-		}
+		_, err := netip.ParseAddr(r.Host)
+		v.refuseIf(err == nil, field.Invalid(here.Child("host"), r.Host, "must be a DNS name, not an IP address"))
 		here = here.Child("http", "paths")
-		if len(r.HTTP.Paths) == 0 {
-			v.add(field.Required(here, ""))
-		}
+		v.refuseIf(len(r.HTTP.Paths) == 0, field.Required(here, ""))
 		for j, p := range r.HTTP.Paths {
 			strict := p.PathType != nil && *p.PathType != networkingv1.PathTypeImplementationSpecific
-			if !strings.HasPrefix(p.Path, "/") && (strict || p.Path != "") {
-				v.must(here.Index(j).Child("path"), p.Path, "must be an absolute path")
-			}
+			here := here.Index(j).Child("path")
+			v.refuseIf(!strings.HasPrefix(p.Path, "/") && (strict || p.Path != ""), field.Invalid(here, p.Path, "must be an absolute path"))
 			for _, wrong := range []string{"//", "/./", "/../", "%2f", "%2F"} {
-				if strict && strings.Contains(p.Path, wrong) {
-					v.must(here.Index(j).Child("path"), p.Path, "must not contain "+wrong)
-				}
+				v.refuseIf(strict && strings.Contains(p.Path, wrong), field.Invalid(here, p.Path, "must not contain "+wrong))
 			}
 		}
 	}
 	for i, tls := range s.TLS {
 		for j, name := range tls.Hosts {
-			host(at.Child("tls").Index(i).Child("hosts").Index(j), name)
+			v.text(at.Child("tls").Index(i).Child("hosts").Index(j), name, hostName)
 		}
 	}
+}
+
+func hostName(name string) []string {
+	if strings.Contains(name, "*") {
+		return validation.IsWildcardDNS1123Subdomain(name)
+	}
+	return validation.IsDNS1123Subdomain(name)
 }
 
 func (v *values) ingressBackend(at *field.Path, b *networkingv1.IngressBackend) {
@@ -141,7 +123,7 @@ func (v *values) ingressBackend(at *field.Path, b *networkingv1.IngressBackend) 
 	case port.Number != 0:
 		v.number(here.Child("number"), int64(port.Number), 1, highPort)
 	default:
-		v.add(field.Required(here, "name or number"))
+		v.refuse(field.Required(here, "name or number"))
 	}
 }
 
@@ -158,7 +140,7 @@ func (v *values) policyPort(at *field.Path, p *networkingv1.NetworkPolicyPort) {
 
 func (v *values) ipBlock(at *field.Path, b *networkingv1.IPBlock) {
 	if b.CIDR == "" {
-		v.add(field.Required(at.Child("cidr"), ""))
+		v.refuse(field.Required(at.Child("cidr"), ""))
 		return
 	}
 	v.cidr(at.Child("cidr"), b.CIDR)
@@ -166,9 +148,7 @@ func (v *values) ipBlock(at *field.Path, b *networkingv1.IPBlock) {
 	for i, except := range b.Except {
 		v.cidr(at.Child("except").Index(i), except)
 		inner, err := netip.ParsePrefix(except)
-		if wrong == nil && err == nil && (!outer.Contains(inner.Addr()) || outer.Bits() >= inner.Bits()) {
-			v.must(at.Child("except").Index(i), except, "must be a part of cidr")
-		}
+		v.refuseIf(wrong == nil && err == nil && (!outer.Contains(inner.Addr()) || outer.Bits() >= inner.Bits()), field.Invalid(at.Child("except").Index(i), except, "must be a part of cidr"))
 	}
 }
 
@@ -180,9 +160,9 @@ func (v *values) serviceName(name string) []string {
 }
 
 func (v *values) ip(at *field.Path, ip string) {
-	v.errs = append(v.errs, validation.IsValidIPForLegacyField(at, ip, v.minor >= strictSince, nil)...)
+	v.refuse(validation.IsValidIPForLegacyField(at, ip, v.minor >= strictSince, nil)...)
 }
 
 func (v *values) cidr(at *field.Path, cidr string) {
-	v.errs = append(v.errs, validation.IsValidCIDRForLegacyField(at, cidr, v.minor >= strictSince, nil)...)
+	v.refuse(validation.IsValidCIDRForLegacyField(at, cidr, v.minor >= strictSince, nil)...)
 }
