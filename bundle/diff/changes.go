@@ -2,8 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -19,31 +17,20 @@ func changes(out []Change, path string, a, b any) []Change {
 		}
 	case []any:
 		if y, ok := b.([]any); ok {
-			return listChanges(out, path, x, y)
+			if id := identity(x, y); id != nil {
+				return keyedChanges(out, path, x, y, id)
+			}
+			return alignedChanges(out, path, x, y)
 		}
 	}
 	return append(out, Change{Path: path, Old: a, New: b})
 }
 
 func mapChanges(out []Change, path string, a, b map[string]any) []Change {
-	keys := slices.Collect(maps.Keys(a))
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range merged(a, b) {
 		out = changes(out, field(path, k), a[k], b[k])
 	}
 	return out
-}
-
-func listChanges(out []Change, path string, a, b []any) []Change {
-	if id := identity(a, b); id != nil {
-		return keyedChanges(out, path, a, b, id)
-	}
-	return alignedChanges(out, path, a, b)
 }
 
 func keyedChanges(out []Change, path string, a, b []any, id []string) []Change {

@@ -24,10 +24,7 @@ func masked(a, b any) (any, any) {
 	if !redact.Within(a) && !redact.Within(b) {
 		return a, b
 	}
-	same := func(text string) string { return text }
-	a, b = Rewrite(a, same), Rewrite(b, same)
-	maskPair(a, b)
-	return a, b
+	return hidden(a, b, mask), hidden(b, a, maskChanged)
 }
 
 // foldStringData moves stringData into data, as the server does when it stores
@@ -51,85 +48,69 @@ func foldStringData(m map[string]any) {
 	m["data"] = data
 }
 
-// maskPair masks a and b in place, walking both at once; either may be missing.
-func maskPair(a, b any) {
-	x, _ := a.(map[string]any)
-	y, _ := b.(map[string]any)
-	if (x != nil && redact.IsSecret(x)) || (y != nil && redact.IsSecret(y)) {
-		maskField(x, y, "data")
-		maskField(x, y, "stringData")
-		maskAnnotations(x, y)
-		return
-	}
-	for k, v := range x {
-		maskPair(v, y[k])
-	}
-	for k, v := range y {
-		if _, both := x[k]; !both {
-			maskPair(nil, v)
-		}
-	}
-	maskAnnotations(x, y)
-	maskLists(a, b)
-}
-
-func maskLists(a, b any) {
-	x, _ := a.([]any)
-	y, _ := b.([]any)
-	for i := range max(len(x), len(y)) {
-		switch {
-		case i >= len(x):
-			maskPair(nil, y[i])
-		case i >= len(y):
-			maskPair(x[i], nil)
-		default:
-			maskPair(x[i], y[i])
-		}
-	}
-}
-
-// maskField masks what is at f, in whatever shape: a bad Secret may hold a
-// string where there should be a map.
-func maskField(a, b map[string]any, f string) {
-	x, isMap := a[f].(map[string]any)
-	y, isMap2 := b[f].(map[string]any)
-	if (isMap || a[f] == nil) && (isMap2 || b[f] == nil) {
-		for k := range x {
-			if _, both := y[k]; !both {
-				x[k] = mask
+// hidden is a copy of a value without the values of Secrets. In other, another version
+// of it, they may be others: those are hidden by differs.
+func hidden(v, other any, differs string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		was, _ := other.(map[string]any)
+		secret := redact.IsSecret(v) || redact.IsSecret(was)
+		out := make(map[string]any, len(v))
+		for k, w := range v {
+			if secret && (k == "data" || k == "stringData") {
+				out[k] = hiddenData(w, was[k], differs)
+			} else {
+				out[k] = hidden(w, was[k], differs)
 			}
 		}
-		for k := range y {
-			maskValue(x, y, k)
+		own, others := annotations(out), annotations(was)
+		for _, k := range wholeObject {
+			if w, ok := own[k]; ok {
+				old, both := others[k]
+				own[k] = hide(w, old, both, differs)
+			}
 		}
-		return
+		return out
+	case []any:
+		was, _ := other.([]any)
+		out := make([]any, len(v))
+		for i, w := range v {
+			var old any
+			if i < len(was) {
+				old = was[i]
+			}
+			out[i] = hidden(w, old, differs)
+		}
+		return out
 	}
-	if a[f] == nil || b[f] == nil {
-		replace(a, f, mask)
-		replace(b, f, mask)
-		return
-	}
-	maskValue(a, b, f)
+	return v
 }
 
-// maskValue masks b[k], and a[k] where it is there.
-func maskValue(a, b map[string]any, k string) {
-	old, both := a[k]
-	if !both {
-		b[k] = mask
-		return
+// hiddenData hides data, in whatever shape: a bad Secret may hold a string where there
+// should be a map.
+func hiddenData(v, other any, differs string) any {
+	values, isMap := v.(map[string]any)
+	was, wasMap := other.(map[string]any)
+	switch {
+	case v == nil:
+		return nil
+	case !isMap || !wasMap && other != nil:
+		return hide(v, other, other != nil, differs)
 	}
-	same := equal(old, b[k])
-	a[k], b[k] = mask, mask
-	if !same {
-		b[k] = maskChanged
+	out := maps.Clone(values)
+	for k, w := range values {
+		old, both := was[k]
+		out[k] = hide(w, old, both, differs)
 	}
+	return out
 }
 
-func replace(m map[string]any, k string, v any) {
-	if m[k] != nil {
-		m[k] = v
+// hide is what stands for a value.
+func hide(v, other any, both bool, differs string) string {
+	if both && !equal(v, other) {
+		return differs
 	}
+	return mask
 }
 
 // wholeObject are annotations in which a tool keeps the object it applied.
@@ -139,22 +120,6 @@ var wholeObject = []string{
 	"kapp.k14s.io/original-diff",
 	"kapp.k14s.io/original-diff-full",
 	"objectset.rio.cattle.io/applied",
-}
-
-// maskAnnotations masks the annotations that hold a Secret's values. It is
-// called only for objects that are, or hold, a Secret.
-func maskAnnotations(a, b map[string]any) {
-	x, y := annotations(a), annotations(b)
-	for _, k := range wholeObject {
-		_, old := x[k]
-		_, now := y[k]
-		switch {
-		case now:
-			maskValue(x, y, k)
-		case old:
-			x[k] = mask
-		}
-	}
 }
 
 func annotations(m map[string]any) map[string]any {

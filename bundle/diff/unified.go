@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/aymanbagabas/go-udiff"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"brine/bundle"
 )
 
 // The unified diff of two objects as YAML.
@@ -48,9 +48,7 @@ func lines(from, to, x, y string) string {
 	return renumbered(text)
 }
 
-var header = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
-})
+var header = bundle.Pattern(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // renumbered is a unified diff with the line numbers of the second text as they are:
 // udiff does not count the lines between two changes of one hunk.
