@@ -49,6 +49,7 @@ type builder struct {
 	opts Options
 
 	links      []link
+	start      []int // links[start[i]:start[i+1]] leave object i, once they are merged
 	problems   []bundle.Problem
 	notices    []bundle.Problem
 	invalid    map[int]bool
@@ -81,9 +82,8 @@ func build(objs []*bundle.Object, o Options) (*Graph, []bundle.Problem, int) {
 	b.conversions()
 	b.webhooks()
 
-	links := b.merge()
-	out := b.breakCycles(links)
-	return b.graph(links, out), b.problems, b.steps
+	b.links = b.merge()
+	return b.graph(b.breakCycles()), b.problems, b.steps
 }
 
 func newBuilder(objs []*bundle.Object, o Options) *builder {
@@ -158,7 +158,7 @@ func (b *builder) merge() []link {
 }
 
 // graph puts together what is left when out is taken away.
-func (b *builder) graph(links []link, out []bool) *Graph {
+func (b *builder) graph(out []bool) *Graph {
 	n := len(b.objs)
 	g := &Graph{
 		Objects:    b.objs,
@@ -167,9 +167,9 @@ func (b *builder) graph(links []link, out []bool) *Graph {
 		External:   b.external,
 		Notices:    b.notices,
 	}
-	kept := make([]Edge, 0, len(links))
+	kept := make([]Edge, 0, len(b.links))
 	count := make([]int, n)
-	for i, l := range links {
+	for i, l := range b.links {
 		b.steps++
 		if !out[i] {
 			kept = append(kept, l.Edge)

@@ -23,23 +23,29 @@ const maxRounds = 20
 // a stronger one, and what is dropped does not depend on the order of the text.
 // Each tier costs one pass over those parts of the graph that have cycles at
 // all; most bundles have none.
-func (b *builder) breakCycles(links []link) []bool {
-	out := make([]bool, len(links))
-	net := b.net(links)
-	part, cyclic := net.components(func(int) bool { return true })
+func (b *builder) breakCycles() []bool {
+	out := make([]bool, len(b.links))
+	b.start = make([]int, len(b.objs)+1)
+	for _, l := range b.links {
+		b.start[l.From+1]++
+	}
+	for i := range b.objs {
+		b.start[i+1] += b.start[i]
+	}
+	part, cyclic := b.components(func(int) bool { return true })
 	if !cyclic {
 		return out
 	}
-	inside := func(l int) bool { return part[links[l].From] == part[links[l].To] }
-	b.explicitCycles(net, out, inside)
+	inside := func(l int) bool { return part[b.links[l].From] == part[b.links[l].To] }
+	b.explicitCycles(out, inside)
 	for t := explicit + 1; t < tiers; t++ {
-		comp, cyclic := net.components(func(l int) bool {
-			return links[l].tier <= t && !out[l] && inside(l)
+		comp, cyclic := b.components(func(l int) bool {
+			return b.links[l].tier <= t && !out[l] && inside(l)
 		})
 		if !cyclic {
 			continue
 		}
-		for i, l := range links {
+		for i, l := range b.links {
 			if l.tier == t && comp[l.From] == comp[l.To] {
 				out[i] = true
 			}
@@ -50,33 +56,33 @@ func (b *builder) breakCycles(links []link) []bool {
 
 // explicitCycles reports all cycles of explicit links and takes one link of
 // each out, so that the rest can still be ordered.
-func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
-	use := func(l int) bool { return n.links[l].tier == explicit && !out[l] && inside(l) }
+func (b *builder) explicitCycles(out []bool, inside func(int) bool) {
+	use := func(l int) bool { return b.links[l].tier == explicit && !out[l] && inside(l) }
 	for range maxRounds {
-		comp, cyclic := n.components(use)
+		comp, cyclic := b.components(use)
 		if !cyclic {
 			return
 		}
 		reported := map[int]bool{}
-		for l := range n.links {
-			from, to := n.links[l].From, n.links[l].To
+		for l := range b.links {
+			from, to := b.links[l].From, b.links[l].To
 			if !use(l) || comp[from] != comp[to] || reported[comp[from]] {
 				continue
 			}
 			reported[comp[from]] = true
-			cycle := n.cycle(from, func(l int) bool { return use(l) && comp[n.links[l].To] == comp[from] })
-			b.reportCycle(n.links, cycle)
+			cycle := b.cycle(from, func(l int) bool { return use(l) && comp[b.links[l].To] == comp[from] })
+			b.reportCycle(cycle)
 			out[cycle[len(cycle)-1]] = true
 		}
 	}
-	comp, cyclic := n.components(use)
+	comp, cyclic := b.components(use)
 	if !cyclic {
 		return
 	}
 	left := 0
-	for l := range n.links {
-		if use(l) && comp[n.links[l].From] == comp[n.links[l].To] {
-			b.invalidate(n.links[l].From)
+	for l := range b.links {
+		if use(l) && comp[b.links[l].From] == comp[b.links[l].To] {
+			b.invalidate(b.links[l].From)
 			out[l] = true
 			left++
 		}
@@ -87,16 +93,16 @@ func (b *builder) explicitCycles(n *net, out []bool, inside func(int) bool) {
 
 // reportCycle names every object of a cycle with its place, in order; none of
 // them can be applied.
-func (b *builder) reportCycle(links []link, cycle []int) {
+func (b *builder) reportCycle(cycle []int) {
 	var msg strings.Builder
-	start := links[cycle[0]].From
+	start := b.links[cycle[0]].From
 	fmt.Fprintf(&msg, "dependency cycle: %s", b.place(start))
 	for n, l := range cycle {
-		b.invalidate(links[l].From)
+		b.invalidate(b.links[l].From)
 		if n > 0 {
 			msg.WriteString(", which")
 		}
-		fmt.Fprintf(&msg, " needs %s (%s)", b.place(links[l].To), links[l].Reason)
+		fmt.Fprintf(&msg, " needs %s (%s)", b.place(b.links[l].To), b.links[l].Reason)
 	}
 	msg.WriteString("; remove one of these dependencies")
 	o := b.objs[start]
@@ -128,28 +134,10 @@ func (b *builder) invalidate(i int) {
 	}
 }
 
-// net finds the links that leave an object.
-type net struct {
-	links []link
-	start []int // links[start[i]:start[i+1]] leave object i
-	steps *int
-}
-
-func (b *builder) net(links []link) *net {
-	start := make([]int, len(b.objs)+1)
-	for _, l := range links {
-		start[l.From+1]++
-	}
-	for i := range b.objs {
-		start[i+1] += start[i]
-	}
-	return &net{links: links, start: start, steps: &b.steps}
-}
-
 // components numbers the strongly connected components over the links that are
 // in use (Tarjan 1972), and reports whether any has more than one object.
-func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
-	size := len(n.start) - 1
+func (b *builder) components(use func(link int) bool) (comp []int, cyclic bool) {
+	size := len(b.start) - 1
 	comp = make([]int, size)
 	seen := make([]int, size) // order of discovery, from 1
 	low := make([]int, size)
@@ -160,12 +148,12 @@ func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
 		count++
 		seen[v], low[v] = count, count
 		stack = append(stack, v)
-		for l := n.start[v]; l < n.start[v+1]; l++ {
-			*n.steps++
+		for l := b.start[v]; l < b.start[v+1]; l++ {
+			b.steps++
 			if !use(l) {
 				continue
 			}
-			switch w := n.links[l].To; {
+			switch w := b.links[l].To; {
 			case seen[w] == 0:
 				visit(w)
 				low[v] = min(low[v], low[w])
@@ -186,7 +174,7 @@ func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
 		}
 	}
 	for v := range size {
-		*n.steps++
+		b.steps++
 		if seen[v] == 0 {
 			visit(v)
 		}
@@ -196,13 +184,13 @@ func (n *net) components(use func(link int) bool) (comp []int, cyclic bool) {
 
 // cycle is a shortest way from an object back to itself, as links. There has
 // to be one.
-func (n *net) cycle(start int, use func(link int) bool) []int {
+func (b *builder) cycle(start int, use func(link int) bool) []int {
 	by := map[int]int{} // object -> link that reached it first
 	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
 		v := queue[0]
-		for l := n.start[v]; l < n.start[v+1]; l++ {
-			*n.steps++
-			w := n.links[l].To
+		for l := b.start[v]; l < b.start[v+1]; l++ {
+			b.steps++
+			w := b.links[l].To
 			if _, been := by[w]; been || !use(l) {
 				continue
 			}
@@ -212,7 +200,7 @@ func (n *net) cycle(start int, use func(link int) bool) []int {
 				continue
 			}
 			way := []int{l}
-			for at := v; at != start; at = n.links[by[at]].From {
+			for at := v; at != start; at = b.links[by[at]].From {
 				way = append(way, by[at])
 			}
 			slices.Reverse(way)
