@@ -68,26 +68,24 @@ func privilegesOf(spec map[string]any) []string {
 
 func contextPrivileges(where string, context map[string]any) []string {
 	var found []string
+	add := func(given bool, what string) {
+		if given {
+			found = append(found, what+" ("+where+")")
+		}
+	}
 	if bundle.At[bool](context, "privileged") {
 		found = append(found, "privileged "+where)
 	}
-	if bundle.At[bool](context, "allowPrivilegeEscalation") {
-		found = append(found, "privilege escalation ("+where+")")
-	}
+	add(bundle.At[bool](context, "allowPrivilegeEscalation"), "privilege escalation")
 	for _, capability := range bundle.Items[string](context, "capabilities", "add") {
-		found = append(found, "capability "+capability+" ("+where+")")
+		add(true, "capability "+capability)
 	}
-	if user, ok := bundle.Integer(context, "runAsUser"); ok && user == 0 {
-		found = append(found, "user root ("+where+")")
-	}
+	user, given := bundle.Integer(context, "runAsUser")
+	add(given && user == 0, "user root")
 	for _, field := range []string{"seccompProfile", "appArmorProfile"} {
-		if bundle.At[string](context, field, "type") == "Unconfined" {
-			found = append(found, field+" Unconfined ("+where+")")
-		}
+		add(bundle.At[string](context, field, "type") == "Unconfined", field+" Unconfined")
 	}
-	if mount := bundle.At[string](context, "procMount"); mount == "Unmasked" {
-		found = append(found, "procMount Unmasked ("+where+")")
-	}
+	add(bundle.At[string](context, "procMount") == "Unmasked", "procMount Unmasked")
 	return found
 }
 

@@ -26,14 +26,10 @@ func imagesOf(changes []*Change) []ImageChange {
 	}
 	definitions := images.Define(all)
 	var found []ImageChange
-	at := map[imageKey]int{}
-	add := func(c *Change, from, to images.Found) {
-		m := pair(from, to)
-		key := imageKey{m.Image, m.From, m.To}
-		i, known := at[key]
-		if !known {
+	add := func(c *Change, m ImageChange) {
+		i := slices.IndexFunc(found, func(f ImageChange) bool { return f.Image == m.Image && f.From == m.From && f.To == m.To })
+		if i < 0 {
 			i = len(found)
-			at[key] = i
 			found = append(found, m)
 		}
 		found[i].Guess = found[i].Guess && m.Guess
@@ -53,7 +49,7 @@ func imagesOf(changes []*Change) []ImageChange {
 		}
 		for _, p := range paired(before, after) {
 			if p[0].Image != p[1].Image {
-				add(c, p[0], p[1])
+				add(c, pair(p[0], p[1]))
 			}
 		}
 	}
@@ -62,9 +58,6 @@ func imagesOf(changes []*Change) []ImageChange {
 	})
 	return found
 }
-
-// imageKey is what distinguishes one change of an image from another.
-type imageKey struct{ image, from, to string }
 
 // rank puts images that change before those that come, and these before those that
 // go.
@@ -109,18 +102,11 @@ func paired(before, after []images.Found) [][2]images.Found {
 		}
 		return images.Found{}
 	}
-	var rest []images.Found
-	for _, a := range after {
-		if f := take(func(b images.Found) bool { return b.Path == a.Path && base(a.Image) == base(b.Image) }); f.Image != "" {
-			out = append(out, [2]images.Found{f, a})
-			continue
-		}
-		rest = append(rest, a)
-	}
+	rest := after
 	for _, same := range []func(a, b images.Found) bool{
+		func(a, b images.Found) bool { return a.Path == b.Path && base(a.Image) == base(b.Image) },
 		func(a, b images.Found) bool { return base(a.Image) == base(b.Image) },
 		func(a, b images.Found) bool { return a.Path == b.Path },
-		func(images.Found, images.Found) bool { return false },
 	} {
 		var still []images.Found
 		for _, a := range rest {
