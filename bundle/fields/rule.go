@@ -114,22 +114,17 @@ func (r *reader) rule(n *yaml.Node) Rule {
 		return rule
 	}
 	seen := map[string]bool{}
+	patterns := map[string]**string{"group": &rule.Group, "kind": &rule.Kind, "namespace": &rule.Namespace, "name": &rule.Name}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], target(n.Content[i+1])
 		if seen[key.Value] {
 			r.wrong(key, "the key %q is there twice", key.Value)
 		}
 		seen[key.Value] = true
-		switch key.Value {
-		case "group":
-			rule.Group = r.pattern(key, value)
-		case "kind":
-			rule.Kind = r.pattern(key, value)
-		case "namespace":
-			rule.Namespace = r.pattern(key, value)
-		case "name":
-			rule.Name = r.pattern(key, value)
-		case "fields":
+		switch pattern := patterns[key.Value]; {
+		case pattern != nil:
+			*pattern = r.pattern(key, value)
+		case key.Value == "fields":
 			rule.Fields = r.pointers(value)
 		default:
 			hint := "a rule has " + strings.Join(ruleKeys, ", ")

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 )
@@ -235,9 +234,6 @@ func cutTag(image string) (repository, tag string) {
 
 // Without are the uses of images that the others do not use.
 func Without(uses, others []Use) []Use {
-	there := sets.New[string]()
-	for _, use := range others {
-		there.Insert(use.Image)
-	}
+	there := bundle.SetOf(others, func(use Use) string { return use.Image })
 	return slices.DeleteFunc(slices.Clone(uses), func(use Use) bool { return there.Has(use.Image) })
 }
