@@ -30,10 +30,13 @@ type listDefaults struct{ apiVersion, kind string }
 // object reads one object, or the items of a list.
 func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefaults) {
 	c := &converter{doc: d, budget: &r.budget, expanding: r.expanding, duplicates: o.DuplicateKeys}
+	refuse := func(format string, args ...any) {
+		c.problem(n, format, args...)
+		r.problems = append(r.problems, c.problems...)
+	}
 	if n.Kind == yaml.AliasNode {
 		if slices.Contains(r.expanding, n.Alias) {
-			c.problem(n, "an alias that contains itself")
-			r.problems = append(r.problems, c.problems...)
+			refuse("an alias that contains itself")
 			return
 		}
 		r.expanding = append(r.expanding, n.Alias)
@@ -42,14 +45,12 @@ func (r *reading) object(d *document, n *yaml.Node, o Options, defaults listDefa
 		n = n.Alias
 	}
 	if n.Kind != yaml.MappingNode {
-		c.problem(n, "%s", notAnObject(n))
-		r.problems = append(r.problems, c.problems...)
+		refuse("%s", notAnObject(n))
 		return
 	}
 	apiVersion, kind := text(n, "apiVersion"), text(n, "kind")
 	if isKustomization(d.file, apiVersion) {
-		c.problem(n, "this is a kustomization, not a Kubernetes object: run %s", remedy.ApplyOutputOf("kustomize build "+filepath.Dir(d.file)))
-		r.problems = append(r.problems, c.problems...)
+		refuse("this is a kustomization, not a Kubernetes object: run %s", remedy.ApplyOutputOf("kustomize build "+filepath.Dir(d.file)))
 		return
 	}
 	if items := child(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode || kind == "List" && apiVersion == "v1" {

@@ -41,11 +41,8 @@ func FillDigests(b *bundle.Bundle) []bundle.Problem {
 			digest := digestOf(objects)
 			if err := annotate(template, digest); err != nil {
 				messages = append(messages, fmt.Sprintf("the pod template's annotations are not a mapping: %v", err))
-			} else {
-				filled = true
-				if slices.ContainsFunc(objects, func(o *bundle.Object) bool { return o.ID.GroupKind == bundle.SecretKind }) {
-					b.AddSecretDigest(o, append(strings.Split(at, "."), "metadata", "annotations", bundle.Digest), digest)
-				}
+			} else if filled = true; slices.ContainsFunc(objects, func(o *bundle.Object) bool { return o.ID.GroupKind == bundle.SecretKind }) {
+				b.AddSecretDigest(o, append(strings.Split(at, "."), "metadata", "annotations", bundle.Digest), digest)
 			}
 		}
 		for _, m := range messages {

@@ -2,6 +2,7 @@ package read
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,17 +142,10 @@ func fileProblem(name string, err error) bundle.Problem {
 	}
 	msg := err.Error()
 	if errors.Is(err, fs.ErrNotExist) {
-		msg = fmt.Sprintf("no such file or folder (looked for %s)", absolute(name))
+		path, _ := filepath.Abs(name)
+		msg = fmt.Sprintf("no such file or folder (looked for %s)", cmp.Or(path, name))
 	}
 	return bundle.Problem{Source: bundle.Source{File: name}, Message: msg}
-}
-
-func absolute(name string) string {
-	abs, err := filepath.Abs(name)
-	if err != nil {
-		return name
-	}
-	return abs
 }
 
 func find(name string, recursive bool) (all found, err error) {
@@ -172,10 +166,7 @@ func find(name string, recursive bool) (all found, err error) {
 			return err
 		}
 		if d.IsDir() {
-			if path == root {
-				return nil
-			}
-			if recursive {
+			if path == root || recursive {
 				return nil
 			}
 			if holdsFiles(path) {

@@ -123,27 +123,24 @@ func field(n *yaml.Node, key string) (at, value *yaml.Node) {
 
 func fieldIn(n *yaml.Node, key string, depth int) (at, value *yaml.Node) {
 	n = resolved(n)
-	if depth > 10 || n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
-		return nil, nil
-	}
-	if n.Kind == yaml.SequenceNode { // of a merge
-		for _, item := range n.Content {
-			if at, value := fieldIn(item, key, depth+1); at != nil && depth > 0 {
-				return at, value
+	var merged []*yaml.Node
+	switch {
+	case depth > 10:
+	case n.Kind == yaml.SequenceNode && depth > 0: // of a merge
+		merged = n.Content
+	case n.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			switch k := n.Content[i]; {
+			case k.Tag == yaml.MergeTag:
+				merged = append(merged, n.Content[i+1])
+			case k.Kind == yaml.ScalarNode && k.Value == key:
+				return k, n.Content[i+1]
 			}
 		}
-		return nil, nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := n.Content[i]; k.Kind == yaml.ScalarNode && k.Value == key && k.Tag != yaml.MergeTag {
-			return k, n.Content[i+1]
-		}
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag == yaml.MergeTag {
-			if at, value := fieldIn(n.Content[i+1], key, depth+1); at != nil {
-				return at, value
-			}
+	for _, from := range merged {
+		if at, value := fieldIn(from, key, depth+1); at != nil {
+			return at, value
 		}
 	}
 	return nil, nil

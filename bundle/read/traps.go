@@ -16,31 +16,39 @@ func (k *checker) traps(obj *bundle.Object) {
 	k.crd = k.kind == "CustomResourceDefinition"
 	k.builtIn = !k.crd && bundle.IsBuiltIn(obj.GVK.Group)
 	k.path = k.path[:0]
-	k.fields(obj.Content.Object)
-}
-
-func (k *checker) fields(m map[string]any) {
-	for key, v := range m {
-		k.path = k.path.Field(key)
-		if !k.field(m, key, v) {
-			k.inside(v)
-		}
-		k.path = k.path[:len(k.path)-1]
-	}
+	k.inside(obj.Content.Object)
 }
 
 // inside checks the fields inside a value.
 func (k *checker) inside(v any) {
+	m, _ := v.(map[string]any)
+	k.parts(v, func(key string, part any) {
+		if m == nil || !k.field(m, key, part) {
+			k.inside(part)
+		}
+	})
+}
+
+// parts calls do for each field of a mapping, and each item of a list (whose key is ""), with
+// its path in k. It is false for another value.
+func (k *checker) parts(v any, do func(key string, part any)) bool {
 	switch v := v.(type) {
 	case map[string]any:
-		k.fields(v)
-	case []any:
-		for i, item := range v {
-			k.path = k.path.Item(i)
-			k.inside(item)
+		for key, part := range v {
+			k.path = k.path.Field(key)
+			do(key, part)
 			k.path = k.path[:len(k.path)-1]
 		}
+	case []any:
+		for i, part := range v {
+			k.path = k.path.Item(i)
+			do("", part)
+			k.path = k.path[:len(k.path)-1]
+		}
+	default:
+		return false
 	}
+	return true
 }
 
 // field checks one field and reports whether that was all there is to it.
@@ -110,20 +118,7 @@ func (k *checker) textMap(key string) bool {
 
 // texts wants v to be text, or its values to be.
 func (k *checker) texts(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			k.path = k.path.Field(key)
-			k.text(value)
-			k.path = k.path[:len(k.path)-1]
-		}
-	case []any:
-		for i, value := range v {
-			k.path = k.path.Item(i)
-			k.text(value)
-			k.path = k.path[:len(k.path)-1]
-		}
-	default:
+	if !k.parts(v, func(_ string, part any) { k.text(part) }) {
 		k.text(v)
 	}
 }

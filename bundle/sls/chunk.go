@@ -32,9 +32,8 @@ type requisite struct {
 	line                 int
 }
 
-func (c *chunk) present() bool  { return presentFuns[c.fun] }
 func (c *chunk) absent() bool   { return absentFuns[c.fun] }
-func (c *chunk) isObject() bool { return c.present() || c.absent() }
+func (c *chunk) isObject() bool { return presentFuns[c.fun] || c.absent() }
 
 // arg is an argument; without one of that key its value is nil.
 func (c *chunk) arg(key string) pair { return c.args.last(key) }

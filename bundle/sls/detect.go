@@ -1,6 +1,7 @@
 package sls
 
 import (
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -94,16 +95,8 @@ func classifyList(n *yaml.Node) (Shape, bool) {
 // looksHigh: at least one state declaration among the fields, or nothing but
 // include, extend, exclude and Salt's own keys.
 func looksHigh(n *yaml.Node) bool {
-	other := false
-	for _, p := range pairs(n) {
-		if !reserved(p.key) {
-			other = true
-		}
-		if !reserved(p.key) && isBody(p.value) {
-			return true
-		}
-	}
-	return !other
+	states := slices.DeleteFunc(pairs(n), func(p pair) bool { return reserved(p.key) })
+	return len(states) == 0 || slices.ContainsFunc(states, func(p pair) bool { return isBody(p.value) })
 }
 
 // isBody: {module.function: […]}, {module: [function, …]} or "module.function".
@@ -122,13 +115,8 @@ func isBody(n *yaml.Node) bool {
 		if strings.Contains(p.key, ".") && (isSequence(p.value) || isNull(p.value)) {
 			return true
 		}
-		if !isSequence(p.value) {
-			continue
-		}
-		for _, item := range items(p.value) {
-			if isString(item) && (presentFuns[item.Value] || absentFuns[item.Value]) {
-				return true
-			}
+		if slices.ContainsFunc(items(p.value), func(item *yaml.Node) bool { return presentFuns[text(item)] || absentFuns[text(item)] }) {
+			return true
 		}
 	}
 	return false
@@ -138,10 +126,7 @@ func isBody(n *yaml.Node) bool {
 // minions named; none when the document is not wrapped. The document itself
 // comes back when it holds the answers of several.
 func unwrap(n *yaml.Node) (*yaml.Node, []string) {
-	if !isMapping(n) {
-		return n, nil
-	}
-	if _, ok := classify(n); ok {
+	if _, known := classify(n); known || !isMapping(n) {
 		return n, nil
 	}
 	fields := pairs(n)
@@ -149,18 +134,15 @@ func unwrap(n *yaml.Node) (*yaml.Node, []string) {
 	several := false // answers; every field has to be one
 	for _, p := range fields {
 		ids = append(ids, p.key)
-		s, ok := classify(p.value)
-		if !ok && !holdsBundle(p.value) && len(fields) > 1 {
+		s, answers := classify(p.value)
+		answers = answers || holdsBundle(p.value)
+		switch {
+		case len(fields) == 1 && (answers || p.key == "local"):
+			return p.value, ids
+		case !answers:
 			return n, nil
 		}
 		several = several || s != Empty
-	}
-	if len(fields) == 1 {
-		_, ok := classify(fields[0].value)
-		if ok || holdsBundle(fields[0].value) || fields[0].key == "local" {
-			return fields[0].value, ids
-		}
-		return n, nil
 	}
 	if !several {
 		return n, nil

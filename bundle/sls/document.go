@@ -170,7 +170,7 @@ func (d *Rendering) named(c *chunk) []*yaml.Node {
 	name := cmp.Or(c.arg("name").value, scalar(c.Line, c.name))
 	metadata := mapping(c.Line, "name", name)
 	if namespace := c.arg("namespace").value; namespace != nil {
-		metadata = mapping(c.Line, "name", name, "namespace", namespace)
+		metadata.Content = append(metadata.Content, scalar(c.Line, "namespace"), namespace)
 	}
 	return []*yaml.Node{mapping(c.Line, "apiVersion", version, "kind", kind, "metadata", metadata)}
 }

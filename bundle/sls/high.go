@@ -113,9 +113,7 @@ func (d *Rendering) declarations(p pair) []*declaration {
 		if dotted {
 			decl.funs = append(decl.funs, fun)
 		}
-		switch {
-		case isNull(f.value):
-		case !isSequence(f.value):
+		if !isNull(f.value) && !isSequence(f.value) {
 			d.problem(bundle.Source{Line: f.line, State: at.State, SLS: at.SLS}, "the arguments of %s must be a list of one-field mappings", f.key)
 			continue
 		}
