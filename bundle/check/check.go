@@ -144,7 +144,7 @@ func resultOf(ctx context.Context, s *plan.Step, crds *validate.CRDs, faults bun
 	}
 	stored := s.Object.Content
 	if crds.Has(s.GVK.GroupKind()) {
-		if full, _, known := crds.Check(ctx, s.Object, s.Object.Content, nil, true); known && full != nil {
+		if full, _, known := crds.Check(ctx, s.Object, s.Object.Content, nil); known && full != nil {
 			stored = full
 		}
 		if why := crds.Unverified(s.GVK, nil); why != "" {

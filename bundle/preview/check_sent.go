@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
@@ -118,9 +117,9 @@ func checkCustomResources(ctx context.Context, in Input) (Invalid, error) {
 	bundle.Parallel(len(sent), func(i int) {
 		s := sent[i]
 		if crds.Sound(s.ID.GroupKind) && crds.Unverified(s.GVK, s.Live) == "" { // else the server knows better
-			_, found[i], _ = crds.Check(ctx, s.Object, asSent(s).Content, s.Live, true)
+			_, found[i], _ = crds.Check(ctx, s.Object, asSent(s).Content, s.Live)
 			if len(found[i]) > 0 && s.Live != nil && s.Recreate != plan.NoRecreation { // a rule about changes does not judge a new one
-				if _, asNew, _ := crds.Check(ctx, s.Object, asSent(s).Content, nil, true); len(asNew) == 0 {
+				if _, asNew, _ := crds.Check(ctx, s.Object, asSent(s).Content, nil); len(asNew) == 0 {
 					found[i] = nil
 				}
 			}
@@ -214,42 +213,20 @@ func notCorrectable(ctx context.Context, in Input, invalid Invalid) (Invalid, er
 	return invalid, nil
 }
 
+// anyMutates says whether a configuration or policy has a rule for a resource, whatever
+// its selectors say.
 func anyMutates(mutators []map[string]any, gr schema.GroupResource) bool {
-	return slices.ContainsFunc(mutators, func(m map[string]any) bool { return mutates(m, gr) })
-}
-
-// mutator is a configuration or policy with the rules for what it changes.
-type mutator struct {
-	Webhooks []struct {
-		Rules []mutatorRule `json:"rules"`
-	} `json:"webhooks"`
-	Spec struct {
-		MatchConstraints struct {
-			ResourceRules []mutatorRule `json:"resourceRules"`
-		} `json:"matchConstraints"`
-	} `json:"spec"`
-}
-
-type mutatorRule struct {
-	APIGroups []string `json:"apiGroups"`
-	Resources []string `json:"resources"`
-}
-
-// mutates says whether a configuration or policy has a rule for a resource,
-// whatever its selectors say.
-func mutates(object map[string]any, gr schema.GroupResource) bool {
-	var m mutator
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &m); err != nil {
-		return true // who knows
-	}
-	rules := m.Spec.MatchConstraints.ResourceRules
-	for _, webhook := range m.Webhooks {
-		rules = append(rules, webhook.Rules...)
-	}
-	return slices.ContainsFunc(rules, func(r mutatorRule) bool {
-		return (slices.Contains(r.APIGroups, gr.Group) || slices.Contains(r.APIGroups, "*")) && slices.ContainsFunc(r.Resources, func(resource string) bool {
-			name, _, _ := strings.Cut(resource, "/")
-			return name == "*" || name == gr.Resource
+	return slices.ContainsFunc(mutators, func(m map[string]any) bool {
+		rules := bundle.Items[map[string]any](m, "spec", "matchConstraints", "resourceRules")
+		for _, webhook := range bundle.Items[map[string]any](m, "webhooks") {
+			rules = append(rules, bundle.Items[map[string]any](webhook, "rules")...)
+		}
+		return slices.ContainsFunc(rules, func(r map[string]any) bool {
+			groups := bundle.Items[string](r, "apiGroups")
+			return (slices.Contains(groups, gr.Group) || slices.Contains(groups, "*")) && slices.ContainsFunc(bundle.Items[string](r, "resources"), func(resource string) bool {
+				name, _, _ := strings.Cut(resource, "/")
+				return name == "*" || name == gr.Resource
+			})
 		})
 	})
 }

@@ -77,7 +77,7 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 	if err != nil {
 		return Result{Action: plan.Failed, Err: err}
 	}
-	stored, problems, _ := p.CRDs().Check(ctx, s.Object, sent, s.Live, true)
+	stored, problems, _ := p.CRDs().Check(ctx, s.Object, sent, s.Live)
 	if len(problems) > 0 {
 		return Result{Action: plan.Failed, Verified: ByCRD, Err: bundle.Problems(problems)}
 	}

@@ -87,7 +87,7 @@ func TestCompileRefuses(t *testing.T) {
 func TestCheckOfABrokenCRD(t *testing.T) {
 	objs := readtest.Objects(t, definition("{type: text}", "")+"---\napiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
 	crds, _ := Compile(objs)
-	_, problems, known := crds.Check(t.Context(), objs[1], objs[1].Content, nil, true)
+	_, problems, known := crds.Check(t.Context(), objs[1], objs[1].Content, nil)
 	if !known {
 		t.Error("its kind is not known")
 	}
@@ -97,7 +97,7 @@ func TestCheckOfABrokenCRD(t *testing.T) {
 func TestCheckOfAnUnknownKind(t *testing.T) {
 	objs := readtest.Objects(t, "apiVersion: validate.brine.dev/v1\nkind: Gadget\nmetadata: {name: a}\n")
 	for _, crds := range []*CRDs{nil, testCRDs(t)} {
-		if _, problems, known := crds.Check(t.Context(), objs[0], objs[0].Content, nil, true); known || len(problems) > 0 {
+		if _, problems, known := crds.Check(t.Context(), objs[0], objs[0].Content, nil); known || len(problems) > 0 {
 			t.Errorf("known %v, problems %v", known, problems)
 		}
 	}
@@ -106,7 +106,7 @@ func TestCheckOfAnUnknownKind(t *testing.T) {
 // Problems point at the line of the field, or of the nearest one around it.
 func TestCheckLines(t *testing.T) {
 	o := readtest.Objects(t, widget+"spec:\n  size: medium\n  steps:\n  - run: a\n    retrys: 1\n  limits:\n    a: 1\n")[0]
-	_, problems, _ := testCRDs(t).Check(t.Context(), o, o.Content, nil, true)
+	_, problems, _ := testCRDs(t).Check(t.Context(), o, o.Content, nil)
 	lines := map[string]int{}
 	for _, p := range problems {
 		lines[p.Path] = p.Source.Line
@@ -161,7 +161,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(i)
 	}
 	base := readtest.Objects(f, widget+"spec: {size: small, ports: [{port: 1}], steps: [{run: a}], closed: {apiVersion: v1, kind: Pod}, nested: {deep: {}}}")[0]
-	live, _, _ := crds.Check(f.Context(), base, base.Content, nil, true)
+	live, _, _ := crds.Check(f.Context(), base, base.Content, nil)
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		u := base.Content.DeepCopy()
@@ -169,8 +169,8 @@ func FuzzCheck(f *testing.F) {
 			damage(r, u.Object)
 		}
 		o := *base
-		_, _, known := crds.Check(t.Context(), &o, u, nil, true)
-		_, _, knownToo := crds.Check(t.Context(), &o, u, live, seed%2 == 0)
+		_, _, known := crds.Check(t.Context(), &o, u, nil)
+		_, _, knownToo := crds.Check(t.Context(), &o, u, live)
 		if !known || !knownToo {
 			t.Error("its kind is not known")
 		}

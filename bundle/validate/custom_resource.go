@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,10 +30,7 @@ import (
 // cannot be computed because of the problems. problems is all that the server would
 // refuse it for, with the line of each field where obj knows it. known is false
 // if no CRD of the bundle defines obj's kind; nothing was checked then.
-//
-// strict false forgives unknown fields, as a plain create does with
-// fieldValidation=Ignore. Server-side apply never does.
-func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unstructured.Unstructured, strict bool) (stored *unstructured.Unstructured, problems []bundle.Problem, known bool) {
+func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unstructured.Unstructured) (stored *unstructured.Unstructured, problems []bundle.Problem, known bool) {
 	if !c.Has(obj.GVK.GroupKind()) {
 		return nil, nil, false
 	}
@@ -56,10 +54,8 @@ func (c *CRDs) Check(ctx context.Context, obj *bundle.Object, content, old *unst
 	if err != nil {
 		return nil, []bundle.Problem{obj.Problem("metadata", err.Error())}, true
 	}
-	if strict {
-		for _, path := range unknown {
-			problems = append(problems, obj.Problem(path, v.unknownField(path)))
-		}
+	for _, path := range unknown {
+		problems = append(problems, obj.Problem(path, v.unknownField(path)))
 	}
 	live, err := d.live(v, obj, old)
 	if err != nil {
@@ -213,11 +209,7 @@ func (v *compiled) prepare(u, live *unstructured.Unstructured) *unstructured.Uns
 }
 
 func withoutMetadata(u *unstructured.Unstructured) map[string]any {
-	out := make(map[string]any, len(u.Object))
-	for k, v := range u.Object {
-		if k != "metadata" {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(u.Object)
+	delete(out, "metadata")
 	return out
 }

@@ -71,13 +71,13 @@ func TestCheck(t *testing.T) {
 			if c.old != "" {
 				old := readtest.Objects(t, c.old)[0]
 				var problems []bundle.Problem
-				if live, problems, _ = crds.Check(t.Context(), old, old.Content, nil, true); len(problems) > 0 {
+				if live, problems, _ = crds.Check(t.Context(), old, old.Content, nil); len(problems) > 0 {
 					t.Fatal(problems)
 				}
 			}
 			o := readtest.Objects(t, c.yaml)[0]
 			before := o.Content.DeepCopy()
-			stored, problems, known := crds.Check(t.Context(), o, o.Content, live, true)
+			stored, problems, known := crds.Check(t.Context(), o, o.Content, live)
 			if !known {
 				t.Fatal("its kind is not known")
 			}

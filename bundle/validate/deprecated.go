@@ -22,7 +22,7 @@ type ending struct {
 }
 
 func (d ending) message(minor int) string {
-	if d.since > minor {
+	if d.since > minor || d.since == 0 {
 		return ""
 	}
 	m := fmt.Sprintf("deprecated since Kubernetes 1.%d", d.since)
@@ -68,8 +68,8 @@ var (
 
 // deprecatedIn are the warnings about the fields, labels and annotations of a built-in object.
 func deprecatedIn(obj *bundle.Object, typed runtime.Object, minor int) (warnings []bundle.Problem) {
-	warn := func(at *field.Path, d ending, known bool) {
-		if message := d.message(minor); known && message != "" {
+	warn := func(at *field.Path, d ending) {
+		if message := d.message(minor); message != "" {
 			warnings = append(warnings, obj.Problem(strings.TrimPrefix(at.String(), "."), message))
 		}
 	}
@@ -81,39 +81,35 @@ func deprecatedIn(obj *bundle.Object, typed runtime.Object, minor int) (warnings
 				if prefix, _, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(prefix, "container.") {
 					name = prefix
 				}
-				d, known := deprecatedAnnotations[name]
-				warn(at.Child("annotations").Key(key), d, known)
+				warn(at.Child("annotations").Key(key), deprecatedAnnotations[name])
 			}
 		case *networkingv1.Ingress:
-			warn(field.NewPath("metadata", "annotations").Key("kubernetes.io/ingress.class"), ingressClass, o.Annotations["kubernetes.io/ingress.class"] != "")
+			if o.Annotations["kubernetes.io/ingress.class"] != "" {
+				warn(field.NewPath("metadata", "annotations").Key("kubernetes.io/ingress.class"), ingressClass)
+			}
 		case *corev1.ServiceSpec:
-			warn(at.Child("externalIPs"), externalIPs, len(o.ExternalIPs) > 0 && o.ClusterIP != corev1.ClusterIPNone && o.Type != corev1.ServiceTypeExternalName)
+			if len(o.ExternalIPs) > 0 && o.ClusterIP != corev1.ClusterIPNone && o.Type != corev1.ServiceTypeExternalName {
+				warn(at.Child("externalIPs"), externalIPs)
+			}
 		case *corev1.Volume:
 			volumes(reflect.ValueOf(o.VolumeSource), at, warn)
 		case *corev1.PersistentVolumeSpec:
 			volumes(reflect.ValueOf(o.PersistentVolumeSource), at, warn)
 		case *corev1.PodSpec:
 			for key := range o.NodeSelector {
-				d, known := deprecatedLabels[key]
-				warn(at.Child("nodeSelector").Key(key), d, known)
+				warn(at.Child("nodeSelector").Key(key), deprecatedLabels[key])
 			}
 		case *corev1.NodeSelectorRequirement:
-			d, known := deprecatedLabels[o.Key]
-			warn(at.Child("key"), d, known)
+			warn(at.Child("key"), deprecatedLabels[o.Key])
 		case *corev1.TopologySpreadConstraint:
-			d, known := deprecatedLabels[o.TopologyKey]
-			warn(at.Child("topologyKey"), d, known)
+			warn(at.Child("topologyKey"), deprecatedLabels[o.TopologyKey])
 		}
 	})
 	return warnings
 }
 
-func volumes(source reflect.Value, at *field.Path, warn func(*field.Path, ending, bool)) {
-	for i := range source.NumField() {
-		if f := source.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
-			name, _, _ := strings.Cut(source.Type().Field(i).Tag.Get("json"), ",")
-			d, known := deprecatedVolumes[name]
-			warn(at.Child(name), d, known)
-		}
+func volumes(source reflect.Value, at *field.Path, warn func(*field.Path, ending)) {
+	for _, name := range setFields(source) {
+		warn(at.Child(name), deprecatedVolumes[name])
 	}
 }

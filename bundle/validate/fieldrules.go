@@ -185,12 +185,7 @@ func from(least, most int64) rule {
 // one wants exactly one field of a struct, or at most one.
 func one(atLeast bool, what string) rule {
 	return func(v *values, at *field.Path, of reflect.Value) {
-		var set []string
-		for i := range of.NumField() {
-			if f := of.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
-				set = append(set, jsonName(of.Type().Field(i)))
-			}
-		}
+		set := setFields(of)
 		switch {
 		case len(set) == 0 && atLeast:
 			v.refuse(field.Required(at, "must have "+what))
@@ -198,6 +193,16 @@ func one(atLeast bool, what string) rule {
 			v.refuse(field.Forbidden(at.Child(set[1]), fmt.Sprintf("may not be set together with %s: only one is %s", set[0], what)))
 		}
 	}
+}
+
+// setFields are the pointers of a struct that are not nil.
+func setFields(of reflect.Value) (names []string) {
+	for i := range of.NumField() {
+		if f := of.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
+			names = append(names, jsonName(of.Type().Field(i)))
+		}
+	}
+	return names
 }
 
 // valueOf judges a value of one type.

@@ -64,7 +64,7 @@ func offline(obj *bundle.Object, doc *published.Document, minor int, crds *CRDs)
 		if reason := crds.Warning(obj.GVK); reason != "" {
 			warnings = append(warnings, obj.Problem("apiVersion", reason))
 		}
-		_, problems, _ := crds.Check(context.Background(), obj, obj.Content, nil, true)
+		_, problems, _ := crds.Check(context.Background(), obj, obj.Content, nil)
 		return problems, warnings
 	}
 	typed := known(obj.GVK)

@@ -115,7 +115,7 @@ func TestCheckIsTheServer(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			stored, problems, _ := crds.Check(t.Context(), o, content, live, true)
+			stored, problems, _ := crds.Check(t.Context(), o, content, live)
 			answer, err := s.apply(t.Context(), content, resource, bundle.FieldManager, namespaced, true)
 			if err != nil {
 				sameFields(t, problems, err)

@@ -163,10 +163,8 @@ func typeFits(v any, t *published.Type) bool {
 	if t.Type == "" {
 		return true
 	}
-	is := jsonType(v)
-	return slices.ContainsFunc(strings.Split(t.Type, ","), func(want string) bool {
-		return is == want || want == "number" && is == "integer"
-	})
+	is, allowed := jsonType(v), strings.Split(t.Type, ",")
+	return slices.Contains(allowed, is) || is == "integer" && slices.Contains(allowed, "number")
 }
 
 // quoteHint is for the commonest slip of YAML.
