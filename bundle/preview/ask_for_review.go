@@ -34,48 +34,39 @@ func Review(ctx context.Context, c *cluster.Client, p *plan.Plan, objects []*rep
 	changes := Changes(p, objects, results)
 	asked := review.Ask(changes)
 	answer := review.Cluster{Counts: map[bundle.ID]review.Count{}, Fits: map[bundle.ID]review.Fits{}, Removals: p.Removals}
-	live, applied := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]bool{}
-	at := map[bundle.ID]review.Change{}
-	for _, change := range changes {
-		live[change.ID], at[change.ID], applied[change.ID] = change.Before, change, change.Object != nil
-	}
+	at := bundle.By(changes, func(change review.Change) bundle.ID { return change.ID })
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(transport.MaxConcurrency)
-	if len(asked.Budgets) > 0 {
+	ask := func(question func()) {
 		group.Go(func() error {
-			answer.Budgets, answer.BudgetsUnknown = budgets(ctx, c, asked.Budgets)
+			question()
 			return nil
 		})
+	}
+	if len(asked.Budgets) > 0 {
+		ask(func() { answer.Budgets, answer.BudgetsUnknown = budgets(ctx, c, asked.Budgets) })
 	}
 	if asked.Nodes {
-		group.Go(func() error {
-			answer.Nodes, answer.NodesUnknown = nodes(ctx, c)
-			return nil
-		})
+		ask(func() { answer.Nodes, answer.NodesUnknown = nodes(ctx, c) })
 	}
 	for _, id := range asked.Count {
-		group.Go(func() error {
-			n := count(ctx, c, id, live[id])
+		ask(func() {
+			n := count(ctx, c, id, at[id].Before)
 			mu.Lock()
 			defer mu.Unlock()
 			answer.Counts[id] = n
-			return nil
 		})
 	}
 	for _, id := range asked.Fit {
-		group.Go(func() error {
-			f := fits(ctx, c, at[id], applied)
+		ask(func() {
+			f := fits(ctx, c, at[id], at)
 			mu.Lock()
 			defer mu.Unlock()
 			answer.Fits[id] = f
-			return nil
 		})
 	}
-	group.Go(func() error {
-		answer.Found, answer.Unknown = find(ctx, c, asked)
-		return nil
-	})
+	ask(func() { answer.Found, answer.Unknown = find(ctx, c, asked) })
 	_ = group.Wait() // none of them fails
 	return review.Of(changes, answer)
 }

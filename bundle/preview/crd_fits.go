@@ -15,7 +15,7 @@ const mostFitted = 1000
 
 // fits judges the live resources of a CRD that changes by what it is to be, but for those
 // that are applied anyway.
-func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map[bundle.ID]bool) (f review.Fits) {
+func fits(ctx context.Context, c *cluster.Client, crd review.Change, changes map[bundle.ID]review.Change) (f review.Fits) {
 	served := cluster.Defined(crd.Before)
 	if len(served) == 0 {
 		return f // there can be none
@@ -44,22 +44,18 @@ func fits(ctx context.Context, c *cluster.Client, crd review.Change, applied map
 		live := &items[i]
 		live.SetGroupVersionKind(resource.GVK)
 		id := bundle.IDOf(live)
-		if applied[id] {
+		if changes[id].Object != nil { // it is applied
 			continue
 		}
 		one, err := crds.FitOf(ctx, live)
 		if err != nil {
 			return review.Fits{Unknown: fmt.Sprintf("%s: %s", bundle.Name(id), err.Error())}
 		}
-		for _, path := range one.Lost {
-			f.Lost = append(f.Lost, bundle.Name(id)+" "+path)
-		}
-		for _, p := range one.Invalid {
-			f.Invalid = append(f.Invalid, bundle.Name(id)+" "+fieldOf(p))
-		}
-		for _, p := range one.Later {
-			f.Later = append(f.Later, bundle.Name(id)+" "+fieldOf(p))
-		}
+		name := bundle.Name(id) + " "
+		problem := func(p bundle.Problem) string { return name + fieldOf(p) }
+		f.Lost = append(f.Lost, bundle.Each(one.Lost, func(path string) string { return name + path })...)
+		f.Invalid = append(f.Invalid, bundle.Each(one.Invalid, problem)...)
+		f.Later = append(f.Later, bundle.Each(one.Later, problem)...)
 	}
 	return f
 }
