@@ -28,7 +28,7 @@ const (
 	origins part = iota
 	fingerprints
 	key
-	past     // is read: what a lost inventory left of its history
+	past     // is read: what the history says that the inventory does not
 	revision // the bundle, in the history
 	members  // who enters, who leaves, their statuses: the inventory object, last of all
 	trim     // old revisions go
@@ -54,10 +54,7 @@ type entry struct {
 // no object that is not a member, none that was there before and of which that is not known,
 // no memory of a completed Job's earlier spec, and no history that does not know of it.
 func beginningOf(o *Options, in intent) entry {
-	e := entry{begins: beginsOf(o, in, time.Now()), enters: in.plan.Add, origins: originsBefore(in), number: in.number, order: [][]part{{origins}, {members, key}}}
-	if !in.inventory.Exists() {
-		e.order[1] = append(e.order[1], past)
-	}
+	e := entry{begins: beginsOf(o, in, time.Now()), enters: in.plan.Add, origins: originsBefore(in), number: in.number, order: [][]part{{origins}, {members, key, past}}}
 	if left, found := in.plan.Forgotten(in.inventory.Fingerprints); found {
 		e.fingerprints, e.order[1] = left, append(e.order[1], fingerprints)
 	}

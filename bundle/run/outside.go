@@ -60,7 +60,7 @@ func readAllOutside(ctx context.Context, c *cluster.Client, o *Options, t target
 // eachOutside are the dependencies of the run's objects on what is outside the bundle.
 func (t target) eachOutside(each func(i int, e order.External)) {
 	t.graph.Outside(func(i int, e order.External) {
-		if t.chosen == nil || t.chosen[t.graph.Objects[i]] {
+		if t.takes(t.graph.Objects[i]) {
 			each(i, e)
 		}
 	})

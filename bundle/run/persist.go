@@ -40,7 +40,7 @@ func enterBeginning(ctx context.Context, inv *store.Inventory, e entry) error {
 			return err
 		}
 	}
-	return nil
+	return inv.Forgets(ctx, nil, false)
 }
 
 // enter writes how the run ended, also of one that was interrupted, but then without
@@ -138,7 +138,7 @@ func (e *entry) write(ctx context.Context, inv *store.Inventory, p part) error {
 	case key:
 		return inv.SaveKey(ctx)
 	case past:
-		_ = inv.ReadHistory(ctx) // it is read again, and the error told, where the run saves its own
+		return inv.ReadTraces(ctx)
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ type target struct {
 	definitions func() *validate.CRDs
 }
 
+// takes says whether the run applies an object.
+func (t target) takes(o *bundle.Object) bool { return t.chosen == nil || t.chosen[o] }
+
 // situation is all that a plan follows from, as it was read.
 type situation struct {
 	target
@@ -94,8 +97,7 @@ func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, 
 		return in, err
 	}
 	if o.Mode != Destroy && inv.OnlyAuxiliary() {
-		s.record.Warn(fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %s finds them",
-			inv.Namespace, inv.Name, s.client.Commands().Repair(inv.Namespace, inv.Name)))
+		s.record.Warn(inv.Lost())
 	}
 	if o.Mode == Destroy {
 		if err := hasAnything(ctx, s.client, inv); err != nil {
@@ -202,6 +204,9 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 	reading.Go(func() error {
 		now.namespaces = readNamespacesOfJobs(ctx, s.client, t, inv)
 		return nil
+	})
+	reading.Go(func() error { // the history of one that is there is read with the first write
+		return inv.Forgets(ctx, bundle.IDs(bundle.Where(t.bundle.Objects, t.takes)), !inv.Exists() || o.Mode == Destroy || o.DryRun != report.None)
 	})
 	reading.Go(func() (err error) {
 		now.live, err = s.client.Snapshot(ctx, members, append(others, absent...), absent, inv.Selector())

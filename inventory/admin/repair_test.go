@@ -204,10 +204,12 @@ func TestRepairOfAKindWithoutItsCRD(t *testing.T) {
 func TestRepairWithoutTheInventoryObject(t *testing.T) {
 	s := clitest.New(t)
 	repairNothing(t, s)
-	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"))).Want(t, 0)
+	text := clitest.Documents(clitest.ConfigMap("a"), clitest.Deployment("web", 1, "1m"))
+	s.Apply(text).Want(t, 0)
 	before := s.Members()
 	s.DeleteConfigMap("inv")
-	s.Apply(clitest.ConfigMap("a"), "--dry-run=server").Want(t, 0).Prints(t, "brine inventory repair")
+	s.Apply(clitest.ConfigMap("a"), "--dry-run=server").Want(t, 1).Prints(t, "web", "brine inventory repair")
+	s.Apply(text, "--dry-run=server").Want(t, 0).Prints(t, "brine inventory repair")
 	if got, found := runRepair(s); got.Exit != 0 || len(found.Added) != 2 || !slices.Contains(found.Damage, "ConfigMap inv is missing") {
 		t.Errorf("exit code %d: %s %s", got.Exit, got.Stdout, got.Stderr)
 	}

@@ -137,8 +137,8 @@ func (inv *Inventory) MemberNamespaces(ctx context.Context) (sets.Set[string], e
 	for id := range inv.Fingerprints {
 		add(id)
 	}
-	history, err := inv.History(ctx)
-	for _, r := range history {
+	err := inv.ReadHistory(ctx)
+	for _, r := range inv.read.history { // also one that an older inventory object does not know of
 		content, err := inv.LoadRevision(ctx, r.Number)
 		if err != nil && !errors.Is(err, ErrDamagedRevision) {
 			return nil, err

@@ -71,24 +71,47 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 	return inv.remove(ctx, gone)
 }
 
-// outlived is the error of an inventory whose object is lost, where members are still there that
-// what is left of it names. Another tool that destroyed it leaves the same, and no members.
-func (inv *Inventory) outlived(ctx context.Context) error {
-	live, unknown, err := inv.Outlived(ctx)
+// Forgets is the error of an inventory that does not list what still belongs to it, as what is left of
+// it says: its object was deleted, or replaced by an older one. A run would write that list, and
+// nothing would name these objects any more. takes are those that the run makes members. What a
+// destroy by another tool leaves names nothing that is there. The history counts where it was
+// read, or history says so.
+func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], history bool) error {
+	if history {
+		if err := inv.ReadTraces(ctx); err != nil {
+			return err
+		}
+	}
+	live, unknown, err := inv.outlived(ctx, inv.Last().Number+1, takes)
 	there := slices.Concat(bundle.SortedIDs(live), bundle.SortedIDs(unknown))
 	if err != nil || len(there) == 0 {
 		return err
 	}
-	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s is missing, and these still belong to it, or cannot be read: %s; nothing was changed; %s finds its members again (see %s)",
-		inv.Namespace, inv.Name, ErrDamaged, inv.Name, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+	what := "is missing"
+	if inv.Exists() {
+		what = "is an older one, as of a backup,"
+	}
+	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s %s and these still belong to it, or cannot be read: %s; nothing was changed; %s finds its members again (see %s)",
+		inv.Namespace, inv.Name, ErrDamaged, inv.Name, what, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
 }
 
 // Outlived are the objects that the inventory does not list, but what is left of it names: those
 // that are there and still belong to it, and those of which nothing can be known.
 func (inv *Inventory) Outlived(ctx context.Context) (live map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]error, err error) {
-	ids, err := inv.named(ctx)
+	if err := inv.ReadHistory(ctx); err != nil {
+		return nil, nil, err
+	}
+	return inv.outlived(ctx, 0, nil)
+}
+
+func (inv *Inventory) outlived(ctx context.Context, least int, takes sets.Set[bundle.ID]) (live map[bundle.ID]*unstructured.Unstructured, unknown map[bundle.ID]error, err error) {
+	named, err := inv.named(ctx, least)
 	if err != nil {
 		return nil, nil, err
+	}
+	ids := bundle.SortedIDs(named.Difference(sets.KeySet(inv.Members)).Difference(takes))
+	if len(ids) == 0 {
+		return nil, nil, nil
 	}
 	view, err := inv.client.Snapshot(ctx, ids, nil, nil, inv.Selector())
 	if err != nil {
@@ -98,15 +121,15 @@ func (inv *Inventory) Outlived(ctx context.Context) (live map[bundle.ID]*unstruc
 	return view.Live, view.Unknown, nil
 }
 
-// named are the objects that what is left of an inventory names besides its members: origins,
-// fingerprints, and the last revision that can be read.
-func (inv *Inventory) named(ctx context.Context) ([]bundle.ID, error) {
-	ids := sets.KeySet(inv.Origins).Union(sets.KeySet(inv.Fingerprints))
-	history, err := inv.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range history {
+// named are the objects that what is left of an inventory names: origins, fingerprints, and, of the
+// history as it was read, the revisions from least on that the inventory object does not know of,
+// with the last one that it knows of.
+func (inv *Inventory) named(ctx context.Context, least int) (sets.Set[bundle.ID], error) {
+	ids, last := sets.KeySet(inv.Origins).Union(sets.KeySet(inv.Fingerprints)), inv.Last().Number
+	for _, r := range inv.read.history {
+		if r.Number < least {
+			break
+		}
 		content, err := inv.LoadRevision(ctx, r.Number)
 		switch {
 		case errors.Is(err, ErrDamagedRevision), errors.Is(err, ErrNoRevision):
@@ -119,7 +142,9 @@ func (inv *Inventory) named(ctx context.Context) ([]bundle.ID, error) {
 				ids.Insert(o.ID)
 			}
 		}
-		break
+		if last == 0 || r.Number <= last {
+			break
+		}
 	}
-	return bundle.SortedIDs(ids.Difference(sets.KeySet(inv.Members))), nil
+	return ids, nil
 }

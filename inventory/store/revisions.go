@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -186,14 +187,10 @@ func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 	return nil
 }
 
-// Remains says whether there is an inventory, or at least an auxiliary object of one. It is an
-// error where members outlived the inventory object.
+// Remains says whether there is an inventory, or at least an auxiliary object of one.
 func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
-	if inv.Exists() {
+	if inv.Exists() || len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
 		return true, nil
-	}
-	if err := inv.outlived(ctx); err != nil || len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
-		return err == nil, err
 	}
 	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
 	if err != nil {
@@ -259,6 +256,15 @@ func (inv *Inventory) ReadHistory(ctx context.Context) error {
 	}
 	inv.read.history, inv.read.listed = historyOf(items), true
 	return nil
+}
+
+// ReadTraces is ReadHistory for Forgets. Who may not list Secrets keeps no history.
+func (inv *Inventory) ReadTraces(ctx context.Context) error {
+	err := inv.ReadHistory(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {

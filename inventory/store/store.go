@@ -69,6 +69,12 @@ func (inv *Inventory) OnlyAuxiliary() bool {
 	return inv.object == nil && len(inv.fingerprints)+len(inv.overflow) > 0
 }
 
+// Lost says what is not known where only auxiliary objects are there.
+func (inv *Inventory) Lost() string {
+	return fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %s finds them",
+		inv.Namespace, inv.Name, inv.Commands().Repair(inv.Namespace, inv.Name))
+}
+
 func configMapID(namespace, name string) bundle.ID {
 	return bundle.ID{Namespace: namespace, Name: name, GroupKind: bundle.ConfigMapKind}
 }

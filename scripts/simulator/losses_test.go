@@ -254,3 +254,102 @@ func TestRepairFindsWhatHasNoLabel(t *testing.T) {
 		}
 	})
 }
+
+// What is left of an inventory names members that its object does not list, since it was deleted, or
+// a backup of it put back: no run writes a new list, which would be the end of that trace.
+func TestMembersThatTheInventoryForgot(t *testing.T) {
+	a, b, c := configMap("default", "a", "1"), configMap("apart", "b", "1"), configMap("default", "c", "1")
+	partial := func(o *run.Options, _ *bundle.Bundle) { o.Only = []string{"ConfigMap/a"} }
+	caches := []string{"shop-fingerprints-1", "shop-origins-1"}
+	for name, test := range map[string]struct {
+		lose   func(l *lab, old *unstructured.Unstructured)
+		change func(*run.Options, *bundle.Bundle)
+	}{
+		"it was deleted":                {lose: func(l *lab, _ *unstructured.Unstructured) { l.remove("ConfigMap", "default", "shop") }},
+		"it was deleted, a partial run": {lose: func(l *lab, _ *unstructured.Unstructured) { l.remove("ConfigMap", "default", "shop") }, change: partial},
+		"it and the caches were deleted": {lose: func(l *lab, _ *unstructured.Unstructured) {
+			for _, name := range append(caches, "shop") {
+				l.remove("ConfigMap", "default", name)
+			}
+		}},
+		"an older one was put back": {lose: func(l *lab, old *unstructured.Unstructured) { l.putBack(old) }},
+		"all of it was put back": {lose: func(l *lab, old *unstructured.Unstructured) {
+			for _, name := range caches {
+				l.remove("ConfigMap", "default", name)
+			}
+			l.putBack(old)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.create(namespaceNamed("apart"))
+				l.ends(report.ExitOK, "apply", "shop", a, nil)
+				old := l.get("ConfigMap", "default", "shop").DeepCopy()
+				l.ends(report.ExitOK, "apply", "shop", a+b, nil)
+				test.lose(l, old)
+				for _, command := range []string{"apply", "preview", "destroy"} {
+					change := func(o *run.Options, b *bundle.Bundle) {
+						if command == "preview" {
+							o.DryRun = report.Server
+						}
+						if test.change != nil && o.Mode != run.Destroy {
+							test.change(o, b)
+						}
+					}
+					text := a + c
+					if test.change != nil {
+						text = a + b
+					}
+					command = strings.Replace(command, "preview", "apply", 1)
+					r := l.ends(report.ExitFailed, command, "shop", text, change)
+					if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "ConfigMap apart/b") || !strings.Contains(said, "brine inventory repair") {
+						l.t.Errorf("%s: %s", command, said)
+					}
+				}
+				if l.get("ConfigMap", "default", "c") != nil {
+					l.t.Error("it applied c")
+				}
+				l.stays("ConfigMap", "default", "a")
+				l.stays("ConfigMap", "apart", "b")
+				l.do(func(ctx context.Context, c *cluster.Client) {
+					if _, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}}); err != nil {
+						l.t.Error(err)
+					}
+				})
+				if got := l.members("shop"); !strings.HasPrefix(got, "b a") {
+					l.t.Errorf("members %s", got)
+				}
+				l.ends(report.ExitOK, "apply", "shop", a+c, nil)
+				if got := l.members("shop"); got != "a c" || l.get("ConfigMap", "apart", "b") != nil {
+					l.t.Errorf("members %s, or b is left", got)
+				}
+			})
+		})
+	}
+}
+
+// Where the bundle has all that still belongs to an inventory that was lost, an apply makes it again.
+func TestApplyOfAllThatALostInventoryHad(t *testing.T) {
+	inLab(t, func(l *lab) {
+		a, b, c := configMap("default", "a", "1"), configMap("default", "b", "1"), configMap("default", "c", "1")
+		l.ends(report.ExitOK, "apply", "shop", a+b+c, nil)
+		l.remove("ConfigMap", "default", "shop")
+		l.remove("ConfigMap", "default", "c")
+		l.ends(report.ExitOK, "apply", "shop", a+b, nil)
+		if got := l.members("shop"); got != "a b" {
+			l.t.Errorf("members %s", got)
+		}
+		l.ends(report.ExitOK, "apply", "shop", a, nil)
+		if l.get("ConfigMap", "default", "b") != nil {
+			l.t.Error("b is left")
+		}
+	})
+}
+
+// putBack replaces an inventory's ConfigMap by an older state of it.
+func (l *lab) putBack(old *unstructured.Unstructured) {
+	l.edit(old.GetKind(), old.GetNamespace(), old.GetName(), func(u *unstructured.Unstructured) {
+		u.Object["data"] = old.Object["data"]
+		u.SetAnnotations(old.GetAnnotations())
+	})
+}
