@@ -55,6 +55,7 @@ const (
 	Repair   = "brine inventory repair"
 	Rollback = "brine rollback"
 	Split    = "brine inventory split"
+	Rename   = "brine inventory rename"
 	Status   = "brine status"
 )
 
@@ -120,6 +121,9 @@ func (c Commands) Status(inventory string) string { return Status + " " + invent
 func (c Commands) Rollback(namespace, name, revision string) string {
 	return Rollback + " " + revision + " " + Inventory + " " + namespace + "/" + name + string(c)
 }
+
+// Rename is the command that gives an inventory another name.
+func (c Commands) Rename(from, to string) string { return Rename + " " + from + " " + to + string(c) }
 
 // Split is the command that moves a member of an inventory to another one.
 func (c Commands) Split(from, to string, kind schema.GroupKind, namespace, name string) string {

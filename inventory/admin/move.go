@@ -145,6 +145,9 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 	}
 	m.move.To.ID = m.to.ID
 	batches, err := prepare(m, ctx)
+	if err == nil {
+		err = m.forgetNone(ctx, batches)
+	}
 	if err != nil {
 		return err
 	}
@@ -174,6 +177,23 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 	}))
 }
 
+// forgetNone is the error of an inventory that is to be written, and does not list all that belongs
+// to it: see store.Inventory.Forgets.
+func (m *mover) forgetNone(ctx context.Context, batches []*batch) error {
+	all := []*store.Inventory{m.to}
+	for _, b := range batches {
+		if b.source != nil {
+			all = append(all, b.source)
+		}
+	}
+	for _, inv := range all {
+		if err := inv.Forgets(ctx, nil, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func refused(format string, args ...any) error {
 	return &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf(format, args...)}}
 }
@@ -182,6 +202,10 @@ func nameOf(inv *store.Inventory) string { return inv.Namespace + "/" + inv.Name
 
 // batches are the members that are chosen of each source.
 func (m *mover) batches(ctx context.Context) ([]*batch, error) {
+	if m.Remove && !m.Rename && !m.to.Exists() && !m.to.OnlyAuxiliary() {
+		from, to := m.From[0].Namespace+"/"+m.From[0].Name, nameOf(m.to)
+		return nil, refused("there is no inventory %s, nothing was moved: to give an inventory this name, use %s; then others can be merged into it", to, m.client.Commands().Rename(from, to))
+	}
 	var all []*batch
 	chosen := 0
 	for i, from := range m.From {

@@ -353,3 +353,35 @@ func (l *lab) putBack(old *unstructured.Unstructured) {
 		u.SetAnnotations(old.GetAnnotations())
 	})
 }
+
+// What takes the members of inventories is there: a typo would take them, and their histories would go.
+func TestMergeIntoWhatIsNotThere(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1"), nil)
+		l.ends(report.ExitOK, "apply", "other", configMap("default", "b", "1"), nil)
+		merge := admin.MoveOptions{From: []report.Inventory{at("shop")}, To: at("typo"), Remove: true, Version: "simulated", Report: func(string) {}}
+		l.refuses(merge, "there is no inventory default/typo", "brine inventory rename default/shop default/typo")
+		if got := l.members("shop"); got != "a" || l.get("ConfigMap", "default", "typo") != nil {
+			l.t.Errorf("members %s", got)
+		}
+		// Nor is it one of which only parts are left: they would name its members no more.
+		l.remove("ConfigMap", "default", "other")
+		merge.To, merge.Remove = at("other"), false
+		l.refuses(merge, "ConfigMap default/b", "brine inventory repair")
+		merge.From, merge.To = []report.Inventory{at("other")}, at("shop")
+		l.refuses(merge, "there is no inventory default/other")
+	})
+}
+
+// refuses has a move be refused with words.
+func (l *lab) refuses(move admin.MoveOptions, words ...string) {
+	l.t.Helper()
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		_, err := admin.MoveMembers(ctx, c, move)
+		for _, word := range words {
+			if err == nil || !strings.Contains(err.Error(), word) {
+				l.t.Errorf("want %q: %v", word, err)
+			}
+		}
+	})
+}

@@ -109,7 +109,7 @@ func TestWhereMembersGoBack(t *testing.T) {
 		"both were renamed":              {given + "rename b b2; rename a a2; rollback b2", "given back to inventory default/a2,", "a2"},
 		"it was destroyed":               {given + "destroy a; rollback b", "which is not there any more: they stay members; brine inventory split default/b --to NAMESPACE/NAME --members ConfigMap/default/x", "b"},
 		"destroyed, and the name taken":  {given + "destroy a; apply a unrelated; rollback b; destroy a", "which is not there any more, and another one has its name: they stay members", "b"},
-		"merged, and the name taken":     {given + "merge a c; apply a unrelated; rollback b; destroy a", "and another one has its name", "b"},
+		"merged, and the name taken":     {given + "apply c z; merge a c; apply a unrelated; rollback b; destroy a", "and another one has its name", "b"},
 		"taken":                          {"apply a x a1; apply b y; take b y x; rollback b", "given back to inventory default/a,", "a"},
 		"taken, and renamed":             {"apply a x a1; apply b y; take b y x; apply a a1; rename a a2; apply a unrelated; rollback b; destroy a", "given back to inventory default/a2,", "a2"},
 		"taken, and forgotten":           {"apply a a1; apply a x a1; apply b y; take b y x; apply a a1; rollback b; apply a x a1; rollback a", "", "a"},
