@@ -62,6 +62,8 @@ type Object struct {
 	Source  Source
 	// Requisites are Salt's, resolved to objects of this bundle.
 	Requisites []Requisite
+	// Unplaced: the bundle names no namespace; ID has the one that the run was given.
+	Unplaced bool
 	// FieldLine finds the line of a field in Source.File. It is nil where the
 	// object was not read from text.
 	FieldLine func(path string) int

@@ -71,9 +71,11 @@ type buildCase struct {
 	Name    string
 	Options struct {
 		Options
-		Policy string
-		Undo   bool
+		Policy               string
+		Undo, NamespaceNamed bool
 	}
+	// Unplaced: the bundle's objects name no namespace; what they have is the kubeconfig's.
+	Unplaced       bool
 	Bundle, Absent objects
 	// Ours are live members with the inventory's ownership metadata, Live other
 	// live objects, exactly as they are written.
@@ -186,7 +188,7 @@ func (c *buildCase) input(t *testing.T) Input {
 	inv := inventory.Empty("home", "inv", "inv")
 	inv.Members, inv.Origins = map[bundle.ID]inventory.Status{}, map[bundle.ID]inventory.Origin{}
 	options := c.Options.Options
-	options.Undo = c.Options.Undo
+	options.Undo, options.NamespaceNamed = c.Options.Undo, c.Options.NamespaceNamed
 	if name := c.Options.Policy; name != "" {
 		for options.Policy.String() != name {
 			options.Policy++ // panics on an unknown name
@@ -238,7 +240,11 @@ func (c *buildCase) input(t *testing.T) Input {
 		in.Absent = append(in.Absent, &bundle.Absent{ID: idOf(&u), GVK: u.GroupVersionKind()})
 	}
 	var problems []bundle.Problem
-	in.Graph, problems = order.Build(bundled(c.Bundle), order.Options{})
+	all := bundled(c.Bundle)
+	for _, o := range all {
+		o.Unplaced = c.Unplaced
+	}
+	in.Graph, problems = order.Build(all, order.Options{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	// Before are objects as they were before the runs that are undone adopted them, where
 	// that is known.
 	Before map[bundle.ID]*Was `json:"-"`
+	// NamespaceNamed: the user, or a revision, names the namespace of objects that name none.
+	NamespaceNamed bool `json:"-"`
 	// Commands are how reasons show commands.
 	Commands remedy.Commands `json:"-"`
 	// Orphans: what is deleted leaves its dependents.
@@ -183,7 +185,8 @@ type Plan struct {
 	Warnings []string
 	// Removals are what an earlier run was rendered from, and this one is not.
 	Removals []Removal
-	// Refused is why the plan may be shown, but not carried out (MaxPrune, Migration).
+	// Refused is why the plan may be shown, but not carried out (MaxPrune, Migration,
+	// NamespaceNamed).
 	Refused []bundle.Problem
 	// Guard decides about deletions, again before each of them.
 	Guard *Guard
@@ -259,6 +262,7 @@ func Build(in Input) (*Plan, []bundle.Problem) {
 		return p, nil // nothing is pruned
 	}
 	in.prune(p)
+	in.otherNamespace(p)
 	if problems := append(in.tooMany(p), in.pruneFirst(p)...); len(problems) > 0 {
 		return nil, problems
 	}

@@ -135,6 +135,33 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 	return nil
 }
 
+// otherNamespace refuses a plan that moves objects only because the kubeconfig has another
+// namespace than it had: they would be deleted with what they hold, and made anew elsewhere.
+func (in *Input) otherNamespace(p *Plan) {
+	if in.Options.NamespaceNamed || in.Options.Destroy {
+		return
+	}
+	arrive, moved := map[bundle.ID]*Step{}, 0
+	for _, s := range p.Steps {
+		if _, member := in.Inventory.Members[s.ID]; s.Object != nil && s.Object.Unplaced && !member {
+			arrive[bundle.ID{GroupKind: s.ID.GroupKind, Name: s.ID.Name}] = s
+		}
+	}
+	var from, to *Step
+	for _, s := range p.Steps {
+		if there := arrive[bundle.ID{GroupKind: s.ID.GroupKind, Name: s.ID.Name}]; there != nil && s.Action == Pruned {
+			if moved++; moved == 1 {
+				from, to = s, there
+			}
+		}
+	}
+	if moved > 0 {
+		p.Refused = append(p.Refused, to.Object.Problem("metadata.namespace", fmt.Sprintf(
+			"the bundle names no namespace, the kubeconfig has %s, and the last apply used %s: %s would be deleted there and created here. Nothing was changed: use %s %s as before, or %s %s to move",
+			to.ID.Namespace, from.ID.Namespace, bundle.Count(moved, "object"), remedy.Namespace, from.ID.Namespace, remedy.Namespace, to.ID.Namespace)))
+	}
+}
+
 // stillNeeded keeps what an object of the bundle depends on explicitly.
 func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 	needed := map[bundle.ID]bundle.ID{}

@@ -67,6 +67,7 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 				unknown = append(unknown, p)
 			}
 		}
+		o.Unplaced = o.Unplaced || scope == ScopeNamespaced && o.ID.Namespace == ""
 		if s.setNamespace(&o.ID, o.Source, scope); o.Content.GetNamespace() != o.ID.Namespace {
 			o.Content.SetNamespace(o.ID.Namespace) // "" removes it
 		}

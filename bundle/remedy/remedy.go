@@ -19,6 +19,7 @@ const (
 	DryRun              = "--dry-run"
 	ForceConflicts      = "--force-conflicts"
 	ForceNamespaces     = "--force-namespaces"
+	Namespace           = "--namespace"
 	IgnoreFields        = "--ignore-fields"
 	IgnoreForeignStates = "--ignore-foreign-states"
 	Inventory           = "--inventory"

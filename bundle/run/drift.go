@@ -48,7 +48,7 @@ func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, numb
 	}
 	o.Mode, o.DryRun, o.Detailed = Drift, report.Server, true
 	p := &o.Planning
-	p.Policy, p.AllowEmpty, p.ForceNamespaces = plan.AdoptAll, true, true // a difference is reported, whatever an apply may do about it
+	p.Policy, p.AllowEmpty, p.ForceNamespaces, p.NamespaceNamed = plan.AdoptAll, true, true, true // a difference is reported, whatever an apply may do about it
 	p.NoPrune = content.Options["no-prune"] == "true"
 	p.Conflicts, err = compared(content.Options["conflicts"])
 	if err == nil && p.IgnoreFields == nil && content.Options["ignore-fields"] != "" {

@@ -76,7 +76,7 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 		return "", err
 	}
 	again := Options{
-		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts},
+		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts, NamespaceNamed: true},
 		SkipInvalid: true, // what a server once took: as much of it as possible
 		Timeout:     o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
 	}

@@ -64,7 +64,7 @@ func (r *rollbackOptions) read(ctx context.Context, s Streams, o *run.Options) (
 		return nil, failed(err)
 	}
 	o.Revision, o.Undoes, o.RevisionOptions, o.Sources = number, r.undoes, content.Options, content.Sources
-	o.Namespace = cmp.Or(content.Namespace, o.Namespace)
+	o.Namespace, o.Planning.NamespaceNamed = cmp.Or(content.Namespace, o.Namespace), true
 	return content.Bundle, nil
 }
 

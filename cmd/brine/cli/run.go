@@ -121,7 +121,7 @@ func (r *runOptions) prepare(ctx context.Context, t *task) (*bundle.Bundle, *clu
 	if t.err != nil {
 		return nil, nil, t.err
 	}
-	t.options.Namespace = r.conn.Namespace()
+	t.options.Namespace, t.options.Planning.NamespaceNamed = r.conn.Namespace(), r.conn.GivenNamespace() != ""
 	var client *cluster.Client
 	var unreachable error // reported only if the bundle is good
 	if t.options.DryRun != report.Client {
