@@ -330,7 +330,7 @@ func (c *Client) AskFailed(ctx context.Context, needed func(group string) bool) 
 	_ = bundle.AtOnce(ctx, max(len(failed), 1), failed, func(ctx context.Context, gv schema.GroupVersion) error { // it returns none
 		resources, err := c.resourcesOf(ctx, gv)
 		if err != nil || resources == nil {
-			return nil //nolint:nilerr // a 404 may be a server's that is behind
+			return nil // a 404 may be a server's that is behind
 		}
 		c.kinds.mu.Lock()
 		defer c.kinds.mu.Unlock()

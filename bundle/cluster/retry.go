@@ -39,7 +39,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			return answers.LastAnswer(answer, err)
 		}
 		if again := answers.Transient(err); !again {
-			if again, err = c.wire.JudgeRefusal(err); !again {
+			if again, err = c.JudgeRefusal(err); !again {
 				return c.explain(err)
 			}
 		}
@@ -50,7 +50,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 			failed = time.Now()
 		}
 		left := time.Until(failed.Add(bound))
-		if !c.wire.Answered() {
+		if !c.Answered() {
 			left = min(left, time.Until(began.Add(c.options.FirstContact)))
 		}
 		wait := pause/2 + c.options.Jitter(pause/2) // many clients must not retry at the same moment
@@ -81,7 +81,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 // explain is the error of a request to a server that has never answered, in one sentence
 // where that is known.
 func (c *Client) explain(err error) error {
-	if explained := answers.ExplainReach(c.config.Host, err); !c.wire.Answered() && answers.IsExplained(explained) {
+	if explained := answers.ExplainReach(c.config.Host, err); !c.Answered() && answers.IsExplained(explained) {
 		return explained
 	}
 	return err

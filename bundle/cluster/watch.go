@@ -91,7 +91,7 @@ func (w *Watches) Start(ctx context.Context, r Resource, namespace string) bool 
 	var broken sync.Once
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		// Other errors are transient: the informer tries again by itself.
-		if again, _ := w.client.wire.JudgeRefusal(err); again {
+		if again, _ := w.client.JudgeRefusal(err); again {
 			return
 		}
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnauthorized(err) {
