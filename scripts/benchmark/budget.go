@@ -105,7 +105,20 @@ func (r *report) budgets() string {
 	for _, delay := range of(r, mixedWorks, func(x result) int { return x.Delay }) {
 		b.WriteString(r.floor(count, delay))
 	}
+	b.WriteString(r.dryRunFloor())
 	return b.String()
+}
+
+// dryRunFloor is the least time of the platform's dry run of an upgrade where the server
+// and brine share all cores, and neither ever waits.
+func (r *report) dryRunFloor() string {
+	ours, cores := r.cell("brine", seeNewer, 0, 0), 0.0
+	if _, err := fmt.Sscan(r.Machine, &cores); err != nil || ours == nil || ours.failed != "" || ours.costs[serverCPU] == 0 {
+		return ""
+	}
+	server := float64(ours.costs[serverCPU]) / 1000
+	return fmt.Sprintf("The floor of the platform's dry run of the newer release is %.2f s: %.2f s of processor time of kube-apiserver, and %.2f s of brine's, on %.0f cores.\n\n",
+		(server+ours.cpu)/cores, server, ours.cpu, cores)
 }
 
 // Round trips of a first apply that wait for each other (bundle/run: TestRoundTrips),

@@ -40,6 +40,10 @@ func TestReport(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	r := &report{Machine: "2 cores", Results: []result{{Tool: "brine", Work: seeNewer, Run: 1, Costs: map[string]int{serverCPU: 720}, usage: usage{Seconds: 0.64, CPU: 0.48}}}}
+	if want := "dry run of the newer release is 0.60 s: 0.72 s of processor time of kube-apiserver, and 0.48 s of brine's, on 2 cores."; !strings.Contains(r.budgets(), want) {
+		t.Errorf("no %q in\n%s", want, r.budgets())
+	}
 	if picture := sample().picture(); !strings.Contains(picture, ">brine</text>") || strings.Contains(picture, "NaN") || strings.Contains(picture, ">helm<") {
 		t.Errorf("picture:\n%s", picture)
 	}
