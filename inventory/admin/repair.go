@@ -122,7 +122,7 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 		}
 	}
 	for _, id := range bundle.SortedIDs(s.found) {
-		r.judge(inv, known, id, s.found[id])
+		r.judge(inv, known, id, s.found[id], live[id] != nil)
 	}
 	r.NotSearched = append(r.NotSearched, s.notSearched...)
 	return nil
@@ -148,8 +148,8 @@ func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, allKinds
 
 // judge adds an object to the inventory, unless it only looks like a member:
 // controllers copy labels and annotations to what they make, and so does what restores a
-// backup in another namespace.
-func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bundle.ID, item metav1.PartialObjectMetadata) {
+// backup in another namespace. One that what is left of the inventory names is no copy.
+func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bundle.ID, item metav1.PartialObjectMetadata, named bool) {
 	if _, ok := inv.Members[id]; ok || inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" {
 		return
 	}
@@ -163,6 +163,9 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 		o.Reason = "it has no annotation " + inventory.OwningInventory
 	case owner != inv.ID:
 		o.Reason = fmt.Sprintf("it belongs to inventory %q", owner)
+	case named: // a run refuses to forget it
+		r.Added = append(r.Added, o)
+		return
 	case controller != nil:
 		o.Reason = fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
 	case len(namespaces) > 0 && !namespaces.Has(namespace):
