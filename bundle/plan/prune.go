@@ -136,7 +136,7 @@ func (in *Input) tooMany(p *Plan) []bundle.Problem {
 }
 
 // otherNamespace refuses a plan that moves objects only because the kubeconfig has another
-// namespace than it had: they would be deleted with what they hold, and made anew elsewhere.
+// namespace than it had: they would be deleted with what they hold, and created in the other one.
 func (in *Input) otherNamespace(p *Plan) {
 	if in.Options.NamespaceNamed || in.Options.Destroy {
 		return
@@ -157,8 +157,8 @@ func (in *Input) otherNamespace(p *Plan) {
 	}
 	if moved > 0 {
 		p.Refused = append(p.Refused, to.Object.Problem("metadata.namespace", fmt.Sprintf(
-			"the bundle names no namespace, the kubeconfig has %s, and the last apply used %s: %s would be deleted there and created here. Nothing was changed: use %s %s as before, or %s %s to move",
-			to.ID.Namespace, from.ID.Namespace, bundle.Count(moved, "object"), remedy.Namespace, from.ID.Namespace, remedy.Namespace, to.ID.Namespace)))
+			"the bundle names none, the kubeconfig has %[1]s, the last apply had %[2]s: %[3]s would be deleted in %[2]s and created in %[1]s; nothing was changed; use %[4]s %[2]s to go on as before, or %[4]s %[1]s to move",
+			to.ID.Namespace, from.ID.Namespace, bundle.Count(moved, "object"), remedy.Namespace)))
 	}
 }
 

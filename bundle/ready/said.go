@@ -15,7 +15,7 @@ import (
 // one without the condition Ready that others of its kind have. That says nothing yet, and for
 // many kinds never will: it is waited for, for a bounded time.
 const (
-	FirstStatus      = 5 * time.Second  // where nobody knows whether there will be one
+	FirstStatus      = 5 * time.Second  // where it is not known whether there will be one
 	firstStatusKnown = 30 * time.Second // where another object of the kind has one
 )
 

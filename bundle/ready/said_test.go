@@ -30,7 +30,7 @@ func TestSince(t *testing.T) {
 		{"another one has a status", mute, speaks, 6 * time.Second, false, nil, "has no status yet (counts as ready after 30s without one)"},
 		{"another one has a condition Ready", speaks, isReady, 6 * time.Second, false, nil, "has no condition Ready yet (counts as ready after 30s without one)"},
 		{"kubectl prints a condition Ready", speaks, crd, time.Second, false, nil, "has no condition Ready yet (counts as ready after 5s without one)"},
-		{"nobody has one", speaks, "", time.Second, false, nil, ""},
+		{"none of the kind has one", speaks, "", time.Second, false, nil, ""},
 		{"it says itself how long", mute, "", 6 * time.Second, false, &Rules{StatusTimeout: &minute}, "has no status yet (counts as ready after 1m0s without one)"},
 		{"it says not at all", mute, "", 0, false, &Rules{StatusTimeout: &none}, ""},
 		{"its kind has no status", mute, "", 0, true, nil, ""},

@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 		{"a bound claim that cannot grow", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: Resizing, status: "True"}, {type: ControllerResizeError, status: "True", message: quota}]}}`,
 			NotReady, "ControllerResizeError=True: quota"},
 		{"a bound claim that grows when a pod starts", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: v}, status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True"}, {type: NodeResizeError, status: "False"}]}}`, Ready, ""},
-		{"a bound claim that is to grow, and nobody has tried", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", ``), NotReady, "has 1Gi of the 2Gi that it asks for"},
+		{"a bound claim that is to grow, before the resizer has tried", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", ``), NotReady, "has 1Gi of the 2Gi that it asks for"},
 		{"a bound claim that is growing", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", `conditions: [{type: Resizing, status: "True"}]`), NotReady, "has 1Gi of the 2Gi that it asks for"},
 		{"a bound claim that has grown", claimOf(`storage-provisioner: csi`, "2Gi", "2147483648", ``), Ready, ""},
 		{"a bound claim that grows further when a pod starts", claimOf(`storage-provisioner: csi`, "2Gi", "1Gi", `allocatedResourceStatuses: {storage: NodeResizePending}`), Ready, ""},

@@ -91,7 +91,7 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 	if inv.Exists() {
 		what = "is an older one, as of a backup,"
 	}
-	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s %s and these still belong to it, or cannot be read: %s; nothing was changed; %s finds its members again (see %s)",
+	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s %s and these still belong to it, or cannot be read: %s; no object was changed; %s finds its members again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, inv.Name, what, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
 }
 

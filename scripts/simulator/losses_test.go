@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -237,22 +238,35 @@ func TestAdoptFromItself(t *testing.T) {
 	})
 }
 
-// A repair also finds members that have lost their label: what is left of the inventory names them.
-func TestRepairFindsWhatHasNoLabel(t *testing.T) {
-	inLab(t, func(l *lab) {
-		l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1")+configMap("default", "b", "1"), nil)
-		l.edit("ConfigMap", "default", "b", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
-		l.remove("ConfigMap", "default", "shop")
-		l.do(func(ctx context.Context, c *cluster.Client) {
-			r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
-			if err != nil || len(r.Added) != 2 || len(r.NotAdded)+len(r.NotSearched) > 0 {
-				l.t.Errorf("%+v: %v", r, err)
-			}
+// Members that have lost their label, or that a controller owns by now, are found by what is left of
+// the inventory: a run names them as forgotten, so a repair has to add them.
+func TestRepairFindsWhatIsLeftOfTheInventory(t *testing.T) {
+	for name, edit := range map[string]func(l *lab, u *unstructured.Unstructured){
+		"it has no label": func(_ *lab, u *unstructured.Unstructured) { u.SetLabels(nil) },
+		"a controller owns it": func(l *lab, u *unstructured.Unstructured) {
+			owner := l.get("ConfigMap", "default", "a")
+			u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				text := configMap("default", "a", "1") + configMap("default", "b", "1")
+				l.ends(report.ExitOK, "apply", "shop", text, nil)
+				l.edit("ConfigMap", "default", "b", func(u *unstructured.Unstructured) { edit(l, u) })
+				l.remove("ConfigMap", "default", "shop")
+				l.do(func(ctx context.Context, c *cluster.Client) {
+					r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
+					if err != nil || len(r.Added) != 2 || len(r.NotAdded)+len(r.NotSearched) > 0 {
+						l.t.Errorf("%+v: %v", r, err)
+					}
+				})
+				if got := l.members("shop"); got != "a b" {
+					l.t.Errorf("members %s", got)
+				}
+				l.ends(report.ExitOK, "apply", "shop", text, nil)
+			})
 		})
-		if got := l.members("shop"); got != "a b" {
-			l.t.Errorf("members %s", got)
-		}
-	})
+	}
 }
 
 // What is left of an inventory names members that its object does not list, since it was deleted, or
