@@ -172,6 +172,11 @@ func AtMost(p *plan.Plan, results []Result) (most []Result, more bool) {
 	}
 	if more {
 		Propagate(p, most)
+		for i, s := range p.Steps {
+			if s.First && s.Blocked == "" { // it goes in any case: where something fails, it is put back
+				most[i] = Result{Action: s.Action}
+			}
+		}
 	}
 	return most, more
 }

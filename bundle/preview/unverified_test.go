@@ -59,6 +59,7 @@ func TestAtMost(t *testing.T) {
 		{Action: plan.Pruned, Live: live},
 		{Action: plan.Skipped, Live: live},
 		{Action: plan.Pruned, Live: live},
+		{Action: plan.Pruned, Live: live, First: true}, // and put back, where something fails
 	}}
 	with := func(actions ...plan.Action) []Result {
 		return bundle.Each(actions, func(a plan.Action) Result { return Result{Action: a} })
@@ -68,10 +69,10 @@ func TestAtMost(t *testing.T) {
 		found, most []Result
 		more        bool
 	}{
-		"all is known": {"", with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned), with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned), false},
-		"some failed":  {"", with(plan.Failed, plan.Skipped, plan.Failed, plan.Skipped, plan.Skipped, plan.Failed), with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned), true},
-		"one fails in the apply, too": {"it belongs to another inventory", with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped),
-			with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped), true},
+		"all is known": {"", with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), false},
+		"some failed":  {"", with(plan.Failed, plan.Skipped, plan.Failed, plan.Skipped, plan.Skipped, plan.Failed, plan.Skipped), with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), true},
+		"one fails in the apply, too": {"it belongs to another inventory", with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped, plan.Skipped),
+			with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped, plan.Pruned), true},
 	} {
 		p.Steps[0].Blocked = test.blocked
 		most, more := AtMost(p, test.found)

@@ -171,7 +171,8 @@ func (w *World) somebodyTidiesUp() {
 			w.edit(w.server.KindAt(p), u, func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
 			continue
 		}
-		if by := owner(u); p.Namespace == "" || keepsBooks(p.Namespace, p.Name) || by != "" && by != stranger || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
+		copied := p.Namespace == restored && !slices.ContainsFunc(inventories, func(name string) bool { return (&oracle{server: w.server}).listed(name)[bundle.IDOf(u)] })
+		if by := owner(u); p.Namespace == "" || keepsBooks(p.Namespace, p.Name) || by != "" && by != stranger && !copied || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
 			continue
 		}
 		w.note("%s deletes %s %s/%s", person, p.Resource, p.Namespace, p.Name)

@@ -204,7 +204,7 @@ func TestDestroyWithoutTheInventoryObject(t *testing.T) {
 					l.remove("ConfigMap", "default", "shop-origins-1")
 				}
 				r := l.ends(report.ExitFailed, "destroy", "shop", "", nil)
-				if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "ConfigMap default/a, ConfigMap default/b; nothing was changed") {
+				if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "ConfigMap default/a, ConfigMap default/b; no object was changed") {
 					l.t.Error(said)
 				}
 				l.stays("Secret", "default", "shop-revision-1-0")

@@ -402,3 +402,23 @@ func TestAbsentInAnotherVersion(t *testing.T) {
 		})
 	}
 }
+
+// What is pruned first goes also in a run that fails, which puts it back: a rule against deletions
+// stops that run before.
+func TestDeniedIsWhatIsPrunedFirst(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.w.server.ServeAdmission()
+		l.ends(report.ExitOK, "apply", "shop", gateText+configMap("default", "a", "1"), nil)
+		l.create(bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "b"}, map[string]any{}))
+		uid := l.get(gate.GroupKind.String(), "", gate.Name).GetUID()
+		r := l.ends(report.ExitBadBundle, "apply", "shop", configMap("default", "a", "2")+configMap("default", "b", "2"), func(o *run.Options, _ *bundle.Bundle) {
+			o.Planning.PruneFirst, o.Deny = []string{gate.GroupKind.Kind + "/" + gate.Name}, denials()
+		})
+		if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "nothing goes") {
+			l.t.Error(said)
+		}
+		if l.get(gate.GroupKind.String(), "", gate.Name).GetUID() != uid {
+			l.t.Error("the gate went, and was put back")
+		}
+	})
+}
