@@ -143,7 +143,7 @@ func (s surroundings) absentPart() (all []*bundle.Absent) {
 // partsStay: what another inventory consists of is that one's alone.
 func (o *oracle) partsStay() (wrong []string) {
 	for _, w := range o.own() {
-		if !o.goesBack() && w.Before != nil && keepsBooks(w.Namespace, w.Name) && !of(w, o.d.inventory) {
+		if !o.goesBack() && w.Before != nil && keepsBooks(w.Namespace, w.Name) && !of(w, o.d.inventory) && owner(w.Before) != o.id() { // it may have become an object, when that one was destroyed
 			wrong = append(wrong, w.String())
 		}
 	}
@@ -294,18 +294,17 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		for last >= 0 && known[last].back {
 			last--
 		}
-		digest := d.bundle.ContentDigest()
 		for _, one := range slices.Backward(known[:max(last, 0)]) {
 			if d.target == 0 || !one.good || one.digest == known[last].digest {
 				continue
 			}
-			if digest != one.digest {
+			if d.content != one.digest {
 				f.violate("2 a rollback undoes the last apply", fmt.Sprintf("%s goes to revision %d, which is not the last good one before that", d.actor, d.target))
 			}
 			break
 		}
 		if d.result != nil && d.result.Revision > 0 && !d.process.dead {
-			w.applies[d.inventory] = append(known, applied{digest: digest, good: w.isGood(d.inventory, d.result.Revision), back: true})
+			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, d.result.Revision), back: true})
 		}
 	}
 }

@@ -86,6 +86,7 @@ type done struct {
 	made         *plan.Saved // by --plan-out
 	target       int         // the revision that a rollback goes to
 	digest       string      // --plan-digest
+	content      string      // digest of all that the bundle had
 	behind       bool        // an API server is: a repair searches all kinds
 }
 
@@ -304,7 +305,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 		return
 	}
 	d.options.fill(&o)
-	d.bundle = b
+	d.bundle, d.content = b, b.ContentDigest() // a run leaves out what is invalid
 	d.result = run.Run(ctx, c, b, o, func(e report.Event) { d.printed += fmt.Sprintf("%+v\n", e.Payload) })
 	text, _ := json.Marshal(d.result)
 	d.printed += string(text)

@@ -405,7 +405,7 @@ func (o *oracle) oneWriter() (wrong []string) {
 				lock = name
 			}
 		}
-		if owner(w.After) == o.id() { // an object, whatever its name is like
+		if owner(w.After) == o.id() || owner(w.Before) == o.id() { // an object, whatever its name is like
 			lock = o.d.inventory
 		}
 		holder := w.Holders[home+"/"+lock]
