@@ -3,6 +3,8 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -81,10 +83,31 @@ func LastApplied(history []Revision) (Revision, bool) {
 }
 
 func newest(history []Revision, is func(Revision) bool) (Revision, bool) {
-	if i := slices.IndexFunc(history, is); i >= 0 {
-		return history[i], true
+	for r := range standing(history) {
+		if is(r) {
+			return r, true
+		}
 	}
 	return Revision{}, false
+}
+
+// standing are the revisions of a history but those that a later rollback undid, whatever
+// became of that: nobody wants them back.
+func standing(history []Revision) iter.Seq[Revision] {
+	return func(yield func(Revision) bool) {
+		undoes := math.MaxInt
+		for _, r := range history {
+			if r.Number > undoes {
+				continue
+			}
+			if r.Command == Rollback && r.RollbackTo > 0 {
+				undoes = r.RollbackTo
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // Target is where a rollback without a number goes.
@@ -113,8 +136,8 @@ func (t Target) Describe(namespace, name string, commands remedy.Commands) strin
 
 // RollbackTarget is the revision that a rollback without a number goes to: it undoes
 // the last apply, whatever became of that, however often it is repeated. So the target
-// is the last good revision before the last apply, with another content. history has
-// the newest first; same says whether two revisions have the same content. The second
+// is the last good revision before the last apply, with another content, and none that
+// a rollback before that apply undid. history has the newest first; same says whether two revisions have the same content. The second
 // value is false if there is no such revision.
 func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, bool) {
 	last := slices.IndexFunc(history, func(r Revision) bool { return r.Command != Rollback })
@@ -122,19 +145,18 @@ func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, 
 		return Target{}, false
 	}
 	t := Target{Undone: history[last]}
-	for i, r := range history[last+1:] {
-		if !r.Good() || same(r, t.Undone) {
-			continue
+	for r := range standing(history[last+1:]) {
+		switch {
+		case !r.Good():
+		case t.Number == 0 && !same(r, t.Undone):
+			t.Revision = r
+			t.There = last > 0 && history[0].Good() && same(history[0], r)
+		case t.Number > 0 && !same(r, t.Revision):
+			t.Further = r
+			return t, true
 		}
-		t.Revision = r
-		t.There = last > 0 && history[0].Good() && same(history[0], r)
-		earlier := history[last+1+i+1:]
-		if n := slices.IndexFunc(earlier, func(e Revision) bool { return e.Good() && !same(e, r) }); n >= 0 {
-			t.Further = earlier[n]
-		}
-		return t, true
 	}
-	return t, false
+	return t, t.Number > 0
 }
 
 // SameDigest says whether two revisions have the same digest. The same content has

@@ -114,24 +114,33 @@ func TestStorageReadError(t *testing.T) {
 		}},
 		"one object": {Reason: metav1.StatusReasonInternalError, Message: "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/secrets/shop/key, ResourceVersion: 0, AdditionalErrorMsg: no matching prefix found"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			answer.TypeMeta, answer.Status, answer.Code = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure, http.StatusInternalServerError
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusInternalServerError)
-			_ = json.NewEncoder(w).Encode(answer)
-		}))
-		c, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RetryFor: time.Nanosecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		secrets := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespaced: true}
-		live, one := c.Get(t.Context(), secrets, bundle.ID{GroupKind: secrets.GVK.GroupKind(), Namespace: "shop", Name: "key"})
-		_, all := c.List(t.Context(), secrets, "shop", "", "")
-		for _, err := range []error{one, all} {
-			if live != nil || err == nil || !strings.HasPrefix(err.Error(), "StorageReadError: the API server cannot decrypt or decode what it stores") || !strings.Contains(err.Error(), "/registry/secrets/shop/key") || !answers.Transient(err) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		server.Close()
+		answersAll(t, name, answer, "StorageReadError: the API server cannot decrypt or decode what it stores", "/registry/secrets/shop/key")
 	}
+	// Of what it has read before its CRD changed, the API server says no more than this.
+	unconverted := metav1.Status{Reason: metav1.StatusReasonInternalError, Message: "Internal error occurred: conversion webhook for example.com/v1, Kind=Gadget failed: Post \"https://127.0.0.1:1/convert\": connection refused"}
+	answersAll(t, "conversion", unconverted, "the API server cannot convert what it stores, as the conversion webhook of the CRD does not answer: ", "example.com/v1")
+}
+
+// answersAll has a server answer all reads, and judges their errors.
+func answersAll(t *testing.T, name string, answer metav1.Status, begins, names string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer.TypeMeta, answer.Status, answer.Code = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure, http.StatusInternalServerError
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	c, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RetryFor: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespaced: true}
+	live, one := c.Get(t.Context(), secrets, bundle.ID{GroupKind: secrets.GVK.GroupKind(), Namespace: "shop", Name: "key"})
+	_, all := c.List(t.Context(), secrets, "shop", "", "")
+	for _, err := range []error{one, all} {
+		if live != nil || err == nil || !strings.HasPrefix(err.Error(), begins) || !strings.Contains(err.Error(), names) || !answers.Transient(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	server.Close()
 }

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,20 +68,4 @@ func TestRefusalOfWhatWasAllowedIsRetried(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Everybody may ask what is served, so that the first request of a run is retried, too.
-func TestRefusalOfDiscoveryIsRetried(t *testing.T) {
-	s := clitest.New(t)
-	p := s.Proxied()
-	var refused atomic.Int32
-	p.Intercept(func(r clustertest.Request) clustertest.Action {
-		if slices.Contains([]string{"/api", "/apis"}, r.Path) && refused.Add(1) <= 2 {
-			return clustertest.Action{Status: http.StatusForbidden, Message: fmt.Sprintf(`forbidden: User "jane" cannot get path %q`, r.Path)}
-		}
-		return clustertest.Action{}
-	})
-	s.Apply(clitest.ServiceAccount("a")).Want(t, 0).Prints(t, "retrying: ", "the user may not get /api and /apis")
-	refused.Store(-1000)
-	s.Apply(clitest.ServiceAccount("b")).Want(t, report.ExitUnreachable)
 }

@@ -171,7 +171,7 @@ func (w *World) somebodyTidiesUp() {
 			w.edit(w.server.KindAt(p), u, func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
 			continue
 		}
-		copied := p.Namespace == restored && !slices.ContainsFunc(inventories, func(name string) bool { return (&oracle{server: w.server}).listed(name)[bundle.IDOf(u)] })
+		copied := (p.Namespace == restored || w.notAdded[bundle.IDOf(u)]) && !slices.ContainsFunc(inventories, func(name string) bool { return (&oracle{server: w.server}).listed(name)[bundle.IDOf(u)] })
 		if by := owner(u); p.Namespace == "" || keepsBooks(p.Namespace, p.Name) || by != "" && by != stranger && !copied || p.Name == "kube-root-ca.crt" || p.Resource == "serviceaccounts" {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -252,6 +253,8 @@ type applied struct {
 	digest string // of its bundle
 	good   bool   // and kept by the history
 	back   bool   // by a rollback, which the next one does not undo
+	number int    // of its revision, 0: none
+	to     int    // the revision that it went back to: what came after that is undone
 }
 
 // noteApplied notes what a step applied, killed or not, and judges where a rollback without a
@@ -287,14 +290,25 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		// What a rollback has applied is the state before and after it: it is no revision of its own.
 		same := kept && len(known) > 0 && known[len(known)-1].back && known[len(known)-1].digest == digest && !saved(number)
 		if (wrote || kept && saved(number)) && !same { // else nothing was changed, as by a part of what is there
-			w.applies[d.inventory] = append(known, applied{digest: digest, good: kept && d.only == nil && w.isGood(d.inventory, number)})
+			w.applies[d.inventory] = append(known, applied{digest: digest, good: kept && d.only == nil && w.isGood(d.inventory, number), number: number})
+			if d.result != nil && d.result.Rollback != nil {
+				back := w.revision(d.inventory, d.result.Rollback.Revision)
+				w.applies[d.inventory] = append(w.applies[d.inventory], applied{back: true, number: back.Number, to: back.RollbackTo})
+			}
 		}
 	case d.command == "rollback" && d.bundle != nil:
 		last := len(known) - 1
 		for last >= 0 && known[last].back {
 			last--
 		}
+		undone := math.MaxInt
 		for _, one := range slices.Backward(known[:max(last, 0)]) {
+			if one.number > undone || one.number == 0 && undone < math.MaxInt && !one.back {
+				continue
+			}
+			if one.to > 0 {
+				undone = min(undone, one.to)
+			}
 			if d.target == 0 || !one.good || one.digest == known[last].digest {
 				continue
 			}
@@ -304,7 +318,7 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			break
 		}
 		if d.result != nil && d.result.Revision > 0 && !d.process.dead {
-			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, d.result.Revision), back: true})
+			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, d.result.Revision), back: true, number: d.result.Revision, to: w.revision(d.inventory, d.result.Revision).RollbackTo})
 		}
 	}
 }
@@ -312,12 +326,15 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 // isGood says whether a revision is kept, is the last one that the inventory names, and is of a
 // run in which nothing went wrong.
 func (w *World) isGood(name string, number int) bool {
-	r := w.lastRevision(name)
-	if r.Number != number {
-		return false
+	return w.lastRevision(name).Number == number && w.revision(name, number).Good()
+}
+
+// revision is what a kept revision says.
+func (w *World) revision(name string, number int) (r inventory.Revision) {
+	if u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0)); u != nil {
+		_ = json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r)
 	}
-	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
-	return u != nil && json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r) == nil && r.Good()
+	return r
 }
 
 // lastRevision is what an inventory object says of the last revision.

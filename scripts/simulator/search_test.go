@@ -386,6 +386,11 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.note("%s: %v", d.actor, d.err)
 		}
 		f.Covered[d.called()+" × "+mood+" × "+code]++
+		if d.repair != nil { // a person is told of them
+			for _, one := range d.repair.NotAdded {
+				w.notAdded[one.ID()] = true
+			}
+		}
 		o := &oracle{server: w.server, d: d, hidden: w.outage != nil && w.outage.mood == unserved, behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
 		for _, invariant := range holds {
 			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {

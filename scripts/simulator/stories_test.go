@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -421,4 +422,27 @@ func TestDeniedIsWhatIsPrunedFirst(t *testing.T) {
 			l.t.Error("the gate went, and was put back")
 		}
 	})
+}
+
+// Everybody may ask what is served: a refusal is of a server that starts, and is asked again for a while.
+func TestRefusalOfDiscoveryIsRetried(t *testing.T) {
+	for _, exit := range []int{report.ExitOK, report.ExitUnreachable} {
+		inLab(t, func(l *lab) {
+			l.w.mood = mood{faults: []fault{forbidden}, rate: 1, aim: discoveries}
+			var r *report.Result
+			p := l.start(func(ctx context.Context, c *cluster.Client) {
+				r, _ = l.carryOut(ctx, c, "apply", "shop", configMap("default", "a", "1"), nil)
+			})
+			l.until(func() bool { return len(l.w.script) >= 4 || p.over })
+			if exit == report.ExitOK {
+				l.w.mood = mood{}
+			}
+			began := time.Now()
+			l.w.run(p)
+			said, took := strings.Join(errorsOf(r), " "), time.Since(began)
+			if r.ExitCode != exit || exit != report.ExitOK && !strings.Contains(said, "the user may not get /api and /apis") || took > 10*time.Second {
+				l.t.Errorf("exit code %d in %s: %s", r.ExitCode, took, said)
+			}
+		})
+	}
 }

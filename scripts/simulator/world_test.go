@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/jsontree"
 	"brine/scripts/simulator/apiserver"
@@ -39,8 +40,9 @@ type World struct {
 	// preview told.
 	inSecret map[string]*savedPlan
 	approved map[string]string
-	halfDone []*step // the commands about inventories that did not end
-	served   int     // requests of the step
+	notAdded map[bundle.ID]bool // what repairs said only looks like a member
+	halfDone []*step            // the commands about inventories that did not end
+	served   int                // requests of the step
 	trial    trial
 	at       string   // the step
 	events   int      // disturbances of the step, so far
@@ -104,7 +106,7 @@ func newWorld(of trial) *World {
 	if hasGates(of.seed) {
 		server.ServeAdmission()
 	}
-	return &World{trial: of, server: server, rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, inSecret: map[string]*savedPlan{}, approved: map[string]string{}}
+	return &World{trial: of, server: server, rand: rand.New(rand.NewPCG(of.seed, of.seed^0x9e3779b97f4a7c15)), news: make(chan struct{}, 1), targets: map[string]int{}, applies: map[string][]applied{}, inSecret: map[string]*savedPlan{}, notAdded: map[bundle.ID]bool{}, approved: map[string]string{}}
 }
 
 var errKilled = errors.New("the process was killed")

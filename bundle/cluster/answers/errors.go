@@ -74,15 +74,20 @@ func Judge(err error) error {
 	case apierrors.IsStoreReadError(err), apierrors.IsInternalError(err) && Says(err, "StorageError: corrupt object"): // apiserver's storage/errors.go
 		where, why := "", "decrypt or decode what it stores (see its --encryption-provider-config)"
 		if ConversionFailed(err) {
-			why = "convert what it stores, as the conversion webhook of the CRD does not answer"
+			why = unconverted
 		}
 		if stored := bundle.Where(CausesOf(err), func(c metav1.StatusCause) bool { return c.Field != "" }); len(stored) > 0 {
 			where = ", in etcd: " + bundle.Some(bundle.Each(stored, func(c metav1.StatusCause) string { return c.Field }), 5)
 		}
 		return fmt.Errorf("StorageReadError: the API server cannot %s%s: %w", why, where, err)
+	case ConversionFailed(err): // of what it has in a cache
+		return fmt.Errorf("the API server cannot %s: %w", unconverted, err)
 	}
 	return err
 }
+
+// unconverted is what an API server cannot do with resources in another version than they are asked for.
+const unconverted = "convert what it stores, as the conversion webhook of the CRD does not answer"
 
 // ProvesAbsence says whether an answer is a Status of the API server itself that an object of
 // this name is not there.
