@@ -72,7 +72,7 @@ func (o *oracle) undoesOnly() (wrong []string) {
 	if o.d.command != "rollback" {
 		return nil
 	}
-	which, created, had := identities{}, map[types.UID]types.UID{}, map[bundle.ID][]types.UID{}
+	which, created, had, madeFor := identities{}, map[types.UID]types.UID{}, map[bundle.ID][]types.UID{}, map[types.UID]string{}
 	for _, w := range o.server.Log[:o.d.to] {
 		which.follow(w)
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
@@ -85,11 +85,14 @@ func (o *oracle) undoesOnly() (wrong []string) {
 		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !ours && !o.createsAgain(w) {
 			wrong = append(wrong, "brine did not create it: "+w.String())
 		}
-		if w.Actor == o.d.actor && owner(w.Before) == o.id() && owner(w.After) != "" && owner(w.After) != o.id() && !slices.Contains(had[id], its) {
+		if w.Actor == o.d.actor && owner(w.Before) == o.id() && owner(w.After) != "" && owner(w.After) != o.id() && !slices.Contains(had[id], its) && owner(w.After) != madeFor[uid] {
 			wrong = append(wrong, "given to an inventory that never had it: "+w.String())
 		}
 		if its != "" {
 			had[id] = append(had[id], its)
+		}
+		if w.Before == nil && w.After.GetAnnotations()[inventory.MadeAnnotation] != "" { // before there is an inventory
+			madeFor[uid] = inventory.DefaultID(home, w.After.GetAnnotations()[inventory.MadeAnnotation])
 		}
 	}
 	return wrong
