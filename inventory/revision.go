@@ -61,6 +61,13 @@ func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
 // IsKept says whether the history keeps its bundle.
 func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
 
+// IsLeftBefore says whether a run that was killed left the revision before an apply began that has its
+// number: the inventory object names a revision only after it is there.
+func (r Revision) IsLeftBefore(begun Revision) bool {
+	own := r.Digest == begun.Digest && r.Command == begun.Command
+	return r.Number == begun.Number && !own && !r.Time.After(begun.Time)
+}
+
 // Says whether the revision says all that another one, of a run after it, would say. A
 // rollback that undoes what has begun since is always one of its own; so is an apply after a
 // rollback where an earlier one has begun, and it ends that. Else nothing says what came last.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A history is written with the newest revision last: "A applied, B failed".
@@ -121,5 +122,31 @@ func TestSays(t *testing.T) {
 		if got := test.last.Says(test.next, test.begun); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// A killed run leaves a revision that nothing names. The next apply begins with its number, and the
+// next revision has the one after: what is left is no part of the history.
+func TestIsLeftBefore(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	begun := Revision{Number: 7, Digest: "A", Command: "apply", Time: noon, Result: NotKept}
+	for name, test := range map[string]struct {
+		revision Revision
+		left     bool
+	}{
+		"a rollback before":                  {Revision{Number: 7, Digest: "B", Command: Rollback, Time: noon.Add(-time.Minute)}, true},
+		"in the same second":                 {Revision{Number: 7, Digest: "B", Command: "apply", Time: noon}, true},
+		"a rollback to what it applies":      {Revision{Number: 7, Digest: "A", Command: Rollback, Time: noon}, true},
+		"its own":                            {Revision{Number: 7, Digest: "A", Command: "apply", Time: noon.Add(time.Minute)}, false},
+		"its own, though a clock was behind": {Revision{Number: 7, Digest: "A", Command: "apply", Time: noon.Add(-time.Minute)}, false},
+		"that of an older version, after it": {Revision{Number: 7, Digest: "B", Time: noon.Add(time.Minute)}, false},
+		"another one, whatever its time is":  {Revision{Number: 6, Digest: "B", Time: noon.Add(-time.Minute)}, false},
+	} {
+		if got := test.revision.IsLeftBefore(begun); got != test.left {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (Revision{Number: 7, Time: noon}).IsLeftBefore(Revision{}) {
+		t.Error("nothing has begun")
 	}
 }

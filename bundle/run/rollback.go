@@ -195,7 +195,7 @@ func rollBack(ctx context.Context, s *session, o Options, failed intent, emit fu
 func (o Options) rollingBack(to *rollbackTarget) Options {
 	o.Mode, o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = Rollback, inventory.Rollback, false, false, false
 	o.Revision, o.RevisionOptions, o.Sources = to.number, to.content.Options, to.content.Sources
-	o.Namespace = cmp.Or(to.content.Namespace, o.Namespace)
+	o.Namespace, o.Planning.NamespaceNamed = cmp.Or(to.content.Namespace, o.Namespace), true
 	o.Planning.Before = to.before
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune, o.Planning.PruneFirst, o.Deny = nil, nil, "", nil, nil
 	return o

@@ -268,8 +268,8 @@ func (inv *Inventory) ReadTraces(ctx context.Context) error {
 }
 
 func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
-	last := inv.Last().Number
-	return bundle.Where(all, func(r inventory.Revision) bool { return last == 0 || r.Number <= last })
+	last, begun := inv.Last().Number, inv.Begun()
+	return bundle.Where(all, func(r inventory.Revision) bool { return (last == 0 || r.Number <= last) && !r.IsLeftBefore(begun) })
 }
 
 // Runs are the revisions, and the apply of which there is none, the newest first.

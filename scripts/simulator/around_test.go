@@ -66,6 +66,7 @@ var dimensions = []struct {
 	{"moves", moveAbout, firstBeside},
 	{"gates", haveGates, firstFlagged},
 	{"flags", haveFlags, firstFlagged},
+	{"namespaces", misplace, firstMisplaced},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -80,6 +81,9 @@ const firstBeside = 200_000_000
 
 // firstFlagged is the first seed of which the history may have gates, or flags that few runs have.
 const firstFlagged = 300_000_000
+
+// firstMisplaced is the first seed of which the history may have kubeconfigs with different namespaces.
+const firstMisplaced = 470_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {

@@ -264,7 +264,8 @@ type applied struct {
 func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 	known := w.applies[d.inventory]
 	switch {
-	case !alone, d.isAdministrative(), d.command == "destroy", d.damaged, d.options.history > 0, w.server.Get(bundle.ConfigMapKind, home, d.inventory) == nil:
+	case !alone, d.isAdministrative(), d.command == "destroy", d.damaged, d.hasUnplaced(), // revisions have it without its namespace
+		d.options.history > 0, w.server.Get(bundle.ConfigMapKind, home, d.inventory) == nil:
 		delete(w.applies, d.inventory)
 		if d.into != "" {
 			delete(w.applies, d.into)

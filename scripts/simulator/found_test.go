@@ -1438,4 +1438,39 @@ metadata: {name: fixed, namespace: app, annotations: {cli-utils.sigs.k8s.io/on-r
 immutable: true
 data: {value: "2"}
 `, calm: true, options: options{skipInvalid: true}}, mood: mood{name: "undisturbed"}}}},
+	"an apply was forgotten, as a killed rollback had left a revision with its number": {seed: 460002608, scenes: []scene{{at: "5", chance: 14846346297644264475, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, policy: 1, found: true}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, policy: 1}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 5210875251753245975, step: step{command: "rollback", inventory: "shop", revision: 1}, mood: mood{name: "aimed at the inventory's writes", faults: []fault{"kill before"}, rate: 0.4, aim: "the inventory's writes"}}, {at: "9", chance: 13941191978899237718, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, policy: 1, found: true, later: 120000000000, options: options{pruneAnyway: true, skipInvalid: true}, around: surroundings{planned: true}}, mood: mood{name: "aimed at Secrets", faults: []fault{"403"}, rate: 0.4, aim: "Secrets"}}, {at: "10", chance: 1282887359896664522, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 3552361163991068543, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -332,9 +333,7 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 		return nil, err
 	}
 	o.Revision, o.RevisionOptions = target.Number, content.Options
-	if content.Namespace != "" {
-		o.Namespace = content.Namespace
-	}
+	o.Namespace, o.Planning.NamespaceNamed = cmp.Or(content.Namespace, o.Namespace), true
 	return content.Bundle, nil
 }
 

@@ -28,6 +28,8 @@ type options struct {
 	history                                        int // --history-limit, less one; 0 is 10 revisions
 	pruneFirst                                     []string
 	verify, empty, deny, withNeeds, impatient      bool     // --verify full, --allow-empty, --deny, --with-needs, --fail-after
+	namespace                                      string   // of the kubeconfig; "" is default
+	named                                          bool     // by --namespace
 	absent                                         []string // ConfigMaps of namespace app that the bundle wants absent
 }
 
@@ -81,6 +83,9 @@ func (s options) fill(o *run.Options) {
 	o.Planning.MigrateStoredVersions = s.migrate
 	o.Planning.Conflicts, _ = fields.ParseConflictRules(s.conflicts)
 	o.Planning.PruneFirst, o.Planning.VerifyFull, o.Planning.AllowEmpty, o.WithNeeds = s.pruneFirst, s.verify, s.empty, s.withNeeds
+	if o.Mode == run.Apply {
+		o.Namespace, o.Planning.NamespaceNamed = s.placed(), s.named
+	}
 	if s.deny {
 		o.Deny = denials()
 	}

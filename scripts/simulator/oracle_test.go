@@ -112,6 +112,7 @@ var invariants = []invariant{
 	{"1 what is left to a controller stays", (*oracle).fieldsStay},
 	{"1 tools let go where the user says so", (*oracle).toolsLetGo},
 	{"1 the parts of another inventory stay", (*oracle).partsStay},
+	{"1 a kubeconfig's namespace deletes nothing", (*oracle).namespaceIsNamed},
 	{"3 a copy is no member", (*oracle).noCopies},
 	{"9 what stays does not go with its owner", (*oracle).dependentsStay},
 	{"9 flags hold", (*oracle).flagsHold},
