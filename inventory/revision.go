@@ -62,10 +62,11 @@ func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
 func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
 
 // IsLeftBefore says whether a run that was killed left the revision before an apply began that has its
-// number: the inventory object names a revision only after it is there.
+// number: the inventory object names a revision only after it is there. An older version, which does not
+// know what has begun, saves its own with that number.
 func (r Revision) IsLeftBefore(begun Revision) bool {
 	own := r.Digest == begun.Digest && r.Command == begun.Command
-	return r.Number == begun.Number && !own && !r.Time.After(begun.Time)
+	return r.Number == begun.Number && r.Since != "" && !own && !r.Time.After(begun.Time)
 }
 
 // Says whether the revision says all that another one, of a run after it, would say. A

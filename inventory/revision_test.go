@@ -134,13 +134,14 @@ func TestIsLeftBefore(t *testing.T) {
 		revision Revision
 		left     bool
 	}{
-		"a rollback before":                  {Revision{Number: 7, Digest: "B", Command: Rollback, Time: noon.Add(-time.Minute)}, true},
-		"in the same second":                 {Revision{Number: 7, Digest: "B", Command: "apply", Time: noon}, true},
-		"a rollback to what it applies":      {Revision{Number: 7, Digest: "A", Command: Rollback, Time: noon}, true},
-		"its own":                            {Revision{Number: 7, Digest: "A", Command: "apply", Time: noon.Add(time.Minute)}, false},
-		"its own, though a clock was behind": {Revision{Number: 7, Digest: "A", Command: "apply", Time: noon.Add(-time.Minute)}, false},
-		"that of an older version, after it": {Revision{Number: 7, Digest: "B", Time: noon.Add(time.Minute)}, false},
-		"another one, whatever its time is":  {Revision{Number: 6, Digest: "B", Time: noon.Add(-time.Minute)}, false},
+		"a rollback before":                            {Revision{Since: KnownSince, Number: 7, Digest: "B", Command: Rollback, Time: noon.Add(-time.Minute)}, true},
+		"in the same second":                           {Revision{Since: KnownSince, Number: 7, Digest: "B", Command: "apply", Time: noon}, true},
+		"a rollback to what it applies":                {Revision{Since: KnownSince, Number: 7, Digest: "A", Command: Rollback, Time: noon}, true},
+		"its own":                                      {Revision{Since: KnownSince, Number: 7, Digest: "A", Command: "apply", Time: noon.Add(time.Minute)}, false},
+		"its own, though a clock was behind":           {Revision{Since: KnownSince, Number: 7, Digest: "A", Command: "apply", Time: noon.Add(-time.Minute)}, false},
+		"that of an older version, in the same second": {Revision{Number: 7, Digest: "B", Command: Rollback, Time: noon}, false},
+		"that of an older version, after it":           {Revision{Number: 7, Digest: "B", Time: noon.Add(time.Minute)}, false},
+		"another one, whatever its time is":            {Revision{Since: KnownSince, Number: 6, Digest: "B", Time: noon.Add(-time.Minute)}, false},
 	} {
 		if got := test.revision.IsLeftBefore(begun); got != test.left {
 			t.Errorf("%s: %t", name, got)
