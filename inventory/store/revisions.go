@@ -167,9 +167,8 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 		if live, err = inv.client.Get(ctx, cluster.Secrets, id); err != nil {
 			return fmt.Errorf("%s: %w", bundle.Name(id), err)
 		}
-		if live != nil && live.GetLabels()[inventory.AuxiliaryLabel] != inv.ID {
-			return fmt.Errorf("%s is there, and does not belong to the inventory: it has no label %s=%s. Nothing was written to it: rename or delete it",
-				bundle.Name(id), inventory.AuxiliaryLabel, inv.ID)
+		if err := inv.refuseForeign(id, live); err != nil {
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,7 +245,21 @@ func (inv *Inventory) put(ctx context.Context, u *unstructured.Unstructured) (*u
 		u.SetResourceVersion("")
 		u.SetUID("")
 	}
-	return inv.client.Create(ctx, cluster.ConfigMaps, u, cluster.Write{})
+	stored, err := inv.client.Create(ctx, cluster.ConfigMaps, u, cluster.Write{})
+	if id := bundle.IDOf(u); apierrors.IsAlreadyExists(err) && id.Name != inv.Name {
+		live, readErr := inv.client.Get(ctx, cluster.ConfigMaps, id)
+		return nil, cmp.Or(readErr, inv.refuseForeign(id, live), err)
+	}
+	return stored, err
+}
+
+// refuseForeign is why an auxiliary object cannot be written over what has its name.
+func (inv *Inventory) refuseForeign(id bundle.ID, live *unstructured.Unstructured) error {
+	if live == nil || live.GetLabels()[inventory.AuxiliaryLabel] == inv.ID {
+		return nil
+	}
+	return fmt.Errorf("%s is there, and does not belong to the inventory: it has no label %s=%s. Nothing was written to it: rename or delete it",
+		bundle.Name(id), inventory.AuxiliaryLabel, inv.ID)
 }
 
 func (inv *Inventory) writeOverflow(ctx context.Context, name string) error {

@@ -11,6 +11,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/patch"
+	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -398,4 +399,27 @@ func (l *lab) refuses(move admin.MoveOptions, words ...string) {
 			}
 		}
 	})
+}
+
+// What has the name of a part of an inventory, and is somebody else's, is not written over; the run
+// says what is in the way, not that another run is. Fingerprints are a cache: their run goes on.
+func TestNameOfAPartIsTaken(t *testing.T) {
+	for name, exit := range map[string]int{"shop-fingerprints-1": report.ExitOK, "shop-origins-1": report.ExitFailed} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				for _, there := range []string{name, "a"} {
+					l.create(bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: there}, map[string]any{}))
+				}
+				r := l.ends(exit, "apply", "shop", configMap("default", "a", "1"), func(o *run.Options, _ *bundle.Bundle) {
+					o.Planning.Policy = plan.AdoptIfNoInventory
+				})
+				if said := strings.Join(append(errorsOf(r), r.Warnings...), " "); !strings.Contains(said, "ConfigMap default/"+name+" is there, and does not belong to the inventory") {
+					l.t.Error(said)
+				}
+				if labels := l.get("ConfigMap", "default", name).GetLabels(); len(labels) > 0 {
+					l.t.Error(labels)
+				}
+			})
+		})
+	}
 }

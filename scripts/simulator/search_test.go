@@ -441,7 +441,7 @@ func (f *Finding) converge(w *World, around surroundings) {
 		return w.interrupts(refusals) || strings.Contains(refusals, "it cannot be deleted, to create it again: ") || strings.Contains(refusals, "the garbage collector would delete")
 	}
 	guests := func(refusals string) bool {
-		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory")
+		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, "and does not belong to the inventory") // another one has what has the name of a part
 	}
 	f.Converged = f.endsTwice(w, last, "last", func(refusals string) bool {
 		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: ") // what others have, with values of theirs
