@@ -232,7 +232,7 @@ func nextNumber(inv *store.Inventory, digest string, partial, undoes bool) int {
 	last, begun := inv.Last(), inv.Begun()
 	switch {
 	case last.Number == 0:
-		return inv.LastRun() + 1
+		return max(inv.LastRun(), inv.NewestRead()) + 1
 	case undoes && begun.Number > last.Number:
 		return begun.Number + 1
 	case !partial && last.Digest == digest:

@@ -268,7 +268,16 @@ func (inv *Inventory) ReadTraces(ctx context.Context) error {
 
 func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
 	last, begun := inv.Last().Number, inv.Begun()
-	return bundle.Where(all, func(r inventory.Revision) bool { return (last == 0 || r.Number <= last) && !r.IsLeftBefore(begun) })
+	return bundle.Where(all, func(r inventory.Revision) bool { return last == 0 || r.Number <= last && !r.IsLeftBefore(begun) })
+}
+
+// NewestRead is the number of the newest revision where the history was read, whatever the inventory
+// object says; 0: there is none.
+func (inv *Inventory) NewestRead() int {
+	if len(inv.read.history) == 0 {
+		return 0
+	}
+	return inv.read.history[0].Number
 }
 
 // Runs are the revisions, and the apply of which there is none, the newest first.

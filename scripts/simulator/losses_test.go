@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -421,5 +422,48 @@ func TestNameOfAPartIsTaken(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An inventory object that does not say any more how far the history goes: the next revision is the one
+// after the newest, and a rollback goes to that, also where the apply between was killed.
+func TestHistoryOfWhichTheInventoryLostTheNumber(t *testing.T) {
+	for _, lost := range []string{"the annotation", "the object"} {
+		for i, killed := range []bool{false, true, false, true} {
+			revisions := 2 + i/2
+			t.Run(fmt.Sprintf("%s, of %d revisions, killed %t", lost, revisions, killed), func(t *testing.T) {
+				inLab(t, func(l *lab) {
+					for value := range revisions {
+						l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", fmt.Sprint(value+1)), nil)
+					}
+					if lost == "the object" {
+						l.remove("ConfigMap", "default", "shop")
+					} else {
+						l.edit("ConfigMap", "default", "shop", func(u *unstructured.Unstructured) {
+							annotations := u.GetAnnotations()
+							delete(annotations, "brine.dev/last-revision")
+							u.SetAnnotations(annotations)
+						})
+					}
+					if killed {
+						p := l.start(func(ctx context.Context, c *cluster.Client) {
+							_, _ = l.carryOut(ctx, c, "apply", "shop", configMap("default", "a", "4"), nil)
+						})
+						l.until(func() bool { return l.value("a") == "4" })
+						l.w.killNow(p)
+						<-p.ended
+						l.wait()
+					} else {
+						l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "4"), nil)
+					}
+					for range 2 {
+						l.ends(report.ExitOK, "rollback", "shop", "", nil)
+						if got := l.value("a"); got != fmt.Sprint(revisions) {
+							l.t.Errorf("after a rollback it holds %s", got)
+						}
+					}
+				})
+			})
+		}
 	}
 }
