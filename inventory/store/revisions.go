@@ -319,12 +319,14 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	if err != nil {
 		return inventory.Target{}, err
 	}
-	contents := map[int]*inventory.Content{}
+	contents, unread := map[int]*inventory.Content{}, 0
 	load := func(number int) *inventory.Content {
 		if c, ok := contents[number]; ok || err != nil {
 			return c
 		}
-		contents[number], err = inv.LoadRevision(ctx, number)
+		if contents[number], err = inv.LoadRevision(ctx, number); err != nil {
+			unread = number
+		}
 		return contents[number]
 	}
 	for i := range history { // an older version did not record which were rollbacks
@@ -345,6 +347,8 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 		return one != nil && other != nil && one.Bundle.ContentDigest() == other.Bundle.ContentDigest()
 	})
 	switch {
+	case err != nil && ok && unread < target.Number: // only how to go further back is unknown
+		target.Further = inventory.Revision{}
 	case err != nil:
 		return inventory.Target{}, err
 	case !ok:

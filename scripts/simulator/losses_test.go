@@ -467,3 +467,20 @@ func TestHistoryOfWhichTheInventoryLostTheNumber(t *testing.T) {
 		}
 	}
 }
+
+// A damaged revision is in the way of a rollback to it, and of no other.
+func TestDamagedRevisionBeforeTheTarget(t *testing.T) {
+	for damaged, value := range map[int]string{1: "2", 2: "3"} {
+		inLab(t, func(l *lab) {
+			for value := range 3 {
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", fmt.Sprint(value+1)), nil)
+			}
+			l.edit("Secret", "default", fmt.Sprintf("shop-revision-%d-0", damaged), func(u *unstructured.Unstructured) {
+				u.Object["data"] = map[string]any{"bundle": "AAAA"}
+			})
+			if _, err := l.command("rollback", "shop", "", nil); l.value("a") != value || (err != nil) != (damaged == 2) {
+				l.t.Errorf("revision %d is damaged, and it holds %s: %v", damaged, l.value("a"), err)
+			}
+		})
+	}
+}
