@@ -24,11 +24,7 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 	}
 	patch := map[string]any{}
 	if restore {
-		may := func([]string) bool { return true }
-		if s.Restore.Kept {
-			may = takeover.Ours(live) // what others have set or removed since stays theirs
-		}
-		patch = setBack(given(live), given(s.Restore.Unstructured), nil, may)
+		patch = setBack(given(live), given(s.Restore.Unstructured), nil, settable(live, s.Restore.Kept))
 	}
 	if others, ok := patch["metadata"].(map[string]any); ok {
 		for _, key := range []string{"labels", "annotations"} {
@@ -37,6 +33,16 @@ func (w *Writer) releasing(s *plan.Step, live *unstructured.Unstructured, restor
 	}
 	patch["metadata"] = metadata
 	return patch
+}
+
+// settable says of the path of a field whether it may be set back: what others have set or removed
+// since stays theirs. In the same run it was brine that removed what is missing.
+func settable(live *unstructured.Unstructured, laterRun bool) func(path []string) bool {
+	ours := takeover.Ours(live)
+	return func(path []string) bool {
+		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
+		return ours(path) || !there && !laterRun
+	}
 }
 
 // setBack is the merge patch that makes fields what they were, but those below path that
