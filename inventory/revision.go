@@ -99,8 +99,8 @@ func newest(history []Revision, is func(Revision) bool) (Revision, bool) {
 	return Revision{}, false
 }
 
-// standing are the revisions of a history but those that a later rollback undid, whatever
-// became of that: nobody wants them back.
+// standing are the revisions of a history but those that a later rollback undid, also one
+// that failed: a person decided against them.
 func standing(history []Revision) iter.Seq[Revision] {
 	return func(yield func(Revision) bool) {
 		undoes := math.MaxInt
@@ -145,8 +145,9 @@ func (t Target) Describe(namespace, name string, commands remedy.Commands) strin
 // RollbackTarget is the revision that a rollback without a number goes to: it undoes
 // the last apply, whatever became of that, however often it is repeated. So the target
 // is the last good revision before the last apply, with another content, and none that
-// a rollback before that apply undid. history has the newest first; same says whether two revisions have the same content. The second
-// value is false if there is no such revision.
+// a rollback before that apply undid. history has the newest first; same says whether
+// two revisions have the same content. The second value is false if there is no such
+// revision.
 func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, bool) {
 	last := slices.IndexFunc(history, func(r Revision) bool { return r.Command != Rollback })
 	if last < 0 {
