@@ -69,14 +69,30 @@ func (r Revision) IsLeftBefore(begun Revision) bool {
 	return r.Number == begun.Number && r.Since != "" && !own && !r.Time.After(begun.Time)
 }
 
+// IsBeyond says whether an inventory object that says last and begun is older than the run that made the
+// revision, as a backup is that was put back. Runs that were killed leave two revisions at most that it
+// does not name: an apply that of the number after the last one, its rollback that of the next.
+func (r Revision) IsBeyond(last, begun Revision) bool {
+	return last.Number > 0 && r.Number > max(last.Number+2, begun.Number+1)
+}
+
 // Says whether the revision says all that another one, of a run after it, would say. A
 // rollback that undoes what has begun since is always one of its own; so is an apply after a
 // rollback where an earlier one has begun, and it ends that. Else nothing says what came last.
 func (r Revision) Says(next, begun Revision) bool {
-	undoes := next.Command == Rollback && begun.Number > r.Number
-	ends := next.Command != Rollback && r.Command == Rollback && begun.Number > 0
-	return !undoes && !ends && r.Digest == next.Digest && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
+	switch undoes := next.Command == Rollback && begun.Number > r.Number; {
+	case r.Digest != next.Digest || undoes:
+		return false
+	case next.Result == Partial: // it asked for nothing else than that
+		return r.Good() || r.Result == Partial
+	}
+	ends := next.Ends() && r.Command == Rollback && begun.Number > 0
+	return !ends && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
 }
+
+// Ends says whether nothing is left of an apply that had begun before the run: not after a rollback,
+// which undoes it however often it is repeated, and not where a run was partial.
+func (r Revision) Ends() bool { return r.Command != Rollback && r.Result != Partial }
 
 // LastGood is the newest good revision of a history, which has the newest first.
 func LastGood(history []Revision) (Revision, bool) {

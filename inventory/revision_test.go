@@ -103,8 +103,8 @@ func written(text string) []Revision {
 // What a revision says once is not saved again, unless that would hide what came last.
 func TestSays(t *testing.T) {
 	applied := Revision{Number: 4, Digest: "a", Result: "applied", Command: "apply"}
-	rolledBack, failed := applied, applied
-	rolledBack.Command, failed.Result = Rollback, "failed"
+	rolledBack, failed, some := applied, applied, applied
+	rolledBack.Command, failed.Result, some.Result = Rollback, "failed", Partial
 	before, since := Revision{Number: 3}, Revision{Number: 5}
 	for name, test := range map[string]struct {
 		last, next, begun Revision
@@ -118,8 +118,35 @@ func TestSays(t *testing.T) {
 		"the same, and one was killed before": {rolledBack, applied, before, false},
 		"the same, and one was killed since":  {rolledBack, applied, since, false},
 		"the rollback is repeated":            {rolledBack, rolledBack, before, true},
+		"some of it again":                    {applied, some, Revision{}, true},
+		"some of it, and one was killed":      {rolledBack, some, since, true},
+		"some of it again, as before":         {some, some, Revision{}, true},
+		"some of what failed":                 {failed, some, Revision{}, false},
+		"some of another bundle":              {applied, Revision{Digest: "b", Result: Partial}, Revision{}, false},
 	} {
 		if got := test.last.Says(test.next, test.begun); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// An inventory object that does not say what its runs saved is an old one, unless they were killed.
+func TestIsBeyond(t *testing.T) {
+	for name, test := range map[string]struct {
+		revision, last, begun int
+		want                  bool
+	}{
+		"the last one":                         {revision: 3, last: 3},
+		"its run was killed":                   {revision: 4, last: 3},
+		"its run was killed, and had begun":    {revision: 4, last: 3, begun: 4},
+		"a rollback of what was killed":        {revision: 5, last: 3, begun: 4},
+		"the same, and then the last one":      {revision: 5, last: 3},
+		"three runs later":                     {revision: 6, last: 3, want: true},
+		"three runs later, and one is refused": {revision: 6, last: 3, begun: 4, want: true},
+		"begun after another inventory's":      {revision: 6, last: 3, begun: 5},
+		"the object says of none":              {revision: 6},
+	} {
+		if got := (Revision{Number: test.revision}).IsBeyond(Revision{Number: test.last}, Revision{Number: test.begun}); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -159,7 +159,7 @@ func (end *ending) neverOwned(o *apply.Outcome) bool {
 
 // isIn says whether the inventory says all of it already, in whatever format.
 func (e *entry) isIn(inv *store.Inventory) bool {
-	ends := e.revision.Digest != "" && e.revision.Command != inventory.Rollback && inv.Begun().Number > 0
+	ends := e.revision.Digest != "" && e.revision.Ends() && inv.Begun().Number > 0
 	return len(e.gone) == 0 && !ends && (e.revision.Digest == "" || e.revision.Number > 0) && inv.Holds(e.statuses, e.origins, e.fingerprints)
 }
 
@@ -216,9 +216,6 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 		}
 		if r.Result == "applied" {
 			r.Result = inventory.Partial
-			if last.Good() && last.Digest == r.Digest {
-				r.Result = last.Result // it asked for nothing else than that
-			}
 		}
 	}
 	if last.Says(r, in.inventory.Unfinished()) {

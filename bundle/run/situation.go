@@ -206,7 +206,7 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 		return nil
 	})
 	reading.Go(func() error { // the history of one that is there, and says how far that goes, is read with the first write
-		return inv.Forgets(ctx, bundle.IDs(bundle.Where(t.bundle.Objects, t.takes)), !inv.Exists() || inv.Last().Number == 0 && o.HistoryLimit > 0 || o.Mode == Destroy || o.DryRun != report.None)
+		return inv.Forgets(ctx, bundle.IDs(bundle.Where(t.bundle.Objects, t.takes)), !inv.Exists() || inv.Last().Number == 0 && o.HistoryLimit > 0 || o.Mode != Apply || o.DryRun != report.None)
 	})
 	reading.Go(func() (err error) {
 		now.live, err = s.client.Snapshot(ctx, members, append(others, absent...), absent, inv.Selector())

@@ -79,6 +79,9 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if err := r.find(ctx, c, inv, o.AllKinds); err != nil {
 		return nil, err
 	}
+	if damage := inv.Superseded(); damage != "" {
+		r.Damage = append(r.Damage, damage)
+	}
 	if !inv.Exists() && r.Members+len(r.Added) == 0 {
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
 	}

@@ -45,7 +45,7 @@ func (inv *Inventory) Recover(ctx context.Context) error {
 }
 
 // Repair makes members of what was found to carry the inventory's ownership
-// metadata, and writes the inventory. Only when the search was complete are parts
+// metadata, and writes the inventory, which names the newest revision again. Only when the search was complete are parts
 // that are missing or unreadable given up; until then each run is refused. And only then
 // does the inventory object say which kinds and namespaces to search the next time.
 func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bool) error {
@@ -57,6 +57,12 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 		for _, u := range gone {
 			inv.taken = append(inv.taken, u.GetName())
 		}
+	}
+	if last := inv.beyond(); last.Number > 0 {
+		if err := inv.setLast(last); err != nil {
+			return err
+		}
+		inv.ended = inv.Begun().Time.After(last.Time) // that run was refused, and has changed no object
 	}
 	dirty := inv.assign(found)
 	for _, name := range inv.unlabelled {
@@ -72,7 +78,7 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 }
 
 // Forgets is the error of an inventory that does not list what still belongs to it, as what is left of
-// it says: its object was deleted, or replaced by an older one. A run would write that list, and
+// it says: its object was deleted, or replaced by an older one; so it is where the history goes beyond it. A run would write that list, and
 // nothing would name these objects any more. takes are those that the run makes members. What a
 // destroy by another tool leaves names nothing that is there. The history counts where it was
 // read, or history says so.
@@ -83,16 +89,30 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 		}
 	}
 	live, unknown, err := inv.outlived(ctx, inv.Last().Number+1, takes)
-	there := slices.Concat(bundle.SortedIDs(live), bundle.SortedIDs(unknown))
-	if err != nil || len(there) == 0 {
+	there, damage := slices.Concat(bundle.SortedIDs(live), bundle.SortedIDs(unknown)), inv.Superseded()
+	if err != nil || len(there) == 0 && damage == "" {
 		return err
 	}
-	what := "is missing"
-	if inv.Exists() {
-		what = "is an older one, as of a backup,"
+	if !inv.Exists() {
+		damage = "ConfigMap " + inv.Name + " is missing"
+	} else if damage == "" {
+		damage = "ConfigMap " + inv.Name + " is an older one, as of a backup"
 	}
-	return fmt.Errorf("read inventory %s/%s: %w: ConfigMap %s %s and these still belong to it, or cannot be read: %s; no object was changed; %s finds its members again (see %s)",
-		inv.Namespace, inv.Name, ErrDamaged, inv.Name, what, bundle.Some(bundle.Each(there, bundle.Name), 5), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+	if len(there) > 0 {
+		damage += ", and these still belong to it, or cannot be read: " + bundle.Some(bundle.Each(there, bundle.Name), 5)
+	}
+	return fmt.Errorf("read inventory %s/%s: %w: %s; no object was changed; %s finds its members and its last revision again (see %s)",
+		inv.Namespace, inv.Name, ErrDamaged, damage, inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+}
+
+// Superseded says that the history that was read goes beyond what the inventory object says; it is
+// empty where it does not.
+func (inv *Inventory) Superseded() string {
+	beyond := inv.beyond()
+	if beyond.Number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ConfigMap %s is an older one, as of a backup: its last revision is %d, that of the history is %d", inv.Name, inv.Last().Number, beyond.Number)
 }
 
 // Outlived are the objects that the inventory does not list, but what is left of it names: those

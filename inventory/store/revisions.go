@@ -97,7 +97,10 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
 	if last.Says(r, begun) {
-		inv.ended = ends
+		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
+			err := inv.Begin(begun) // again, where this partial run had begun, too
+			return last, errors.Join(err, inv.setLast(last))
+		}
 		return last, inv.setLast(last)
 	}
 	inv.read = readRevisions{}
@@ -269,6 +272,15 @@ func (inv *Inventory) ReadTraces(ctx context.Context) error {
 func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
 	last, begun := inv.Last().Number, inv.Begun()
 	return bundle.Where(all, func(r inventory.Revision) bool { return last == 0 || r.Number <= last && !r.IsLeftBefore(begun) })
+}
+
+// beyond is the newest revision that was read, where the inventory object is older than its run; its
+// Number is 0 if it is not.
+func (inv *Inventory) beyond() inventory.Revision {
+	if all := inv.read.history; len(all) > 0 && all[0].IsBeyond(inv.Last(), inv.Unfinished()) {
+		return all[0]
+	}
+	return inventory.Revision{}
 }
 
 // NewestRead is the number of the newest revision where the history was read, whatever the inventory

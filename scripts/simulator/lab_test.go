@@ -133,6 +133,16 @@ func (l *lab) carryOut(ctx context.Context, c *cluster.Client, command, inventor
 	return run.Run(ctx, c, b, o, func(report.Event) {}), nil
 }
 
+// kill kills an apply once something is so.
+func (l *lab) kill(once func() bool, inventoryName, text string) {
+	p := l.start(func(ctx context.Context, c *cluster.Client) {
+		_, _ = l.carryOut(ctx, c, "apply", inventoryName, text, nil)
+	})
+	l.until(once)
+	l.w.killNow(p)
+	<-p.ended
+}
+
 // ends has a command end with an exit code, and returns its result.
 func (l *lab) ends(code int, command, inventoryName, text string, change func(*run.Options, *bundle.Bundle)) *report.Result {
 	l.t.Helper()

@@ -211,14 +211,7 @@ func reasonsOf(r *report.Result) (all []string) {
 // A rollback undoes an apply that was killed, or of which no history was kept, and nothing more.
 func TestRollbackOfWhatNoRevisionSays(t *testing.T) {
 	a := func(value string) string { return configMap("default", "a", value) }
-	killed := func(l *lab) {
-		p := l.start(func(ctx context.Context, c *cluster.Client) {
-			_, _ = l.carryOut(ctx, c, "apply", "shop", a("C"), nil)
-		})
-		l.until(func() bool { return l.value("a") == "C" })
-		l.w.killNow(p)
-		<-p.ended
-	}
+	killed := func(l *lab) { l.kill(func() bool { return l.value("a") == "C" }, "shop", a("C")) }
 	for name, apply := range map[string]struct {
 		c      func(*lab)
 		result string
