@@ -101,6 +101,10 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 	if len(there) > 0 {
 		damage += ", and these still belong to it, or cannot be read: " + bundle.Some(bundle.Each(there, bundle.Name), 5)
 	}
+	return inv.damagedBy(damage)
+}
+
+func (inv *Inventory) damagedBy(damage string) error {
 	return fmt.Errorf("read inventory %s/%s: %w: %s; no object was changed; %s finds its members and its last revision again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, damage, inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
 }

@@ -103,6 +103,12 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		}
 		return last, inv.setLast(last)
 	}
+	if err := inv.ReadTraces(ctx); err != nil { // where the run has written no object, and not read it before
+		return last, err
+	}
+	if damage := inv.Superseded(); damage != "" {
+		return last, fmt.Errorf("save revision: %w", inv.damagedBy(damage))
+	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
 	if !ends {

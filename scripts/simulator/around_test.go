@@ -37,6 +37,7 @@ type surroundings struct {
 	// Before it, a backup is restored in another namespace, and it may be about what is there;
 	// members own others; its bundle has, or wants absent, what is of another inventory.
 	copied, ofCopy, owned bool
+	putBack               bool // it is an old inventory object, of an earlier revision
 	part                  bundle.ID
 	partAbsent            bool
 }
@@ -67,6 +68,7 @@ var dimensions = []struct {
 	{"gates", haveGates, firstFlagged},
 	{"flags", haveFlags, firstFlagged},
 	{"namespaces", misplace, firstMisplaced},
+	{"backups", putBack, firstPutBack},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -84,6 +86,9 @@ const firstFlagged = 300_000_000
 
 // firstMisplaced is the first seed of which the history may have kubeconfigs with different namespaces.
 const firstMisplaced = 470_000_000
+
+// firstPutBack is the first seed of which the history may have inventory objects that are put back.
+const firstPutBack = 490_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {

@@ -156,6 +156,12 @@ func (f *Finding) playScene(w *World, one *scene) {
 		s = w.withPart(s)
 	}
 	s.around.ofCopy = s.around.ofCopy && w.isCopied(s.inventory)
+	if s.around.putBack {
+		undo := w.somebodyPutsBack(s.inventory)
+		if s.around.putBack = undo != nil; undo != nil {
+			defer undo()
+		}
+	}
 	running, name := []*done{w.begin(s, "brine-"+one.at)}, one.mood.name
 	if too != nil {
 		name += ", two at once"
@@ -334,7 +340,7 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 	for _, d := range running {
 		d.to = len(w.server.Log)
 		f.Steps++
-		if !d.around.ofCopy {
+		if !d.around.ofCopy && !d.around.putBack {
 			f.oneTarget(w, d, running)
 			f.noteApplied(w, d, len(running) == 1)
 		}
@@ -361,6 +367,9 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 		}
 		if d.around.ofCopy {
 			holds = copyInvariants
+		}
+		if d.around.putBack {
+			holds = putBackInvariants
 		}
 		if d.isAdministrative() {
 			holds = administrationInvariants
