@@ -69,11 +69,24 @@ func (r Revision) IsLeftBefore(begun Revision) bool {
 	return r.Number == begun.Number && r.Since != "" && !own && !r.Time.After(begun.Time)
 }
 
-// IsBeyond says whether an inventory object that says last and begun is older than the run that made the
-// revision, as a backup is that was put back. Runs that were killed leave two revisions at most that it
-// does not name: an apply that of the number after the last one, its rollback that of the next.
-func (r Revision) IsBeyond(last, begun Revision) bool {
-	return last.Number > 0 && r.Number > max(last.Number+2, begun.Number+1)
+// Latest is what an inventory object says of its last runs: the last revision, and what has begun
+// since.
+type Latest struct{ Last, Begun Revision }
+
+// Is says whether no run has ended, or begun, in between.
+func (l Latest) Is(other Latest) bool {
+	return l.Last.Number == other.Last.Number && l.Begun.Number == other.Begun.Number && l.Begun.Time.Equal(other.Begun.Time)
+}
+
+// IsBefore says whether an inventory object that says this is older than the run that made a revision, as
+// a backup is that was put back. Runs that were killed leave two revisions at most that it does not
+// name: an apply that of the number after the last one, its rollback that of the next.
+func (l Latest) IsBefore(r Revision) bool {
+	left := max(l.Last.Number+2, l.Begun.Number+1)
+	if r.Command != "" && r.Command != Rollback {
+		left = l.Last.Number + 1
+	}
+	return l.Last.Number > 0 && r.Number > left && r.Time.After(l.Last.Time) // else another inventory of the name had it, before
 }
 
 // Says whether the revision says all that another one, of a run after it, would say. A

@@ -131,22 +131,33 @@ func TestSays(t *testing.T) {
 }
 
 // An inventory object that does not say what its runs saved is an old one, unless they were killed.
-func TestIsBeyond(t *testing.T) {
+func TestIsBefore(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		revision, last, begun int
+		command               string
+		time                  time.Time
 		want                  bool
 	}{
 		"the last one":                         {revision: 3, last: 3},
-		"its run was killed":                   {revision: 4, last: 3},
-		"its run was killed, and had begun":    {revision: 4, last: 3, begun: 4},
-		"a rollback of what was killed":        {revision: 5, last: 3, begun: 4},
-		"the same, and then the last one":      {revision: 5, last: 3},
-		"three runs later":                     {revision: 6, last: 3, want: true},
+		"its run was killed":                   {revision: 4, last: 3, command: "apply"},
+		"its run was killed, and had begun":    {revision: 4, last: 3, begun: 4, command: "apply"},
+		"a rollback of what was killed":        {revision: 5, last: 3, begun: 4, command: Rollback},
+		"the same, and then the last one":      {revision: 5, last: 3, command: Rollback},
+		"two applies later":                    {revision: 5, last: 3, command: "apply", want: true},
+		"two runs of an older version later":   {revision: 5, last: 3},
+		"three runs later":                     {revision: 6, last: 3, command: Rollback, want: true},
 		"three runs later, and one is refused": {revision: 6, last: 3, begun: 4, want: true},
-		"begun after another inventory's":      {revision: 6, last: 3, begun: 5},
-		"the object says of none":              {revision: 6},
+		"begun after another inventory's":      {revision: 6, last: 3, begun: 5, command: Rollback},
+		"another inventory of the name":        {revision: 20, last: 3, command: "apply", time: noon.Add(-time.Hour)},
+		"the object says of none":              {revision: 6, command: "apply"},
 	} {
-		if got := (Revision{Number: test.revision}).IsBeyond(Revision{Number: test.last}, Revision{Number: test.begun}); got != test.want {
+		r := Revision{Number: test.revision, Command: test.command, Time: test.time}
+		if r.Time.IsZero() {
+			r.Time = noon.Add(time.Minute)
+		}
+		l := Latest{Last: Revision{Number: test.last, Time: noon}, Begun: Revision{Number: test.begun}}
+		if got := l.IsBefore(r); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -54,21 +54,22 @@ func recallBefore(ctx context.Context, o *Options, now situation) (map[bundle.ID
 			wanted[was.Run] = append(wanted[was.Run], id)
 		}
 	}
-	before := maps.Clone(o.Planning.Before)
-	for number, ids := range wanted {
-		content, err := now.inventory.LoadRevision(ctx, number)
-		switch {
-		case errors.Is(err, store.ErrNoRevision), errors.Is(err, store.ErrDamagedRevision):
-			continue // what they were is not kept
-		case err != nil:
-			return nil, err
-		}
-		if before == nil {
-			before = map[bundle.ID]*plan.Was{}
-		}
-		for _, was := range content.Before {
-			if id := bundle.IDOf(was); slices.Contains(ids, id) {
-				before[id] = &plan.Was{Unstructured: was, Kept: true}
+	before := map[bundle.ID]*plan.Was{}
+	maps.Copy(before, o.Planning.Before)
+	missing := func(id bundle.ID) bool { return before[id] == nil }
+	for run, ids := range wanted {
+		for number := run; number <= run+1 && slices.ContainsFunc(ids, missing); number++ { // a run of the last bundle with another end saves the next one
+			content, err := now.inventory.LoadRevision(ctx, number)
+			switch {
+			case errors.Is(err, store.ErrNoRevision), errors.Is(err, store.ErrDamagedRevision):
+				continue // what they were is not kept
+			case err != nil:
+				return nil, err
+			}
+			for _, was := range content.Before {
+				if id := bundle.IDOf(was); slices.Contains(ids, id) {
+					before[id] = &plan.Was{Unstructured: was, Kept: true}
+				}
 			}
 		}
 	}

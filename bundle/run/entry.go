@@ -214,7 +214,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 		default:
 			r.Digest = content.Bundle.Digest
 		}
-		if r.Result == "applied" {
+		if r.Result == "applied" || o.Mode == Apply && last.Good() && last.Digest == r.Digest { // it asked for nothing else than that
 			r.Result = inventory.Partial
 		}
 	}

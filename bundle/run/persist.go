@@ -169,15 +169,16 @@ func contentOf(ctx context.Context, s *session, o *Options, in intent, found map
 	if in.chosen == nil || o.HistoryLimit <= 0 {
 		return content
 	}
-	earlier := &inventory.Content{Bundle: &bundle.Bundle{}}
-	if last := in.inventory.Last().Number; last > 0 {
-		late, cancel := s.after.Records.Of(ctx)
-		defer cancel()
-		var err error
-		if earlier, err = in.inventory.LoadRevision(late, last); err != nil {
-			s.record.Warn(fmt.Sprintf("no revision is kept of this partial run: %v", err))
-			return nil
-		}
+	late, cancel := s.after.Records.Of(ctx)
+	defer cancel()
+	earlier, err := in.inventory.LoadLastSaved(late)
+	switch {
+	case err != nil:
+		s.record.Warn(fmt.Sprintf("no revision is kept of this partial run: %v", err))
+		return nil
+	case earlier == nil:
+		earlier = &inventory.Content{Bundle: &bundle.Bundle{}}
+	default:
 		content.Options, content.Sources = earlier.Options, earlier.Sources
 	}
 	chosen := bundle.Where(in.bundle.Objects, func(o *bundle.Object) bool { return in.chosen[o] && o.ID.Name != "" })

@@ -23,6 +23,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/takeover"
 	"brine/bundle/write"
+	"brine/inventory"
 	"brine/inventory/store"
 )
 
@@ -65,7 +66,7 @@ type Options struct {
 	// it was applied with, as flags name them.
 	Revision        int
 	RevisionOptions map[string]string
-	Undoes          int // the last revision, when Revision was chosen to undo it; 0: the user named it
+	Undoes          inventory.Latest // the last runs, when Revision was chosen to undo the last; none: the user named it
 	// Only selects the objects of a partial run, WithNeeds adds what these need.
 	Only      []string
 	WithNeeds bool

@@ -139,7 +139,8 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 			}
 		}
 	}
-	if begun := from.Begun(); begun.Number > 0 {
+	more := !inv.Exists() || from.Last().Number > inv.Last().Number // else it was interrupted after that, and runs have gone on from there
+	if begun := from.Begun(); begun.Number > 0 && more {
 		if err := inv.Begin(begun); err != nil {
 			return err
 		}
@@ -192,8 +193,8 @@ func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstr
 	number, index, isPart := strings.Cut(rest, "-")
 	n, err := strconv.Atoi(number)
 	i, wrong := strconv.Atoi(index)
-	if valid := ok && isPart && err == nil && wrong == nil; !valid {
-		return nil // not a part of this inventory's history
+	if valid := ok && isPart && err == nil && wrong == nil; !valid || n <= inv.Last().Number {
+		return nil // not a part of this inventory's history, or copied before, and maybe another run's by now
 	}
 	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, n, i), GroupKind: bundle.SecretKind}
 	u := bundle.V1(id, map[string]any{"type": part.Object["type"], "immutable": false, "data": part.Object["data"]})

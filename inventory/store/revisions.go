@@ -35,6 +35,33 @@ const (
 // Last is the inventory's last revision; its Number is 0 if there is none.
 func (inv *Inventory) Last() inventory.Revision { return inv.said(revisionHead) }
 
+// LastSaved is the last revision, also where somebody deleted the inventory object, or what it says.
+func (inv *Inventory) LastSaved(ctx context.Context) (inventory.Revision, error) {
+	last := inv.Last()
+	if last.Number > 0 {
+		return last, nil
+	}
+	history, err := inv.History(ctx)
+	if len(history) > 0 {
+		last = history[0]
+	}
+	return last, err
+}
+
+// LoadLastSaved reads what that revision keeps; nil if there is none.
+func (inv *Inventory) LoadLastSaved(ctx context.Context) (*inventory.Content, error) {
+	last, err := inv.LastSaved(ctx)
+	if err != nil || last.Number == 0 {
+		return nil, err
+	}
+	return inv.LoadRevision(ctx, last.Number)
+}
+
+// Latest is what the inventory object says of its last runs.
+func (inv *Inventory) Latest() inventory.Latest {
+	return inventory.Latest{Last: inv.Last(), Begun: inv.Begun()}
+}
+
 // Begun is the apply that wrote objects, and of which no revision says how it ended: without
 // it a rollback would undo the apply before. Its Number is 0 if there is none.
 func (inv *Inventory) Begun() inventory.Revision { return inv.said(begunKey) }
@@ -82,18 +109,12 @@ func (inv *Inventory) NotKept() error {
 // its next write, in Finish: so a revision that was cut short is overwritten by
 // the next.
 func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
-	last := inv.Last()
 	if limit <= 0 {
-		return last, nil
+		return inv.Last(), nil
 	}
-	if last.Number == 0 { // the first one, or somebody deleted the inventory object, or what it says
-		history, err := inv.History(ctx)
-		if err != nil {
-			return last, err
-		}
-		if len(history) > 0 {
-			last = history[0]
-		}
+	last, err := inv.LastSaved(ctx)
+	if err != nil {
+		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
 	if last.Says(r, begun) {
@@ -283,7 +304,8 @@ func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
 // beyond is the newest revision that was read, where the inventory object is older than its run; its
 // Number is 0 if it is not.
 func (inv *Inventory) beyond() inventory.Revision {
-	if all := inv.read.history; len(all) > 0 && all[0].IsBeyond(inv.Last(), inv.Unfinished()) {
+	says := inventory.Latest{Last: inv.Last(), Begun: inv.Unfinished()}
+	if all := inv.read.history; slices.ContainsFunc(all, says.IsBefore) {
 		return all[0]
 	}
 	return inventory.Revision{}
@@ -337,6 +359,9 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	if err != nil {
 		return inventory.Target{}, err
 	}
+	if damage := inv.Superseded(); damage != "" {
+		return inventory.Target{}, inv.damagedBy(damage)
+	}
 	contents, unread := map[int]*inventory.Content{}, 0
 	load := func(number int) *inventory.Content {
 		if c, ok := contents[number]; ok || err != nil {
@@ -376,17 +401,19 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	return target, nil
 }
 
-// ErrNotLast says that what was to be undone is not the last revision any more.
-var ErrNotLast = errors.New("nothing was changed: another run saved a revision meanwhile")
+// ErrNotLast says that what was to be undone is not the last run any more.
+var ErrNotLast = errors.New("nothing was changed: another run got in between")
 
-// StillLast is the error of a rollback that was to undo a revision, where another run got in
-// between; 0 is any.
-func (inv *Inventory) StillLast(undone int) error {
-	if last := inv.Last().Number; undone != 0 && last != undone {
-		return fmt.Errorf("%w: revision %d of inventory %s/%s is the last one, and revision %d was to be undone; %s lists them, and %s takes any of them", ErrNotLast,
-			last, inv.Namespace, inv.Name, undone, inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
+// StillLast is the error of a rollback that was to undo the last of these runs, where another one got in
+// between; none is any.
+func (inv *Inventory) StillLast(undone inventory.Latest) error {
+	now := inv.Latest()
+	if undone == (inventory.Latest{}) || undone.Is(now) {
+		return nil
 	}
-	return nil
+	last := func(l inventory.Latest) int { return max(l.Last.Number, l.Begun.Number) }
+	return fmt.Errorf("%w: revision %d of inventory %s/%s is the last one now, and revision %d was to be undone; %s lists them, and %s takes any of them", ErrNotLast,
+		last(now), inv.Namespace, inv.Name, last(undone), inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
 }
 
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {

@@ -27,15 +27,15 @@ func putBack(*rand.Rand) func(*rand.Rand, *scene) {
 	}
 }
 
-// somebodyPutsBack has an inventory object say what it said of its last revision three runs ago or
-// more, or before; and what returns has it say again what it said.
+// somebodyPutsBack has an inventory object say what it said of its last revision some runs ago; and
+// what returns has it say again what it said.
 func (w *World) somebodyPutsBack(name string) (undo func()) {
 	now := w.server.Get(bundle.ConfigMapKind, home, name)
 	if now == nil {
 		return nil
 	}
-	newest := numberOf(now.GetAnnotations()[lastRevision])
-	if kept := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, newest, 0)); kept == nil || kept.GetLabels()[inventory.RevisionLabel] == "" || kept.GetLabels()[inventory.AuxiliaryLabel] == "" {
+	newest := revisionIn(now.GetAnnotations()[lastRevision])
+	if kept := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, newest.Number, 0)); kept == nil || kept.GetLabels()[inventory.RevisionLabel] == "" || kept.GetLabels()[inventory.AuxiliaryLabel] == "" {
 		return nil
 	}
 	var old []string
@@ -43,7 +43,7 @@ func (w *World) somebodyPutsBack(name string) (undo func()) {
 		if write.Kind != bundle.ConfigMapKind || write.Namespace != home || write.Name != name || write.After == nil {
 			continue
 		}
-		if text := write.After.GetAnnotations()[lastRevision]; numberOf(text) > 0 && numberOf(text) < newest-2 && !slices.Contains(old, text) {
+		if text := write.After.GetAnnotations()[lastRevision]; (inventory.Latest{Last: revisionIn(text)}).IsBefore(newest) && !slices.Contains(old, text) {
 			old = append(old, text)
 		}
 	}
@@ -69,7 +69,7 @@ func (w *World) somebodyPutsBack(name string) (undo func()) {
 		}
 	}
 	text := old[w.rand.IntN(len(old))]
-	w.note("%s puts back the inventory object %s of revision %d", person, name, numberOf(text))
+	w.note("%s puts back the inventory object %s of revision %d", person, name, revisionIn(text).Number)
 	annotate(map[string]string{lastRevision: text})
 	return func() {
 		w.note("%s puts back the newest inventory object %s", person, name)
@@ -77,10 +77,9 @@ func (w *World) somebodyPutsBack(name string) (undo func()) {
 	}
 }
 
-func numberOf(text string) int {
-	var r inventory.Revision
+func revisionIn(text string) (r inventory.Revision) {
 	_ = json.Unmarshal([]byte(text), &r)
-	return r.Number
+	return r
 }
 
 // putBackInvariants are those of commands about an inventory object that was put back.

@@ -326,7 +326,7 @@ func (d *done) earlier(ctx context.Context, c *cluster.Client, o *run.Options) (
 		if target, err = inv.RollbackTarget(ctx); err != nil {
 			return nil, err
 		}
-		d.target, o.Undoes = target.Number, inv.Last().Number
+		d.target, o.Undoes = target.Number, inv.Latest()
 	}
 	content, err := inv.LoadRevision(ctx, target.Number)
 	if err != nil {

@@ -119,7 +119,7 @@ func (l *lab) carryOut(ctx context.Context, c *cluster.Client, command, inventor
 			if err != nil {
 				return nil, err
 			}
-			o.Revision, o.Undoes = target.Number, inv.Last().Number
+			o.Revision, o.Undoes = target.Number, inv.Latest()
 		}
 		content, err := inv.LoadRevision(ctx, o.Revision)
 		if err != nil {

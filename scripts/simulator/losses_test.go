@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -343,58 +342,6 @@ func TestMembersThatTheInventoryForgot(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An inventory object that a backup put back may list the right members, and still not know what was
-// applied since: a rollback would go too far back, and the next revisions overwrite those that are
-// there. Repair has it name the newest.
-func TestHistoryThatTheInventoryForgot(t *testing.T) {
-	inLab(t, func(l *lab) {
-		v := func(n string) string { return configMap("default", "a", n) }
-		l.ends(report.ExitOK, "apply", "shop", v("1"), nil)
-		old := l.get("ConfigMap", "default", "shop").DeepCopy()
-		l.ends(report.ExitOK, "apply", "shop", v("2"), nil)
-		l.ends(report.ExitOK, "apply", "shop", v("3"), nil)
-		l.ends(report.ExitOK, "apply", "shop", v("4"), nil)
-		time.Sleep(time.Minute) // what begins next does so later than they ended
-		l.putBack(old)
-		preview := func(o *run.Options, _ *bundle.Bundle) { o.DryRun = report.Server }
-		for _, run := range []struct {
-			command, bundle string
-			change          func(*run.Options, *bundle.Bundle)
-		}{{"apply", v("5"), preview}, {"apply", v("5"), nil}, {"apply", v("6"), nil}, {"apply", v("6"), preview}, {"destroy", "", nil}} {
-			said := strings.Join(errorsOf(l.ends(report.ExitFailed, run.command, "shop", run.bundle, run.change)), " ")
-			if !strings.Contains(said, "its last revision is 1, that of the history is 4") || !strings.Contains(said, "brine inventory repair") {
-				l.t.Errorf("%s: %s", run.command, said)
-			}
-		}
-		l.stays("ConfigMap", "default", "a")
-		l.do(func(ctx context.Context, c *cluster.Client) {
-			r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
-			if err != nil || len(r.Damage) != 1 {
-				l.t.Error(err, r)
-			}
-		})
-		l.ends(report.ExitOK, "rollback", "shop", "", nil)
-		if l.value("a") != "3" {
-			l.t.Errorf("it went back to %s", l.value("a"))
-		}
-	})
-}
-
-// Some of the last bundle, after another was killed: most of that is still there, and a rollback undoes it.
-func TestPartialRunAfterAKilledOne(t *testing.T) {
-	inLab(t, func(l *lab) {
-		v := func(n string) string { return configMap("default", "a", n) + configMap("default", "b", n) }
-		l.ends(report.ExitOK, "apply", "shop", v("1"), nil)
-		l.ends(report.ExitOK, "apply", "shop", v("2"), nil)
-		l.kill(func() bool { return l.value("a") == "3" && l.value("b") == "3" }, "shop", v("3"))
-		l.ends(report.ExitOK, "apply", "shop", v("2"), func(o *run.Options, _ *bundle.Bundle) { o.Only = []string{"ConfigMap/a"} })
-		l.ends(report.ExitOK, "rollback", "shop", "", nil)
-		if l.value("a") != "2" || l.value("b") != "2" {
-			l.t.Errorf("it went back to %s and %s", l.value("a"), l.value("b"))
-		}
-	})
 }
 
 // Where the bundle has all that still belongs to an inventory that was lost, an apply makes it again.

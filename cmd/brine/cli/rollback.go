@@ -12,13 +12,15 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/values"
+	"brine/inventory"
 	"brine/inventory/store"
 )
 
 // rollbackOptions are those of rollback.
 type rollbackOptions struct {
 	changeOptions
-	revision, undoes int // revision 0 undoes the last apply, which is then undoes
+	revision int              // 0 undoes the last apply
+	undoes   inventory.Latest // which is one of these
 }
 
 func newRollback(s Streams) *cobra.Command {
@@ -82,6 +84,6 @@ func (r *rollbackOptions) number(ctx context.Context, s Streams, inv *store.Inve
 		return 0, failed(err)
 	}
 	s.warn(target.Describe(inv.Namespace, inv.Name, inv.Commands()))
-	r.revision, r.undoes = target.Number, inv.Last().Number // who was asked about it gets it
+	r.revision, r.undoes = target.Number, inv.Latest() // who was asked about it gets it
 	return target.Number, nil
 }

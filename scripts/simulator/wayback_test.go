@@ -1,0 +1,209 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/fields"
+	"brine/bundle/report"
+	"brine/bundle/run"
+	"brine/inventory"
+	"brine/inventory/admin"
+	"brine/inventory/store"
+	"brine/scripts/simulator/apiserver"
+)
+
+// Stories of the history: where a rollback goes, and what it finds there.
+
+// values are the ConfigMaps a and b, with a value.
+func values(value string) string {
+	return configMap("default", "a", value) + configMap("default", "b", value)
+}
+
+func (l *lab) have(value string) {
+	l.t.Helper()
+	if l.value("a") != value || l.value("b") != value {
+		l.t.Errorf("a is %s and b %s, want %s", l.value("a"), l.value("b"), value)
+	}
+}
+
+func onlyA(o *run.Options, _ *bundle.Bundle) { o.Only = []string{"ConfigMap/a"} }
+
+// An inventory object that a backup put back may list the right members, and still not know what was
+// applied since: a rollback would go too far back, and the next revisions overwrite those that are
+// there. Repair has it name the newest.
+func TestHistoryThatTheInventoryForgot(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		old := l.get("ConfigMap", "default", "shop").DeepCopy()
+		time.Sleep(time.Minute)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("3"), nil)
+		time.Sleep(time.Minute)
+		l.putBack(old)
+		refused := func(command, said string) {
+			l.t.Helper()
+			if !strings.Contains(said, "its last revision is 1, that of the history is 3") || !strings.Contains(said, "brine inventory repair") {
+				l.t.Errorf("%s: %s", command, said)
+			}
+		}
+		preview := func(o *run.Options, _ *bundle.Bundle) { o.DryRun = report.Server }
+		for _, run := range []struct {
+			command, bundle string
+			change          func(*run.Options, *bundle.Bundle)
+		}{{"apply", values("4"), preview}, {"apply", values("4"), nil}, {"apply", values("5"), nil}, {"apply", values("5"), preview}, {"destroy", "", nil}, {"rollback", "1", nil}} {
+			refused(run.command, strings.Join(errorsOf(l.ends(report.ExitFailed, run.command, "shop", run.bundle, run.change)), " "))
+		}
+		_, err := l.command("rollback", "shop", "", nil)
+		refused("rollback", errors.Join(err).Error())
+		l.have("3")
+		l.repair("shop")
+		l.ends(report.ExitOK, "rollback", "shop", "", nil)
+		l.have("2")
+	})
+}
+
+func (l *lab) repair(name string) {
+	l.t.Helper()
+	l.do(func(ctx context.Context, c *cluster.Client) {
+		if r, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at(name), Version: "simulated", Report: func(string) {}}); err != nil || len(r.Damage) != 1 {
+			l.t.Error(err, r)
+		}
+	})
+}
+
+// Secrets that a backup restores may be of an earlier inventory of the name: they are no damage.
+func TestHistoryOfAnEarlierInventory(t *testing.T) {
+	inLab(t, func(l *lab) {
+		var backup []*unstructured.Unstructured
+		for _, value := range []string{"1", "2", "3", "4", "5"} {
+			l.ends(report.ExitOK, "apply", "shop", values("old "+value), nil)
+			backup = append(backup, l.get("Secret", "default", inventory.RevisionName("shop", len(backup)+1, 0)).DeepCopy())
+		}
+		l.ends(report.ExitOK, "destroy", "shop", "", nil)
+		time.Sleep(time.Minute)
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		for _, u := range backup[2:] {
+			u.SetUID("")
+			u.SetResourceVersion("")
+			l.create(u)
+		}
+		l.ends(report.ExitOK, "rollback", "shop", "", nil)
+		l.have("1")
+	})
+}
+
+// Some of the last bundle, after another one was killed: most of that is still there, and a rollback
+// undoes it, whatever became of the partial run.
+func TestPartialRunAfterAKilledOne(t *testing.T) {
+	for _, exit := range []int{report.ExitOK, report.ExitFailed} {
+		inLab(t, func(l *lab) {
+			l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+			l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+			l.kill(func() bool { return l.value("a") == "3" && l.value("b") == "3" }, "shop", values("3"))
+			if exit != report.ExitOK {
+				l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
+					return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && u.GetName() == "a"], u, u, new(int))
+				}
+			}
+			l.ends(exit, "apply", "shop", values("2"), onlyA)
+			l.w.server.Admit = nil
+			l.ends(report.ExitOK, "rollback", "shop", "", nil)
+			l.have("2")
+		})
+	}
+}
+
+// A first apply that was killed before the inventory named its revision: a partial run keeps what that has.
+func TestPartialRunOfWhatTheInventoryDoesNotName(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.edit("ConfigMap", "default", "shop", func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastRevision)
+		})
+		l.ends(report.ExitOK, "apply", "shop", values("2"), onlyA)
+		l.ends(report.ExitOK, "rollback", "shop", "2", nil)
+		if l.value("a") != "2" || l.value("b") != "1" {
+			l.t.Errorf("a is %s and b %s", l.value("a"), l.value("b"))
+		}
+	})
+}
+
+// A person decides to undo the last apply. Another one, of which no history is kept, comes before the
+// rollback: nobody has decided about that.
+func TestRollbackUndoesNoApplyWithoutAHistoryThatCameMeanwhile(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		read := l.load("shop").Latest()
+		l.ends(report.ExitOK, "apply", "shop", values("3"), func(o *run.Options, _ *bundle.Bundle) { o.HistoryLimit = 0 })
+		r := l.ends(report.ExitLocked, "rollback", "shop", "1", func(o *run.Options, _ *bundle.Bundle) { o.Undoes = read })
+		if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, store.ErrNotLast.Error()) {
+			l.t.Error(said)
+		}
+		l.have("3")
+	})
+}
+
+// A rename that was interrupted is repeated. What was applied under the new name meanwhile stays in its
+// history.
+func TestRepeatedRenameKeepsTheNewHistory(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		rename := admin.MoveOptions{From: []report.Inventory{at("shop")}, To: at("web"), Remove: true, Rename: true, Version: "simulated", Report: func(string) {}}
+		p := l.start(func(ctx context.Context, c *cluster.Client) { _, _ = admin.MoveMembers(ctx, c, rename) })
+		l.until(func() bool {
+			return ours(l.get("ConfigMap", "default", "a"), "web") && ours(l.get("ConfigMap", "default", "b"), "web")
+		})
+		l.w.killNow(p)
+		<-p.ended
+		l.ends(report.ExitOK, "apply", "web", values("3"), nil)
+		if l.get("ConfigMap", "default", "shop") == nil {
+			l.t.Fatal("the rename had ended")
+		}
+		l.ends(report.ExitFailed, "apply", "shop", values("4"), nil)
+		l.move("rename", "shop", "web")
+		l.have("3")
+		l.ends(report.ExitOK, "apply", "web", values("5"), nil)
+		l.ends(report.ExitOK, "rollback", "web", "", nil)
+		l.have("3")
+	})
+}
+
+// What a run adopts is given back as it was, also where an earlier run of the same bundle was refused it.
+func TestReleaseAfterARefusal(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", configMap("default", "a", "1"), nil)
+		l.create(bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "b"}, map[string]any{"data": map[string]any{"value": "theirs"}}))
+		l.ends(report.ExitFailed, "apply", "shop", values("2"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), func(o *run.Options, b *bundle.Bundle) {
+			adoptFree(o, b)
+			o.Planning.Conflicts, _ = fields.ParseConflictRules([]string{"*=take"})
+		})
+		l.t.Logf("%+v", l.load("shop").Origins)
+		inv := l.load("shop")
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			inv, _ = store.Load(ctx, c, "default", "shop", "", "simulated")
+			for i := range 4 {
+				x, err := inv.LoadRevision(ctx, i)
+				l.t.Log(i, err, x != nil && len(x.Before) > 0)
+			}
+		})
+		r := l.ends(report.ExitOK, "rollback", "shop", "1", nil)
+		for _, o := range r.Objects {
+			l.t.Logf("%+v", o)
+		}
+		if l.value("b") != "theirs" {
+			l.t.Errorf("b is %s", l.value("b"))
+		}
+	})
+}
