@@ -145,8 +145,8 @@ func TestUnchangedObjectWithoutStatus(t *testing.T) {
 		n, _ := written(t, plan.Unchanged, pumpUnseen, pumpUnseen, nil)
 		j := judging(n)
 		j.Writer.Inventory.Members = map[bundle.ID]inventory.Status{n.ID: {Reconcile: reconcile}}
-		if j.dropReady()[n.Step] != (want == finished) {
-			t.Errorf("%q: dropped: %v", reconcile, want != finished)
+		if _, dropped := j.dropReady()[n.Step]; dropped != (want == finished) {
+			t.Errorf("%q: dropped: %v", reconcile, dropped)
 		}
 		n.wasReady = want == finished
 		n.Live = n.stored
@@ -164,7 +164,7 @@ func TestReasonOfWhatIsReady(t *testing.T) {
 		n, stored := written(t, action, paused, paused, nil)
 		j := judging(n)
 		if action == plan.Unchanged {
-			n.wasReady = j.dropReady()[n.Step]
+			n.ready, n.wasReady = j.dropReady()[n.Step], true
 			n.Result.Reason = n.Reason
 			j.settleUnchanged(n)
 		} else {
@@ -213,6 +213,14 @@ func TestRelapse(t *testing.T) {
 	}
 	j.WaitApplied = true
 	see(web("14", "0"), finished)
+	j.WaitApplied = false
+	// One that the run does not change falls back when what it needs is changed.
+	n.Action, n.state, n.Live, n.Member = plan.Unchanged, blocked, web("15", "1"), true
+	n.ready, n.wasReady = j.dropReady()[n.Step], true
+	j.settleUnchanged(n)
+	see(web("15", "1"), finished)
+	see(web("16", "0"), waiting)
+	see(web("17", "1"), finished)
 }
 
 // What cannot be read any more is no longer said to be as it was seen last.

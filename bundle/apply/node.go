@@ -49,7 +49,7 @@ type node struct {
 	probing  bool      // a CRD whose versions are being asked for
 	polled   bool      // no watch can be had
 	doubted  bool      // it says that it failed, as it did before it was written
-	readyAs  string    // its version when it was ready
+	ready    version   // when it was ready
 	relapsed bool      // it was ready, and then it was not
 	checked  time.Time // when it was last seen, or asked for
 	seen     time.Time // when it was last seen while it is waited for

@@ -73,7 +73,11 @@ func (e *scheduler) confirm(n *node) {
 	}
 	e.begin(func(ctx context.Context) {
 		live, err := e.Client.Get(ctx, n.resource, n.ID)
-		e.send(func() { e.observed(n, live, err) })
+		e.send(func() {
+			if e.observed(n, live, err); err != nil && n.isAwaited() && !n.polled {
+				e.poll(n, pollEvery) // what went says nothing any more
+			}
+		})
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"brine/bundle"
@@ -12,17 +13,28 @@ import (
 	"brine/bundle/report"
 )
 
+// version is of an object, to be compared with later ones.
+type version struct {
+	uid      types.UID
+	resource string
+}
+
+func versionOf(u *unstructured.Unstructured) version {
+	return version{u.GetUID(), u.GetResourceVersion()}
+}
+
 // relapse waits again for an object that was ready, where a watch sees while others are waited
 // for that it is not any more: a pod without a probe is ready until its program ends. Whoever
-// needs it has gone on; but the run does not prune, nor end well, while it is so. Objects that
+// needs it has gone on; but the run does not prune, nor end well, while it is so, also where it has not
+// changed the object, but what that needs. Objects that
 // are not waited for, and CRDs and Jobs, which stay what they became, are left.
 func (e *scheduler) relapse(n *node, live *unstructured.Unstructured) {
 	switch {
 	case n.state != finished || n.Result.Ready != report.StateReady || n.Action == plan.Awaited || e.ended != nil || e.WaitApplied,
-		n.rules != nil && n.rules.Skip, n.ID.GroupKind == bundle.CRDKind || n.ID.GroupKind == bundle.JobKind, live.GetUID() != n.UID:
+		n.rules != nil && n.rules.Skip, n.ID.GroupKind == bundle.CRDKind || n.ID.GroupKind == bundle.JobKind, live.GetUID() != n.ready.uid:
 		return
 	}
-	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), n.readyAs)
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), n.ready.resource)
 	if err != nil || order <= 0 || ready.Of(live, n.rules, e.Hints).State == ready.Ready {
 		return
 	}

@@ -122,7 +122,8 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	wasReady := in.dropReady()
 	results := slices.Concat(in.Record.Start(in.Plan), in.Record.Result.Outside)
 	for i, step := range slices.Concat(in.Plan.Steps, in.Plan.Outside) {
-		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, wasReady: wasReady[step], needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
+		was, isReady := wasReady[step]
+		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, wasReady: isReady, ready: was, needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
 		e.nodes = append(e.nodes, n)
 		e.byStep[step] = n
 		e.counts[kindOf(n)][blocked]++

@@ -21,8 +21,8 @@ import (
 
 // dropReady finds the unchanged members that are ready, and does not keep their live
 // objects: of thousands, they are most of the memory.
-func (in *Input) dropReady() map[*plan.Step]bool {
-	isReady := map[*plan.Step]bool{}
+func (in *Input) dropReady() map[*plan.Step]version {
+	isReady := map[*plan.Step]version{}
 	for _, s := range in.Plan.Steps {
 		if s.Action != plan.Unchanged || !s.Member || s.Completed || s.Blocked != "" || s.Live == nil || s.Live.GetDeletionTimestamp() != nil || ready.Completed(s.Live) {
 			continue
@@ -34,7 +34,7 @@ func (in *Input) dropReady() map[*plan.Step]bool {
 			}
 			s.Reason = cmp.Or(s.Reason, status.Reason)
 		}
-		isReady[s], s.Live = true, nil
+		isReady[s], s.Live = versionOf(s.Live), nil
 	}
 	return isReady
 }
@@ -53,14 +53,14 @@ func (e *scheduler) settleUnchanged(n *node) {
 		e.Record.Emit(report.Acted{Object: n.Result})
 	}
 	e.meet(n, order.Applied)
+	if r, err := e.Client.Resource(n.GVK); err == nil {
+		n.resource = r
+	}
 	if n.Completed || n.wasReady {
 		e.settle(n)
 		return
 	}
 	n.stored, n.Latest = n.Live, n.Live
-	if r, err := e.Client.Resource(n.GVK); err == nil {
-		n.resource = r
-	}
 	e.assess(n, n.Live)
 }
 
@@ -122,7 +122,7 @@ func (e *scheduler) settle(n *node) {
 func (e *scheduler) finish(n *node) {
 	e.set(n, finished)
 	if n.Latest != nil {
-		n.readyAs = n.Latest.GetResourceVersion()
+		n.ready = versionOf(n.Latest)
 	}
 	n.stored, n.Latest = nil, nil // of thousands of objects, those that are done with are not kept
 	if n.Member {                 // of others, the records ask who owned them
