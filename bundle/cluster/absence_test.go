@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,19 +46,21 @@ func TestProofOfAbsence(t *testing.T) {
 		answer   string // to the request for the object
 		others   string // to those for its CRD and its APIService
 		absent   bool
+		served   string // the group of which an API server of its own serves another version
 	}{
-		"the server's own Status":                  {configMaps, status("web"), plain, true},
-		"a Status about another object":            {configMaps, status("shop"), status(""), false},
-		"a proxy's plain 404":                      {configMaps, plain, "", false},
-		"a proxy's page":                           {configMaps, html, "", false},
-		"an empty 404":                             {configMaps, nothing, "", false},
-		"a plain 404 for all":                      {configMaps, plain, plain, false},
-		"a resource, and there is no CRD":          {widgets, plain, "", true},
-		"a resource, and a plain 404 for its CRD":  {widgets, plain, plain, false},
-		"a resource, and an empty 404 for its CRD": {widgets, plain, nothing + " ", false},
-		"a CRD, and a plain 404":                   {cluster.CRDs, plain, "", false},
-		"a built-in kind that Kubernetes removed":  {policies, plain, "", true},
-		"such a kind, and a plain 404 for all":     {policies, plain, plain, false},
+		"the server's own Status":                  {configMaps, status("web"), plain, true, ""},
+		"a Status about another object":            {configMaps, status("shop"), status(""), false, ""},
+		"a proxy's plain 404":                      {configMaps, plain, "", false, ""},
+		"a proxy's page":                           {configMaps, html, "", false, ""},
+		"an empty 404":                             {configMaps, nothing, "", false, ""},
+		"a plain 404 for all":                      {configMaps, plain, plain, false, ""},
+		"a resource, and there is no CRD":          {widgets, plain, "", true, ""},
+		"one whose group has another version":      {widgets, plain, "", false, "example.com"},
+		"a resource, and a plain 404 for its CRD":  {widgets, plain, plain, false, ""},
+		"a resource, and an empty 404 for its CRD": {widgets, plain, nothing + " ", false, ""},
+		"a CRD, and a plain 404":                   {cluster.CRDs, plain, "", false, ""},
+		"a built-in kind that Kubernetes removed":  {policies, plain, "", true, ""},
+		"such a kind, and a plain 404 for all":     {policies, plain, plain, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,6 +72,10 @@ func TestProofOfAbsence(t *testing.T) {
 					return
 				case last == "web":
 					last = test.answer
+				case last == "apiservices" && test.others == "":
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = fmt.Fprintf(w, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v2.served"},"spec":{"group":%q,"version":"v2","service":{"name":"s"}}}]}`, test.served)
+					return
 				case test.others == "":
 					last = status(last)
 				default:

@@ -30,14 +30,8 @@ func (c *Client) ServedOrAbsent(ctx context.Context, gk schema.GroupKind) (serve
 	if err := c.Failed(gk.Group); err != nil {
 		return false, err
 	}
-	services, err := c.List(ctx, APIServices, "", "", "")
-	if err != nil {
-		return false, unproven(gk.String(), "APIServices", err)
-	}
-	for i := range services {
-		if group := bundle.At[string](services[i].Object, "spec", "group"); group == gk.Group && hasBackend(&services[i]) {
-			return false, fmt.Errorf("%w: %s, though APIService %s is there for its group", answers.ErrNotServed, gk, services[i].GetName())
-		}
+	if err := c.absentBackend(ctx, gk); err != nil {
+		return false, err
 	}
 	names, err := c.ListMetadata(ctx, CRDs, "", "")
 	if err != nil {
@@ -157,21 +151,36 @@ func (c *Client) absent(ctx context.Context, r Resource) error {
 	case crd != nil:
 		return fmt.Errorf("%w: CRD %s is there", answers.ErrNotServed, name)
 	}
-	if err := c.absentAPIService(ctx, r.GVR.GroupVersion()); err != nil {
+	if err := c.absentBackend(ctx, r.GVK.GroupKind()); err != nil {
 		return err
 	}
 	return c.removed(ctx, r.GVK.GroupKind())
 }
 
-// absentAPIService proves that no API server other than the cluster's own is to
-// serve a group's version.
-func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion) error {
+// absentBackend proves that no API server other than the cluster's own is to serve a kind's group,
+// in whatever version.
+func (c *Client) absentBackend(ctx context.Context, gk schema.GroupKind) error {
+	services, err := c.List(ctx, APIServices, "", "", "")
+	if err != nil {
+		return unproven(gk.String(), "APIServices", err)
+	}
+	for i := range services {
+		if group := bundle.At[string](services[i].Object, "spec", "group"); group == gk.Group && hasBackend(&services[i]) {
+			return fmt.Errorf("%w: %s, though APIService %s is there for its group", answers.ErrNotServed, gk, services[i].GetName())
+		}
+	}
+	return nil
+}
+
+// absentAPIService proves that no API server is to serve a group's version: the cluster's own says
+// so itself, with its answer to the request for what that has.
+func (c *Client) absentAPIService(ctx context.Context, gv schema.GroupVersion, answer error) error {
 	name := gv.Version + "." + gv.Group
 	service, err := c.Get(ctx, APIServices, bundle.ID{GroupKind: bundle.APIServiceKind, Name: name})
 	switch {
 	case err != nil:
 		return unproven(gv.String(), "APIService "+name, err)
-	case service != nil && hasBackend(service):
+	case service != nil && (hasBackend(service) || !answers.NotServed(answer)):
 		return fmt.Errorf("%w: APIService %s is there", answers.ErrNotServed, name)
 	}
 	return nil

@@ -141,7 +141,7 @@ func (s *search) listNamespaces(ctx context.Context, group *errgroup.Group) {
 			continue // it is deleted first, and checked again then
 		}
 		group.Go(func() error {
-			if s.client.absentAPIService(ctx, gv) == nil {
+			if s.client.absentAPIService(ctx, gv, err) == nil {
 				return nil
 			}
 			for _, name := range names {

@@ -58,10 +58,10 @@ func UnservedError(answer error) error { return &notServed{answer} }
 func (e *notServed) Error() string { return e.answer.Error() }
 
 // Judge tells a 404 of a resource or a proxy from one of an object, and names what the
-// server cannot read of its own storage. A 404 or an AlreadyExists of a webhook is of what it
+// server cannot read of its own storage. A 404, AlreadyExists or Conflict of a webhook is of what it
 // looked for: it says nothing of the object but that the request was denied.
 func Judge(err error) error {
-	if _, webhook := DeniedBy(err); webhook != "" && (apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)) {
+	if _, webhook := DeniedBy(err); webhook != "" && (apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) {
 		if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 			denied := *status
 			denied.ErrStatus.Reason, denied.ErrStatus.Code = metav1.StatusReasonForbidden, http.StatusForbidden

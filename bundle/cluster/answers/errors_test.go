@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,6 +174,18 @@ func TestFieldPaths(t *testing.T) {
 	} {
 		if got := answers.FieldPaths(message); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", message, got, want)
+		}
+	}
+}
+
+// A webhook may deny with any reason: no caller reads the object again, and tries again, for it.
+func TestWhatAWebhookDeniesIsForbidden(t *testing.T) {
+	for code, reason := range map[int32]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusConflict: metav1.StatusReasonConflict} {
+		err := answers.Judge(&apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "no.example.com" denied the request: not now`,
+		}})
+		if !apierrors.IsForbidden(err) || apierrors.IsConflict(err) || !strings.Contains(err.Error(), "not now") {
+			t.Errorf("%s: %v", reason, err)
 		}
 	}
 }
