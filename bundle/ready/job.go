@@ -59,6 +59,12 @@ func expired(u *unstructured.Unstructured, rules *Rules) (Status, bool) {
 	return s, true
 }
 
+// Ended says whether a live object is a Job that has completed, or failed.
+func Ended(live *unstructured.Unstructured) bool {
+	_, ended := finished(object{live.Object})
+	return ended && live.GroupVersionKind().GroupKind() == bundle.JobKind
+}
+
 // Completed says whether a live object is a Job that has run to its end, and that
 // its TTL removes.
 func Completed(live *unstructured.Unstructured) bool {

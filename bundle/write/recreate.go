@@ -17,6 +17,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
+	"brine/bundle/ready"
 	"brine/bundle/report"
 )
 
@@ -71,7 +72,11 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	if _, lost := w.restore(cluster.WithEnd(ctx, ctx), &replaced, old); lost != nil {
 		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
-	return created, fmt.Errorf("it was deleted, the new one could not be created, and the old one was restored: %w", err)
+	restored := "the old one was restored"
+	if replaced.step.ID.GroupKind == bundle.PersistentVolumeClaimKind {
+		restored += ", with a new volume"
+	}
+	return created, fmt.Errorf("it was deleted, the new one could not be created, and %s: %w", restored, err)
 }
 
 // prepareRecreation does all that can be refused before the object is deleted. The
@@ -136,8 +141,11 @@ func lines(claims []plan.Claim) []string { return bundle.Each(claims, plan.Claim
 const restoreGrace = report.Grace * 3 / 10
 
 // restore creates an object again as it was, once it is gone, and gives its fields back
-// to their managers: of a creation all are its own.
+// to their managers: of a creation all are its own. A Job that has ended would run again.
 func (w *Writer) restore(ctx context.Context, t *target, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if ready.Ended(old) {
+		return nil, errors.New("it is a Job that has ended, and would run again")
+	}
 	if err := w.awaitGone(ctx, t, old, time.Time{}); err != nil {
 		return nil, err
 	}

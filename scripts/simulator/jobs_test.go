@@ -67,11 +67,13 @@ func (w *World) somethingSchedules() {
 	}
 }
 
-func isComplete(u *unstructured.Unstructured) bool {
+func isComplete(u *unstructured.Unstructured) bool { return hasCondition(u, "Complete") }
+
+func hasCondition(u *unstructured.Unstructured, name string) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		condition, _ := c.(map[string]any)
-		return condition["type"] == "Complete" && condition["status"] == "True"
+		return condition["type"] == name && condition["status"] == "True"
 	})
 }
 
@@ -105,6 +107,33 @@ func (o *oracle) jobsRan() (wrong []string) {
 		}
 		if !ran {
 			wrong = append(wrong, "has not run: "+bundle.Name(object.ID))
+		}
+	}
+	return wrong
+}
+
+// endedJobsStay: a Job that has ended, and that the run deletes, it does not create again as it was,
+// unless the bundle has it so.
+func (o *oracle) endedJobsStay() (wrong []string) {
+	if o.goesBack() || o.d.bundle == nil {
+		return nil
+	}
+	containers := func(u *unstructured.Unstructured) []any {
+		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		return all
+	}
+	ended := map[bundle.ID]*unstructured.Unstructured{}
+	for _, w := range o.own() {
+		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		switch {
+		case w.Kind != bundle.JobKind:
+		case w.Verb == "delete" && (isComplete(w.Before) || hasCondition(w.Before, "Failed")):
+			ended[id] = w.Before
+		case w.Before == nil && ended[id] != nil && covers(containers(ended[id]), containers(w.After)):
+			i := slices.IndexFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
+			if i < 0 || !covers(containers(ended[id]), containers(o.d.bundle.Objects[i].Content)) {
+				wrong = append(wrong, w.String())
+			}
 		}
 	}
 	return wrong

@@ -107,6 +107,7 @@ var invariants = []invariant{
 	{"9 nothing goes that the user keeps", (*oracle).keeps},
 	{"1 what is stored can be read", (*oracle).canBeRead},
 	{"5 Jobs ran", (*oracle).jobsRan},
+	{"5 a Job that has ended does not run again", (*oracle).endedJobsStay},
 	{"9 annotations hold", (*oracle).annotationsHold},
 	{"9 orphans stay", (*oracle).orphansStay},
 	{"1 what is left to a controller stays", (*oracle).fieldsStay},
