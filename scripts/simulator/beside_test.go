@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -288,6 +289,9 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			return
 		}
 		digest, kept := d.bundle.ContentDigest(), number > 0
+		if d.only != nil && kept && saved(number) { // it keeps the last bundle, with some objects of this one
+			digest = w.contentOf(d.inventory, number)
+		}
 		// What a rollback has applied is the state before and after it: it is no revision of its own.
 		same := kept && len(known) > 0 && known[len(known)-1].back && known[len(known)-1].digest == digest && !saved(number)
 		if (wrote || kept && saved(number)) && !same { // else nothing was changed, as by a part of what is there
@@ -336,6 +340,21 @@ func (w *World) revision(name string, number int) (r inventory.Revision) {
 		_ = json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r)
 	}
 	return r
+}
+
+// contentOf is the digest of what a kept revision holds, in one part.
+func (w *World) contentOf(name string, number int) string {
+	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
+	if u == nil {
+		return ""
+	}
+	packed, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "bundle.json.zst"))
+	sum, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "sha256"))
+	content, err := inventory.DecodeContent(packed, string(sum), name)
+	if err != nil {
+		return err.Error()
+	}
+	return content.Bundle.ContentDigest()
 }
 
 // lastRevision is what an inventory object says of the last revision.
