@@ -73,9 +73,19 @@ func (r Revision) IsLeftBefore(begun Revision) bool {
 // since.
 type Latest struct{ Last, Begun Revision }
 
-// Is says whether no run has ended, or begun, in between.
-func (l Latest) Is(other Latest) bool {
-	return l.Last.Number == other.Last.Number && l.Begun.Number == other.Begun.Number && l.Begun.Time.Equal(other.Begun.Time)
+// Run is the last one of all.
+func (l Latest) Run() Revision {
+	if l.Begun.Number > l.Last.Number {
+		return l.Begun
+	}
+	return l.Last
+}
+
+// IsStill says whether no other run has ended, or begun, since: what had begun may have ended.
+func (l Latest) IsStill(now Latest) bool {
+	begun := l.Begun.Number == now.Begun.Number && l.Begun.Time.Equal(now.Begun.Time)
+	ended := l.Begun.Number > l.Last.Number && now.Begun.Number == 0 && now.Last.Number == l.Begun.Number && now.Last.Digest == l.Begun.Digest
+	return l.Last.Number == now.Last.Number && begun || ended
 }
 
 // IsBefore says whether an inventory object that says this is older than the run that made a revision, as

@@ -65,7 +65,7 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 		e.Record.Explain(w.Err)
 		var notOwned *write.NotOwned
 		n.Refused = w.Stored == nil && (answers.Refused(w.Err) || errors.As(w.Err, &notOwned))
-		n.Result.Unknown = n.Uncertain || !n.Refused && answers.Transient(w.Err)
+		n.Result.Unknown = n.Uncertain || w.Deleted || w.Stored != nil || !n.Refused && answers.Transient(w.Err)
 		e.Record.Fail(n.Result.About(w.Err.Error()))
 		e.lose(n, w.Action, w.Err.Error())
 		return
@@ -96,8 +96,6 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 	}
 	if w.Before != nil {
 		n.Live = w.Before
-	}
-	if w.Before != nil && !w.Secret && !write.CopiesSecret(w.Before) {
 		d := e.Record.Secrets.Diff(w.Before, n.stored)
 		n.Result.Diff, n.Result.Changes = d.Unified, d.Changes
 	}

@@ -2,7 +2,13 @@ package diff
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/cli-utils/pkg/jsonpath"
 
 	"brine/bundle"
 	"brine/bundle/redact"
@@ -18,13 +24,58 @@ const (
 	changed     = " (changed)"
 )
 
-// masked masks the Secrets in a and b, two versions of one value, so that
-// values that differ do so afterwards. It copies only where there is a Secret.
+// masked masks the values of Secrets in a and b, two versions of one object, so that
+// values that differ do so afterwards. It copies only where there is one.
 func masked(a, b any) (any, any) {
+	if a, b, copied := maskedCopies(a, b); copied {
+		return a, b
+	}
 	if !redact.Within(a) && !redact.Within(b) {
 		return a, b
 	}
 	return hidden(a, b, mask), hidden(b, a, maskChanged)
+}
+
+// maskedCopies masks what apply-time mutations copied from Secrets, in either version.
+func maskedCopies(a, b any) (_, _ any, copied bool) {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	before, readable := redact.Copied(x)
+	after, too := redact.Copied(y)
+	paths := slices.Concat(before, after)
+	switch {
+	case !readable || !too: // they may be anywhere
+		for key := range sets.KeySet(x).Union(sets.KeySet(y)).Delete("apiVersion", "kind", "metadata") {
+			paths = append(paths, fmt.Sprintf("$['%s']", key))
+		}
+	case len(paths) == 0:
+		return a, b, false
+	}
+	for _, annotation := range wholeObject {
+		paths = append(paths, fmt.Sprintf("$.metadata.annotations['%s']", annotation))
+	}
+	x, y = runtime.DeepCopyJSON(x), runtime.DeepCopyJSON(y)
+	shown := make([]string, len(paths))
+	for i, path := range paths {
+		old, _ := jsonpath.Get(x, path)
+		now, _ := jsonpath.Get(y, path)
+		shown[i] = mask
+		if len(old) > 0 && len(now) > 0 && !equal(old, now) {
+			shown[i] = maskChanged
+		}
+	}
+	for i, path := range paths {
+		_, _ = jsonpath.Set(x, path, mask)
+		_, _ = jsonpath.Set(y, path, shown[i])
+	}
+	return orNil(x), orNil(y), true
+}
+
+func orNil(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
 }
 
 // foldStringData moves stringData into data, as the server does when it stores

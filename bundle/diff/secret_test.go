@@ -151,3 +151,41 @@ func maskedAlone(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object, _ := m.(map[string]any)
 	return &unstructured.Unstructured{Object: object}
 }
+
+// Where an apply-time mutation copies a value of a Secret, it is masked, in whatever version says so.
+func TestCopiesOfSecrets(t *testing.T) {
+	object := func(annotation, url string, replicas int) *unstructured.Unstructured {
+		return bundletest.Object(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {a: b%s}}, spec: {replicas: %d, template: {spec: {containers: [{name: c, image: i, args: [%q]}]}}}}`, annotation, replicas, url))
+	}
+	mutation := func(kind string) string {
+		return fmt.Sprintf(`, config.kubernetes.io/apply-time-mutation: "[{sourceRef: {kind: %s, name: s}, sourcePath: $.data.url, targetPath: '$.spec.template.spec.containers[0].args[0]'}]"`, kind)
+	}
+	const unreadable = `, config.kubernetes.io/apply-time-mutation: "["`
+	for name, test := range map[string]struct {
+		before, after *unstructured.Unstructured
+		shown         string // how the change of the value is shown
+		replicas      bool   // another change is shown
+		hides         bool
+	}{
+		"both":             {object(mutation("Secret"), "first-value", 1), object(mutation("Secret"), "other-value", 2), maskChanged, true, true},
+		"the same value":   {object(mutation("Secret"), "first-value", 1), object(mutation("Secret"), "first-value", 2), "", true, true},
+		"no more":          {object(mutation("Secret"), "first-value", 1), object("", "harmless", 2), maskChanged, true, true},
+		"new":              {object("", "first-value", 1), object(mutation("Secret"), "other-value", 2), maskChanged, true, true},
+		"created":          {nil, object(mutation("Secret"), "first-value", 1), mask, false, true},
+		"deleted":          {object(mutation("Secret"), "first-value", 1), nil, mask, false, true},
+		"it is not known":  {object(unreadable, "first-value", 1), object(unreadable, "other-value", 1), maskChanged, false, true},
+		"of no Secret":     {object(mutation("ConfigMap"), "first-value", 1), object(mutation("ConfigMap"), "other-value", 2), "other-value", true, false},
+		"in no annotation": {object("", "first-value", 1), object("", "other-value", 2), "other-value", true, false},
+	} {
+		d := Objects(test.before, test.after, nil)
+		said := fmt.Sprint(d.Unified, d.Changes)
+		if strings.Contains(said, "-value") == test.hides || !strings.Contains(said, test.shown) || strings.Contains(fmt.Sprint(d.Changes), "spec.replicas") != test.replicas {
+			t.Errorf("%s: %s", name, said)
+		}
+		for _, u := range []*unstructured.Unstructured{test.before, test.after} {
+			if u != nil && strings.Contains(fmt.Sprint(Shown(u, nil)), "-value") && strings.Contains(fmt.Sprint(u.Object), "Secret") {
+				t.Errorf("%s: it shows %v", name, Shown(u, nil))
+			}
+		}
+	}
+}

@@ -13,8 +13,10 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
+	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/bundle/sls"
 	"brine/inventory"
 )
 
@@ -40,9 +42,16 @@ const tries = 10
 func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, emit func(report.Event)) *report.Result {
 	r := report.New(o.Header, emit)
 	c.OnSecret(r.Secrets.Read)
-	r.Secrets.Bundle(b.Objects)
 	r.Emit(report.Started{Result: r.Result})
-	if err := c.Discover(ctx); err != nil {
+	err := c.Discover(ctx)
+	if err == nil {
+		err = o.resolve(ctx, c, b)
+		r.Secrets.Bundle(b.Objects)
+		for _, w := range b.Warnings {
+			r.Warn(w.Error())
+		}
+	}
+	if err != nil {
 		return r.Finish(ctx, run.ExitCode(err), err, c.Requests.Counts())
 	}
 	code := report.ExitOK
@@ -61,6 +70,20 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 		r.Emit(report.Acted{Object: result})
 	}
 	return r.Finish(ctx, code, nil, c.Requests.Counts())
+}
+
+// resolve settles which object each document is about, and what slots stand for, as an apply does: of
+// two documents of one object, the second would remove the fields of the first.
+func (o *Options) resolve(ctx context.Context, c *cluster.Client, b *bundle.Bundle) error {
+	err := read.Resolve(b, read.Resolver{Namespace: o.Namespace, Scope: c.Scope, Versions: c.Versions, Quiet: true})
+	if err == nil && len(b.Absent) > 0 {
+		a := b.Absent[0]
+		err = bundle.Problem{Source: a.Source, ID: a.ID, Message: "the bundle wants it absent: brine patch deletes with --delete, what the bundle contains"}
+	}
+	if err != nil {
+		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
+	}
+	return sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return c.GetServed(ctx, id) })
 }
 
 func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Recorder, object *bundle.Object, result *report.ObjectResult) error {

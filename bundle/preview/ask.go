@@ -51,7 +51,6 @@ func (p *previewer) ask(ctx context.Context, s *plan.Step) Result {
 	if changing != "" && r.Err == nil {
 		r.Verified = Unverified + "its apply-time mutation takes a value from " + changing + ", which this run may change"
 	}
-	r.Hidden = body.Secret
 	return r
 }
 

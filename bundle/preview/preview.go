@@ -56,8 +56,6 @@ type Result struct {
 	Taken []string
 	// Claims are those of a recreated StatefulSet that get, or do not get, another size.
 	Claims []plan.Claim
-	// Hidden: what was sent holds values of a Secret, so no diff is shown.
-	Hidden bool
 }
 
 // Input is what a preview needs.
@@ -194,7 +192,7 @@ func Report(rec *report.Recorder, p *plan.Plan, objects []*report.ObjectResult, 
 // diffOf is what a result changes, as it may be shown.
 func diffOf(rec *report.Recorder, s *plan.Step, r Result) diff.Diff {
 	switch {
-	case r.Err != nil, r.Hidden, write.CopiesSecret(s.Live):
+	case r.Err != nil:
 	case r.Action == plan.Pruned:
 		return rec.Secrets.Diff(s.Live, nil)
 	case r.Stored == nil, r.Action == plan.Unchanged, r.Action == plan.Skipped:
@@ -230,7 +228,7 @@ func record(rec *report.Recorder, s *plan.Step, o *report.ObjectResult, r Result
 		rec.Fail(o.About(r.Err.Error()))
 	case s.Deletes() && s.Kept && r.Action == plan.Skipped:
 		rec.Fail(o.About("not deleted: " + o.Reason))
-	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped && !r.Hidden && !write.CopiesSecret(s.Live):
+	case r.Stored != nil && r.Action != plan.Unchanged && r.Action != plan.Skipped:
 		o.Schema = diff.Schemas(s.Live, r.Stored)
 		if rec.Result.Wanted != "" {
 			d.Unified = strings.Replace(d.Unified, "+++ applied\n", "+++ wanted\n", 1)

@@ -50,7 +50,8 @@ type ObjectResult struct {
 	// Schema is what changes in what a CRD defines.
 	Schema *diff.SchemaChanges `json:"schema,omitempty"`
 	Error  string              `json:"error,omitempty"`
-	// Unknown: whether the write that failed was stored, as its answer was lost.
+	// Unknown: whether the write that failed was stored, as its answer was lost, or how much of it: the
+	// object was deleted to be created again, or only its first write went well.
 	Unknown bool `json:"unknown,omitempty"`
 	// Verified says who vouches for a dry run's answer: "server",
 	// "server (surrogate namespace)", "bundle CRD", "not verified: why".

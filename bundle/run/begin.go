@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/cluster"
 	"brine/bundle/plan"
 	"brine/bundle/read"
 	"brine/bundle/report"
@@ -91,7 +90,7 @@ func resolve(ctx context.Context, s *session, o *Options, b *bundle.Bundle) erro
 		err = read.Resolve(b, resolver)
 	}
 	if err == nil {
-		if err := sls.FillSlots(b, slotReader(ctx, s.client)); err != nil {
+		if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return s.client.GetServed(ctx, id) }); err != nil {
 			return err
 		}
 		if err := skipInvalid(s.record, o, b, read.FillDigests(b)); err != nil {
@@ -108,16 +107,6 @@ func resolve(ctx context.Context, s *session, o *Options, b *bundle.Bundle) erro
 		s.client.Prefer(object.GVK)
 	}
 	return nil
-}
-
-func slotReader(ctx context.Context, c *cluster.Client) func(bundle.ID) (*unstructured.Unstructured, error) {
-	return func(id bundle.ID) (*unstructured.Unstructured, error) {
-		resource, err := c.Any(id.GroupKind)
-		if err != nil {
-			return nil, nil //nolint:nilerr // a kind that is not served has no objects
-		}
-		return c.Get(ctx, resource, id)
-	}
 }
 
 // skipInvalid takes the objects that problems are about out of the bundle, and reports

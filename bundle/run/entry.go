@@ -214,11 +214,11 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 		default:
 			r.Digest = content.Bundle.Digest
 		}
-		if r.Result == "applied" || o.Mode == Apply && last.Good() && last.Digest == r.Digest { // it asked for nothing else than that
+		if r.Result == "applied" || o.Mode == Apply && last.Good() && last.Digest == r.Digest && len(content.Before) == 0 { // it asked for nothing else than that
 			r.Result = inventory.Partial
 		}
 	}
-	if last.Says(r, in.inventory.Unfinished()) {
+	if last.Says(r, in.inventory.Unfinished()) && len(content.Before) == 0 {
 		r.Number = last.Number
 	}
 	return r

@@ -41,11 +41,9 @@ func savedPlan(ctx context.Context, s *session, o *Options, in intent, results [
 	}
 	b.Options["only"], b.Options["with-needs"] = plan.OnlyText(o.Only), fmt.Sprint(o.WithNeeds)
 	b.Options["prune-first"] = joined(o.Planning.PruneFirst)
+	b.Options["prune-anyway"], b.Options["wait"] = fmt.Sprint(o.PruneAnyway), map[bool]string{true: "applied"}[o.WaitApplied] // when the old objects go
 	for i, planned := range in.plan.Steps {
 		result := results[i]
-		if result.Hidden {
-			result.Stored = nil
-		}
 		step := plan.SaveStep(planned, result.Action, result.Stored, s.record.Secrets.Text)
 		step.Claims = result.Claims
 		b.Steps = append(b.Steps, step)

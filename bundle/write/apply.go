@@ -63,7 +63,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		}
 	}
 	o := put.Outcome
-	o.Action, o.Secret, o.Place, o.Recreates, o.Immutable, o.Err = plan.Failed, body.Secret, t.place, recreated, immutable, err
+	o.Action, o.Place, o.Recreates, o.Immutable, o.Err = plan.Failed, t.place, recreated, immutable, err
 	switch {
 	case err != nil && w.Mode == Persist: // Stored is that of a migration that got stuck
 		o.Err = w.Explain(s, err)

@@ -37,7 +37,7 @@ func (w *Writer) settle(t *target, live *unstructured.Unstructured, body []byte,
 		})...)
 		sent, left, taken, ok := w.Options.Conflicts.Settle(wanted.Object, conflicts)
 		if !ok {
-			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || CopiesSecret(t.step.Object.Content)
+			secret := t.secret || redact.Holds(t.step.Object.Content) || redact.Holds(live) || redact.CopiesSecret(t.step.Object.Content.Object)
 			return leaves, conflictError(err, conflicts, !secret)
 		}
 		if body, err = json.Marshal(sent); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,21 +85,6 @@ func (w *Writer) source(ctx context.Context, step *plan.Step, s mutation.FieldSu
 // ErrNoSource is that the object which an apply-time mutation reads is not on the
 // cluster.
 var ErrNoSource = fmt.Errorf("its source is not on the cluster")
-
-// CopiesSecret says whether an apply-time mutation put a value of a Secret into
-// an object, whose diff must not be shown then.
-func CopiesSecret(u *unstructured.Unstructured) bool {
-	if u == nil || !mutation.HasAnnotation(u) {
-		return false
-	}
-	subs, err := mutation.ReadAnnotation(u)
-	if err != nil {
-		return true // who knows
-	}
-	return slices.ContainsFunc(subs, func(s mutation.FieldSubstitution) bool {
-		return s.SourceRef.ToObjMetadata().GroupKind == bundle.SecretKind
-	})
-}
 
 // substitute does one substitution. Its errors show no value.
 func substitute(target, source *unstructured.Unstructured, s mutation.FieldSubstitution) error {

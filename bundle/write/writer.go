@@ -89,9 +89,8 @@ type Outcome struct {
 	// Immutable: the server keeps a field as it is, and the object may not be recreated.
 	Immutable bool
 	Reason    string // why it came to something else than was planned
-	// Secret: values of a Secret are in what was sent.
-	Secret   bool
-	Warnings []string
+	Deleted   bool   // the old one was deleted, and the new one could not be created
+	Warnings  []string
 	// Fingerprint is of Stored, where HasFingerprint.
 	Fingerprint    inventory.Fingerprint
 	HasFingerprint bool

@@ -222,7 +222,9 @@ func (u *upstream) objects() map[string]bool {
 				u.Fatal(err)
 			}
 			for j := range items.Items {
-				all[strings.TrimSpace(r.Kind+" "+items.Items[j].Namespace+"/"+items.Items[j].Name)] = true
+				if items.Items[j].Name != "kube-root-ca.crt" { // each namespace gets it, some time
+					all[strings.TrimSpace(r.Kind+" "+items.Items[j].Namespace+"/"+items.Items[j].Name)] = true
+				}
 			}
 		}
 	}

@@ -139,8 +139,8 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 			}
 		}
 	}
-	more := !inv.Exists() || from.Last().Number > inv.Last().Number // else it was interrupted after that, and runs have gone on from there
-	if begun := from.Begun(); begun.Number > 0 && more {
+	// Where an earlier rename was interrupted after that, runs may have gone on from there.
+	if begun := from.Begun(); begun.Number > 0 && inv.Begun().Number == 0 && from.Last().Number >= inv.Last().Number {
 		if err := inv.Begin(begun); err != nil {
 			return err
 		}

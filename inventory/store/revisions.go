@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,7 +106,7 @@ func (inv *Inventory) NotKept() error {
 }
 
 // SaveRevision keeps the bundle as a new revision, unless it is the last one
-// again with the same result; a limit of 0 saves none. The object names it with
+// again with the same result, and nothing was adopted; a limit of 0 saves none. The object names it with
 // its next write, in Finish: so a revision that was cut short is overwritten by
 // the next.
 func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
@@ -117,7 +118,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	if last.Says(r, begun) {
+	if last.Says(r, begun) && len(c.Before) == 0 {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			err := inv.Begin(begun) // again, where this partial run had begun, too
 			return last, errors.Join(err, inv.setLast(last))
@@ -305,8 +306,8 @@ func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
 // Number is 0 if it is not.
 func (inv *Inventory) beyond() inventory.Revision {
 	says := inventory.Latest{Last: inv.Last(), Begun: inv.Unfinished()}
-	if all := inv.read.history; slices.ContainsFunc(all, says.IsBefore) {
-		return all[0]
+	if i := slices.IndexFunc(inv.read.history, says.IsBefore); i >= 0 {
+		return inv.read.history[i]
 	}
 	return inventory.Revision{}
 }
@@ -408,12 +409,12 @@ var ErrNotLast = errors.New("nothing was changed: another run got in between")
 // between; none is any.
 func (inv *Inventory) StillLast(undone inventory.Latest) error {
 	now := inv.Latest()
-	if undone == (inventory.Latest{}) || undone.Is(now) {
+	if undone == (inventory.Latest{}) || undone.IsStill(now) {
 		return nil
 	}
-	last := func(l inventory.Latest) int { return max(l.Last.Number, l.Begun.Number) }
-	return fmt.Errorf("%w: revision %d of inventory %s/%s is the last one now, and revision %d was to be undone; %s lists them, and %s takes any of them", ErrNotLast,
-		last(now), inv.Namespace, inv.Name, last(undone), inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
+	is, was := now.Run(), undone.Run()
+	return fmt.Errorf("%w: revision %d of %s is the last one of inventory %s/%s now, and revision %d of %s was to be undone; %s lists them, and %s takes any that is kept", ErrNotLast,
+		is.Number, is.Time.Format(time.RFC3339), inv.Namespace, inv.Name, was.Number, was.Time.Format(time.RFC3339), inv.Commands().History(inv.Namespace, inv.Name), inv.Commands().Rollback(inv.Namespace, inv.Name, "NUMBER"))
 }
 
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {

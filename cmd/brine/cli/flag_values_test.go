@@ -105,6 +105,21 @@ func TestOutputFromTheEnvironment(t *testing.T) {
 	}
 }
 
+// What an earlier step of a pipeline should have said, and did not, is no leave to do without it.
+func TestEmptyVariablesThatGuard(t *testing.T) {
+	file := clitest.BundleFile(t, clitest.ConfigMap("a"))
+	for _, name := range []string{"BRINE_PLAN_DIGEST", "BRINE_MAX_PRUNE", "BRINE_ONLY"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "")
+			if s := clitest.Offline(t, "apply", "-f", file, "--name=x", "--dry-run=client").Want(t, report.ExitBadBundle); !strings.Contains(s.Stderr+s.Stdout, name+" is empty") {
+				t.Errorf("%s%s", s.Stdout, s.Stderr)
+			}
+		})
+	}
+	t.Setenv("BRINE_CONTEXT", "")
+	clitest.Offline(t, "apply", "-f", file, "--name=x", "--dry-run=client").Want(t, 0)
+}
+
 func TestGoodValuesOfFlags(t *testing.T) {
 	file, folder := clitest.BundleFile(t, clitest.ConfigMap("a")), t.TempDir()
 	old := filepath.Join(folder, "report.json")

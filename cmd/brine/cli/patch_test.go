@@ -50,6 +50,11 @@ func TestPatchSetsAndRemovesOnlyItsFields(t *testing.T) {
 		t.Errorf("after --remove the data are %v", got)
 	}
 
+	// Of two documents of one object, the second would remove the fields of the first.
+	if p := patch(one+"---\n"+strings.Replace(one, "mine", "other", 1), 3); !strings.Contains(p.Stdout, "ConfigMap") || len(data("a")) != 1 {
+		t.Errorf("two documents of one object: %s", p.Stdout)
+	}
+
 	// Neither of them touches a member of an inventory, or the inventory.
 	_, inventory, _ := strings.Cut(s.Inventory, "/")
 	for _, flag := range []string{"--create", "--delete"} {

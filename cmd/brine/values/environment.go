@@ -26,13 +26,17 @@ func variable(flag string) string {
 
 // SetFromEnvironment sets each flag that was not given from BRINE_…, if that is
 // set and not empty: a flag overrides the environment, which overrides the default.
+// Those that guard may not be empty.
 func SetFromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	var problems bundle.Problems
 	var given []string
 	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
-		value := os.Getenv(name)
+		value, set := os.LookupEnv(name)
+		if set && strings.TrimSpace(value) == "" && !f.Changed && slices.Contains(guards, f.Name) {
+			problems = append(problems, bundle.Problem{Message: name + " is empty: without a value it guards nothing; give it one, or unset it"})
+		}
 		if value == "" || f.Changed || f.Name == "help" {
 			return
 		}
@@ -57,6 +61,10 @@ func SetFromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 	})
 	return problems
 }
+
+// guards are the flags that make a run smaller, or refuse it: an output of an earlier step that is
+// missing must not do without them.
+var guards = []string{"plan", "plan-digest", "max-prune", "deny", "only"}
 
 // environment is the annotation of a flag that was set by a variable: its name.
 const environment = "brine/environment"
