@@ -46,6 +46,25 @@ func TestRightsBySubject(t *testing.T) {
 	}
 }
 
+// What a ClusterRole gets from others is not in it: no one says that there are no wider rights.
+func TestAggregatedRights(t *testing.T) {
+	role := func(to string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {to: " + to + "}}]}\nrules: []\n"
+	}
+	for name, test := range map[string]struct {
+		changes []Change
+		clear   bool
+	}{
+		"another selector": {[]Change{changed(t, "", role("view"), role("admin"))}, false},
+		"the same":         {[]Change{changed(t, "", role("view"), strings.Replace(role("view"), "name: all", "name: all, labels: {a: b}", 1))}, true},
+		"a new one":        {[]Change{changed(t, "", "", role("view")), changed(t, "", "", boundTo("b", "all", "[{kind: User, name: u}]"))}, false},
+	} {
+		if r := Of(test.changes, Cluster{}); slices.Contains(r.Clear, Rights) != test.clear || len(r.Unchecked) == 0 && !test.clear {
+			t.Errorf("%s: clear %v, unchecked %v, risks %v", name, r.Clear, r.Unchecked, r.Risks)
+		}
+	}
+}
+
 // What leads to more comes first. A ClusterRole that others bind, or that is collected into
 // another one, may hold in one namespace alone.
 func TestOrderAndScopeOfRights(t *testing.T) {

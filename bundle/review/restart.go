@@ -194,6 +194,9 @@ func hostPorts(object map[string]any) string {
 func (r *reviewer) scaled(c *Change) {
 	if was, is := replicas(c.Before), replicas(c.After); shrinks(c) {
 		r.add(Deleted, c, was-is, r.budgets(c), "scales from %s to %d", plural(was, "pod", "pods"), is)
+		if bundle.At[string](c.After.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
+			r.add(Data, c, 0, nil, "the claims of the pods that go, and their data, are deleted (persistentVolumeClaimRetentionPolicy)")
+		}
 	}
 }
 

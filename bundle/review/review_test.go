@@ -77,6 +77,7 @@ func TestRisks(t *testing.T) {
 	one := func(text string) string { return strings.Replace(text, "replicas: 3", "replicas: 1", 1) }
 	kind := func(text, kind string) string { return strings.Replace(text, "kind: Deployment", "kind: "+kind, 1) }
 	spec := func(text, more string) string { return strings.Replace(text, "spec:\n", "spec:\n  "+more+"\n", 1) }
+	claims := spec(kind(web, "StatefulSet"), "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}")
 	pod := func(text, more string) string {
 		return strings.Replace(text, "      containers:", "      "+more+"\n      containers:", 1)
 	}
@@ -140,7 +141,9 @@ func TestRisks(t *testing.T) {
 				"  its PodDisruptionBudgets are unknown: no right to list poddisruptionbudgets.policy"}},
 		"no cluster": {before: web, after: image(web), cluster: Cluster{Unread: true},
 			want: []string{"restart Deployment/web: all 3 pods restart; new ones have to be ready first (container app: image)"}},
-		"fewer replicas":     {before: withStatus(web, "{replicas: 3}"), after: one(web), want: []string{"deleted Deployment/web: scales from 3 pods to 1"}},
+		"fewer replicas": {before: withStatus(web, "{replicas: 3}"), after: one(web), want: []string{"deleted Deployment/web: scales from 3 pods to 1"}},
+		"fewer replicas with claims": {before: withStatus(claims, "{replicas: 3}"), after: one(claims), want: []string{
+			"data StatefulSet/web: the claims of the pods that go, and their data, are deleted (persistentVolumeClaimRetentionPolicy)", "deleted StatefulSet/web: scales from 3 pods to 1"}},
 		"a deleted workload": {before: withStatus(web, "{replicas: 2}"), want: []string{"deleted Deployment/web: deleted with its 2 pods, at the end of the run"}},
 		"a deleted workload, no cluster": {before: kind(web, "DaemonSet"), cluster: Cluster{Unread: true},
 			want: []string{"deleted DaemonSet/web: deleted with its pods"}},

@@ -2,6 +2,7 @@ package review
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -45,8 +46,11 @@ func (r *reviewer) rights(c *Change) {
 }
 
 func (r *reviewer) role(c *Change) {
-	if bundle.At[map[string]any](c.After.Object, "aggregationRule") != nil {
-		return // the server fills it
+	if rule := bundle.At[map[string]any](c.After.Object, "aggregationRule"); rule != nil {
+		if !reflect.DeepEqual(rule, bundle.At[map[string]any](content(c.Before), "aggregationRule")) {
+			r.unchecked("what "+plain(c.ID)+" allows", "the server fills it from other roles", Rights)
+		}
+		return
 	}
 	before := permissions(content(c.Before))
 	gained := slices.DeleteFunc(permissions(c.After.Object), func(p permission) bool {
@@ -113,7 +117,8 @@ func (r *reviewer) given(c *Change) (all []permission, known bool) {
 	}
 	switch {
 	case role != nil:
-		return permissions(role.Object), true
+		all = permissions(role.Object)
+		return all, len(all) > 0 || bundle.At[map[string]any](role.Object, "aggregationRule") == nil // else the server is to fill it
 	case id.Name == "cluster-admin":
 		return []permission{{verb: "*", group: "*", resource: "*"}}, true
 	}

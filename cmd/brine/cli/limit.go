@@ -71,7 +71,7 @@ func inTime(ctx context.Context, do func() error) error {
 		case <-ended:
 			ended, over = nil, time.After(report.Grace)
 		case <-over:
-			return &coded{code: report.ExitUnreachable, err: fmt.Errorf("%w, and the command did not end within %s after it: what it did last is unknown", context.Cause(ctx), report.Grace)}
+			return &coded{code: report.ExitUnreachable, err: fmt.Errorf("%w, and the command did not end within %s after it: what it did last is unknown", context.Cause(ctx), report.Grace), unknown: true}
 		}
 	}
 }

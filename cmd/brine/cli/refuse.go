@@ -24,7 +24,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {
 	case slices.Contains([]string{salt.Format, salt.CommandFormat, salt.EventsFormat}, format):
-		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err)))
+		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err), endOf(err).unknown))
 		return
 	case cmd.Name() == "check" && format == "json":
 		_ = output.Check(s.Out, format, &bundle.Bundle{}, &order.Graph{}, nil, bundle.ProblemsOf(err), false)

@@ -52,6 +52,7 @@ type coded struct {
 	err      error
 	reported bool // the command printed it
 	late     bool // the command did its work, and could not show it
+	unknown  bool // what the command did is not known
 }
 
 func (c *coded) Error() string { return c.err.Error() }

@@ -53,7 +53,11 @@ func Send(ctx context.Context, r *report.Result, version string) error {
 		}
 	}
 	ended := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendFor) // also of an interrupted run
+	limit := sendFor
+	if ctx.Err() != nil { // the run was interrupted, and most of the grace may be over
+		limit = report.Grace / 20
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	from, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "brine"), attribute.String("service.version", version)),

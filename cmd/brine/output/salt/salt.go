@@ -27,11 +27,15 @@ const (
 )
 
 // Error is the one JSON object, a line, for a run that never began: bad
-// input, bad usage, a cluster that does not answer.
-func Error(format string, exitCode int, errs []string) []byte {
+// input, bad usage, a cluster that does not answer; or of which it is unknown what it did.
+func Error(format string, exitCode int, errs []string, unknown bool) []byte {
 	why := cmp.Or(strings.Join(errs, "\n"), "brine failed and gave no reason")
-	comment := wording.Clean(fmt.Sprintf("Nothing was changed (exit code %d):\n%s", exitCode, why))
-	return withoutResult(format, comment, false, report.Event{Time: time.Now(), Run: rand.Text()[:16]}, 1)
+	headline := "Nothing was changed"
+	if unknown {
+		headline = "Objects may have changed"
+	}
+	comment := wording.Clean(fmt.Sprintf("%s (exit code %d):\n%s", headline, exitCode, why))
+	return withoutResult(format, comment, unknown, report.Event{Time: time.Now(), Run: rand.Text()[:16]}, 1)
 }
 
 // withoutResult is what a format says of a run that has no result. last and seq are

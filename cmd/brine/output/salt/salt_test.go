@@ -253,7 +253,7 @@ func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
 		}
 	}
 	var line struct{ Return map[string]any }
-	if err := json.Unmarshal(Error(EventsFormat, 3, []string{"bad"}), &line); err != nil || line.Return["result"] != false {
+	if err := json.Unmarshal(Error(EventsFormat, 3, []string{"bad"}, false), &line); err != nil || line.Return["result"] != false {
 		t.Errorf("%v %v", err, line)
 	}
 }
@@ -261,15 +261,17 @@ func TestSaltEventsEndWithTheStatesReturn(t *testing.T) {
 // A run that never began has no events: bad input, bad usage, no cluster.
 func TestSaltErrorIsOneJSONObject(t *testing.T) {
 	errs := []string{`a.yaml:3: ConfigMap "x": a tab`, "a.yaml:9: no name"}
-	ret := unified(t, string(Error(Format, 3, errs)))
+	ret := unified(t, string(Error(Format, 3, errs, false)))
 	if ret["result"] != false || !strings.Contains(ret["comment"].(string), "a.yaml:9: no name") || len(ret["changes"].(map[string]any)) != 0 {
 		t.Errorf("%v", ret)
 	}
-	result, changes, comment := stateful(t, string(Error(CommandFormat, 3, errs)), 3, false)
+	result, changes, comment := stateful(t, string(Error(CommandFormat, 3, errs, false)), 3, false)
 	if result != false || len(changes) != 0 || !strings.Contains(comment, "a tab") {
 		t.Errorf("%v %v %v", result, changes, comment)
 	}
-	unified(t, string(Error(Format, 5, nil)))
+	if ret := unified(t, string(Error(Format, 5, nil, true))); !strings.HasPrefix(ret["comment"].(string), "Objects may have changed") {
+		t.Errorf("%v", ret)
+	}
 }
 
 // A run that begins and is cut off before its result still answers.
