@@ -31,6 +31,9 @@ func Uses(b *bundle.Bundle, others []bundle.ID, readOnly bool) []Use {
 	for _, o := range b.Objects {
 		uses = append(uses, Use{ID: o.ID, Resource: resource(o.GVK), Content: o.Content, Verbs: verbs})
 		others = append(others, sources(o)...)
+		if param, has := paramKind(o); has && !readOnly {
+			uses = append(uses, Use{ID: bundle.ID{GroupKind: param.GroupKind()}, Resource: resource(param), Verbs: []string{"get", "list"}})
+		}
 	}
 	for _, a := range b.Absent {
 		uses = append(uses, Use{ID: a.ID, Resource: resource(a.GVK), Verbs: slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == "create" || v == "patch" })})
@@ -39,6 +42,17 @@ func Uses(b *bundle.Bundle, others []bundle.ID, readOnly bool) []Use {
 		uses = append(uses, Use{ID: id, Resource: resource(id.GroupKind.WithVersion("v1")), Verbs: []string{"get"}})
 	}
 	return uses
+}
+
+// paramKind is the kind of an admission policy's parameters: who writes the policy, or its binding,
+// has to be able to read all of them (registry/admissionregistration, authz.go).
+func paramKind(o *bundle.Object) (param schema.GroupVersionKind, has bool) {
+	policies := []string{"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}
+	kind := bundle.At[map[string]any](o.Content.Object, "spec", "paramKind")
+	if o.GVK.Group != "admissionregistration.k8s.io" || !slices.Contains(policies, o.GVK.Kind) || kind == nil {
+		return param, false
+	}
+	return schema.FromAPIVersionAndKind(bundle.At[string](kind, "apiVersion"), bundle.At[string](kind, "kind")), true
 }
 
 // plurals are the resources that the bundle's CRDs define.
