@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -16,6 +18,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/check"
 	"brine/bundle/cluster"
+	"brine/bundle/cluster/answers"
 	"brine/bundle/inspect"
 	"brine/bundle/order"
 	"brine/bundle/plan"
@@ -250,10 +253,13 @@ func readInOwnVersion(ctx context.Context, c *cluster.Client, b *bundle.Bundle, 
 			continue
 		}
 		resource, err := c.Resource(o.GVK)
-		if err != nil {
-			continue // a version that this run's CRD is to bring
+		if err == nil {
+			live, err = c.Get(ctx, resource, o.ID)
 		}
-		if live, err = c.Get(ctx, resource, o.ID); err != nil {
+		switch {
+		case meta.IsNoMatchError(err), errors.Is(err, answers.ErrNotServed): // a version that this run's CRD is to bring
+			continue
+		case err != nil:
 			return fmt.Errorf("read %s: %w", bundle.Name(o.ID), err)
 		}
 		view.Live[o.ID] = live
