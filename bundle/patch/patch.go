@@ -14,6 +14,7 @@ import (
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/read"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/bundle/sls"
@@ -78,7 +79,7 @@ func (o *Options) resolve(ctx context.Context, c *cluster.Client, b *bundle.Bund
 	err := read.Resolve(b, read.Resolver{Namespace: o.Namespace, Scope: c.Scope, Versions: c.Versions, Quiet: true})
 	if err == nil && len(b.Absent) > 0 {
 		a := b.Absent[0]
-		err = bundle.Problem{Source: a.Source, ID: a.ID, Message: "the bundle wants it absent: brine patch deletes with --delete, what the bundle contains"}
+		err = bundle.Problem{Source: a.Source, ID: a.ID, Message: "the bundle wants it absent: brine patch deletes what a bundle contains, with " + remedy.Flag("delete")}
 	}
 	if err != nil {
 		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}

@@ -264,6 +264,11 @@ type applied struct {
 // its history, nothing is known.
 func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 	known := w.applies[d.inventory]
+	saved := func(number int) bool {
+		return slices.ContainsFunc((&oracle{server: w.server, d: d}).own(), func(write *apiserver.Write) bool {
+			return write.Name == inventory.RevisionName(d.inventory, number, 0)
+		})
+	}
 	switch {
 	case !alone, d.isAdministrative(), d.command == "destroy", d.damaged, d.hasUnplaced(), // revisions have it without its namespace
 		d.options.history > 0, w.server.Get(bundle.ConfigMapKind, home, d.inventory) == nil:
@@ -276,9 +281,6 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		wrote := slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { // or it has begun, and says so
 			return !o.bookkeeping(write) && !makesHome(write) || write.Name == d.inventory && write.Before != nil && begunIn(write.After) != "" && begunIn(write.After) != begunIn(write.Before)
 		})
-		saved := func(number int) bool {
-			return slices.ContainsFunc(o.own(), func(write *apiserver.Write) bool { return write.Name == inventory.RevisionName(d.inventory, number, 0) })
-		}
 		number := 0
 		if last := w.lastRevision(d.inventory); !d.process.dead && d.result != nil {
 			number = d.result.Revision
@@ -289,6 +291,10 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			return
 		}
 		digest, kept := d.bundle.ContentDigest(), number > 0
+		if kept && saved(number) && w.lastRevision(d.inventory).Number != number { // the inventory could not be written
+			delete(w.applies, d.inventory)
+			return
+		}
 		if d.only != nil && kept && saved(number) { // it keeps the last bundle, with some objects of this one
 			digest = w.contentOf(d.inventory, number)
 		}
@@ -322,8 +328,15 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			}
 			break
 		}
-		if d.result != nil && d.result.Revision > 0 && !d.process.dead {
-			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, d.result.Revision), back: true, number: d.result.Revision, to: w.revision(d.inventory, d.result.Revision).RollbackTo})
+		number := 0
+		switch last := w.lastRevision(d.inventory).Number; {
+		case !d.process.dead && d.result != nil:
+			number = d.result.Revision
+		case d.process.dead && saved(last): // it was killed after its very last write
+			number = last
+		}
+		if number > 0 {
+			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, number), back: true, number: number, to: w.revision(d.inventory, number).RollbackTo})
 		}
 	}
 }

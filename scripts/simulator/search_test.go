@@ -155,8 +155,8 @@ func (f *Finding) playScene(w *World, one *scene) {
 	if s.around.part.Name != "" {
 		s = w.withPart(s)
 	}
-	s.around.ofCopy = s.around.ofCopy && w.isCopied(s.inventory)
-	if s.around.putBack {
+	s.around.ofCopy = s.around.ofCopy && s.command != "patch" && w.isCopied(s.inventory)
+	if s.around.putBack = s.around.putBack && too == nil && !s.around.ofCopy; s.around.putBack {
 		undo := w.somebodyPutsBack(s.inventory)
 		if s.around.putBack = undo != nil; undo != nil {
 			defer undo()
@@ -188,7 +188,7 @@ func (f *Finding) plan(w *World, one *scene) (s step, too *step) {
 	s.plan, s.around.leaving, s.around.tool, s.around.dependents, s.around.controlled, s.found, s.guests = made.plan, "", "", false, false, false, false
 	if too = nil; s.around.twice {
 		again := s
-		too = &again
+		again.around.putBack, too = false, &again
 	}
 	return s, too
 }
