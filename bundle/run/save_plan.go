@@ -41,7 +41,8 @@ func savedPlan(ctx context.Context, s *session, o *Options, in intent, results [
 	}
 	b.Options["only"], b.Options["with-needs"] = plan.OnlyText(o.Only), fmt.Sprint(o.WithNeeds)
 	b.Options["prune-first"] = joined(o.Planning.PruneFirst)
-	b.Options["prune-anyway"], b.Options["wait"] = fmt.Sprint(o.PruneAnyway), map[bool]string{true: "applied"}[o.WaitApplied] // when the old objects go
+	// When the old objects go: empty where they wait for all, as of older versions, which know neither.
+	b.Options["prune-anyway"], b.Options["wait"] = map[bool]string{true: "true"}[o.PruneAnyway], map[bool]string{true: "applied"}[o.WaitApplied]
 	for i, planned := range in.plan.Steps {
 		result := results[i]
 		step := plan.SaveStep(planned, result.Action, result.Stored, s.record.Secrets.Text)

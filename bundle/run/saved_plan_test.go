@@ -85,7 +85,10 @@ func TestSavedPlanIsRefusedAfterDrift(t *testing.T) {
 		s.Apply(first).Want(t, 0)
 		file := filepath.Join(t.TempDir(), "plan.json")
 		s.Preview(then, "--plan-out", file).Want(t, 0)
-		s.Apply(then, "--plan", file, "--no-prune").Want(t, 3).Prints(t, "--no-prune")
+		for _, flag := range []string{"--no-prune", "--prune-anyway", "--wait=applied"} {
+			name, _, _ := strings.Cut(flag, "=")
+			s.Apply(then, "--plan", file, flag).Want(t, 3).Prints(t, name+": the plan was made with")
+		}
 	})
 }
 
