@@ -22,7 +22,7 @@ func TestRollbackUndoesNoApplyThatCameMeanwhile(t *testing.T) {
 	s.Apply(bundleOf("a", "b")).Want(t, 0)
 	direct := *s
 	p := s.Before("GET", "/leases/brine-"+"inv", func() { direct.Apply(bundleOf("a", "b", "c")).Want(t, 0) })
-	s.Rollback().Want(t, report.ExitLocked).Prints(t, "another run got in between: revision 3", "revision 2 was to be undone")
+	s.Rollback().Want(t, report.ExitLocked).Prints(t, "another run got in between: revision 3 of ", ", and revision 2 of ", " was to be undone")
 	if writes := p.Writes(); len(writes) > 2 { // the lock, taken and given back
 		t.Errorf("it wrote: %v", clitest.Describe(writes))
 	}
