@@ -113,6 +113,10 @@ func (r Revision) Says(next, begun Revision) bool {
 	return !ends && r.Result == next.Result && (next.Rendered == "" || r.Rendered == next.Rendered)
 }
 
+// Adopts says whether the revision keeps what was there before the run. Of one that failed that may be
+// the same each time: what was refused is adopted by none.
+func (r Revision) Adopts(c *Content) bool { return len(c.Before) > 0 && r.Result != "failed" }
+
 // Ends says whether nothing is left of an apply that had begun before the run: not after a rollback,
 // which undoes it however often it is repeated, and not where a run was partial.
 func (r Revision) Ends() bool { return r.Command != Rollback && r.Result != Partial }

@@ -2,8 +2,8 @@ package diff
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,48 +27,85 @@ const (
 // masked masks the values of Secrets in a and b, two versions of one object, so that
 // values that differ do so afterwards. It copies only where there is one.
 func masked(a, b any) (any, any) {
-	if a, b, copied := maskedCopies(a, b); copied {
-		return a, b
-	}
+	a, b = maskedCopies(a, b)
 	if !redact.Within(a) && !redact.Within(b) {
 		return a, b
 	}
 	return hidden(a, b, mask), hidden(b, a, maskChanged)
 }
 
-// maskedCopies masks what apply-time mutations copied from Secrets, in either version.
-func maskedCopies(a, b any) (_, _ any, copied bool) {
+// maskedCopies masks what apply-time mutations copied from Secrets, in either version. On the cluster an
+// item of a list may be at another place than the path says: all items are masked there. Where the path
+// leads nowhere, the values may be anywhere.
+func maskedCopies(a, b any) (_, _ any) {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	before, readable := redact.Copied(x)
 	after, too := redact.Copied(y)
-	paths := slices.Concat(before, after)
-	switch {
-	case !readable || !too: // they may be anywhere
-		for key := range sets.KeySet(x).Union(sets.KeySet(y)).Delete("apiVersion", "kind", "metadata") {
-			paths = append(paths, fmt.Sprintf("$['%s']", key))
-		}
-	case len(paths) == 0:
-		return a, b, false
-	}
-	for _, annotation := range wholeObject {
-		paths = append(paths, fmt.Sprintf("$.metadata.annotations['%s']", annotation))
+	if readable && too && len(before)+len(after) == 0 {
+		return a, b
 	}
 	x, y = runtime.DeepCopyJSON(x), runtime.DeepCopyJSON(y)
-	shown := make([]string, len(paths))
-	for i, path := range paths {
-		old, _ := jsonpath.Get(x, path)
-		now, _ := jsonpath.Get(y, path)
-		shown[i] = mask
-		if len(old) > 0 && len(now) > 0 && !equal(old, now) {
-			shown[i] = maskChanged
+	known, shown := readable && too, map[string]string{}
+	for _, path := range slices.Concat(before, after) {
+		all := places.ReplaceAllString(path, "[*]")
+		was, found := valuesAt(x, all)
+		is, has := valuesAt(y, all)
+		known = known && (found || !slices.Contains(before, path)) && (has || !slices.Contains(after, path))
+		if shown[all] = mask; found && has && !equal(was, is) {
+			shown[all] = maskChanged
 		}
 	}
-	for i, path := range paths {
-		_, _ = jsonpath.Set(x, path, mask)
-		_, _ = jsonpath.Set(y, path, shown[i])
+	for path, text := range shown {
+		known = known && maskAt(x, path, mask) && maskAt(y, path, text)
 	}
-	return orNil(x), orNil(y), true
+	if !known {
+		hideMost(x, y)
+		hideMost(bundle.At[map[string]any](x, "metadata"), bundle.At[map[string]any](y, "metadata"))
+	}
+	own, others := annotations(x), annotations(y)
+	for _, key := range wholeObject {
+		for _, all := range []map[string]any{own, others} {
+			if _, ok := all[key]; ok {
+				all[key] = mask
+			}
+		}
+	}
+	return orNil(x), orNil(y)
+}
+
+// places are those of items of a list in a JSONPath: by number, filter or range.
+var places = regexp.MustCompile(`\[(-?\d+|\?\(.*?\)|-?\d*:-?\d*(:-?\d*)?)\]`)
+
+func valuesAt(object map[string]any, path string) (values []any, found bool) {
+	if object == nil {
+		return nil, false
+	}
+	values, err := jsonpath.Get(object, path)
+	return values, err == nil && len(values) > 0
+}
+
+// maskAt is false where that cannot be done.
+func maskAt(object map[string]any, path, text string) bool {
+	if object == nil {
+		return true
+	}
+	_, err := jsonpath.Set(object, path, text)
+	return err == nil
+}
+
+// hideMost masks all fields of two versions but those that say what the object is.
+func hideMost(x, y map[string]any) {
+	for key := range sets.KeySet(x).Union(sets.KeySet(y)).Delete("apiVersion", "kind", "metadata", "name", "namespace") {
+		was, found := x[key]
+		is, has := y[key]
+		if found {
+			x[key] = mask
+		}
+		if has {
+			y[key] = hide(is, was, found, maskChanged)
+		}
+	}
 }
 
 func orNil(object map[string]any) any {

@@ -189,3 +189,29 @@ func TestCopiesOfSecrets(t *testing.T) {
 		}
 	}
 }
+
+// The field is found where it is on the cluster, and of a Secret all values are masked as well.
+func TestCopiesOfSecretsElsewhere(t *testing.T) {
+	const mutation = `config.kubernetes.io/apply-time-mutation: "[{sourceRef: {kind: Secret, name: s}, sourcePath: $.data.url, targetPath: '%s'}]"`
+	object := func(path, rest string) *unstructured.Unstructured {
+		return bundletest.Object(t, "{metadata: {name: web, annotations: {"+fmt.Sprintf(mutation, path)+"}}, "+rest+"}")
+	}
+	const env = "$.spec.env[0].value"
+	pods := func(items string) *unstructured.Unstructured {
+		return object(env, "apiVersion: v1, kind: Pod, spec: {replicas: 1, env: ["+items+"]}")
+	}
+	for name, test := range map[string]struct{ before, after *unstructured.Unstructured }{
+		"another item before it": {pods("{name: other, value: x}, {name: url, value: first-value}"), pods("{name: url, value: other-value}")},
+		"no such field":          {object("$.spec.none", "apiVersion: v1, kind: Pod, spec: {url: first-value}"), object("$.spec.none", "apiVersion: v1, kind: Pod, spec: {url: other-value}")},
+		"no path at all":         {object("$..[", "apiVersion: v1, kind: Pod, spec: {url: first-value}"), object("$..[", "apiVersion: v1, kind: Pod, spec: {url: other-value}")},
+		"a Secret":               {object("$.data.url", "apiVersion: v1, kind: Secret, data: {url: Zmlyc3Q=, pin: first-value}"), object("$.data.url", "apiVersion: v1, kind: Secret, data: {url: Zmlyc3Q=, pin: other-value}")},
+		"a Secret's text":        {object("$.stringData.url", "apiVersion: v1, kind: Secret, data: {pin: first-value}"), object("$.stringData.url", "apiVersion: v1, kind: Secret, stringData: {url: first-value}, data: {pin: other-value}")},
+		"deleted":                {pods("{name: other, value: x}, {name: url, value: first-value}"), nil},
+	} {
+		d := Objects(test.before, test.after, nil)
+		said := fmt.Sprint(d.Unified, d.Changes, Shown(test.before, nil))
+		if strings.Contains(said, "-value") || strings.Contains(said, "Zmlyc3Q") || d.Unified == "" {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}

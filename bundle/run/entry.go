@@ -218,7 +218,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			r.Result = inventory.Partial
 		}
 	}
-	if last.Says(r, in.inventory.Unfinished()) && len(content.Before) == 0 {
+	if last.Says(r, in.inventory.Unfinished()) && !r.Adopts(content) {
 		r.Number = last.Number
 	}
 	return r

@@ -139,8 +139,11 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 			}
 		}
 	}
-	// Where an earlier rename was interrupted after that, runs may have gone on from there.
-	if begun := from.Begun(); begun.Number > 0 && inv.Begun().Number == 0 && from.Last().Number >= inv.Last().Number {
+	// Where an earlier rename was interrupted after that, runs may have gone on from there: what had begun
+	// before it may have ended.
+	begun := from.Begun()
+	since := !inv.Exists() || inv.Begun().Number == 0 && from.Last().Number >= inv.Last().Number && begun.Time.After(inv.object.GetCreationTimestamp().Time)
+	if begun.Number > 0 && since {
 		if err := inv.Begin(begun); err != nil {
 			return err
 		}

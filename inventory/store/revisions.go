@@ -118,7 +118,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	if last.Says(r, begun) && len(c.Before) == 0 {
+	if last.Says(r, begun) && !r.Adopts(c) {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			err := inv.Begin(begun) // again, where this partial run had begun, too
 			return last, errors.Join(err, inv.setLast(last))

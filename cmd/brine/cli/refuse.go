@@ -24,7 +24,7 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	format := formatOf(args)
 	switch {
 	case slices.Contains([]string{salt.Format, salt.CommandFormat, salt.EventsFormat}, format):
-		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err), endOf(err).unknown))
+		_, _ = s.Out.Write(salt.Error(format, code, report.Lines(err), endOf(err).unknown && !isDry(cmd)))
 		return
 	case cmd.Name() == "check" && format == "json":
 		_ = output.Check(s.Out, format, &bundle.Bundle{}, &order.Graph{}, nil, bundle.ProblemsOf(err), false)
@@ -42,6 +42,12 @@ func refuse(s Streams, cmd *cobra.Command, args []string, code int, err error) {
 	}
 	run.Refuse(cmd.Context(), o, code, err, printer.Event)
 	_ = printer.Close()
+}
+
+// isDry says whether a command writes nothing.
+func isDry(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("dry-run")
+	return cmd.Name() == "preview" || cmd.Name() == "drift" || f != nil && f.Value.String() != string(report.None)
 }
 
 // shortOutput is -o among others of one letter that take no value: -vo=json.

@@ -141,7 +141,11 @@ class Run(object):
         for values in (defaults, credentials):
             for key, value in values.items():
                 values = [_value(str(key).replace("_", "-"), one, command) for one in (value if isinstance(value, (list, tuple)) else [value])]
-                self.env["BRINE_" + str(key).upper().replace("-", "_")] = ",".join(values)
+                name, text = "BRINE_" + str(key).upper().replace("-", "_"), ",".join(values)
+                if text:
+                    self.env[name] = text
+                else:  # brine takes an empty guard for a mistake
+                    self.env.pop(name, None)
         for key, value in (("BRINE_YES", "true"), ("BRINE_JID", self.jid), ("BRINE_MINION", brine.opts.get("id"))):
             if value:
                 self.env[key] = str(value)
