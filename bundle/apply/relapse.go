@@ -25,9 +25,9 @@ func versionOf(u *unstructured.Unstructured) version {
 
 // relapse waits again for an object that was ready, where a watch sees while others are waited
 // for that it is not any more: a pod without a probe is ready until its program ends. Whoever
-// needs it has gone on; but the run does not prune, nor end well, while it is so, also where it has not
-// changed the object, but what that needs. Objects that
-// are not waited for, and CRDs and Jobs, which stay what they became, are left.
+// needs it has gone on; but the run does not prune, nor end well, while it is so, also where it
+// has not changed the object, but what that needs. Objects that are not waited for, and CRDs and
+// Jobs, which stay what they became, are left.
 func (e *scheduler) relapse(n *node, live *unstructured.Unstructured) {
 	switch {
 	case n.state != finished || n.Result.Ready != report.StateReady || n.Action == plan.Awaited || e.ended != nil || e.WaitApplied,

@@ -52,15 +52,14 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	found := created.live
 	created.live, created.Claims, created.Warnings = old, result.Claims, append(result.Warnings, created.Warnings...)
 	created.Reason = strings.Join(lines(result.Claims), "\n")
+	created.Deleted = err != nil
 	var notOwned *NotOwned
 	switch {
 	case err == nil, errors.As(err, &notOwned):
 		return created, err
 	case found != nil:
-		created.Deleted = true
 		return created, fmt.Errorf("it was deleted, and another client created it meanwhile: %w", err)
 	}
-	created.Deleted = true
 	if unproven != "" {
 		err = fmt.Errorf("%w (a dry run could not show this before: %s)", err, unproven)
 	}

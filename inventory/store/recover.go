@@ -45,9 +45,10 @@ func (inv *Inventory) Recover(ctx context.Context) error {
 }
 
 // Repair makes members of what was found to carry the inventory's ownership
-// metadata, and writes the inventory, which names the newest revision again. Only when the search was complete are parts
-// that are missing or unreadable given up; until then each run is refused. And only then
-// does the inventory object say which kinds and namespaces to search the next time.
+// metadata, and writes the inventory, which names the newest revision again. Only when
+// the search was complete are parts that are missing or unreadable given up; until then
+// each run is refused. And only then does the inventory object say which kinds and
+// namespaces to search the next time.
 func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bool) error {
 	gone := inv.broken
 	_, recorded := inv.RecordedKinds()
@@ -78,8 +79,8 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 }
 
 // Forgets is the error of an inventory that does not list what still belongs to it, as what is left of
-// it says: its object was deleted, or replaced by an older one; so it is where the history goes beyond it. A run would write that list, and
-// nothing would name these objects any more. takes are those that the run makes members. What a
+// it says: its object was deleted, or replaced by an older one; so it is where the history goes beyond
+// it. A run would write that list, and nothing would name these objects any more. takes are those that the run makes members. What a
 // destroy by another tool leaves names nothing that is there. The history counts where it was
 // read, or history says so.
 func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], history bool) error {
@@ -107,6 +108,13 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 func (inv *Inventory) damagedBy(damage string) error {
 	return fmt.Errorf("read inventory %s/%s: %w: %s; no object was changed; %s finds its members and its last revision again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, damage, inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+}
+
+func (inv *Inventory) refuseSuperseded() error {
+	if damage := inv.Superseded(); damage != "" {
+		return inv.damagedBy(damage)
+	}
+	return nil
 }
 
 // Superseded says that the history that was read goes beyond what the inventory object says; it is

@@ -106,9 +106,9 @@ func (inv *Inventory) NotKept() error {
 }
 
 // SaveRevision keeps the bundle as a new revision, unless it is the last one
-// again with the same result, and nothing was adopted; a limit of 0 saves none. The object names it with
-// its next write, in Finish: so a revision that was cut short is overwritten by
-// the next.
+// again with the same result, and nothing was adopted; a limit of 0 saves none.
+// The object names it with its next write, in Finish: so a revision that was cut
+// short is overwritten by the next.
 func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
 	if limit <= 0 {
 		return inv.Last(), nil
@@ -128,8 +128,8 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	if err := inv.ReadTraces(ctx); err != nil { // where the run has written no object, and not read it before
 		return last, err
 	}
-	if damage := inv.Superseded(); damage != "" {
-		return last, fmt.Errorf("save revision: %w", inv.damagedBy(damage))
+	if err := inv.refuseSuperseded(); err != nil {
+		return last, fmt.Errorf("save revision: %w", err)
 	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
@@ -360,8 +360,8 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	if err != nil {
 		return inventory.Target{}, err
 	}
-	if damage := inv.Superseded(); damage != "" {
-		return inventory.Target{}, inv.damagedBy(damage)
+	if err := inv.refuseSuperseded(); err != nil {
+		return inventory.Target{}, err
 	}
 	contents, unread := map[int]*inventory.Content{}, 0
 	load := func(number int) *inventory.Content {

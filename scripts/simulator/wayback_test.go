@@ -138,7 +138,7 @@ func TestPartialRunOfWhatTheInventoryDoesNotName(t *testing.T) {
 }
 
 // A person decides to undo the last apply. Another one, of which no history is kept, comes before the
-// rollback: nobody has decided about that.
+// rollback: no person has decided about that.
 func TestRollbackUndoesNoApplyWithoutAHistoryThatCameMeanwhile(t *testing.T) {
 	inLab(t, func(l *lab) {
 		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
