@@ -147,7 +147,7 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		if s.Action != Pruned {
 			continue
 		}
-		if why := g.dependent(s.Live); why != "" {
+		if why := g.pruneDependent(s.Live); why != "" {
 			s.Action, s.Kept, s.Reason, kept = Skipped, true, why, true
 		}
 	}
@@ -173,16 +173,28 @@ func noteCollected(steps []*Step) {
 }
 
 // dependent is why an object may not be deleted together with its dependents: one of them
-// stays. "" if none is known.
-func (g *Guard) dependent(live *unstructured.Unstructured) string {
+// stays. "" if none is known. instead is what keeps the dependents, "" if nothing does.
+func (g *Guard) dependent(live *unstructured.Unstructured, instead string) string {
 	g.staying.Lock()
 	defer g.staying.Unlock()
 	id, found := g.owners[live.GetUID()]
-	if !found || g.Options.Orphans || live.GetUID() == "" {
+	if !found || live.GetUID() == "" {
 		return ""
 	}
-	return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first, or use %s",
-		bundle.Name(id), remedy.Cascade+"=orphan")
+	why := fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
+	if instead != "" {
+		why += ", or use " + instead
+	}
+	return why
+}
+
+// pruneDependent is dependent for a deletion that --cascade decides about; a recreation has a word
+// of its own about its dependents.
+func (g *Guard) pruneDependent(live *unstructured.Unstructured) string {
+	if g.Options.Orphans {
+		return ""
+	}
+	return g.dependent(live, remedy.Cascade+"=orphan")
 }
 
 // Holds says whether the guard has to know what an object holds.
@@ -200,7 +212,7 @@ func (g *Guard) Decide(id bundle.ID, live *unstructured.Unstructured, holds bund
 	defined, _ := bundle.DefinitionOf(live)
 	kept, moved := g.Moved[id]
 	_, member := g.Of.Members[id]
-	origin, dependent := g.Of.OriginOf(id, live), g.dependent(live)
+	origin, dependent := g.Of.OriginOf(id, live), g.pruneDependent(live)
 	switch {
 	case g.Options.NoPrune:
 		return Verdict{Action: Skipped, Reason: cmp.Or(g.Options.NoPruneReason, remedy.NoPrune)}

@@ -1473,4 +1473,31 @@ kind: ConfigMap
 metadata: {name: inner, namespace: extra-app}
 data: {value: "0"}
 `, policy: 1, found: true, later: 120000000000, options: options{pruneAnyway: true, skipInvalid: true}, around: surroundings{planned: true}}, mood: mood{name: "aimed at Secrets", faults: []fault{"403"}, rate: 0.4, aim: "Secrets"}}, {at: "10", chance: 1282887359896664522, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 3552361163991068543, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
+	"a member went with its owner, which was recreated, with --cascade=orphan": {seed: 490610948, scenes: []scene{{at: "2", chance: 14245423306281031577, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+immutable: true
+data: {value: "0"}
+`, calm: true, options: options{cascade: "Orphan", absent: []string{"guest"}}, around: surroundings{hooks: []string{"inject deployments"}, owned: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5175203327184766884, step: step{command: "apply", inventory: "shop", calm: true, around: surroundings{hooks: []string{"inject deployments"}, owned: true}}, mood: mood{name: "undisturbed"}}, {at: "12", chance: 1693413488089645209, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+immutable: true
+data: {value: "2"}
+`, calm: true, options: options{recreate: []string{"*:orphan"}, cascade: "Orphan"}, around: surroundings{hooks: []string{"inject deployments"}, owned: true}}, mood: mood{name: "undisturbed"}}}},
 }
