@@ -26,7 +26,7 @@ type Revision struct {
 	Parts   int       `json:"parts"`
 	Version string    `json:"version"` // of brine
 	// Command is what made it: apply, or rollback to RollbackTo. Older versions did not
-	// record it.
+	// record it. An apply has the RollbackTo of a rollback before it that is no revision of its own.
 	Command    string `json:"command,omitempty"`
 	RollbackTo int    `json:"rollbackTo,omitempty"`
 	// Rendered is Bundle.RenderedFrom.
@@ -142,6 +142,21 @@ func newest(history []Revision, is func(Revision) bool) (Revision, bool) {
 	return Revision{}, false
 }
 
+// LeftBack is where a rollback went of which the inventory object, which says that last is the last
+// revision, does not know: it could not be written any more, or the run was killed. 0 is nowhere. history
+// is what is there, the newest first.
+func LeftBack(history []Revision, last Revision) int {
+	for _, r := range history {
+		if last.Number == 0 || r.Number <= last.Number {
+			break
+		}
+		if r.RollbackTo > 0 && !r.Time.Before(last.Time) { // else another inventory of the name had it, before
+			return r.RollbackTo
+		}
+	}
+	return 0
+}
+
 // standing are the revisions of a history but those that a later rollback undid, also one
 // that failed: a person decided against them.
 func standing(history []Revision) iter.Seq[Revision] {
@@ -151,7 +166,7 @@ func standing(history []Revision) iter.Seq[Revision] {
 			if r.Number > undoes {
 				continue
 			}
-			if r.Command == Rollback && r.RollbackTo > 0 {
+			if r.RollbackTo > 0 {
 				undoes = r.RollbackTo
 			}
 			if !yield(r) {
@@ -197,9 +212,9 @@ func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, 
 		return Target{}, false
 	}
 	t := Target{Undone: history[last]}
-	for r := range standing(history[last+1:]) {
+	for r := range standing(history[last:]) {
 		switch {
-		case !r.Good():
+		case r.Number == t.Undone.Number, !r.Good():
 		case t.Number == 0 && !same(r, t.Undone):
 			t.Revision = r
 			t.There = last > 0 && history[0].Good() && same(history[0], r)

@@ -45,7 +45,7 @@ func TestKeptRevisions(t *testing.T) {
 }
 
 // A history is written with the newest revision last: "A applied, B failed, A applied 1"
-// ends with a rollback to 1.
+// ends with a rollback to 1; "B applied:1" is an apply after one that is no revision.
 func TestRollbackTarget(t *testing.T) {
 	for _, test := range []struct {
 		name, history           string
@@ -70,6 +70,8 @@ func TestRollbackTarget(t *testing.T) {
 		{"the same content is not another", "A applied, B applied, B failed, B applied", 1, 4, 0, false},
 		{"only rollbacks are left", "A applied 7, B applied 8", 0, 0, 0, false},
 		{"none was good", "A not-ready, B not-ready", 0, 2, 0, false},
+		{"an apply after a rollback that is no revision", "A applied, B applied, C applied:1", 1, 3, 0, false},
+		{"applies after a rollback that is no revision", "A applied, B applied, C failed:1, D applied", 1, 4, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, ok := RollbackTarget(written(test.history), SameDigest)
@@ -89,7 +91,9 @@ func written(text string) []Revision {
 	var history []Revision
 	for i, words := range strings.Split(text, ", ") {
 		if word := strings.Fields(words); len(word) > 1 {
-			r := Revision{Number: i + 1, Digest: word[0], Result: word[1], Command: "apply"}
+			result, passed, _ := strings.Cut(word[1], ":")
+			r := Revision{Number: i + 1, Digest: word[0], Result: result, Command: "apply"}
+			r.RollbackTo, _ = strconv.Atoi(passed)
 			if len(word) > 2 {
 				r.Command = Rollback
 				r.RollbackTo, _ = strconv.Atoi(word[2])
@@ -159,6 +163,23 @@ func TestIsBefore(t *testing.T) {
 		l := Latest{Last: Revision{Number: test.last, Time: noon}, Begun: Revision{Number: test.begun}}
 		if got := l.IsBefore(r); got != test.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What a rollback undid that the inventory object does not know of, and no other inventory's.
+func TestLeftBack(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	last := Revision{Number: 3, Time: noon}
+	left := Revision{Number: 4, Command: Rollback, RollbackTo: 1, Time: noon.Add(time.Minute)}
+	before, named, apply := left, left, left
+	before.Time, named.Number, apply.RollbackTo = noon.Add(-time.Minute), 3, 0
+	for name, test := range map[string]struct {
+		left, last Revision
+		want       int
+	}{"it is left": {left, last, 1}, "another inventory of the name": {before, last, 0}, "it is named": {named, last, 0}, "an apply is left": {apply, last, 0}, "the object says of none": {left, Revision{}, 0}} {
+		if got := LeftBack([]Revision{test.left, {Number: 3, Command: Rollback, RollbackTo: 2, Time: noon}}, test.last); got != test.want {
+			t.Errorf("%s: %d", name, got)
 		}
 	}
 }

@@ -28,15 +28,6 @@ import (
 // pageSize of LISTs: large enough to be few, small enough to go easy on etcd.
 const pageSize = 500
 
-// GetServed is Get, and nil for an object of a kind that the server does not serve.
-func (c *Client) GetServed(ctx context.Context, id bundle.ID) (*unstructured.Unstructured, error) {
-	resource, err := c.Any(id.GroupKind)
-	if err != nil {
-		return nil, nil //nolint:nilerr // a kind that is not served has no objects
-	}
-	return c.Get(ctx, resource, id)
-}
-
 // Get reads one object; nil and no error when it is proven not to be there.
 func (c *Client) Get(ctx context.Context, r Resource, id bundle.ID) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured

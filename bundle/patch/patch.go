@@ -5,6 +5,7 @@ package patch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ import (
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
 	"brine/bundle/read"
+	"brine/bundle/ready"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -84,7 +86,7 @@ func (o *Options) resolve(ctx context.Context, c *cluster.Client, b *bundle.Bund
 	if err != nil {
 		return &report.Stop{Code: report.ExitBadBundle, Errors: []error{err}}
 	}
-	return sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return c.GetServed(ctx, id) })
+	return sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return c.Find(ctx, id) })
 }
 
 func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Recorder, object *bundle.Object, result *report.ObjectResult) error {
@@ -105,6 +107,19 @@ func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Record
 		live, err := c.Get(ctx, resource, id)
 		if err != nil {
 			return err
+		}
+		if live != nil && live.GetDeletionTimestamp() != nil && !o.Remove && !o.Delete { // what is applied to it would go with it
+			switch {
+			case !o.Create:
+				return fmt.Errorf("it is being deleted: it %s", ready.Terminating(live))
+			case o.DryRun != report.None:
+				result.Action, result.Reason = plan.Created, "it is being deleted, and is created again once it is gone"
+				return nil
+			case !cluster.Sleep(ctx, time.Second):
+				return fmt.Errorf("wait until it is gone, to create it again: it %s: %w", ready.Terminating(live), cluster.WhyEnded(ctx))
+			}
+			try--
+			continue
 		}
 		err = o.write(ctx, c, r, resource, id, object, live, result)
 		if !answers.Overtaken(err) || try == tries {

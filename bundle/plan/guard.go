@@ -72,6 +72,11 @@ func newGuard(in *Input, p *Plan) *Guard {
 			g.Keep(s.ID, s.Live)
 		}
 	}
+	for id, live := range in.Live {
+		if live != nil && (in.Chosen != nil || in.Invalid.Has(id)) { // it has no step, and stays
+			g.Keep(id, live)
+		}
+	}
 	for _, o := range in.Graph.Objects {
 		g.Namespaces[o.ID.Namespace] = bundle.Name(o.ID)
 		g.Kinds[o.ID.GroupKind] = bundle.Name(o.ID)

@@ -90,7 +90,7 @@ func resolve(ctx context.Context, s *session, o *Options, b *bundle.Bundle) erro
 		err = read.Resolve(b, resolver)
 	}
 	if err == nil {
-		if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return s.client.GetServed(ctx, id) }); err != nil {
+		if err := sls.FillSlots(b, func(id bundle.ID) (*unstructured.Unstructured, error) { return s.client.Find(ctx, id) }); err != nil {
 			return err
 		}
 		if err := skipInvalid(s.record, o, b, read.FillDigests(b)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -29,14 +30,15 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory
 	}) {
 		ids, to := returns[origin], origin.From
 		done, err := giveBackTo(ctx, s, o, origin, ids)
-		names := bundle.Each(ids.UnsortedList(), bundle.Name)
-		slices.Sort(names)
-		text := bundle.Some(names, 5) + ": "
+		text := bundle.Some(bundle.Each(bundle.SortedIDs(ids), bundle.Name), 5) + ": "
 		switch {
 		case errors.Is(err, store.ErrNotThere):
 			id := bundle.SortedIDs(ids)[0]
 			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, %v: they stay members; %s gives one to another inventory", text, to, err,
 				s.client.Commands().Split(o.Inventory.Namespace+"/"+o.Inventory.Name, "NAMESPACE/NAME", id.GroupKind, id.Namespace, id.Name)))
+		case err != nil && done != "":
+			s.record.Fail(fmt.Sprintf("%sgiven back to inventory %s, but its last revision could not be applied to them, and their fields stay as they are: %v", text, done, err))
+			s.record.Result.ExitCode = report.ExitFailed
 		case err != nil:
 			s.record.Fail(fmt.Sprintf("%snot given back to inventory %s: %v. Repeat the command: what was not given back is still a member", text, to, err))
 			s.record.Result.ExitCode = report.ExitFailed
@@ -46,7 +48,8 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory
 	}
 }
 
-// giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them".
+// giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them"; with an error,
+// if they were given back all the same, to whom.
 func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Origin, ids sets.Set[bundle.ID]) (done string, err error) {
 	inv, err := store.FindSource(ctx, s.client, from, o.Inventory.Namespace, o.Version)
 	if err != nil {
@@ -63,17 +66,17 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 	if len(moved.NotMoved) > 0 {
 		return "", errors.New(moved.NotMoved[0].Reason)
 	}
-	inv, err = store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version)
-	if err != nil {
-		return "", err
+	done = theirs.Namespace + "/" + theirs.Name
+	if inv, err = store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version); err != nil {
+		return done, err
 	}
-	done, last := theirs.Namespace+"/"+theirs.Name, inv.Last().Number
+	last := inv.Last().Number
 	if last == 0 {
 		return done + ", which has no revision: their fields stay as they are", nil
 	}
 	content, err := inv.LoadRevision(ctx, last)
 	if err != nil {
-		return "", err
+		return done, err
 	}
 	again := Options{
 		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts, NamespaceNamed: true},
@@ -90,7 +93,7 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 	}
 	result := Run(ctx, s.client, content.Bundle, again, func(report.Event) {})
 	if result.ExitCode != report.ExitOK {
-		return "", fmt.Errorf("they are its members, but its revision %d could not be applied: %s", last, failures(result))
+		return done, fmt.Errorf("%s; %s applies all of it", failures(result), s.client.Commands().Rollback(theirs.Namespace, theirs.Name, strconv.Itoa(last)))
 	}
 	return fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
 }

@@ -77,6 +77,7 @@ func TestPartialPlan(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "plan.json")
 	s.Preview(of("two"), "--only=ConfigMap/a", "--plan-out="+saved).Want(t, 0)
 	s.Apply(of("two"), "--plan="+saved, "--only=ConfigMap/b").Want(t, 3).Prints(t, "--only: the plan was made with")
+	s.Apply(of("two"), "--plan="+saved, "--rollback-on-failure").Want(t, 3).Prints(t, "is a plan of chosen objects")
 	s.Apply(of("two"), "--plan="+saved).Want(t, 0).Did(t, "ConfigMap", "a", plan.Configured)
 	if s.Data("a")["key"] != "two" || s.Data("b")["key"] != "one" {
 		t.Errorf("the objects are %v and %v", s.Data("a")["key"], s.Data("b")["key"])

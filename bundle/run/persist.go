@@ -85,8 +85,9 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 		case p == members:
 			return enterMembers(late, o.Mode, inv, e)
 		case p == revision:
-			saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit)
-			if s.record.Result.Revision = saved.Number; err != nil && o.Mode == Apply {
+			if saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit); err == nil {
+				s.record.Result.Revision = saved.Number
+			} else if o.Mode == Apply {
 				err = errors.Join(err, inv.NotKept())
 			}
 			return err

@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -107,6 +108,9 @@ func substitute(target, source *unstructured.Unstructured, s mutation.FieldSubst
 		}
 		// A target without the token stays as it is, as in cli-utils.
 		value = strings.ReplaceAll(text, s.Token, with)
+	}
+	if v, ok := value.(int); ok && int(float64(v)) != v { // how cli-utils sets a number
+		return errors.New("source: a whole number beyond 2^53 cannot be copied exactly: use a token, in a text")
 	}
 	found, err := jsonpath.Set(target.Object, s.TargetPath, value)
 	if err != nil {

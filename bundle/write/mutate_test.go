@@ -11,7 +11,7 @@ import (
 )
 
 func TestSubstitute(t *testing.T) {
-	const source = `{metadata: {name: s}, spec: {text: hidden-value, number: 80, flag: true, map: {a: 1}, list: [x, w]}}`
+	const source = `{metadata: {name: s}, spec: {text: hidden-value, number: 80, flag: true, map: {a: 1}, list: [x, w], id: 9007199254740993}}`
 	for name, tc := range map[string]struct {
 		from, to, token string
 		want            string // the target's spec as JSON
@@ -19,6 +19,8 @@ func TestSubstitute(t *testing.T) {
 	}{
 		"whole field":       {"$.spec.text", "$.spec.old", "", `{"old":"hidden-value","text":"a-$x-$x"}`, ""},
 		"number stays one":  {"$.spec.number", "$.spec.old", "", `{"old":80,"text":"a-$x-$x"}`, ""},
+		"a large number":    {"$.spec.id", "$.spec.old", "", "", "source: a whole number beyond 2^53 cannot be copied exactly"},
+		"its text":          {"$.spec.id", "$.spec.text", "$x", `{"old":1,"text":"a-9007199254740993-9007199254740993"}`, ""},
 		"mapping":           {"$.spec.map", "$.spec.old", "", `{"old":{"a":1},"text":"a-$x-$x"}`, ""},
 		"every token":       {"$.spec.number", "$.spec.text", "$x", `{"old":1,"text":"a-80-80"}`, ""},
 		"bool in text":      {"$.spec.flag", "$.spec.text", "$x", `{"old":1,"text":"a-true-true"}`, ""},

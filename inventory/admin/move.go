@@ -352,7 +352,7 @@ func (m *mover) one(ctx context.Context, b *batch) error {
 		return err // what is half done, the next command ends
 	}
 	if len(stay) > 0 {
-		if err := m.stay(ctx, b, stay); err != nil {
+		if err := m.stay(ctx, b, stay, news); err != nil {
 			return err
 		}
 	}
@@ -398,9 +398,11 @@ func (m *mover) removed(inv *store.Inventory) {
 	m.move.Removed = append(m.move.Removed, report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID})
 }
 
-func (m *mover) stay(ctx context.Context, b *batch, ids []bundle.ID) error {
+// stay takes objects back whose owner could not be changed. The target keeps those that it had before.
+func (m *mover) stay(ctx context.Context, b *batch, ids, news []bundle.ID) error {
 	b.ids = slices.DeleteFunc(b.ids, func(id bundle.ID) bool { return slices.Contains(ids, id) })
-	if err := m.to.Forget(ctx, ids); err != nil || b.source == nil {
+	received := bundle.Where(ids, func(id bundle.ID) bool { return slices.Contains(news, id) })
+	if err := m.to.Forget(ctx, received); err != nil || b.source == nil {
 		return err
 	}
 	return b.source.BeginMove(ctx, ids, "")

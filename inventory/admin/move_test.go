@@ -311,6 +311,55 @@ func TestMoveWhoseAnswerIsLost(t *testing.T) {
 	b.Holds("ConfigMap move")
 }
 
+// What the target had before, it keeps where the change of the owner is refused.
+func TestMoveOfWhatTheTargetHas(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(configMapsOf("had")).Want(t, 0)
+	if _, err := s.Resources("v1/configmaps").Namespace(s.NS).Patch(s.Context(), "had", types.MergePatchType, []byte(`{"metadata":{"labels":{"applyset.kubernetes.io/part-of":null}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err) // as it is in an inventory of kapply's
+	}
+	p := s.Proxied()
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/had") {
+			return clustertest.Action{Status: http.StatusForbidden, Message: "refused"}
+		}
+		return clustertest.Action{}
+	})
+	command(s, "adopt", "--into", s.Inventory, "ConfigMap/"+s.NS+"/had").Want(t, 1).Prints(t, "refused")
+	p.Intercept(nil)
+	s.Holds("ConfigMap had")
+}
+
+// A change of the owner that may have been stored, and cannot be read again, is unknown: both inventories
+// keep the object until the command is repeated.
+func TestMoveThatCannotBeReadAgain(t *testing.T) {
+	s := clitest.New(t)
+	b := s.Other("b")
+	s.Apply(configMapsOf("keep", "move")).Want(t, 0)
+	args := []string{"split", s.Inventory, "--to", b.Inventory, "--only", "ConfigMap/*/move"}
+	p := s.Proxied()
+	patched := false
+	p.Intercept(func(r clustertest.Request) clustertest.Action {
+		switch at := strings.HasSuffix(r.Path, "/configmaps/move"); {
+		case at && r.Method == http.MethodPatch && !patched:
+			patched = true
+			return clustertest.Action{Status: http.StatusGatewayTimeout, Acted: true}
+		case at && patched && r.Method == http.MethodGet:
+			return clustertest.Action{Status: http.StatusForbidden, Message: "no right"}
+		}
+		return clustertest.Action{}
+	})
+	if got := command(s, args...); got.Exit == 0 || !strings.Contains(got.Stdout+got.Stderr, "whether it was stored is unknown") {
+		t.Errorf("exit code %d: %s%s", got.Exit, got.Stdout, got.Stderr)
+	}
+	s.Holds("ConfigMap keep", "ConfigMap move")
+	b.Holds("ConfigMap move")
+	p.Intercept(nil)
+	command(s, args...).Want(t, 0)
+	s.Holds("ConfigMap keep")
+	b.Holds("ConfigMap move")
+}
+
 // Once its owner is stored, a member is moved: that the server refuses the request after
 // that, or answers it with a conflict again and again, makes neither inventory forget it.
 func TestMoveWhoseSecondRequestIsRefused(t *testing.T) {

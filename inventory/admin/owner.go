@@ -56,7 +56,7 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case err != nil && m.owns(live):
 			return nil
 		case err != nil:
-			return fmt.Errorf("read it again, to change its owner: %w", err)
+			return &unknownOwner{err} // an earlier try may have been stored, and its answer lost
 		case fresh == nil:
 			return nil // another client deleted it
 		}

@@ -118,7 +118,8 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	if last.Says(r, begun) && !r.Adopts(c) {
+	left := func() int { return inventory.LeftBack(inv.read.history, inv.Last()) }
+	if last.Says(r, begun) && !r.Adopts(c) && !(ends && left() > 0) {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			err := inv.Begin(begun) // again, where this partial run had begun, too
 			return last, errors.Join(err, inv.setLast(last))
@@ -130,6 +131,9 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	}
 	if err := inv.refuseSuperseded(); err != nil {
 		return last, fmt.Errorf("save revision: %w", err)
+	}
+	if ends {
+		r.RollbackTo = left() // of the revision that is overwritten
 	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
@@ -331,6 +335,9 @@ func (inv *Inventory) Runs(ctx context.Context) ([]inventory.Revision, error) {
 	at, has := slices.BinarySearchFunc(history, begun.Number, func(r inventory.Revision, n int) int { return n - r.Number })
 	if has { // an older version saved it, and does not know of what begins
 		return history, nil
+	}
+	if at < len(history) { // what has its number a rollback left, or the apply itself
+		begun.RollbackTo = inventory.LeftBack(bundle.Where(inv.read.history, func(r inventory.Revision) bool { return r.Number <= begun.Number }), history[at])
 	}
 	return slices.Insert(history, at, begun), nil
 }

@@ -332,8 +332,12 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		switch last := w.lastRevision(d.inventory).Number; {
 		case !d.process.dead && d.result != nil:
 			number = d.result.Revision
-		case d.process.dead && saved(last): // it was killed after its very last write
-			number = last
+		case d.process.dead: // it was killed after its very last write, or before the inventory named its revision
+			for n := last; n <= last+2; n++ { // the apply that it undoes may have been killed
+				if saved(n) {
+					number = n
+				}
+			}
 		}
 		if number > 0 {
 			w.applies[d.inventory] = append(known, applied{digest: d.bundle.ContentDigest(), good: w.isGood(d.inventory, number), back: true, number: number, to: w.revision(d.inventory, number).RollbackTo})

@@ -181,9 +181,18 @@ func TestOwnersOfWhatStays(t *testing.T) {
 			l.edit("ConfigMap", "default", "a", func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences(owned(l.get("ConfigMap", "default", "fixed"), false))
 			})
-			l.ends(report.ExitFailed, "apply", "shop", fixed("2")+configMap("default", "a", "1"), nil)
-			l.wait()
-			l.stays("ConfigMap", "default", "a", "fixed")
+			for _, change := range []func(*run.Options, *bundle.Bundle){
+				nil, orphan,
+				func(o *run.Options, _ *bundle.Bundle) { o.Only = []string{"ConfigMap/fixed"} },
+				func(o *run.Options, b *bundle.Bundle) { // a is invalid
+					o.SkipInvalid = true
+					b.Objects[1].Content.SetAnnotations(map[string]string{bundle.DependsOn: "nothing"})
+				},
+			} {
+				l.ends(report.ExitFailed, "apply", "shop", fixed("2")+configMap("default", "a", "1"), change)
+				l.wait()
+				l.stays("ConfigMap", "default", "a", "fixed")
+			}
 		})
 	})
 	t.Run("it is left to its controller", func(t *testing.T) { // which goes, too

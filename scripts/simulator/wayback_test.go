@@ -195,3 +195,39 @@ func TestReleaseAfterARefusal(t *testing.T) {
 		}
 	})
 }
+
+// A rollback of which the inventory object could not be written: what it undid is passed over, though the
+// next apply overwrites its revision, or is killed.
+func TestRollbackThatTheInventoryDoesNotName(t *testing.T) {
+	for name, test := range map[string]struct {
+		killed  bool
+		between string // is applied before the last one
+		want    string
+	}{"an apply": {want: "1"}, "a killed apply": {killed: true, want: "1"}, "an apply of what was undone": {between: "2", want: "2"}} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+				l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+				l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
+					return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && u.GetName() == "shop"], u, u, new(int))
+				}
+				l.ends(report.ExitUnreachable, "rollback", "shop", "1", nil)
+				l.w.server.Admit = nil
+				l.have("1")
+				if last := l.load("shop").Last().Number; last != 2 {
+					t.Fatalf("the inventory says %d", last)
+				}
+				if test.between != "" {
+					l.ends(report.ExitOK, "apply", "shop", values(test.between), nil)
+				}
+				if test.killed {
+					l.kill(func() bool { return l.value("a") == "3" && l.value("b") == "3" }, "shop", values("3"))
+				} else {
+					l.ends(report.ExitOK, "apply", "shop", values("3"), nil)
+				}
+				l.ends(report.ExitOK, "rollback", "shop", "", nil)
+				l.have(test.want)
+			})
+		})
+	}
+}

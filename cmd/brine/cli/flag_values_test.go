@@ -108,7 +108,7 @@ func TestOutputFromTheEnvironment(t *testing.T) {
 // What an earlier step of a pipeline should have said, and did not, is no leave to do without it.
 func TestEmptyVariablesThatGuard(t *testing.T) {
 	file := clitest.BundleFile(t, clitest.ConfigMap("a"))
-	for _, name := range []string{"BRINE_PLAN_DIGEST", "BRINE_MAX_PRUNE", "BRINE_ONLY"} {
+	for _, name := range []string{"BRINE_PLAN_DIGEST", "BRINE_MAX_PRUNE", "BRINE_ONLY", "BRINE_INVENTORY_ID", "BRINE_NO_PRUNE"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "")
 			if s := clitest.Offline(t, "apply", "-f", file, "--name=x", "--dry-run=client").Want(t, report.ExitBadBundle); !strings.Contains(s.Stderr+s.Stdout, name+" is empty") {

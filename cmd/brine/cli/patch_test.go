@@ -3,8 +3,10 @@ package cli_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle/cluster/clustertest"
 	"brine/cmd/brine/clitest"
@@ -83,6 +85,44 @@ func TestPatchSetsAndRemovesOnlyItsFields(t *testing.T) {
 		t.Errorf("--delete: %s", p.Stdout)
 	}
 	patch(single, 0, "--delete")
+}
+
+// What is being deleted takes with it what is applied to it: it is created again once it is gone.
+func TestPatchOfWhatIsBeingDeleted(t *testing.T) {
+	s := clitest.New(t)
+	maps := s.Resources("v1/configmaps").Namespace(s.NS)
+	one := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mine: one}\n"
+	patch := func(exit int, flags ...string) string {
+		t.Helper()
+		p := clitest.Run(t, s.Kubeconfig, append([]string{"patch", "--namespace", s.NS, "-f", s.File(one), "-o", "json"}, flags...)...)
+		if p.Exit != exit {
+			t.Fatalf("exit code %d, want %d: %s%s", p.Exit, exit, p.Stdout, p.Stderr)
+		}
+		return p.Stdout
+	}
+	finalizers := func(names string) {
+		if _, err := maps.Patch(s.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":[`+names+`]}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	patch(0, "--create")
+	finalizers(`"example.com/held"`)
+	if err := maps.Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if out := patch(1); !strings.Contains(out, "it is being deleted") {
+		t.Error(out)
+	}
+	if out := patch(0, "--create", "--dry-run=server"); !strings.Contains(out, `"created"`) {
+		t.Error(out)
+	}
+	if out := patch(6, "--create", "--timeout=2s"); !strings.Contains(out, "wait until it is gone, to create it again") {
+		t.Error(out)
+	}
+	time.AfterFunc(2*time.Second, func() { finalizers("") })
+	if out := patch(0, "--create"); !strings.Contains(out, `"created"`) || s.Live("v1/configmaps", s.NS, "a").GetDeletionTimestamp() != nil {
+		t.Error(out)
+	}
 }
 
 // What is no member is not deleted with what others' bundles have in it, or of it.

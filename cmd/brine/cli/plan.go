@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"brine/bundle/plan"
+	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/cmd/brine/output"
@@ -118,6 +119,9 @@ func (r *changeOptions) carryOut(o *run.Options, name string, text []byte) error
 	}
 	if len(o.Only) == 0 {
 		o.Only, o.WithNeeds = b.Only()
+	}
+	if len(o.Only) > 0 && o.RollbackOnFailure {
+		return fmt.Errorf("%s is a plan of chosen objects, and %s applies a whole bundle again: leave one of them out; nothing was changed", name, remedy.RollbackOnFailure)
 	}
 	return nil
 }

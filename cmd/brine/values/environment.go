@@ -35,7 +35,7 @@ func SetFromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 		name := variable(f.Name)
 		value, set := os.LookupEnv(name)
 		if set && strings.TrimSpace(value) == "" && !f.Changed && slices.Contains(guards, f.Name) {
-			problems = append(problems, bundle.Problem{Message: name + " is empty: without a value it guards nothing; give it one, or unset it"})
+			problems = append(problems, bundle.Problem{Message: name + " is empty: an earlier step may not have set it; give it a value, or unset it"})
 		}
 		if value == "" || f.Changed || f.Name == "help" {
 			return
@@ -64,7 +64,7 @@ func SetFromEnvironment(flags *pflag.FlagSet) bundle.Problems {
 
 // guards are the flags that make a run smaller, or refuse it: an output of an earlier step that is
 // missing must not do without them.
-var guards = []string{"plan", "plan-digest", "max-prune", "deny", "only"}
+var guards = []string{"plan", "plan-digest", "max-prune", "deny", "only", "dry-run", "inventory-id", "no-prune", "refuse-removed"}
 
 // environment is the annotation of a flag that was set by a variable: its name.
 const environment = "brine/environment"
