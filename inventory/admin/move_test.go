@@ -352,7 +352,6 @@ func TestMoveThatCannotBeReadAgain(t *testing.T) {
 	if got := command(s, args...); got.Exit == 0 || !strings.Contains(got.Stdout+got.Stderr, "whether it was stored is unknown") {
 		t.Errorf("exit code %d: %s%s", got.Exit, got.Stdout, got.Stderr)
 	}
-	s.Holds("ConfigMap keep", "ConfigMap move")
 	b.Holds("ConfigMap move")
 	p.Intercept(nil)
 	command(s, args...).Want(t, 0)
