@@ -39,6 +39,7 @@ type Migration struct {
 	// Relabels: the server converts between the versions by another apiVersion only.
 	Relabels bool
 
+	served     bool     // To is
 	has        []string // the versions of the new CRD
 	keep       []any    // the versions in Gone, as the live CRD has them
 	conversion any      // the live CRD's, where only it can convert; nil otherwise
@@ -55,7 +56,7 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 	for _, v := range d.Versions {
 		m.has = append(m.has, v.Name)
 		if v.Storage {
-			m.To = v.Name
+			m.To, m.served = v.Name, v.Served
 		}
 	}
 	m.From = slices.DeleteFunc(bundle.Items[string](live.Object, "status", "storedVersions"), func(v string) bool { return v == m.To })
@@ -119,6 +120,8 @@ func (in *Input) migrate(p *Plan, s *Step) (done bool) {
 		p.Refused = append(p.Refused, s.Object.Problem("spec.versions", message))
 	}
 	switch {
+	case !m.served:
+		refuse(fmt.Sprintf("%s, and %s, in which objects are stored then, is not served: serve it too, so that it can be seen when every API server stores in it", what, m.To))
 	case found.Later && wanted:
 		s.Reason = fmt.Sprintf("%s; how many objects are to be rewritten in %s is unknown: %s", what, m.To, found.Err)
 	case found.Err != nil:

@@ -48,14 +48,11 @@ func (w *Writer) migrate(ctx context.Context, t *target, live *unstructured.Unst
 	if err != nil {
 		return put, err
 	}
-	if resource.GVK.Version == m.To {
-		if w.Waiting != nil {
-			w.Waiting(t.step, "waits until every API server stores its objects in "+m.To)
-		}
-		err = w.Client.AwaitStorage(ctx, resource)
+	if w.Waiting != nil {
+		w.Waiting(t.step, "waits until every API server stores its objects in "+m.To)
 	}
 	count := 0
-	if err == nil {
+	if err = w.Client.AwaitStorage(ctx, resource); err == nil {
 		count, err = w.rewrite(ctx, m, resource)
 	}
 	if err != nil {
