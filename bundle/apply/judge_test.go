@@ -223,6 +223,63 @@ func TestRelapse(t *testing.T) {
 	see(web("17", "1"), finished)
 }
 
+// What was ready, and is gone while others are waited for, is read: it may be there without the
+// label that the watch goes by, or be another object by now.
+func TestRelapseOfWhatIsGone(t *testing.T) {
+	web := func(uid, version, ready string) *unstructured.Unstructured {
+		u := bundletest.Object(t, strings.ReplaceAll(deploymentAs("1", "1", `{type: Progressing, status: "True", reason: NewReplicaSetAvailable}`), "uid: u", "uid: "+uid+", resourceVersion: \""+version+"\""))
+		_ = unstructured.SetNestedField(u.Object, int64(1), "status", "replicas")
+		if ready == "" {
+			_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
+		}
+		return u
+	}
+	const gone = "was deleted while it was waited for"
+	for name, test := range map[string]struct {
+		read   *unstructured.Unstructured
+		state  state
+		reason string
+	}{
+		"deleted":                      {nil, lost, gone},
+		"without its label":            {web("u", "12", "ready"), finished, ""},
+		"created again":                {web("v", "12", "ready"), finished, ""},
+		"created again, and not ready": {web("v", "12", ""), waiting, "Available: 0/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _ := written(t, plan.Created, "", deploymentAs("1", "1", ""), nil)
+			n.stored, n.Latest, n.UID = web("u", "10", "ready"), web("u", "10", "ready"), "u"
+			j := judging(n)
+			j.byID, j.lastSeen, j.polling = map[bundle.ID]*node{n.ID: n}, map[schema.GroupKind]time.Time{}, map[schema.GroupVersionResource]bool{}
+			j.assess(n, n.stored)
+			see := func(u *unstructured.Unstructured, want state) {
+				t.Helper()
+				if j.noticed(cluster.Seen{ID: n.ID, Live: u, Gone: true}); n.state != want {
+					t.Fatalf("state %d, not %d: %s", n.state, want, n.Result.Reason)
+				}
+			}
+			see(web("old", "9", "ready"), finished) // what this run has replaced
+			j.WaitApplied = true
+			see(web("u", "11", "ready"), finished)
+			j.WaitApplied = false
+			see(web("u", "11", "ready"), waiting)
+			if len(j.jobs) != 1 {
+				t.Errorf("%d requests begin", len(j.jobs))
+			}
+			if j.observed(n, test.read, nil); n.state != test.state || n.Result.Reason != test.reason {
+				t.Errorf("state %d, %q: %s", n.state, n.Result.Ready, n.Result.Reason)
+			}
+			if n.state != finished {
+				return
+			}
+			// It is this object that counts from then on.
+			see(test.read, waiting)
+			if j.observed(n, nil, nil); n.Result.Ready != report.StateFailed || n.Result.Reason != gone {
+				t.Errorf("%q: %s", n.Result.Ready, n.Result.Reason)
+			}
+		})
+	}
+}
+
 // What cannot be read any more is no longer said to be as it was seen last.
 func TestReasonOfWhatCannotBeRead(t *testing.T) {
 	n, stored := written(t, plan.Created, "", deploymentAs("1", "0", `{type: Progressing, status: "True"}`), nil)

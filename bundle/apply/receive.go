@@ -32,11 +32,12 @@ func (e *scheduler) noticed(m any) {
 				if n.isAwaited() && n.Latest != nil && m.Live.GetUID() == n.Latest.GetUID() && !older(n, m.Live) {
 					n.Latest = m.Live // how it was when it went
 				}
+				e.relapse(n, m.Live, true)
 				e.confirm(n) // it may have lost the label that the watch goes by
 				break
 			}
 			e.observe(n, m.Live, false)
-			e.relapse(n, m.Live)
+			e.relapse(n, m.Live, false)
 		}
 	case cluster.Synced:
 		// Objects that the watch should have seen, and has not, are read.

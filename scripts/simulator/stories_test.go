@@ -448,3 +448,60 @@ func TestRefusalOfDiscoveryIsRetried(t *testing.T) {
 		})
 	}
 }
+
+// What was ready, and is deleted while others are waited for: nothing is pruned, and the run does
+// not end well, unless it is there again.
+func TestDeletedWhileOthersAreWaitedFor(t *testing.T) {
+	web := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: good}]}\n"
+	slow := configMap("default", "slow", "busy", `, annotations: {brine.dev/ready-when: "self.data.value == 'done'"}`)
+	for name, c := range map[string]struct {
+		exit int
+		act  func(*lab)
+	}{
+		"deleted": {report.ExitNotReady, func(l *lab) { l.remove("Deployment", "default", "web") }},
+		"created again": {report.ExitOK, func(l *lab) {
+			u := l.get("Deployment.apps", "default", "web").DeepCopy()
+			l.remove("Deployment", "default", "web")
+			u.SetUID("")
+			u.SetResourceVersion("")
+			u.SetManagedFields(nil)
+			l.create(u)
+		}},
+		"without its label": {report.ExitOK, func(l *lab) {
+			l.edit("Deployment.apps", "default", "web", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop", configMap("default", "old", "1"), nil)
+				var r *report.Result
+				p := l.start(func(ctx context.Context, client *cluster.Client) {
+					r, _ = l.carryOut(ctx, client, "apply", "shop", web+slow, nil)
+				})
+				after := func(pause time.Duration) {
+					begin := time.Now()
+					l.until(func() bool {
+						l.w.server.Step()
+						l.w.server.Release()
+						return time.Since(begin) > pause
+					})
+				}
+				after(20 * time.Second)
+				c.act(l)
+				after(20 * time.Second)
+				l.edit("ConfigMap", "default", "slow", func(u *unstructured.Unstructured) {
+					_ = unstructured.SetNestedField(u.Object, "done", "data", "value")
+				})
+				if !l.w.run(p) {
+					l.t.Fatal("it did not end")
+				}
+				if r.ExitCode != c.exit {
+					l.t.Errorf("exit code %d, want %d: %s", r.ExitCode, c.exit, strings.Join(append(errorsOf(r), reasonsOf(r)...), "; "))
+				}
+				if pruned := l.get("ConfigMap", "default", "old") == nil; pruned != (c.exit == report.ExitOK) {
+					l.t.Errorf("the old one is pruned: %t", pruned)
+				}
+			})
+		})
+	}
+}
