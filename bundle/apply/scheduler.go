@@ -52,7 +52,7 @@ type Outcome struct {
 	Result *report.ObjectResult
 	// Done: the object is ready, or gone.
 	Done bool
-	// Refused: the server refused it for good, so that nothing was written;
+	// Refused: the server refused it for good, so that what the bundle says was not written;
 	// Uncertain: an attempt before that may still have been stored.
 	Refused, Uncertain bool
 	// PutBack: it was pruned first, and pruning did not follow.

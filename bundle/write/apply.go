@@ -28,7 +28,7 @@ const kindDelay = 30 * time.Second
 // Apply sends one server-side apply, and what has to come before and after it.
 // Only a dry run has a place that is not the object's own.
 func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, body Body, place surrogate.Place) Outcome {
-	t := &target{step: s, resource: r, body: body.JSON, secret: body.Secret, place: place}
+	t := &target{step: s, resource: r, body: body.JSON, secret: body.Secret, place: place, stored: &storedSoFar{}}
 	if s.ID.Name == "" { // generateName: a new one in each run, not tracked
 		return w.create(ctx, t)
 	}
@@ -63,10 +63,13 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		}
 	}
 	o := put.Outcome
-	o.Action, o.Place, o.Recreates, o.Immutable, o.Err = plan.Failed, t.place, recreated, immutable, err
+	o.Action, o.Place, o.Recreates, o.Immutable, o.Wrote, o.Err = plan.Failed, t.place, recreated, immutable, t.stored.any, err
 	switch {
 	case err != nil && w.Mode == Persist: // Stored is that of a migration that got stuck
 		o.Err = w.Explain(s, err)
+		if t.stored.takeOver {
+			o.Err = fmt.Errorf("%w (the fields of %s are taken over already)", o.Err, strings.Join(w.Options.TakeOverFrom, ", "))
+		}
 		return o
 	case err != nil: // a preview distinguishes the answers
 		o.Stored = nil
@@ -99,7 +102,11 @@ type target struct {
 	body     []byte
 	secret   bool // values of a Secret are in the body
 	place    surrogate.Place
+	stored   *storedSoFar
 }
+
+// storedSoFar is what was stored for a step: the copies of its target share it.
+type storedSoFar struct{ any, takeOver bool }
 
 // sent is the body as it is sent to an object that is live: a copy in another
 // place is always a new one.
@@ -161,6 +168,7 @@ func (w *Writer) send(ctx context.Context, t *target, body []byte, live *unstruc
 		options.Strict = false
 		err = w.caughtUp(ctx, t.step, request)
 	}
+	t.stored.any = t.stored.any || err == nil
 	return stored, warnings, err
 }
 

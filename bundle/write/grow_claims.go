@@ -54,6 +54,7 @@ func (w *Writer) grow(ctx context.Context, t *target, live, desired *unstructure
 		}
 		if differs {
 			claims = append(claims, c)
+			t.stored.any = t.stored.any || c.Kept == "" && w.Mode == Persist
 		}
 	}
 	return claims, nil
@@ -165,6 +166,7 @@ func (w *Writer) retain(ctx context.Context, t *target, live *unstructured.Unstr
 	if err != nil || w.Mode == DryRun {
 		return live, err
 	}
+	t.stored.any = true
 	generation := set.GetGeneration()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		switch {

@@ -344,6 +344,35 @@ func TestOrphanKeepsClaimsThatAreDeletedWithTheirSet(t *testing.T) {
 	s.Apply(databaseOf("fast", "2Gi", policy)).Want(t, 0).Did(t, "StatefulSet", "db", plan.Unchanged)
 }
 
+// What is written before a StatefulSet is deleted stays written where the deletion is refused.
+func TestOrphanWhoseDeletionIsRefused(t *testing.T) {
+	s := clitest.New(t)
+	storage(s, "fast", true, 2)
+	kept, dies := "persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain}", "persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}"
+	renamed := func(text string) string { return strings.Replace(text, "serviceName: db", "serviceName: base", 1) }
+	for _, c := range []struct {
+		is, becomes string
+		wrote       bool
+	}{
+		{databaseOf("fast", "1Gi", kept), databaseOf("fast", "2Gi", kept), true},          // its claims have grown
+		{databaseOf("fast", "2Gi", dies), renamed(databaseOf("fast", "2Gi", dies)), true}, // its claims have been kept
+		{databaseOf("fast", "2Gi", kept), renamed(databaseOf("fast", "2Gi", kept)), false},
+	} {
+		direct := s.Kubeconfig
+		s.Apply(c.is).Want(t, 0)
+		s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/statefulsets/db") && !r.DryRun {
+				return clustertest.Action{Status: http.StatusForbidden, Message: "not now"}
+			}
+			return clustertest.Action{}
+		})
+		if o := s.Apply(c.becomes).Want(t, 1).Prints(t, "not now").Did(t, "StatefulSet", "db", plan.Failed); o.Unknown != c.wrote {
+			t.Errorf("unknown is %t, not %t: %s", o.Unknown, c.wrote, o.Error)
+		}
+		s.Kubeconfig = direct
+	}
+}
+
 // Whatever the kind, its dependents are adopted.
 func TestOrphanOfOtherWorkloads(t *testing.T) {
 	s := clitest.New(t)

@@ -77,6 +77,7 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 		if w.Mode == DryRun {
 			return w.afterMove(ctx, t, result, live)
 		}
+		t.stored.any = true
 	}
 }
 

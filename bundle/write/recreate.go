@@ -44,6 +44,7 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	if old == nil || w.Mode == DryRun {
 		return result, err
 	}
+	t.stored.any = true
 	w.changes.touch("limits in " + t.step.ID.Namespace) // a quota counts the old one for a while
 	created := written{}
 	if err == nil { // it is gone
@@ -52,7 +53,6 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 	found := created.live
 	created.live, created.Claims, created.Warnings = old, result.Claims, append(result.Warnings, created.Warnings...)
 	created.Reason = strings.Join(lines(result.Claims), "\n")
-	created.Deleted = err != nil
 	var notOwned *NotOwned
 	switch {
 	case err == nil, errors.As(err, &notOwned):

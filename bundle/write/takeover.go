@@ -34,6 +34,9 @@ func (w *Writer) takeOver(ctx context.Context, t *target, live *unstructured.Uns
 	if err != nil {
 		return nil, fmt.Errorf("take over the fields of %s: %w", strings.Join(w.Options.TakeOverFrom, ", "), err)
 	}
+	if w.Mode == Persist {
+		*t.stored = storedSoFar{any: true, takeOver: true}
+	}
 	return moved, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,33 @@ func TestTakeOverLosesARaceAndTriesAgain(t *testing.T) {
 	data, _, _ := unstructured.NestedStringMap(s.ConfigMap("a").Object, "data")
 	if len(data) != 1 || data["key"] != "value" {
 		t.Errorf("it is left with %v", data)
+	}
+}
+
+// The take-over is stored before the apply: nobody is told that nothing was changed.
+func TestTakeOverWhoseApplyIsRefused(t *testing.T) {
+	s := clitest.New(t)
+	s.Create("v1/configmaps", clitest.ConfigMapOf("a", "{key: theirs}"))
+	const note = "(the fields of tester are taken over already)"
+	s.PatchAs("tester", "v1/configmaps", "a", `{"data":{"other":"theirs"}}`)
+	var writes atomic.Int32
+	refused := int32(1)
+	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method != http.MethodPatch || r.DryRun || !strings.HasSuffix(r.Path, "/configmaps/a") || writes.Add(1) < refused {
+			return clustertest.Action{}
+		}
+		return clustertest.Action{Status: http.StatusUnprocessableEntity, Message: "no"}
+	})
+	for _, refused = range []int32{1, 2} {
+		writes.Store(0)
+		got := s.Apply(clitest.ConfigMap("a"), "--take-over-from=tester", "--inventory-policy=adopt-all", "--force-conflicts").Want(t, 1)
+		o := got.Did(t, "ConfigMap", "a", plan.Failed)
+		if taken := refused == 2; o.Unknown != taken || strings.HasSuffix(o.Error, note) != taken {
+			t.Errorf("refused at write %d: unknown %t, %s", refused, o.Unknown, o.Error)
+		}
+		if members := s.Members(); len(members) != 0 {
+			t.Errorf("the inventory holds %v", members)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ type Outcome struct {
 	// Immutable: the server keeps a field as it is, and the object may not be recreated.
 	Immutable bool
 	Reason    string // why it came to something else than was planned
-	Deleted   bool   // the old one was deleted, and the new one could not be created
+	Wrote     bool   // a write of the step was stored, whatever came after it
 	Warnings  []string
 	// Fingerprint is of Stored, where HasFingerprint.
 	Fingerprint    inventory.Fingerprint
