@@ -74,6 +74,11 @@ func Ours(live *unstructured.Unstructured) func(path []string) bool {
 	return func(path []string) bool { return reach(ours, path) > reach(others, path) }
 }
 
+// Others says of the path of a field whether another manager than brine owns it, or a part of it.
+func Others(live *unstructured.Unstructured, path []string) bool {
+	return reach(united(ownedSets(live), false), path) > 0
+}
+
 // united are the fields of brine, or of all other managers.
 func united(sets map[string]*fieldpath.Set, ours bool) *fieldpath.Set {
 	all := &fieldpath.Set{}

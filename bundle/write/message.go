@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -12,6 +13,7 @@ import (
 	"brine/bundle/fields"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
+	"brine/bundle/takeover"
 )
 
 // Explain adds to the server's answer what the user can do: the remedy of a
@@ -73,15 +75,17 @@ func lineOf(o *bundle.Object, text string) string {
 // stays is a field of the live object for which the server refuses an apply, though the
 // bundle does not have it: it belongs to nobody, so no apply takes it away. A Deployment
 // keeps the rollingUpdate that the server filled in when its strategy becomes Recreate.
+// A webhook or policy may refuse for a while only.
 func stays(o *bundle.Object, live *unstructured.Unstructured, err error) string {
-	if live == nil {
+	policy, webhook := answers.DeniedBy(err)
+	if live == nil || !apierrors.IsInvalid(err) || policy+webhook != "" {
 		return ""
 	}
 	field := ""
 	for _, cause := range answers.CausesOf(err) {
 		path := strings.Split(cause.Field, ".")
 		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
-		if _, given, _ := unstructured.NestedFieldNoCopy(o.Content.Object, path...); given || !there {
+		if _, given, _ := unstructured.NestedFieldNoCopy(o.Content.Object, path...); given || !there || takeover.Others(live, path) {
 			return ""
 		}
 		field = cause.Field
