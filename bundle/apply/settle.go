@@ -3,7 +3,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -177,7 +176,7 @@ func (e *scheduler) probe(n *node) {
 				}
 				if time.Now().After(deadline) || !cluster.Sleep(ctx, pause) {
 					e.send(func() {
-						e.probed(n, fmt.Errorf("established, but %s is not served: %w", r.GVR, errors.Join(err)))
+						e.probed(n, fmt.Errorf("established, but %s is not served: %w", r.GVR, cmp.Or(err, cluster.WhyEnded(ctx), context.DeadlineExceeded)))
 					})
 					return
 				}

@@ -505,3 +505,16 @@ func TestDeletedWhileOthersAreWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// A CRD that is established, and whose kind is not served: what is said of it says why.
+func TestDefinedAndNotServed(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.w.outage = &outage{mood: unserved, resource: "widgets", to: 1000000}
+		crd := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n" +
+			"  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]\n"
+		r := l.ends(report.ExitNotReady, "apply", "shop", crd+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n", nil)
+		if said := strings.Join(reasonsOf(r), " "); !strings.Contains(said, "is not served: context deadline exceeded") {
+			l.t.Error(said)
+		}
+	})
+}
