@@ -226,7 +226,7 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	if inv.Exists() || len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
 		return true, nil
 	}
-	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
+	items, err := inv.secrets(ctx, "")
 	if err != nil {
 		return false, fmt.Errorf("look for auxiliary objects of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
 	}
@@ -236,10 +236,7 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 // DeleteHistory deletes the key, a saved plan and all revisions, known to the inventory object or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	return inv.sweep(ctx, func(_ []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
-		_, isRevision := item.Labels[inventory.RevisionLabel]
-		return isRevision || item.Name == inventory.KeyName(inv.Name) || item.Name == inventory.PlanName(inv.Name)
-	})
+	return inv.sweep(ctx, func([]inventory.Revision, *metav1.PartialObjectMetadata) bool { return true })
 }
 
 // sweep deletes those of the inventory's Secrets that go. Where another client wrote
@@ -247,7 +244,7 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool) error {
 	inv.read = readRevisions{}
 	for try := 1; ; try++ {
-		items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID)
+		items, err := inv.secrets(ctx, "")
 		if err != nil {
 			return fmt.Errorf("list Secrets: %w", err)
 		}
@@ -425,7 +422,13 @@ func (inv *Inventory) StillLast(undone inventory.Latest) error {
 }
 
 func (inv *Inventory) revisions(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-	return inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+","+inventory.RevisionLabel)
+	return inv.secrets(ctx, ","+inventory.RevisionLabel)
+}
+
+// secrets lists the inventory's own Secrets, of which the label selector says more.
+func (inv *Inventory) secrets(ctx context.Context, more string) ([]metav1.PartialObjectMetadata, error) {
+	items, err := inv.client.ListMetadata(ctx, cluster.Secrets, inv.Namespace, inventory.AuxiliaryLabel+"="+inv.ID+more)
+	return bundle.Where(items, func(item metav1.PartialObjectMetadata) bool { return inv.isPart(bundle.SecretKind, item.Name) }), err
 }
 
 func historyOf(items []metav1.PartialObjectMetadata) []inventory.Revision {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
@@ -79,6 +80,12 @@ func configMapID(namespace, name string) bundle.ID {
 	return bundle.ID{Namespace: namespace, Name: name, GroupKind: bundle.ConfigMapKind}
 }
 
+// isPart says whether an object is named as a part of this inventory. The label does not tell: another
+// inventory in the namespace may have the same ID.
+func (inv *Inventory) isPart(kind schema.GroupKind, name string) bool {
+	return inventory.Auxiliary(inv.Namespace, inv.Name, bundle.ID{GroupKind: kind, Namespace: inv.Namespace, Name: name}) != ""
+}
+
 const (
 	membersKey      = "members.json.zst"
 	fingerprintsKey = "fingerprints.json.zst"
@@ -129,8 +136,8 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 	for i := range auxiliary {
 		u := &auxiliary[i]
 		switch {
-		case !strings.HasPrefix(u.GetName(), inv.Name+"-"):
-			continue // another inventory's that has the same ID
+		case !inv.isPart(bundle.ConfigMapKind, u.GetName()):
+			continue
 		case u.GetLabels()[inventory.OverflowLabel] != "":
 			if err := inv.loadOverflow(u); err != nil {
 				inv.broken = append(inv.broken, u)
