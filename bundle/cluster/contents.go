@@ -50,8 +50,8 @@ type Search struct {
 	// Keeps says whether annotations forbid to delete an object: it is to stay, or another
 	// inventory's.
 	Keeps func(metav1.Object) bool
-	// Auxiliary says whether a namespace and labels are those of the inventory's own objects.
-	Auxiliary func(namespace string, labels map[string]string) bool
+	// Auxiliary says whether an object of these labels is the inventory itself, or a part of it.
+	Auxiliary func(id bundle.ID, labels map[string]string) bool
 	// Strict: what goes with a namespace that is meant to go counts as well: Leases, the
 	// claims of StatefulSets, and the roles of brine rbac.
 	Strict bool

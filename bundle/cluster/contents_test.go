@@ -66,7 +66,7 @@ func TestContentsOfAVersionThatIsNoLongerServed(t *testing.T) {
 		t.Helper()
 		found, err := client.Contents(t.Context(), cluster.Search{
 			Holders: []*unstructured.Unstructured{namespace}, Deleted: &cluster.Deleted{},
-			Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(string, map[string]string) bool { return false },
+			Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(bundle.ID, map[string]string) bool { return false },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestContentsBesideManyObjects(t *testing.T) {
 	}
 	search := cluster.Search{
 		Deleted: &cluster.Deleted{},
-		Keeps:   func(metav1.Object) bool { return false }, Auxiliary: func(string, map[string]string) bool { return false },
+		Keeps:   func(metav1.Object) bool { return false }, Auxiliary: func(bundle.ID, map[string]string) bool { return false },
 	}
 	var searched []string
 	for range 4 {
@@ -207,7 +207,7 @@ func TestContentsThatLookLikeATokenAreKept(t *testing.T) {
 	}
 	found, err := client.Contents(t.Context(), cluster.Search{
 		Holders: []*unstructured.Unstructured{namespace}, Deleted: &cluster.Deleted{},
-		Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(string, map[string]string) bool { return false },
+		Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(bundle.ID, map[string]string) bool { return false },
 	})
 	want := []string{"Secret " + ns + "/password", "ServiceAccount " + ns + "/robot"}
 	if got := found[bundle.ID{GroupKind: bundle.NamespaceKind, Name: ns}].Unmanaged; err != nil || !slices.Equal(got, want) {

@@ -19,7 +19,7 @@ func TestDependentsOfWhatIsDeleted(t *testing.T) {
 		owner.SetUID("owner")
 		deleted.Add(owner)
 		s := &search{
-			Search:      Search{Deleted: deleted, Orphan: orphan, Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(string, map[string]string) bool { return false }},
+			Search:      Search{Deleted: deleted, Orphan: orphan, Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(bundle.ID, map[string]string) bool { return false }},
 			disposables: map[types.UID]bool{}, found: map[types.UID]*item{}, listed: map[place]bool{},
 		}
 		owned := &item{id: bundle.ID{Namespace: "shop", Name: "a", GroupKind: bundle.ConfigMapKind}}

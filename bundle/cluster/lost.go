@@ -113,9 +113,9 @@ func (s *search) automatic(ctx context.Context, i *item) bool {
 	case bundle.ServiceAccountKind:
 		return i.id.Name == "default"
 	case bundle.ConfigMapKind:
-		return i.id.Name == "kube-root-ca.crt" || i.id.Name == "openshift-service-ca.crt" || s.Auxiliary(i.id.Namespace, i.meta.Labels)
+		return i.id.Name == "kube-root-ca.crt" || i.id.Name == "openshift-service-ca.crt" || s.Auxiliary(i.id, i.meta.Labels)
 	case bundle.SecretKind:
-		return s.Auxiliary(i.id.Namespace, i.meta.Labels) || s.isToken(ctx, i)
+		return s.Auxiliary(i.id, i.meta.Labels) || s.isToken(ctx, i)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
 		return !s.Strict && i.meta.Labels[RoleLabel] != ""
 	case bundle.PersistentVolumeClaimKind:

@@ -195,7 +195,7 @@ func holdsMembers(ctx context.Context, c *cluster.Client, live *unstructured.Uns
 		Holders: []*unstructured.Unstructured{live}, Deleted: &cluster.Deleted{}, Strict: true,
 		Counts:    func(m metav1.ObjectMeta) bool { return inventory.OwnerOf(&m) != "" },
 		Keeps:     func(o metav1.Object) bool { return metav1.GetControllerOf(o) == nil }, // of what counts: it is a member, or a part
-		Auxiliary: func(string, map[string]string) bool { return false },
+		Auxiliary: func(bundle.ID, map[string]string) bool { return false },
 	})
 	switch found := all[id]; {
 	case err != nil:

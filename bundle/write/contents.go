@@ -76,8 +76,8 @@ func (w *Writer) search(ctx context.Context) {
 func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holders []*unstructured.Unstructured, deleted *cluster.Deleted) cluster.Search {
 	return cluster.Search{
 		Holders: holders, Deleted: deleted, Orphan: cascade == metav1.DeletePropagationOrphan,
-		Auxiliary: func(namespace string, labels map[string]string) bool { // copies elsewhere are not
-			return namespace == inv.Namespace && (labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID)
+		Auxiliary: func(id bundle.ID, labels map[string]string) bool { // not copies elsewhere, nor another inventory with the same ID
+			return inventory.Auxiliary(inv.Namespace, inv.Name, id) != "" && (labels[inventory.AuxiliaryLabel] == inv.ID || labels[inventory.Label] == inv.ID)
 		},
 		Keeps: func(o metav1.Object) bool { // controllers copy annotations to what they make
 			owner := o.GetAnnotations()[inventory.OwningInventory]

@@ -48,3 +48,21 @@ func TestTwoInventoriesWithOneIDHaveTheirOwnHistories(t *testing.T) {
 		}
 	})
 }
+
+// A namespace stays as long as another inventory is in it, whatever the ID of that is.
+func TestNamespaceOfTwoInventoriesWithOneID(t *testing.T) {
+	for name, home := range map[string]string{"made by brine": "", "a member": "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				l.ends(report.ExitOK, "apply", "shop/shop", home+configMap("shop", "a", "1"), withID)
+				l.ends(report.ExitOK, "apply", "shop/other", configMap("default", "b", "1"), withID)
+				_, _ = l.command("destroy", "shop/shop", "", withID)
+				if l.get("ConfigMap", "shop", "a") != nil {
+					l.t.Error("a is left")
+				}
+				l.stays("Namespace", "", "shop")
+				l.stays("ConfigMap", "shop", "other")
+			})
+		})
+	}
+}
