@@ -23,6 +23,7 @@ const (
 	IgnoreFields        = "--ignore-fields"
 	IgnoreForeignStates = "--ignore-foreign-states"
 	Inventory           = "--inventory"
+	InventoryID         = "--inventory-id"
 	InventoryPolicy     = "--inventory-policy"
 	Kubeconfig          = "--kubeconfig"
 	LockTimeout         = "--lock-timeout"

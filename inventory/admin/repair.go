@@ -83,6 +83,9 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 		r.Damage = append(r.Damage, damage)
 	}
 	if !inv.Exists() && r.Members+len(r.Added) == 0 {
+		if _, err := inv.Remains(ctx); err != nil {
+			return nil, err
+		}
 		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
 	}
 	if len(r.NotSearched) > 0 {

@@ -110,7 +110,7 @@ func (inv *Inventory) whole() error {
 		return nil
 	}
 	return fmt.Errorf("read inventory %s/%s: %w: %s; nothing was changed; %s finds its members again (see %s)",
-		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+		inv.Namespace, inv.Name, ErrDamaged, strings.Join(inv.damage, "; "), inv.repairCommand(inv.ID), remedy.HelpDamaged)
 }
 
 // unusable are the names of overflow ConfigMaps that nothing may be written to.

@@ -91,7 +91,7 @@ func (inv *Inventory) Rename(ctx context.Context, from *Inventory) error {
 	}
 	if inv.OnlyAuxiliary() || len(history) > 0 {
 		return fmt.Errorf("ConfigMap %s/%s is missing, but other parts of an inventory of this name exist: choose another name, or find its members: %s",
-			inv.Namespace, inv.Name, inv.Commands().Repair(inv.Namespace, inv.Name))
+			inv.Namespace, inv.Name, inv.repairCommand(inv.ID))
 	}
 	return nil
 }

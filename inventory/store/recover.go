@@ -107,7 +107,7 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 
 func (inv *Inventory) damagedBy(damage string) error {
 	return fmt.Errorf("read inventory %s/%s: %w: %s; no object was changed; %s finds its members and its last revision again (see %s)",
-		inv.Namespace, inv.Name, ErrDamaged, damage, inv.Commands().Repair(inv.Namespace, inv.Name), remedy.HelpDamaged)
+		inv.Namespace, inv.Name, ErrDamaged, damage, inv.repairCommand(inv.ID), remedy.HelpDamaged)
 }
 
 func (inv *Inventory) refuseSuperseded() error {

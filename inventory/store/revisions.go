@@ -18,6 +18,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -221,16 +222,33 @@ func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 	return nil
 }
 
-// Remains says whether there is an inventory, or at least an auxiliary object of one.
+// Remains says whether there is an inventory, or at least an auxiliary object of one. Where all that is
+// left is of one with another ID, that is an error: its members are found by that ID only.
 func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 	if inv.Exists() || len(inv.fingerprints)+len(inv.origins)+len(inv.overflow) > 0 {
 		return true, nil
 	}
-	items, err := inv.secrets(ctx, "")
-	if err != nil {
-		return false, fmt.Errorf("look for auxiliary objects of inventory %s/%s: list Secrets: %w", inv.Namespace, inv.Name, err)
+	other := ""
+	for _, r := range []cluster.Resource{cluster.ConfigMaps, cluster.Secrets} {
+		items, err := inv.client.ListMetadata(ctx, r, inv.Namespace, inventory.AuxiliaryLabel)
+		if err != nil {
+			return false, fmt.Errorf("look for auxiliary objects of inventory %s/%s: list %ss: %w", inv.Namespace, inv.Name, r.GVK.Kind, err)
+		}
+		for i := range items {
+			switch id := items[i].Labels[inventory.AuxiliaryLabel]; {
+			case !inv.isPart(r.GVK.GroupKind(), items[i].Name):
+			case id == inv.ID:
+				return true, nil
+			default:
+				other = id
+			}
+		}
 	}
-	return len(items) > 0, nil
+	if other == "" {
+		return false, nil
+	}
+	return false, fmt.Errorf("ConfigMap %s/%s is missing, but parts of an inventory of this name are there, with the ID %s: nothing was changed. %s finds its members; where it finds none, %s with %s=%s deletes the parts",
+		inv.Namespace, inv.Name, other, inv.repairCommand(other), remedy.Destroy, remedy.InventoryID, other)
 }
 
 // DeleteHistory deletes the key, a saved plan and all revisions, known to the inventory object or not: the

@@ -73,7 +73,16 @@ func (inv *Inventory) OnlyAuxiliary() bool {
 // Lost says what is not known where only auxiliary objects are there.
 func (inv *Inventory) Lost() string {
 	return fmt.Sprintf("ConfigMap %s/%s is missing, but other parts of the inventory exist: members that only it listed are unknown, and are not pruned. %s finds them",
-		inv.Namespace, inv.Name, inv.Commands().Repair(inv.Namespace, inv.Name))
+		inv.Namespace, inv.Name, inv.repairCommand(inv.ID))
+}
+
+// repairCommand finds the members of the inventory again: with its ID, where no inventory object says that.
+func (inv *Inventory) repairCommand(id string) string {
+	command := inv.Commands().Repair(inv.Namespace, inv.Name)
+	if inv.object == nil && id != inventory.DefaultID(inv.Namespace, inv.Name) {
+		command += " " + remedy.InventoryID + "=" + id
+	}
+	return command
 }
 
 func configMapID(namespace, name string) bundle.ID {

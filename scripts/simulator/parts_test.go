@@ -1,13 +1,18 @@
 package simulator
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/inventory/admin"
 )
 
 // Stories about the parts of an inventory: whose they are, and what they say where it is gone, or is
@@ -65,4 +70,52 @@ func TestNamespaceOfTwoInventoriesWithOneID(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An inventory has an ID of its own, and its object is gone. Who does not give the ID is told it: not that
+// there is nothing.
+func TestLostInventoryWithAnIDOfItsOwn(t *testing.T) {
+	inLab(t, func(l *lab) {
+		repair := func(id string) (r *admin.Repair, err error) {
+			l.do(func(ctx context.Context, c *cluster.Client) {
+				where := at("shop")
+				where.ID = id
+				r, err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: where, Version: "simulated", Report: func(string) {}})
+			})
+			return r, err
+		}
+		told := func(said string) {
+			l.t.Helper()
+			if !strings.Contains(said, "with the ID one") || !strings.Contains(said, "brine inventory repair --inventory default/shop --inventory-id=one") {
+				l.t.Error(said)
+			}
+		}
+		for _, parts := range [][]string{{"ConfigMap", "Secret"}, {"Secret"}, {"ConfigMap"}} {
+			l.ends(report.ExitOK, "apply", "shop", values("1"), withID)
+			l.remove("ConfigMap", "default", "shop")
+			for _, p := range slices.Clone(l.w.server.Places()) {
+				if kind := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[p.Resource]; strings.HasPrefix(p.Name, "shop-") && !slices.Contains(parts, kind) {
+					l.remove(kind, p.Namespace, p.Name)
+				}
+			}
+			told(strings.Join(errorsOf(l.ends(report.ExitFailed, "destroy", "shop", "", nil)), " "))
+			_, err := repair("")
+			told(errors.Join(err).Error())
+			told(strings.Join(errorsOf(l.ends(report.ExitFailed, "destroy", "shop", "", withID)), " ") + " with the ID one")
+			l.have("1")
+			if r, err := repair("one"); err != nil || len(r.Added) != 2 {
+				l.t.Error(err, r)
+			}
+			l.ends(report.ExitOK, "destroy", "shop", "", nil)
+			if l.get("ConfigMap", "default", "a") != nil || l.get("ConfigMap", "default", "b") != nil {
+				l.t.Error("a or b is left")
+			}
+		}
+		// Another inventory, of whatever ID, is no part of this one.
+		l.ends(report.ExitOK, "apply", "shop-b", values("1"), withID)
+		l.ends(report.ExitOK, "destroy", "shop", "", nil)
+		if _, err := repair(""); err == nil || !strings.Contains(err.Error(), "there is no inventory") {
+			l.t.Error(err)
+		}
+	})
 }
