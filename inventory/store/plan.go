@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,11 +9,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/inventory"
-)
-
-const (
-	planType = "brine.dev/plan"
-	planKey  = "plan.json.zst"
 )
 
 // PlanPlace is what a message calls the Secret with the saved plan of the inventory namespace/name.
@@ -35,7 +29,7 @@ func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([
 	if live == nil {
 		return nil, nil
 	}
-	return unpackPlan(c, live, id)
+	return inventory.DecodePlan(live, c.Commands())
 }
 
 // ReadPlan is the plan that was saved for this inventory, and for no other of its name.
@@ -48,7 +42,7 @@ func (inv *Inventory) ReadPlan(ctx context.Context) ([]byte, error) {
 	case live == nil:
 		return nil, nil
 	}
-	text, err := unpackPlan(inv.client, live, id)
+	text, err := inventory.DecodePlan(live, inv.Commands())
 	if of := live.GetLabels()[inventory.AuxiliaryLabel]; err == nil && of != inv.ID {
 		return nil, fmt.Errorf("%s is the saved plan of another inventory, with the ID %q, and this one has %q: choose another name for the inventory, or delete it", bundle.Name(id), of, inv.ID)
 	}
@@ -63,9 +57,7 @@ func (inv *Inventory) WritePlan(ctx context.Context, text []byte) error {
 	if len(packed) > revisionBytes {
 		return fmt.Errorf("%s: the plan has %d KiB, and a Secret holds %d: save it in a file", bundle.Name(id), len(packed)>>10, revisionBytes>>10)
 	}
-	u := bundle.V1(id, map[string]any{"type": planType, "immutable": false, "data": map[string]any{planKey: base64.StdEncoding.EncodeToString(packed)}})
-	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID})
-	err := inv.putPart(ctx, u)
+	err := inv.putPart(ctx, inventory.EncodePlan(id, inv.ID, packed))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w: a plan of a first apply goes into a file, or create the namespace before", err)
 	}
