@@ -153,7 +153,7 @@ func runWriting(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 // runPreview is the dry run of an apply, a rollback or a destroy. It writes nothing, and
 // saves the plan where that is asked for.
 func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
-	in, err := prepare(ctx, s, o, b)
+	in, _, err := decide(ctx, s, o, b)
 	if err != nil {
 		return in, err
 	}
@@ -182,7 +182,7 @@ func runPreview(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (
 }
 
 func runDrift(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
-	in, err := prepare(ctx, s, o, b)
+	in, _, err := decide(ctx, s, o, b)
 	if err != nil {
 		return in, err
 	}
@@ -223,10 +223,11 @@ func decide(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (inte
 }
 
 // lockPlan makes the plan, takes the lock for it, and extends the inventory by what it applies.
-// Where nothing has to be written there is no lock: what the run says was true when it was read.
+// Where nothing has to be written, as by a preview, there is no lock: what the run says was true
+// when it was read.
 func lockPlan(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, context.Context, error) {
-	in, err := prepareFrom(ctx, s, o, b, inv)
-	if err != nil {
+	in, err := prepare(ctx, s, o, b, inv)
+	if err != nil || o.Mode == Drift || o.DryRun != report.None {
 		return in, ctx, err
 	}
 	if err := confirmSavedPlan(ctx, s, o, in); err != nil {

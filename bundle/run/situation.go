@@ -84,16 +84,8 @@ func (t target) isLate(s *plan.Step, hints ready.Hints) bool {
 	return !s.Completed && !s.Deletes() && ready.Waits(s.GVK, t.rules[s.ID]) && ready.Of(s.Live, t.rules[s.ID], hints).State != ready.Ready
 }
 
-func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (intent, error) {
-	inv, err := begin(ctx, s, o, b)
-	if err != nil {
-		return intent{}, err
-	}
-	return prepareFrom(ctx, s, o, b, inv)
-}
-
-// prepareFrom orders the bundle, reads the cluster, and makes the plan.
-func prepareFrom(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, error) {
+// prepare orders the bundle, reads the cluster, and makes the plan.
+func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv *store.Inventory) (intent, error) {
 	in := intent{inventory: inv}
 	s.record.Result.Inventory.ID = inv.ID
 	if err := inv.StillLast(o.Undoes); err != nil {

@@ -16,14 +16,14 @@ import (
 )
 
 // OpenAll reads all inventories of a namespace, or with "" of the cluster, sorted by
-// namespace and name: two requests. Fingerprints are not read. Of an inventory that
-// cannot be decoded, Damage says why.
+// namespace and name: two requests, and two for each that looks damaged. Fingerprints are
+// not read. Of an inventory that cannot be decoded, Damage says why.
 func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) ([]*Inventory, error) {
 	var objects, parts []unstructured.Unstructured
-	reading, ctx := errgroup.WithContext(ctx)
+	reading, parallel := errgroup.WithContext(ctx)
 	list := func(items *[]unstructured.Unstructured, label string) {
 		reading.Go(func() (err error) {
-			if *items, err = c.List(ctx, cluster.ConfigMaps, namespace, label, ""); err != nil {
+			if *items, err = c.List(parallel, cluster.ConfigMaps, namespace, label, ""); err != nil {
 				return fmt.Errorf("list ConfigMaps with label %s: %w", label, err)
 			}
 			return nil
@@ -44,8 +44,17 @@ func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) 
 	var all []*Inventory
 	open := func(namespace, name, id string, object *unstructured.Unstructured, parts []unstructured.Unstructured) {
 		inv := &Inventory{Inventory: inventory.Inventory{Namespace: namespace, Name: name, ID: id}, version: version, client: c}
-		if err := inv.decode(object, slices.DeleteFunc(parts, func(u unstructured.Unstructured) bool { return u.GetLabels()[inventory.OverflowLabel] != id })); err != nil {
+		err := inv.decode(object, slices.DeleteFunc(parts, func(u unstructured.Unstructured) bool { return u.GetLabels()[inventory.OverflowLabel] != id }))
+		if err == nil && (object == nil || len(inv.damage) > 0) {
+			err = inv.settle(ctx)
+		}
+		switch {
+		case err != nil:
 			inv.damage = append(inv.damage, err.Error())
+		case inv.object == nil && len(inv.overflow)+len(inv.broken) == 0:
+			return // it was destroyed meanwhile
+		case inv.object == nil:
+			inv.damage = append(inv.damage, "ConfigMap "+name+" is missing")
 		}
 		all = append(all, inv)
 	}
@@ -57,8 +66,6 @@ func OpenAll(ctx context.Context, c *cluster.Client, namespace, version string) 
 	}
 	for key, parts := range of {
 		open(key[0], key[1], parts[0].GetLabels()[inventory.OverflowLabel], nil, parts)
-		last := all[len(all)-1]
-		last.damage = append(last.damage, "ConfigMap "+key[1]+" is missing")
 	}
 	slices.SortFunc(all, func(a, b *Inventory) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return all, nil

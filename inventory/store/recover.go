@@ -102,17 +102,25 @@ func (inv *Inventory) Forgets(ctx context.Context, takes sets.Set[bundle.ID], hi
 	if len(there) > 0 {
 		damage += ", and these still belong to it, or cannot be read: " + bundle.Some(bundle.Each(there, bundle.Name), 5)
 	}
-	return inv.damagedBy(damage)
+	return inv.damagedBy(ctx, damage)
 }
 
-func (inv *Inventory) damagedBy(damage string) error {
+// damagedBy is the error of what other objects say of the inventory object that was read before them. It
+// is ErrConflict where another run wrote that since: then they say nothing.
+func (inv *Inventory) damagedBy(ctx context.Context, damage string) error {
+	switch object, err := inv.now(ctx); {
+	case err != nil:
+		return fmt.Errorf("read inventory %s/%s again: %w", inv.Namespace, inv.Name, err)
+	case !isSame(inv.object, object):
+		return fmt.Errorf("read inventory %s/%s: %w", inv.Namespace, inv.Name, ErrConflict)
+	}
 	return fmt.Errorf("read inventory %s/%s: %w: %s; no object was changed; %s finds its members and its last revision again (see %s)",
 		inv.Namespace, inv.Name, ErrDamaged, damage, inv.repairCommand(inv.ID), remedy.HelpDamaged)
 }
 
-func (inv *Inventory) refuseSuperseded() error {
+func (inv *Inventory) refuseSuperseded(ctx context.Context) error {
 	if damage := inv.Superseded(); damage != "" {
-		return inv.damagedBy(damage)
+		return inv.damagedBy(ctx, damage)
 	}
 	return nil
 }

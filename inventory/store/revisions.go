@@ -130,7 +130,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	if err := inv.ReadTraces(ctx); err != nil { // where the run has written no object, and not read it before
 		return last, err
 	}
-	if err := inv.refuseSuperseded(); err != nil {
+	if err := inv.refuseSuperseded(ctx); err != nil {
 		return last, fmt.Errorf("save revision: %w", err)
 	}
 	if ends {
@@ -382,7 +382,7 @@ func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, err
 	if err != nil {
 		return inventory.Target{}, err
 	}
-	if err := inv.refuseSuperseded(); err != nil {
+	if err := inv.refuseSuperseded(ctx); err != nil {
 		return inventory.Target{}, err
 	}
 	contents, unread := map[int]*inventory.Content{}, 0

@@ -126,7 +126,48 @@ func (inv *Inventory) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return inv.decode(object, auxiliary)
+	if err := inv.decode(object, auxiliary); err != nil || len(inv.damage) == 0 {
+		return err
+	}
+	return inv.settle(ctx)
+}
+
+// settle reads again what looks damaged, the parts before the object: another run may have written it
+// between two requests. Damage is what is missing of the object that was there before its parts were read,
+// and still is after that.
+func (inv *Inventory) settle(ctx context.Context) error {
+	for range 3 {
+		before := inv.object
+		auxiliary, err := inv.parts(ctx, inv.ID)
+		if err != nil {
+			return err
+		}
+		object, err := inv.now(ctx)
+		if err != nil {
+			return err
+		}
+		if err := inv.decode(object, auxiliary); err != nil || len(inv.damage) == 0 || isSame(before, object) {
+			return err
+		}
+	}
+	return ErrConflict
+}
+
+// now is the inventory object as it is on the cluster.
+func (inv *Inventory) now(ctx context.Context) (*unstructured.Unstructured, error) {
+	return inv.client.Get(ctx, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
+}
+
+func (inv *Inventory) parts(ctx context.Context, id string) ([]unstructured.Unstructured, error) {
+	return inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
+}
+
+// isSame says whether an object was not written between two reads.
+func isSame(a, b *unstructured.Unstructured) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
 // decode takes what was fetched apart; what was known before is forgotten.
@@ -173,12 +214,12 @@ func (inv *Inventory) decode(object *unstructured.Unstructured, auxiliary []unst
 func (inv *Inventory) fetch(ctx context.Context) (object *unstructured.Unstructured, auxiliary []unstructured.Unstructured, err error) {
 	id := cmp.Or(inv.ID, inventory.DefaultID(inv.Namespace, inv.Name))
 	list := func(ctx context.Context) (err error) {
-		auxiliary, err = inv.client.List(ctx, cluster.ConfigMaps, inv.Namespace, inventory.AuxiliaryLabel+"="+id, "")
+		auxiliary, err = inv.parts(ctx, id)
 		return err
 	}
 	reading, parallel := errgroup.WithContext(ctx)
 	reading.Go(func() (err error) {
-		object, err = inv.client.Get(parallel, cluster.ConfigMaps, configMapID(inv.Namespace, inv.Name))
+		object, err = inv.now(parallel)
 		return err
 	})
 	reading.Go(func() error { return list(parallel) })
