@@ -2,12 +2,15 @@ package inventory
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"brine/bundle/remedy"
 )
@@ -51,6 +54,22 @@ const (
 	Interrupted = "interrupted"
 	NotKept     = "not-kept"
 )
+
+// RevisionInfo is the annotation of a revision's first Secret: the Revision as JSON.
+const RevisionInfo = "brine.dev/revision-info"
+
+// HistoryOf are the revisions of which an inventory's Secrets say, the newest first.
+func HistoryOf(secrets []metav1.PartialObjectMetadata) []Revision {
+	var history []Revision
+	for i := range secrets {
+		var r Revision
+		if json.Unmarshal([]byte(secrets[i].Annotations[RevisionInfo]), &r) == nil && r.Number > 0 {
+			history = append(history, r)
+		}
+	}
+	slices.SortFunc(history, func(a, b Revision) int { return b.Number - a.Number })
+	return history
+}
 
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }

@@ -90,16 +90,18 @@ func TestRollbackTarget(t *testing.T) {
 func written(text string) []Revision {
 	var history []Revision
 	for i, words := range strings.Split(text, ", ") {
-		if word := strings.Fields(words); len(word) > 1 {
-			result, passed, _ := strings.Cut(word[1], ":")
-			r := Revision{Number: i + 1, Digest: word[0], Result: result, Command: "apply"}
-			r.RollbackTo, _ = strconv.Atoi(passed)
-			if len(word) > 2 {
-				r.Command = Rollback
-				r.RollbackTo, _ = strconv.Atoi(word[2])
-			}
-			history = slices.Insert(history, 0, r)
+		word := strings.Fields(words)
+		if len(word) < 2 {
+			continue
 		}
+		result, passed, _ := strings.Cut(word[1], ":")
+		r := Revision{Number: i + 1, Digest: word[0], Result: result, Command: "apply"}
+		r.RollbackTo, _ = strconv.Atoi(passed)
+		if len(word) > 2 {
+			r.Command = Rollback
+			r.RollbackTo, _ = strconv.Atoi(word[2])
+		}
+		history = slices.Insert(history, 0, r)
 	}
 	return history
 }

@@ -132,7 +132,7 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 	// The first part, which describes the revision, comes last.
 	for _, first := range []bool{false, true} {
 		for i := range items {
-			if _, ok := items[i].GetAnnotations()[revisionInfo]; ok == first {
+			if _, ok := items[i].GetAnnotations()[inventory.RevisionInfo]; ok == first {
 				if err := inv.copyPart(ctx, from, &items[i]); err != nil {
 					return err
 				}
@@ -202,8 +202,8 @@ func (inv *Inventory) copyPart(ctx context.Context, from *Inventory, part *unstr
 	id := bundle.ID{Namespace: inv.Namespace, Name: inventory.RevisionName(inv.Name, n, i), GroupKind: bundle.SecretKind}
 	u := bundle.V1(id, map[string]any{"type": part.Object["type"], "immutable": false, "data": part.Object["data"]})
 	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, inventory.RevisionLabel: number})
-	if info, ok := part.GetAnnotations()[revisionInfo]; ok {
-		u.SetAnnotations(map[string]string{revisionInfo: info})
+	if info, ok := part.GetAnnotations()[inventory.RevisionInfo]; ok {
+		u.SetAnnotations(map[string]string{inventory.RevisionInfo: info})
 	}
 	if err := inv.putPart(ctx, u); err != nil {
 		return fmt.Errorf("copy the history: %w", err)

@@ -25,7 +25,6 @@ import (
 // Revisions as Secrets: saved, read, trimmed.
 
 const (
-	revisionInfo = "brine.dev/revision-info" // annotation of the first part: Revision as JSON
 	revisionHead = "brine.dev/last-revision" // annotation of the inventory object: the same, of the last one
 	begunKey     = "brine.dev/begun"         // the same, of an apply of which no revision says how it ended
 	revisionKey  = "bundle.json.zst"
@@ -120,7 +119,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
 	left := func() int { return inventory.LeftBack(inv.read.history, inv.Last()) }
-	if last.Says(r, begun) && !r.Adopts(c) && !(ends && left() > 0) {
+	if last.Says(r, begun) && !r.Adopts(c) && (!ends || left() == 0) {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			err := inv.Begin(begun) // again, where this partial run had begun, too
 			return last, errors.Join(err, inv.setLast(last))
@@ -178,7 +177,7 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 		if err != nil {
 			return fmt.Errorf("encode: %w", err)
 		}
-		u.SetAnnotations(map[string]string{revisionInfo: string(info)})
+		u.SetAnnotations(map[string]string{inventory.RevisionInfo: string(info)})
 	}
 	return inv.putPart(ctx, u)
 }
@@ -266,7 +265,7 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.R
 		if err != nil {
 			return fmt.Errorf("list Secrets: %w", err)
 		}
-		history := historyOf(items)
+		history := inventory.HistoryOf(items)
 		deleting, group := errgroup.WithContext(ctx)
 		for i := range items {
 			if item := &items[i]; goes(history, item) {
@@ -303,7 +302,7 @@ func (inv *Inventory) ReadHistory(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the history of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
 	}
-	inv.read.history, inv.read.listed = historyOf(items), true
+	inv.read.history, inv.read.listed = inventory.HistoryOf(items), true
 	return nil
 }
 
@@ -449,18 +448,6 @@ func (inv *Inventory) secrets(ctx context.Context, more string) ([]metav1.Partia
 	return bundle.Where(items, func(item metav1.PartialObjectMetadata) bool { return inv.isPart(bundle.SecretKind, item.Name) }), err
 }
 
-func historyOf(items []metav1.PartialObjectMetadata) []inventory.Revision {
-	var history []inventory.Revision
-	for i := range items {
-		var r inventory.Revision
-		if json.Unmarshal([]byte(items[i].Annotations[revisionInfo]), &r) == nil && r.Number > 0 {
-			history = append(history, r)
-		}
-	}
-	slices.SortFunc(history, func(a, b inventory.Revision) int { return b.Number - a.Number })
-	return history
-}
-
 // ErrNoRevision says that the history does not hold the revision.
 var ErrNoRevision = errors.New("no such revision")
 
@@ -491,8 +478,8 @@ func (inv *Inventory) LoadRevision(ctx context.Context, number int) (*inventory.
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		if i == 0 {
 			var r inventory.Revision
-			if err := json.Unmarshal([]byte(u.GetAnnotations()[revisionInfo]), &r); err != nil || r.Parts < 1 {
-				return nil, damaged("its annotation " + revisionInfo + " cannot be read")
+			if err := json.Unmarshal([]byte(u.GetAnnotations()[inventory.RevisionInfo]), &r); err != nil || r.Parts < 1 {
+				return nil, damaged("its annotation " + inventory.RevisionInfo + " cannot be read")
 			}
 			if err := inventory.CheckFormat(r.Format, r.Since, inv.version); err != nil {
 				return nil, fail(err)

@@ -164,10 +164,7 @@ func (inv *Inventory) parts(ctx context.Context, id string) ([]unstructured.Unst
 
 // isSame says whether an object was not written between two reads.
 func isSame(a, b *unstructured.Unstructured) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+	return a == b || a != nil && b != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
 // decode takes what was fetched apart; what was known before is forgotten.
