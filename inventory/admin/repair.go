@@ -86,7 +86,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 		if _, err := inv.Remains(ctx); err != nil {
 			return nil, err
 		}
-		return nil, &report.Stop{Code: report.ExitBadBundle, Errors: []error{fmt.Errorf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())}}
+		return nil, r.nothing(inv)
 	}
 	if len(r.NotSearched) > 0 {
 		r.ExitCode = report.ExitFailed
@@ -97,25 +97,37 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	return r, r.write(ctx, inv, lock)
 }
 
+// nothing is the error of a search that found no inventory, and no member of one.
+func (r *Repair) nothing(inv *store.Inventory) error {
+	none := fmt.Sprintf("there is no inventory %s/%s, and no object carries its label (%s)", inv.Namespace, inv.Name, inv.Selector())
+	if len(r.NotSearched) == 0 {
+		return refused("%s", none)
+	}
+	kinds := bundle.Each(r.NotSearched, func(k UnsearchedKind) string { return k.Kind })
+	return &report.Stop{Code: report.ExitFailed, Errors: []error{fmt.Errorf("%s, of the kinds that can be searched. Not searched: %s: %s", none, bundle.Some(kinds, 5), r.NotSearched[0].Reason)}}
+}
+
 // releaseTime bounds how long an interrupted command takes to release its locks.
 const releaseTime = report.Grace * 9 / 10
 
 // find lists the kinds of the members, or all that can be listed where the
 // inventory does not say, and keeps what carries its ownership metadata. What may
-// not be listed everywhere is listed in each namespace that the inventory lists.
+// not be listed everywhere is listed in each namespace that the inventory lists. Where
+// what is left of the inventory names a member that it does not list, there may be more like it.
 func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Inventory, allKinds bool) error {
-	s := &search{client: c, selector: inv.Selector()}
-	if namespaces, known := inv.RecordedNamespaces(); known {
-		s.namespaces = namespaces
-	}
-	if err := s.run(ctx, s.resourcesOf(ctx, inv, allKinds), ""); err != nil {
-		return err
-	}
-	known, err := inv.MemberNamespaces(ctx)
+	live, unknown, err := inv.Outlived(ctx) // also what has lost its label
 	if err != nil {
 		return err
 	}
-	live, unknown, err := inv.Outlived(ctx) // also what has lost its label
+	s := &search{client: c, selector: inv.Selector()}
+	if namespaces, known := inv.RecordedNamespaces(); known {
+		more := bundle.SetOf(bundle.SortedIDs(live), func(id bundle.ID) string { return id.Namespace })
+		s.namespaces = sets.List(more.Insert(namespaces...).Delete(""))
+	}
+	if err := s.run(ctx, s.resourcesOf(ctx, inv, bundle.SortedIDs(live), allKinds), ""); err != nil {
+		return err
+	}
+	known, err := inv.MemberNamespaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,10 +146,15 @@ func (r *Repair) find(ctx context.Context, c *cluster.Client, inv *store.Invento
 	return nil
 }
 
-func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, allKinds bool) []cluster.Resource {
+func (s *search) resourcesOf(ctx context.Context, inv *store.Inventory, named []bundle.ID, allKinds bool) []cluster.Resource {
 	kinds, listed := inv.RecordedKinds()
 	if !listed || allKinds {
 		return s.everything(ctx)
+	}
+	for _, id := range named {
+		if !slices.Contains(kinds, id.GroupKind) {
+			kinds = append(kinds, id.GroupKind)
+		}
 	}
 	var resources []cluster.Resource
 	for _, gk := range kinds {

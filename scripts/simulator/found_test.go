@@ -1500,4 +1500,28 @@ metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: re
 immutable: true
 data: {value: "2"}
 `, calm: true, options: options{recreate: []string{"*:orphan"}, cascade: "Orphan"}, around: surroundings{hooks: []string{"inject deployments"}, owned: true}}, mood: mood{name: "undisturbed"}}}},
+	"a repair added an object that the history named, and not another one of its kind": {seed: 1795874941331, scenes: []scene{{at: "0", chance: 3556083046687026550, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 16371280445757266541, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, calm: true, around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 17351860461482981792, step: step{command: "split", inventory: "shop", calm: true, into: "other", names: []string{"Namespace/*", "Deployment.apps/*/*"}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 5115444810014320880, step: step{command: "repair", inventory: "other", into: "other", damaged: true, around: surroundings{denied: []string{"list namespaces", "list persistentvolumeclaims"}, hooks: []string{"silent configmaps d"}}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "9", chance: 14891433885539086890, step: step{command: "rename", inventory: "shop", calm: true, into: "other", around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}}},
+	"a repair searched the kinds that the inventory lists": {seed: 1795874941331, scenes: []scene{{at: "0", chance: 3556083046687026550, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 16371280445757266541, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: extra-app}
+data: {value: "1"}
+`, calm: true, around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 17351860461482981792, step: step{command: "split", inventory: "shop", calm: true, into: "other", names: []string{"Namespace/*", "Deployment.apps/*/*"}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 5115444810014320880, step: step{command: "repair", inventory: "other", into: "other", damaged: true, around: surroundings{denied: []string{"list namespaces", "list persistentvolumeclaims"}, hooks: []string{"silent configmaps d"}}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "9", chance: 14891433885539086890, step: step{command: "rename", inventory: "shop", calm: true, into: "other", around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}}},
 }

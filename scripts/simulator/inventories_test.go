@@ -63,7 +63,7 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 		d.printed += string(text)
 	}()
 	if d.command == "repair" {
-		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.calm || d.behind, LockTimeout: d.patience, Report: quiet})
+		d.repair, d.err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: named(d.inventory), Version: "simulated", AllKinds: d.allKinds(), LockTimeout: d.patience, Report: quiet})
 		if d.exit = run.ExitCode(d.err); d.err == nil {
 			d.exit = d.repair.ExitCode
 		}
@@ -95,6 +95,9 @@ func (d *done) administer(ctx context.Context, c *cluster.Client) {
 		d.exit = d.move.ExitCode
 	}
 }
+
+// allKinds says whether a repair is told to search all kinds.
+func (d *done) allKinds() bool { return d.calm || d.behind }
 
 // somebodyDamages is a person who deletes an inventory's own ConfigMap, or all of it but the
 // lock.
@@ -187,13 +190,14 @@ func (o *oracle) moveIsTrue() (wrong []string) {
 	}
 	target, source := o.listed(o.d.into), o.listed(o.d.inventory)
 	if o.d.command == "repair" {
+		lost := o.lost(o.d.inventory)
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 			elsewhere := len(o.d.around.denied) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(target)), func(member bundle.ID) bool { return member.Namespace == id.Namespace })
 			if elsewhere { // who may not list a kind everywhere searches the namespaces that the inventory says
 				continue
 			}
-			if !isRestored(id) && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !o.toldApart(id) {
+			if !isRestored(id) && owner(u) == o.id() && ours(u, o.d.inventory) && !target[id] && !lost[id] && !o.toldApart(id) {
 				wrong = append(wrong, "repaired, and not a member: "+bundle.Name(id))
 			}
 		}

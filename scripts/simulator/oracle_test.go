@@ -205,12 +205,9 @@ func (o *oracle) supersetOf(name string) (wrong []string) {
 }
 
 // lost are the objects that were members of an inventory when somebody deleted it before the
-// command began, and that it does not have again: only a repair looks for them.
+// command began, and that it does not have again: only a repair looks for them, of the kinds that it searches.
 func (o *oracle) lost(name string) map[bundle.ID]bool {
 	all, stored := map[bundle.ID]bool{}, map[string]*unstructured.Unstructured{}
-	if o.d.command == "repair" {
-		return all
-	}
 	for _, w := range o.server.Log[:o.d.from] {
 		if w.Kind != bundle.ConfigMapKind || w.Namespace != home {
 			continue
@@ -224,7 +221,23 @@ func (o *oracle) lost(name string) map[bundle.ID]bool {
 			}
 		}
 	}
+	if o.d.command == "repair" && name == o.d.inventory {
+		maps.DeleteFunc(all, func(id bundle.ID, _ bool) bool { return o.searches(id.GroupKind, stored[name]) })
+	}
 	return all
+}
+
+// searches says whether a repair says that it has found all of a kind: it searches those that the
+// inventory object lists, before it or by what it found.
+func (o *oracle) searches(kind schema.GroupKind, before *unstructured.Unstructured) bool {
+	if o.d.allKinds() || before == nil {
+		return true
+	}
+	kinds := strings.Split(before.GetAnnotations()["applyset.kubernetes.io/contains-group-kinds"], ",")
+	for id := range o.listed(o.d.inventory) {
+		kinds = append(kinds, id.GroupKind.String())
+	}
+	return slices.Contains(kinds, kind.String())
 }
 
 // covers says whether live has all that wanted says.

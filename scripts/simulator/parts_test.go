@@ -295,3 +295,32 @@ func TestInventoryThatIsWrittenBeforeItsHistoryIsRead(t *testing.T) {
 		}
 	})
 }
+
+// An inventory is lost whole, and its members are of a kind that the user may not list. That there are none
+// is not known.
+func TestRepairThatCannotSearchDoesNotSayNothing(t *testing.T) {
+	inLab(t, func(l *lab) {
+		repair := func(denied ...string) (r *admin.Repair, err error) {
+			l.n++
+			p := l.w.start(l.t.Context(), fmt.Sprintf("brine-%d", l.n), "shop", false, denied, func(ctx context.Context, c *cluster.Client) {
+				r, err = admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("shop"), Version: "simulated", Report: func(string) {}})
+				c.Close()
+			})
+			l.w.run(p)
+			<-p.ended
+			return r, err
+		}
+		l.ends(report.ExitOK, "apply", "shop", "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n", nil)
+		for _, p := range slices.Clone(l.w.server.Places()) {
+			if p.Namespace == home && (p.Name == "shop" || strings.HasPrefix(p.Name, "shop-")) {
+				l.remove(l.w.server.KindAt(p).Kind, p.Namespace, p.Name)
+			}
+		}
+		if _, err := repair("list namespaces"); run.ExitCode(err) != report.ExitFailed || !strings.Contains(err.Error(), "Not searched: Namespace") {
+			l.t.Error(err)
+		}
+		if r, err := repair(); err != nil || len(r.Added) != 1 {
+			l.t.Error(err, r)
+		}
+	})
+}
