@@ -36,7 +36,7 @@ func (e *scheduler) relapse(n *node, live *unstructured.Unstructured, gone bool)
 	}
 	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), n.ready.resource)
 	switch {
-	case gone && live.GetUID() != n.ready.uid, !gone && (err != nil || order <= 0): // what was before
+	case gone && (live.GetUID() != n.ready.uid || n.ID.GroupKind == bundle.PodKind && bundle.At[string](live.Object, "status", "phase") == "Succeeded"), !gone && (err != nil || order <= 0): // what was before
 		return
 	case !gone && ready.Of(live, n.rules, e.Hints).State == ready.Ready:
 		n.ready = versionOf(live) // it may be another object by now

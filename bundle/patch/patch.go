@@ -103,24 +103,23 @@ func (o *Options) patch(ctx context.Context, c *cluster.Client, r *report.Record
 	}
 	result.Namespace = id.Namespace
 	r.Secrets.Public(id.Name, id.Namespace)
-	for try := 1; ; try++ {
+	for try := 0; ; {
 		live, err := c.Get(ctx, resource, id)
 		if err != nil {
 			return err
 		}
-		if live != nil && live.GetDeletionTimestamp() != nil && !o.Remove && !o.Delete { // what is applied to it would go with it
+		if live != nil && live.GetDeletionTimestamp() != nil && o.Create && inventory.OwnerOf(live) == "" { // what is applied to it would go with it
+			r.Warn(result.About("it is being deleted, and is created again once it is gone: it " + ready.Terminating(live)))
 			switch {
-			case !o.Create:
-				return fmt.Errorf("it is being deleted: it %s", ready.Terminating(live))
 			case o.DryRun != report.None:
-				result.Action, result.Reason = plan.Created, "it is being deleted, and is created again once it is gone"
+				result.Action = plan.Created
 				return nil
 			case !cluster.Sleep(ctx, time.Second):
 				return fmt.Errorf("wait until it is gone, to create it again: it %s: %w", ready.Terminating(live), cluster.WhyEnded(ctx))
 			}
-			try--
 			continue
 		}
+		try++
 		err = o.write(ctx, c, r, resource, id, object, live, result)
 		if !answers.Overtaken(err) || try == tries {
 			return err

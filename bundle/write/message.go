@@ -26,7 +26,9 @@ func (w *Writer) Explain(s *plan.Step, err error) error {
 		return conflictError(err, bundle.Each(reported, func(c answers.Conflict) fields.Conflict { return fields.Conflict{Field: c.Field, Manager: c.Name()} }), false)
 	}
 	text := answers.Message(err)
-	if field := stays(s.Object, s.Live, err); field != "" {
+	if field, others := left(s.Object, s.Live, err); others {
+		text += fmt.Sprintf(" (%s is not in the bundle, and another field manager owns it on the cluster: %s=MANAGER removes it)", field, remedy.TakeOverManagers)
+	} else if field != "" {
 		text += fmt.Sprintf(" (%s is not in the bundle; the object on the cluster has it, and a server-side apply leaves it there)", field)
 	} else if hint := lineOf(s.Object, text); hint != "" {
 		text += " (" + hint + ")"
@@ -73,24 +75,32 @@ func lineOf(o *bundle.Object, text string) string {
 }
 
 // stays is a field of the live object for which the server refuses an apply, though the
-// bundle does not have it: it belongs to nobody, so no apply takes it away. A Deployment
-// keeps the rollingUpdate that the server filled in when its strategy becomes Recreate.
-// A webhook or policy may refuse for a while only.
+// bundle does not have it, and that belongs to nobody: so no apply takes it away.
 func stays(o *bundle.Object, live *unstructured.Unstructured, err error) string {
+	if field, others := left(o, live, err); !others {
+		return field
+	}
+	return ""
+}
+
+// left is a field of the live object for which the server refuses an apply, though the bundle
+// does not have it, and whether another field manager owns it. A Deployment keeps the rollingUpdate
+// that the server filled in when its strategy becomes Recreate; where kubectl created it, that owns it.
+// A webhook or policy may refuse for a while only.
+func left(o *bundle.Object, live *unstructured.Unstructured, err error) (field string, others bool) {
 	policy, webhook := answers.DeniedBy(err)
 	if live == nil || !apierrors.IsInvalid(err) || policy+webhook != "" {
-		return ""
+		return "", false
 	}
-	field := ""
 	for _, cause := range answers.CausesOf(err) {
 		path := strings.Split(cause.Field, ".")
 		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
-		if _, given, _ := unstructured.NestedFieldNoCopy(o.Content.Object, path...); given || !there || takeover.Others(live, path) {
-			return ""
+		if _, given, _ := unstructured.NestedFieldNoCopy(o.Content.Object, path...); given || !there {
+			return "", false
 		}
-		field = cause.Field
+		field, others = cause.Field, others || takeover.Others(live, path)
 	}
-	return field
+	return field, others
 }
 
 func needsRecreate(s *plan.Step, err error) error {

@@ -51,4 +51,8 @@ func TestFieldThatStays(t *testing.T) {
 			t.Errorf("%s: %q, not %q", name, got, c.want)
 		}
 	}
+	owned := live(ours + "," + managed("operator", "Apply", `{"f:rollingUpdate": {}}`))
+	if field, others := left(o, bundletest.Object(t, owned), invalid); field != path || !others {
+		t.Errorf("what another manager owns: %q, %t", field, others)
+	}
 }

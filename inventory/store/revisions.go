@@ -119,7 +119,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
 	left := func() int { return inventory.LeftBack(inv.read.history, inv.Last()) }
-	if last.Says(r, begun) && !r.Adopts(c) && (!ends || left() == 0) {
+	if last.Says(r, begun) && !r.Adopts(c) && left() == 0 {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			err := inv.Begin(begun) // again, where this partial run had begun, too
 			return last, errors.Join(err, inv.setLast(last))

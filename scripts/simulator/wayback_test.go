@@ -200,10 +200,13 @@ func TestReleaseAfterARefusal(t *testing.T) {
 // next apply overwrites its revision, or is killed.
 func TestRollbackThatTheInventoryDoesNotName(t *testing.T) {
 	for name, test := range map[string]struct {
-		killed  bool
-		between string // is applied before the last one
-		want    string
-	}{"an apply": {want: "1"}, "a killed apply": {killed: true, want: "1"}, "an apply of what was undone": {between: "2", want: "2"}} {
+		killed      bool
+		again, text string // what brings 2 back before the last apply
+		want        string
+	}{
+		"an apply": {want: "1"}, "a killed apply": {killed: true, want: "1"},
+		"an apply of what was undone": {again: "apply", text: values("2"), want: "2"}, "a rollback to it": {again: "rollback", text: "2", want: "2"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, func(l *lab) {
 				l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
@@ -217,8 +220,8 @@ func TestRollbackThatTheInventoryDoesNotName(t *testing.T) {
 				if last := l.load("shop").Last().Number; last != 2 {
 					t.Fatalf("the inventory says %d", last)
 				}
-				if test.between != "" {
-					l.ends(report.ExitOK, "apply", "shop", values(test.between), nil)
+				if test.again != "" {
+					l.ends(report.ExitOK, test.again, "shop", test.text, nil)
 				}
 				if test.killed {
 					l.kill(func() bool { return l.value("a") == "3" && l.value("b") == "3" }, "shop", values("3"))
