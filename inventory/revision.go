@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"brine/bundle"
 	"brine/bundle/remedy"
 )
 
@@ -264,14 +265,13 @@ func NoTarget(history []Revision, before int) string {
 }
 
 // Kept are the numbers of the revisions that a limit keeps: the newest, the last
-// good one, and those that a rollback without a number goes to and undoes.
+// good one, and those that a rollback without a number goes to and undoes. The apply of
+// which there is no revision is in history, too: else the last two would be others.
 func Kept(history []Revision, limit int) map[int]bool {
 	kept := map[int]bool{}
-	for _, r := range history[:min(limit, len(history))] {
+	newest := bundle.Where(history, Revision.IsKept)
+	for _, r := range newest[:min(limit, len(newest))] {
 		kept[r.Number] = true
-	}
-	if len(history) == 0 {
-		return kept
 	}
 	if r, ok := LastGood(history); ok {
 		kept[r.Number] = true

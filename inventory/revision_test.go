@@ -68,6 +68,7 @@ func TestRollbackTarget(t *testing.T) {
 		{"a rollback of a rollback", "A applied, B applied, A applied 1, B failed 2, C applied", 2, 5, 1, false},
 		{"further back by number", "A applied, B applied, C applied, A applied 1", 2, 3, 1, false},
 		{"the same content is not another", "A applied, B applied, B failed, B applied", 1, 4, 0, false},
+		{"an apply of which nothing is kept", "A applied, B applied, A failed 1, C not-kept, A failed 1", 1, 4, 0, false},
 		{"only rollbacks are left", "A applied 7, B applied 8", 0, 0, 0, false},
 		{"none was good", "A not-ready, B not-ready", 0, 2, 0, false},
 		{"an apply after a rollback that is no revision", "A applied, B applied, C applied:1", 1, 3, 0, false},

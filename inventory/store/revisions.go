@@ -212,8 +212,8 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
 	err := inv.sweep(ctx, func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
 		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
-		history = inv.saved(history)
-		return err == nil && n != except && len(history) > 0 && n <= history[0].Number && !inventory.Kept(history, limit)[n]
+		saved := inv.saved(history)
+		return err == nil && n != except && len(saved) > 0 && n <= saved[0].Number && !inventory.Kept(inv.runs(history), limit)[n]
 	})
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
@@ -341,19 +341,20 @@ func (inv *Inventory) NewestRead() int {
 
 // Runs are the revisions, and the apply of which there is none, the newest first.
 func (inv *Inventory) Runs(ctx context.Context) ([]inventory.Revision, error) {
-	history, err := inv.History(ctx)
-	begun := inv.Begun()
-	if err != nil || begun.Number == 0 {
-		return history, err
-	}
+	err := inv.ReadHistory(ctx)
+	return inv.runs(inv.read.history), err
+}
+
+func (inv *Inventory) runs(all []inventory.Revision) []inventory.Revision {
+	history, begun := inv.saved(all), inv.Begun()
 	at, has := slices.BinarySearchFunc(history, begun.Number, func(r inventory.Revision, n int) int { return n - r.Number })
-	if has { // an older version saved it, and does not know of what begins
-		return history, nil
+	if has || begun.Number == 0 { // has: an older version saved it, and does not know of what begins
+		return history
 	}
 	if at < len(history) { // what has its number a rollback left, or the apply itself
-		begun.RollbackTo = inventory.LeftBack(bundle.Where(inv.read.history, func(r inventory.Revision) bool { return r.Number <= begun.Number }), history[at])
+		begun.RollbackTo = inventory.LeftBack(bundle.Where(all, func(r inventory.Revision) bool { return r.Number <= begun.Number }), history[at])
 	}
-	return slices.Insert(history, at, begun), nil
+	return slices.Insert(history, at, begun)
 }
 
 // readRevisions is what was read of the history since the inventory was read, and was not

@@ -1524,4 +1524,20 @@ kind: ConfigMap
 metadata: {name: d, namespace: extra-app}
 data: {value: "1"}
 `, calm: true, around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 17351860461482981792, step: step{command: "split", inventory: "shop", calm: true, into: "other", names: []string{"Namespace/*", "Deployment.apps/*/*"}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 5115444810014320880, step: step{command: "repair", inventory: "other", into: "other", damaged: true, around: surroundings{denied: []string{"list namespaces", "list persistentvolumeclaims"}, hooks: []string{"silent configmaps d"}}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "9", chance: 14891433885539086890, step: step{command: "rename", inventory: "shop", calm: true, into: "other", around: surroundings{hooks: []string{"silent configmaps d"}}}, mood: mood{name: "undisturbed"}}}},
+	"trimming forgot the rollback that says what was undone": {seed: 491107409, scenes: []scene{{at: "0", chance: 4361800963208525528, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "0"}
+`}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 14599810141649975084, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, policy: 1, found: true, options: options{maxPrune: "50%"}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 1056612763115681909, step: step{command: "rollback", inventory: "shop", revision: 1, options: options{waitApplied: true, verify: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 12658089556260909498, step: step{command: "apply", inventory: "shop", policy: 1, options: options{waitApplied: true, empty: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5202342113002091760, step: step{command: "rollback", inventory: "shop", options: options{history: 2}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 13485214899210450047, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
 }
