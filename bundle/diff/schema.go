@@ -115,6 +115,10 @@ func (s *SchemaChanges) compare(version, path string, a, b map[string]any) {
 			c.Details = append(c.Details, name+" is no longer required")
 		}
 	}
+	if was, is := others(a), others(b); was != is { // what it does not name, the server takes out
+		c.Details = append(c.Details, map[bool]string{true: "other fields are no longer kept", false: "other fields are kept"}[was])
+		c.breaking = c.breaking || was
+	}
 	if len(c.Details) > 0 {
 		if c.Field == "" {
 			c.Field = "."
@@ -150,11 +154,20 @@ func (s *SchemaChanges) compare(version, path string, a, b map[string]any) {
 	}
 }
 
+// others says whether an object may have fields that its schema does not name.
+func others(schema map[string]any) bool {
+	more := schema["additionalProperties"]
+	return more != nil && more != false
+}
+
 // narrows says whether a field takes fewer values than before.
 func narrows(key string, old, now any) bool {
 	switch key {
-	case "type", "format", "pattern", "maximum", "minimum", "maxLength", "minLength", "maxItems", "minItems", "x-kubernetes-validations", "oneOf", "anyOf", "not":
+	case "type", "format", "pattern", "maximum", "minimum", "maxLength", "minLength", "maxItems", "minItems", "x-kubernetes-validations", "oneOf", "anyOf", "not",
+		"allOf", "multipleOf", "minProperties", "maxProperties":
 		return now != nil
+	case "exclusiveMinimum", "exclusiveMaximum":
+		return now == true
 	case "enum":
 		is, _ := now.([]any)
 		was, _ := old.([]any)

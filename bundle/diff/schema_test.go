@@ -99,3 +99,24 @@ func TestFilesOfConfigMaps(t *testing.T) {
 		})
 	}
 }
+
+// Where a schema names no other fields any more, the server takes out what is stored in them.
+func TestOtherFields(t *testing.T) {
+	some, whatever, none := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}, map[string]any{"type": "object", "additionalProperties": true}, map[string]any{"type": "object"}
+	for _, c := range []struct {
+		before, after map[string]any
+		want          string
+		breaks        bool
+	}{
+		{some, none, "v1 spec.labels: changed (other fields are no longer kept)", true}, {whatever, none, "v1 spec.labels: changed (other fields are no longer kept)", true},
+		{none, some, "v1 spec.labels: changed (other fields are kept)", false}, {whatever, whatever, "", false},
+	} {
+		s, got := &SchemaChanges{}, ""
+		if s.compare("v1", "spec.labels", c.before, c.after); len(s.Fields) > 0 {
+			got = s.Fields[0].String()
+		}
+		if got != c.want || s.Breaks() != c.breaks {
+			t.Errorf("%q, breaks %t", got, s.Breaks())
+		}
+	}
+}

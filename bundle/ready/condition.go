@@ -145,21 +145,25 @@ func (o object) condition(kind string) (condition, bool) {
 	return condition{}, false
 }
 
-// SaysGeneration says whether a status names a generation that it, or a condition in it, is about.
+// SaysGeneration says whether a status, or a condition in it, is about the object's generation of now.
 func SaysGeneration(live *unstructured.Unstructured) bool {
-	return saysGeneration(live.Object["status"])
+	wanted, _ := object{live.Object}.number("metadata", "generation")
+	return saysGeneration(live.Object["status"], wanted)
 }
 
-func saysGeneration(v any) bool {
+func saysGeneration(v any, wanted int64) bool {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, inner := range v {
-			if name == "observedGeneration" || saysGeneration(inner) {
+		if observed, ok := (object{v}).number("observedGeneration"); ok && observed >= wanted {
+			return true
+		}
+		for _, inner := range v {
+			if saysGeneration(inner, wanted) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, saysGeneration)
+		return slices.ContainsFunc(v, func(inner any) bool { return saysGeneration(inner, wanted) })
 	}
 	return false
 }

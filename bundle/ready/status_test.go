@@ -185,3 +185,16 @@ func TestWaits(t *testing.T) {
 		}
 	}
 }
+
+// A generation that is named says something only if it is that of now.
+func TestSaysGeneration(t *testing.T) {
+	for status, want := range map[string]bool{
+		"{observedGeneration: 2}": true, "{observedGeneration: 1}": false, "{conditions: [{type: Ready, observedGeneration: 1}]}": false,
+		"{conditions: [{type: Ready, observedGeneration: 1}, {type: Synced, observedGeneration: 2}]}": true, "{phase: ok}": false,
+		"{parents: [{conditions: [{type: Accepted, observedGeneration: 2}]}]}": true,
+	} {
+		if got := SaysGeneration(bundletest.Object(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, generation: 2}, status: "+status+"}")); got != want {
+			t.Errorf("%s: %t", status, got)
+		}
+	}
+}

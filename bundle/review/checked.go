@@ -39,9 +39,12 @@ func (r *reviewer) unchecked(what, why string, types ...Type) {
 
 // limits notes what the review could not look at.
 func (r *reviewer) limits() {
-	var failed, unknown []string
+	var failed, unknown, gone []string
 	active := false
 	for _, c := range r.changes {
+		if custom := !bundle.IsBuiltIn(c.ID.GroupKind.Group); custom && (c.Action == plan.Pruned || c.Action == plan.Recreated && !c.Orphans) {
+			gone = append(gone, plain(c.ID))
+		}
 		switch c.Action {
 		case plan.Unchanged:
 			continue
@@ -63,6 +66,9 @@ func (r *reviewer) limits() {
 	}
 	if len(unknown) > 0 {
 		r.unchecked("what "+bundle.Some(unknown, shownFields)+" would be", "the server did not say", after...)
+	}
+	if len(gone) > 0 {
+		r.unchecked("what goes with "+bundle.Some(gone, shownFields), "their controllers decide", Data, Deleted)
 	}
 	if r.cluster.Unread {
 		types := []Type{Conflict, Unverified}

@@ -46,6 +46,36 @@ func TestRightsBySubject(t *testing.T) {
 	}
 }
 
+// Another role is a gain for all that a binding names, and the webhook of a CRD is asked about all its objects.
+func TestWhatIsAskedOfOthers(t *testing.T) {
+	web := "[{kind: ServiceAccount, name: web, namespace: shop}]"
+	crd := func(conversion string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\nspec: {group: example.com, conversion: " + conversion + "}\n"
+	}
+	hook := "{strategy: Webhook, webhook: {clientConfig: {service: {namespace: shop, name: things}}}}"
+	for name, c := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"another role":  {boundTo("a", "view", web), boundTo("a", "cluster-admin", web), []string{"rights ClusterRoleBinding/a: ! ServiceAccount shop/web may in the whole cluster: do everything", "  *: *.*"}},
+		"the same role": {boundTo("a", "view", web), strings.Replace(boundTo("a", "view", web), "name: a", "name: a, labels: {a: b}", 1), nil},
+		"a conversion":  {crd("{strategy: None}"), crd(hook), []string{"webhook CustomResourceDefinition/things.example.com: changes: a webhook converts its objects, Service shop/things"}},
+		"no conversion": {crd(hook), crd("{strategy: None}"), nil},
+	} {
+		if got := lines(Of([]Change{changed(t, "", c.before, c.after)}, Cluster{})); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// What goes with a custom resource its controller decides.
+func TestDeletedCustomResource(t *testing.T) {
+	r := Of([]Change{changed(t, "", "apiVersion: ceph.example.com/v1\nkind: CephCluster\nmetadata: {name: c, namespace: shop}\n", "")}, Cluster{})
+	if slices.Contains(r.Clear, Data) || slices.Contains(r.Clear, Deleted) || !slices.Contains(r.Unchecked, Unchecked{"what goes with CephCluster.ceph.example.com shop/c", "their controllers decide"}) {
+		t.Errorf("%q, %q", r.Clear, r.Unchecked)
+	}
+}
+
 // What a ClusterRole gets from others is not in it: no one says that there are no wider rights.
 func TestAggregatedRights(t *testing.T) {
 	role := func(to string) string {

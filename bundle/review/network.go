@@ -30,6 +30,11 @@ func (r *reviewer) webhook(c *Change) {
 		if service != nil {
 			r.add(Webhook, c, 0, nil, "%s: Service %s/%s serves %s", verb, bundle.At[string](service, "namespace"), bundle.At[string](service, "name"), c.ID.Name)
 		}
+	case c.ID.GroupKind == bundle.CRDKind:
+		if conversion := bundle.At[map[string]any](c.After.Object, "spec", "conversion"); bundle.At[string](conversion, "strategy") == "Webhook" && (c.Action == plan.Created || touches(c.Fields, "spec.conversion")) {
+			service := bundle.At[map[string]any](conversion, "webhook", "clientConfig", "service")
+			r.add(Webhook, c, 0, nil, "%s: a webhook converts its objects%s", verb, map[bool]string{true: ", Service " + bundle.At[string](service, "namespace") + "/" + bundle.At[string](service, "name")}[service != nil])
+		}
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "WebhookConfiguration"):
 		r.add(Webhook, c, 0, webhooks(c.After.Object), "%s%s", verb, fieldsOf(c))
 	case c.ID.GroupKind.Group == admission && strings.HasSuffix(c.ID.GroupKind.Kind, "Policy"):

@@ -140,9 +140,12 @@ func (r *reviewer) binding(c *Change) {
 	}
 }
 
-// gainers are the subjects that a binding gets.
+// gainers are the subjects that a binding gets: all of them, where it gives another role.
 func gainers(c *Change) []string {
 	before := subjects(c.Before, c.ID.Namespace)
+	if c.Before != nil && roleOf(c) != roleOf(&Change{ID: c.ID, Before: c.Before}) {
+		before = nil
+	}
 	return slices.DeleteFunc(subjects(c.After, c.ID.Namespace), func(s string) bool { return slices.Contains(before, s) })
 }
 

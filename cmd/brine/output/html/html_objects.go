@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"brine/bundle"
+	"brine/bundle/diff"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/output/wording"
@@ -117,14 +118,22 @@ func (m *markup) object(i int, o *report.ObjectResult, action string, alike bool
 			to.add("<li>%s</li>", f.String())
 		}
 		to.add("</ul>")
-	case len(o.Changes) > 0:
-		to.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th scope="col">Field</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead><tbody>`)
-		for _, c := range o.Changes {
-			to.add(`<tr><td class="mono">%s</td><td class="old mono" data-th="Now">%s</td><td class="new mono" data-th="Then">%s</td></tr>`, c.Place(), wording.ValueText(c.Old), wording.ValueText(c.New))
-		}
-		to.add("</tbody></table></div>")
+		to.changes(wording.OutsideSchema(o.Changes))
+	default:
+		to.changes(o.Changes)
 	}
 	m.add("\n")
+}
+
+func (m *markup) changes(changes []diff.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	m.add(`<h3>Changes</h3><div class="scroll"><table><thead><tr><th scope="col">Field</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead><tbody>`)
+	for _, c := range changes {
+		m.add(`<tr><td class="mono">%s</td><td class="old mono" data-th="Now">%s</td><td class="new mono" data-th="Then">%s</td></tr>`, c.Place(), wording.ValueText(c.Old), wording.ValueText(c.New))
+	}
+	m.add("</tbody></table></div>")
 }
 
 func (m *markup) diff(diff string) {

@@ -27,7 +27,11 @@ func ShortDiff(o *report.ObjectResult, verbose bool) string {
 	case verbose:
 		return o.Diff
 	case o.Schema != nil:
-		return schemaLines(o.Schema)
+		text := schemaLines(o.Schema)
+		if rest := OutsideSchema(o.Changes); len(rest) > 0 {
+			text += byPath(rest)
+		}
+		return text
 	case o.Action == plan.Created || o.Action == plan.Pruned:
 		if lines > wholeObject+6 {
 			return outline(o.Diff)
@@ -36,6 +40,11 @@ func ShortDiff(o *report.ObjectResult, verbose bool) string {
 		return byPath(o.Changes)
 	}
 	return o.Diff
+}
+
+// OutsideSchema are the changes of a CRD that are not about the schemas of its versions.
+func OutsideSchema(changes []diff.Change) []diff.Change {
+	return bundle.Where(changes, func(c diff.Change) bool { return !strings.HasPrefix(c.Path, "spec.versions") })
 }
 
 // schemaLines are the fields of a CRD that change.
