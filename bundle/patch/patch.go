@@ -66,6 +66,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 		r.Result.Objects = append(r.Result.Objects, result)
 		if err := o.patch(ctx, c, r, object, result); err != nil {
 			result.Action, result.Error = plan.Failed, r.Secrets.Text(err.Error())
+			result.Unknown = !answers.Refused(err) && answers.Transient(err)
 			r.Fail(result.About(result.Error))
 			code = run.ExitCode(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"brine/bundle/diff"
 	"brine/bundle/redact"
 	"brine/bundle/takeover"
+	"brine/inventory"
 )
 
 // apply plans one object of the bundle.
@@ -48,7 +49,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	in.runs(s)
 	why := ""
 	if s.Live != nil {
-		why = Refusal(s.Live, in.Inventory.ID, in.Options.Policy)
+		why = in.refusal(o, s.Live)
 	}
 	switch {
 	case s.Completed:
@@ -135,4 +136,14 @@ func (s *Step) Send(body []byte, live *unstructured.Unstructured) ([]byte, error
 		return nil, fmt.Errorf("encode what is to be applied: %w", err)
 	}
 	return text, nil
+}
+
+// refusal is Refusal for an object of the bundle. What the bundle leaves alone keeps its mark, so that
+// the inventory which that names would delete it.
+func (in *Input) refusal(o *bundle.Object, live *unstructured.Unstructured) string {
+	why := Refusal(live, in.Inventory.ID, in.Options.Policy)
+	if owner := inventory.OwnerOf(live); why == "" && LeavesAlone(o) && owner != "" && owner != in.Inventory.ID {
+		return fmt.Sprintf("it belongs to inventory %q, and %s: ignore leaves that as it is: take the annotation out for one run", owner, bundle.LifecycleMutation)
+	}
+	return why
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"brine/bundle"
 	"brine/inventory"
 )
@@ -28,7 +30,7 @@ func (in *Input) runs(s *Step) {
 		s.spec = s.key.Short(s.spec)
 	}
 	s.runsIn = string(in.Namespaces[s.ID.Namespace])
-	s.Completed = s.Live == nil && !s.Always && in.Unknown[s.ID] == nil && in.remembers(s)
+	s.Completed = s.Live == nil && !s.Always && in.remembers(s) // also where it cannot be read: that disproves nothing
 }
 
 // remembers says whether a Job was seen complete for its spec, in the namespace as
@@ -44,6 +46,9 @@ func (in *Input) remembers(s *Step) bool {
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: s.ID.Namespace}
 	live := in.Live[id]
 	if live == nil {
+		if in.Unknown[id] != nil {
+			return true
+		}
 		_, member := in.Inventory.Members[id]
 		return !member && !slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == id })
 	}
@@ -58,10 +63,22 @@ func (s *Step) WithCompletion(f inventory.Fingerprint) inventory.Fingerprint {
 }
 
 // Forgotten are the fingerprints without the completed Jobs that the plan runs
-// again, and whether there are any. They have to be written before: a run that is
+// again, or whose namespace it makes again, and whether there are any. They have to be written before: a run that is
 // killed would otherwise leave the memory of an earlier spec.
 func (p *Plan) Forgotten(fingerprints map[bundle.ID]inventory.Fingerprint) (map[bundle.ID]inventory.Fingerprint, bool) {
 	left, found := maps.Clone(fingerprints), false
+	made := sets.New[string]()
+	for _, s := range p.Steps {
+		known := left[s.ID].UID
+		if s.ID.GroupKind == bundle.NamespaceKind && !s.Deletes() && (s.Live == nil && s.Unread == nil || s.Live != nil && known != "" && known != string(s.Live.GetUID())) {
+			made.Insert(s.ID.Name)
+		}
+	}
+	for id, f := range left { // also those of Jobs that a partial run does not come to
+		if f.Completed != "" && made.Has(id.Namespace) {
+			left[id], found = f.Applied(), true
+		}
+	}
 	for _, s := range p.Steps {
 		f := left[s.ID]
 		if s.Deletes() || f.Completed == "" || s.Completed || s.Live != nil && !s.Always && f.Completed == s.spec {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"brine/bundle"
+	"brine/bundle/bundletest"
 	"brine/bundle/order"
+	"brine/inventory"
 )
 
 func TestChoose(t *testing.T) {
@@ -66,6 +69,25 @@ func TestChoose(t *testing.T) {
 		slices.Sort(names)
 		if got := strings.Join(names, ", "); got != test.want || (got == "") != (len(problems) > 0) {
 			t.Errorf("%q selects %q, want %q: %v", test.only, got, test.want, problems)
+		}
+	}
+}
+
+// A partial run that makes a namespace again makes all forget what Jobs have done there.
+func TestForgottenWithItsNamespace(t *testing.T) {
+	job, elsewhere, ns := bundle.ID{GroupKind: bundle.JobKind, Namespace: "shop", Name: "once"}, bundle.ID{GroupKind: bundle.JobKind, Namespace: "b", Name: "once"}, bundle.ID{GroupKind: bundle.NamespaceKind, Name: "shop"}
+	fingerprints := map[bundle.ID]inventory.Fingerprint{job: {Completed: "x"}, elsewhere: {Completed: "x"}, ns: {UID: "old"}}
+	live := bundletest.Object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: new}}")
+	for _, s := range []*Step{{ID: ns, Object: &bundle.Object{}}, {ID: ns, Object: &bundle.Object{}, Live: live}} {
+		left, found := (&Plan{Steps: []*Step{s}}).Forgotten(fingerprints)
+		if !found || left[job].Completed != "" || left[elsewhere].Completed != "x" {
+			t.Errorf("%v: %v", s.Live, left)
+		}
+	}
+	live.SetUID("old")
+	for _, s := range []*Step{{ID: ns, Object: &bundle.Object{}, Live: live}, {ID: ns, Object: &bundle.Object{}, Unread: errors.New("no answer")}} {
+		if _, found := (&Plan{Steps: []*Step{s}}).Forgotten(fingerprints); found {
+			t.Errorf("%v: forgotten", s)
 		}
 	}
 }

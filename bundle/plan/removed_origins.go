@@ -44,22 +44,23 @@ type Removals struct {
 // there, so that somebody most likely forgot to include it, stops a run of Salt. Where it
 // is gone, too, and an object of it is in the bundle, it was renamed.
 func (r Removals) Find() (found []Removal) {
-	pruned, stays, now, empty := sets.New(r.Pruned...), bundle.IDs(r.Now.Objects), map[string]bool{}, map[string]bool{}
+	pruned, stays, now, empty := sets.New(r.Pruned...), bundle.IDs(r.Now.Objects), sets.New[string](), map[string]bool{}
 	for _, o := range r.Now.Objects {
-		now[r.comparable(o.Source.Origin())] = true
+		now.Insert(o.Source.Origin())
 	}
 	for _, a := range r.Now.Absent {
-		now[r.comparable(a.Source.Origin())] = true
+		now.Insert(a.Source.Origin())
 	}
 	if salt := r.Now.Rendering; salt != nil {
 		for _, origin := range slices.Concat(salt.SLS, salt.Files) {
-			empty[origin] = !now[origin]
+			empty[origin] = !now.Has(origin)
 		}
 	}
+	there := r.still(now)
 	at, renamed, files := map[string]int{}, map[string]bool{}, map[string]string{}
 	for _, o := range r.Earlier {
 		origin := o.Source.Origin()
-		if origin == "" || now[r.comparable(origin)] {
+		if origin == "" || there.Has(origin) {
 			continue
 		}
 		renamed[origin] = renamed[origin] || stays.Has(o.ID)
@@ -139,6 +140,23 @@ func (r Removals) place(origin, file string) (what string, there bool) {
 		return here, true
 	}
 	return left, false
+}
+
+// still are the earlier origins that are there now: by their whole names, and then each by what is
+// comparable of one that is left, so that no file stands for another one of its name.
+func (r Removals) still(now sets.Set[string]) sets.Set[string] {
+	earlier := bundle.SetOf(r.Earlier, func(o *bundle.Object) string { return o.Source.Origin() })
+	there, left := earlier.Intersection(now), map[string]int{}
+	for origin := range now.Difference(earlier) {
+		left[r.comparable(origin)]++
+	}
+	for _, origin := range sets.List(earlier.Difference(now)) {
+		if at := r.comparable(origin); left[at] > 0 {
+			left[at]--
+			there.Insert(origin)
+		}
+	}
+	return there
 }
 
 // comparable is what two names of the same origin have in common. On the command line the

@@ -56,6 +56,8 @@ func TestRemovals(t *testing.T) {
 		{name: "the command line", earlier: []string{"a shop/web.yaml", "b shop/db.yaml"}, now: []string{"a shop/web.yaml"}, told: []string{"shop/db.yaml b"}},
 		{name: "the command line refuses", earlier: []string{"a shop/web.yaml", "b shop/db.yaml"}, now: []string{"a shop/web.yaml"}, refuse: true, refused: []string{"shop/db.yaml b"}},
 		{name: "the command line, in another checkout", earlier: []string{"a /tmp/1/shop/web.yaml", "b /tmp/1/shop/web.yaml"}, now: []string{"a /tmp/2/shop/web.yaml"}},
+		{name: "the command line, one of two of a name", earlier: []string{"a cart/k8s/web.yaml", "b pay/k8s/web.yaml"}, now: []string{"a cart/k8s/web.yaml"}, refuse: true, refused: []string{"pay/k8s/web.yaml b"}},
+		{name: "the command line, both in another checkout", earlier: []string{"a /1/cart/k8s/web.yaml", "b /1/pay/k8s/web.yaml", "c /1/pay/k8s/web.yaml"}, now: []string{"a /2/cart/k8s/web.yaml", "b /2/pay/k8s/web.yaml"}},
 		{name: "the command line, renamed", earlier: []string{"a shop/web.yaml", "b shop/web.yaml"}, now: []string{"a shop/site.yaml"}},
 		{name: "twice, as runs without pruning leave it", earlier: []string{"a p.web", "b p.db", "b p.old"}, now: []string{"a p.web"}, salt: salt("p/db.sls", "p/old.sls"), refused: []string{"p.db b"}},
 	}

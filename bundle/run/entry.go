@@ -121,6 +121,12 @@ func entryOf(end ending) entry {
 			e.mark(o, &end.inventory.Inventory)
 		}
 	}
+	for id, f := range end.inventory.Fingerprints { // what has completed stays known where the run did not come to it
+		if now := e.fingerprints[id]; f.Completed != "" && now.Completed == "" && !slices.Contains(e.gone, id) {
+			now.Completed, now.CompletedIn = f.Completed, f.CompletedIn
+			e.fingerprints[id] = now
+		}
+	}
 	e.origins = originsAfter(end, e.gone)
 	return e
 }

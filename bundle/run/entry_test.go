@@ -234,3 +234,23 @@ func TestWhatTheHistorySaysOfARun(t *testing.T) {
 		t.Errorf("content that is not known: %+v", r)
 	}
 }
+
+// That a Job has completed stays known where the run did not come to it.
+func TestCompletedStaysKnown(t *testing.T) {
+	done := inventory.Fingerprint{Desired: "earlier", Completed: "spec", CompletedIn: "uid"}
+	for name, steps := range map[string][]apply.Outcome{
+		"it failed": {ended(plan.Configured, plan.Failed, nil)}, "it was skipped": {ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Member = true })}, "it has no step": nil,
+		"it was applied, and not waited for": {ended(plan.Configured, plan.Configured, func(o *apply.Outcome) { o.UID, o.Fingerprint, o.HasFingerprint = "u", now, true })},
+	} {
+		in := intended(true)
+		in.inventory.Fingerprints[web] = done
+		if got := entryOf(ending{intent: in, steps: steps}).fingerprints[web]; got.Completed != "spec" || got.CompletedIn != "uid" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	in := intended(true)
+	in.inventory.Fingerprints[web] = done
+	if e := entryOf(ending{intent: in, steps: []apply.Outcome{ended(plan.Pruned, plan.Pruned, func(o *apply.Outcome) { o.Done = true })}}); len(e.fingerprints) > 0 {
+		t.Errorf("pruned: %v", e.fingerprints)
+	}
+}
