@@ -33,6 +33,8 @@ type Revision struct {
 	// record it. An apply has the RollbackTo of a rollback before it that is no revision of its own.
 	Command    string `json:"command,omitempty"`
 	RollbackTo int    `json:"rollbackTo,omitempty"`
+	// Undid is the number of the apply that a rollback undid, where no revision was kept of that.
+	Undid int `json:"undid,omitempty"`
 	// Rendered is Bundle.RenderedFrom.
 	Rendered string `json:"rendered,omitempty"`
 	// Format is that of what the revision keeps, Since the first version that reads it.
@@ -232,6 +234,9 @@ func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, 
 		return Target{}, false
 	}
 	t := Target{Undone: history[last]}
+	if i := slices.IndexFunc(history[:last], func(r Revision) bool { return r.Undid > t.Undone.Number }); i >= 0 { // the inventory object that knew of it was lost
+		t.Undone = Revision{Number: history[i].Undid, Result: Interrupted}
+	}
 	for r := range standing(history[last:]) {
 		switch {
 		case r.Number == t.Undone.Number, !r.Good():

@@ -138,7 +138,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
 	if !ends {
-		r.Number = max(r.Number, begun.Number+1)
+		r.Number, r.Undid = max(r.Number, begun.Number+1), begun.Number
 	}
 	packed, sum, err := c.Encode()
 	if err != nil {

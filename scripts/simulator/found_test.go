@@ -1540,4 +1540,52 @@ kind: PersistentVolumeClaim
 metadata: {name: data, namespace: app}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `, policy: 1, found: true, options: options{maxPrune: "50%"}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 1056612763115681909, step: step{command: "rollback", inventory: "shop", revision: 1, options: options{waitApplied: true, verify: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 12658089556260909498, step: step{command: "apply", inventory: "shop", policy: 1, options: options{waitApplied: true, empty: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5202342113002091760, step: step{command: "rollback", inventory: "shop", options: options{history: 2}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 13485214899210450047, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
+	"what a rollback had undone was lost with the inventory object": {seed: 494004138, scenes: []scene{{at: "0", chance: 1576047496453268484, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 10728198604157843106, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, policy: 1, found: true}, mood: mood{name: "machine is suspended", outage: &outage{mood: "machine is suspended", from: 48, to: 54, lasts: 419000000000}}}, {at: "3", chance: 10091357904627876182, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 7415806368068321458, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 5814357543526422951, step: step{command: "rollback", inventory: "shop", options: options{noPrune: true, maxPrune: "1"}}, mood: mood{name: "undisturbed"}}}},
 }
