@@ -46,11 +46,8 @@ func (in *Input) remembers(s *Step) bool {
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: s.ID.Namespace}
 	live := in.Live[id]
 	if live == nil {
-		if in.Unknown[id] != nil {
-			return true
-		}
 		_, member := in.Inventory.Members[id]
-		return !member && !slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == id })
+		return in.Unknown[id] != nil || !member && !slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == id })
 	}
 	known, ok := in.Inventory.Fingerprints[id]
 	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))
