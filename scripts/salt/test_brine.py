@@ -1973,6 +1973,19 @@ class States(Case):
             self.states.__running__ = {"salt_|-Deploy_|-a_|-state": dict(lost, result=False)}
             self.assertIs(self.states.rolled_back("platform")["result"], False)
         self.states.__salt__ = {"brine.rolled_back": self.brine.rolled_back}
+        # So does a preview that a state asks for, whether it ended well or not.
+        with open(os.path.join(self.home, "history.json"), "w") as file:
+            json.dump({"revisions": [{"number": 2, "jid": "2"}]}, file)
+        self.states.__low__ = {"onfail": [{"brine": "shop"}], "__pub_jid": "3"}
+        for more in ({"test": True}, {"dry_run": "server"}, {"dry-run": "server"}, {}):
+            for result in (None, False):
+                self.states.__lowstate__ = [chunk("shop", **more)]
+                self.states.__running__ = {shop: dict(changed, result=result)}
+                ret = self.states.rolled_back("shop")
+                self.assertEqual((ret["result"], bool(ret["changes"])), (True, result is False and not more), (more, ret))
+        self.states.__lowstate__ = [chunk("shop", test=False, dry_run="none")]
+        self.assertEqual(self.states.rolled_back("shop")["changes"], RETURN["changes"])
+        self.states.__lowstate__ = []
         # Salt takes a preview that would change something for a failure; nothing was written.
         self.states.__opts__["test"], self.states.__low__ = True, {"onfail": [{"brine": "Deploy"}]}
         self.states.__running__ = {"brine_|-Deploy_|-p_|-applied": {"changes": {"a": {}}, "result": None}}

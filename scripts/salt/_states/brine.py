@@ -119,7 +119,8 @@ def _changed_here(low):
     running = globals().get("__running__") or {}
     chunks = {"_|-".join(str(one.get(key)) for key in ("state", "__id__", "name", "fun")): one for one in globals().get("__lowstate__") or ()}
     applied = {tag for tag in running if tag.startswith("brine_|-") and tag.endswith("_|-applied")}
-    others = {tag for tag in applied if tag in chunks and _of_another(low, chunks[tag])}
+    # A preview's changes were not made.
+    others = {tag for tag in applied if running[tag].get("result") is None or tag in chunks and (_of_another(low, chunks[tag]) or _is_preview(chunks[tag]))}
     applied_here = [running[tag] for tag in applied - others]
     if any(one.get("changes") for one in applied_here):
         return True
@@ -131,6 +132,11 @@ def _changed_here(low):
         return False
     jids = [_low().get("__orchestration_jid__")] + [one.get("__jid__") for one in running.values()]
     return [jid for jid in jids if jid]
+
+
+def _is_preview(low):
+    """Whether a state with these arguments writes nothing."""
+    return _more(low)["test"] or str(low.get("dry_run") or low.get("dry-run") or "none") != "none"
 
 
 def _of_another(low, other):
