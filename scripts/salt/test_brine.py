@@ -291,6 +291,25 @@ class Arguments(Case):
         self.assertIsNone(self.brine.planned("platform", bundle="x", test=None)["result"])
         self.assertNotIn("--plan-out=secret", self.called()["argv"])
 
+    def test_a_guard_with_hyphens_is_the_same_guard(self):
+        self.brine.applied("platform", bundle="x", **{"dry-run": "server"})
+        self.assertEqual([one for one in self.called()["argv"] if "dry-run" in one], ["--dry-run=server"])
+        self.brine.__pillar__ = {"brine": {"dry-run": "server"}}
+        self.brine.applied("platform", bundle="x")
+        self.assertEqual([one for one in self.called()["argv"] if "dry-run" in one], ["--dry-run=server"])
+        self.brine.applied("platform", bundle="x", **{"dry-run": None, "max-prune": 3, "max_prune": 3})
+        self.assertEqual([one for one in self.called()["argv"] if "prune" in one], ["--max-prune=3"])
+        os.remove(os.path.join(self.home, "call.json"))
+        ret = self.brine.applied("platform", bundle="x", dry_run="none", **{"dry-run": "server"})
+        self.assertEqual((ret["result"], ret["comment"]), (False, "dry_run is given with '-' and with '_', and the values differ: give it once"))
+        self.assertIn("plan_digest has no effect without plan", self.brine.applied("platform", bundle="x", **{"plan-digest": "sha256:0"})["comment"])
+        self.brine.__pillar__ = {"brine": {"max-prune": 3, "max_prune": 4}}
+        self.assertIn("brine: max_prune: in pillar, grains or configuration is given with '-'", self.brine.applied("platform", bundle="x")["comment"])
+        self.brine.__pillar__ = {}
+        self.brine.__opts__["brine"]["pin"] = True
+        self.assertIn("is not an argument here: `pin: True`", self.brine.applied("platform", bundle="x", **{"ignore-fields": "/etc/shadow"})["comment"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
+
     def test_defaults_from_pillar_and_configuration(self):
         self.brine.__pillar__ = {"brine": {"kubeconfig": "/pillar", "timeout": 60, "recreate": ["Job", "Pod"], "wait": False}}
         self.brine.__opts__["brine"]["kubeconfig"] = "/config"
@@ -409,7 +428,7 @@ class Arguments(Case):
         for key in ("create", "delete", "remove", "show_secrets", "all-namespaces", "selector", "name"):
             self.brine.__pillar__ = {"brine": {key: True}}
             for ret in (self.brine.patched("a", kind="Node", apiVersion="v1", patch={"a": 1}), self.brine.applied("platform", bundle="x")):
-                self.assertEqual((ret["result"], ret["comment"]), (False, "brine: %s: in pillar, grains or configuration: it is an argument of a call only" % key))
+                self.assertEqual((ret["result"], ret["comment"]), (False, "brine: %s: in pillar, grains or configuration: it is an argument of a call only" % key.replace("-", "_")))
             with self.assertRaisesRegex(Exception, "it is an argument of a call only"):
                 self.brine.get("a", "Secret", "v1")
         self.assertFalse(os.path.exists(os.path.join(self.home, "call.json")))
@@ -1895,6 +1914,8 @@ class States(Case):
                 self.states.__low__ = {"__id__": "a", "fun": "applied", key: value}
                 ret = self.states.applied("platform", bundle="x", **{key: value})
                 self.assertEqual((ret["result"], ret["comment"]), (False, key + " is empty: give a value, or leave it out"))
+        self.states.__low__ = {"__id__": "a", "fun": "applied", "plan-digest": None}
+        self.assertIn("plan-digest is empty", self.states.applied("platform", bundle="x", plan="secret", **{"plan-digest": None})["comment"])
         self.states.__low__ = {"__id__": "a", "fun": "rolled_back", "revision": None}
         self.assertIn("revision is empty", self.states.rolled_back("platform", revision=None)["comment"])
         self.states.__low__ = {"__id__": "a", "fun": "applied"}

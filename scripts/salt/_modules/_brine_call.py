@@ -15,6 +15,7 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 log = logging.getLogger(__name__)
 
+_OF_DEFAULTS = "brine: {}: in pillar, grains or configuration"
 # Keys under brine: in pillar or configuration that are not flags, and their defaults.
 _SETTINGS = {"binary": None, "events": True, "event_rate": 20, "sub_states": False, "template": "jinja", "pin": False}
 # Arguments that are about rendering.
@@ -22,7 +23,7 @@ RENDERING = ("saltenv", "pillar", "defaults", "allow_empty_sls")
 # The most that a state prunes unless max_prune says otherwise.
 MAX_PRUNE = "30%"
 # Flags whose value is a credential, or may hold one: never an argument, which ps and logs show.
-_CREDENTIALS = ("token", "password", "proxy_url", "proxy-url")
+_CREDENTIALS = ("token", "password", "proxy_url")
 # Arguments that keep a run from doing more: empty, as from a template, they are a mistake.
 _LIMITS = ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id", "revision")
 # Flags whose file can be given as what it holds.
@@ -32,15 +33,15 @@ _REFUSED = dict.fromkeys(("output", "o", "filename", "f", "input", "help"), "thi
 _REFUSED["recursive"] = "it has no effect: name the folders in source"
 # Flags that say what one call does, with which object: a default of them would do it in each call.
 _OF_A_CALL = dict.fromkeys((
-    "create", "delete", "remove", "show-secrets", "all-namespaces", "selector", "field-selector", "ignore-not-found", "ready-when", "api-version", "name",
+    "create", "delete", "remove", "show_secrets", "all_namespaces", "selector", "field_selector", "ignore_not_found", "ready_when", "api_version", "name",
 ), "it is an argument of a call only")
 # Which program is run, and which cluster it is for.
 CONNECTION = (
-    "binary", "kubeconfig", "context", "cluster", "user", "server", "token", "password", "proxy-url", "tls-server-name", "insecure-skip-tls-verify",
-    "certificate-authority", "client-certificate", "client-key", "as", "as-group", "as-uid", "as-user-extra", "cache-dir",
+    "binary", "kubeconfig", "context", "cluster", "user", "server", "token", "password", "proxy_url", "tls_server_name", "insecure_skip_tls_verify",
+    "certificate_authority", "client_certificate", "client_key", "as", "as_group", "as_uid", "as_user_extra", "cache_dir",
 )
 # What only the minion's configuration says where it has `pin: True`.
-_PINNED = CONNECTION + ("pin", "template", "report", "plan-out", "profile-dir")
+_PINNED = CONNECTION + ("pin", "template", "report", "plan_out", "profile_dir")
 
 # What is given to some arguments: Python's types, a pattern for what is no list, and words.
 _NAME, _SWITCH, _TIME = ((str,), r"[^\n]*\Z", "a name"), ((bool, str, int), r"(?i)^(true|false|yes|no|on|off|0|1)$", "True or False"), (
@@ -58,13 +59,26 @@ _TYPES = {
 }
 
 
+def spell(arguments, named="{}"):
+    """Each name with "_", however it was spelled: what looks for a guard must not miss it. None is not given."""
+    found = {}
+    for key, value in arguments.items():
+        name = str(key).replace("-", "_")
+        if found.get(name) is not None and value is not None and found[name] != value:
+            raise SaltInvocationError("{} is given with '-' and with '_', and the values differ: give it once".format(named.format(name)))
+        if value is not None or name not in found:
+            found[name] = value
+    return found
+
+
 def take_state(kwargs):
     """What a state passes on: its id, its environment and its job, for the return, the events and brine's history."""
+    kwargs = spell(kwargs)
     if "__low__" not in kwargs:
         return kwargs
     low = kwargs.pop("__low__") or {}
-    for key in _LIMITS:
-        if key in low and low[key] in (None, ""):
+    for key in low:
+        if str(key).replace("-", "_") in _LIMITS and low[key] in (None, ""):
             raise SaltInvocationError("{} is empty: give a value, or leave it out".format(key))
     if type(low.get("parallel")) is int and low.get("fun") in ("applied", "planned", "absent", "rolled_back"):
         raise SaltInvocationError("parallel is an argument of Salt's own in a state, True or False: give brine's as `brine: {parallel: 8}` in pillar, grains or configuration")
@@ -87,6 +101,7 @@ class Run(object):
     """
 
     def __init__(self, command, kwargs, name=None, given=None, words=(), own=None, state=False):
+        kwargs = spell(kwargs)
         self.command = command
         self.direct = str(kwargs.get("__pub_fun", "")).startswith(("brine.", "brine_object."))
         self.in_state = kwargs.get("__id__") is not None
@@ -96,7 +111,7 @@ class Run(object):
         refuse_pinned(flags)
         _check_types(dict(flags, **dict(zip(("source", "bundle", "sls"), given or ()))))
         defaults = read_defaults()
-        _check_types(defaults, "brine: {}: in pillar, grains or configuration")
+        _check_types(defaults, _OF_DEFAULTS)
         self.settings = {key: flags.pop(key, defaults.pop(key, default)) for key, default in _SETTINGS.items()}
         for key in ("events", "sub_states"):
             self.settings[key] = is_true(self.settings[key])
@@ -126,8 +141,7 @@ class Run(object):
                 flags["dry_run"] = "server"  # no argument makes a preview write
         self.dry = flags.get("dry_run", "none") != "none"
         for key in [key for key, value in flags.items() if value in ([], (), {})]:  # none, also none of the defaults
-            for default in [one for one in defaults if str(one).replace("-", "_") == key.replace("-", "_")]:
-                del defaults[default]
+            defaults.pop(key, None)
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
         defaults.pop({"status": "wait", "rbac": "user"}.get(command), None)  # which mean something else there
@@ -140,8 +154,8 @@ class Run(object):
             raise SaltInvocationError("{} is empty: give a value, or leave it out".format(key))
         for values in (defaults, credentials):
             for key, value in values.items():
-                values = [_value(str(key).replace("_", "-"), one, command) for one in (value if isinstance(value, (list, tuple)) else [value])]
-                name, text = "BRINE_" + str(key).upper().replace("-", "_"), ",".join(values)
+                values = [_value(key, one, command) for one in (value if isinstance(value, (list, tuple)) else [value])]
+                name, text = "BRINE_" + key.upper(), ",".join(values)
                 if text:
                     self.env[name] = text
                 else:  # brine takes an empty guard for a mistake
@@ -168,12 +182,11 @@ class Run(object):
 
 def read_defaults():
     """What stands under brine: in pillar, grains and configuration, the last over the first."""
-    pinned = has_pin()
-    found = {}
+    pinned, found = has_pin(), {}
     for where in (brine.pillar, brine.grains, brine.opts):
         values = where.get("brine") if where else None
         if isinstance(values, dict):
-            found.update((k, v) for k, v in values.items() if v is not None and not (pinned and where is not brine.opts and _is_pinned(k)))
+            found.update((k, v) for k, v in spell(values, _OF_DEFAULTS).items() if v is not None and not (pinned and where is not brine.opts and k in _PINNED))
     if "prune" in found:
         found["no_prune"] = not is_true(found.pop("prune"))
     return found
@@ -185,14 +198,10 @@ def has_pin():
     return isinstance(values, dict) and is_true(values.get("pin"))
 
 
-def _is_pinned(key):
-    return str(key).replace("_", "-") in _PINNED
-
-
 def refuse_pinned(flags, paths=()):
     if not has_pin():
         return
-    for key in [key for key in sorted(flags) if _is_pinned(key)] + [key for key in _RULES if isinstance(flags.get(key), str)]:
+    for key in [key for key in sorted(flags) if key in _PINNED] + [key for key in _RULES if isinstance(flags.get(key), str)]:
         raise SaltInvocationError("{} is not an argument here: `pin: True` in the configuration".format(key))
     for path in paths:
         if not path.startswith("salt://"):
@@ -202,27 +211,25 @@ def refuse_pinned(flags, paths=()):
 def _check_defaults(defaults, binary):
     """Every default is a flag of brine: a mistake must not pass in silence."""
     takes = defaults and read_features(binary).get("flags")
-    known = {"prune", "no-prune"}.union(*takes.values()) if takes else None  # else of a build that does not list them
+    known = {one.replace("-", "_") for one in {"prune"}.union(*takes.values())} if takes else None  # else of a build that does not list them
     for key in defaults:
-        flag = str(key).replace("_", "-")
-        why = _REFUSED.get(flag) or _OF_A_CALL.get(flag)
-        if why is None and known and flag not in known:
-            close = difflib.get_close_matches(flag, sorted(known | set(_SETTINGS) | {"inventory"}), 1)
-            why = "it is not a setting" + (": did you mean {}?".format(close[0].replace("-", "_")) if close else "")
+        why = _REFUSED.get(key) or _OF_A_CALL.get(key)
+        if why is None and known and key not in known:
+            close = difflib.get_close_matches(key, sorted(known | set(_SETTINGS) | {"inventory"}), 1)
+            why = "it is not a setting" + (": did you mean {}?".format(close[0]) if close else "")
         if why:
-            raise SaltInvocationError("brine: {}: in pillar, grains or configuration: {}".format(key, why))
+            raise SaltInvocationError("{}: {}".format(_OF_DEFAULTS.format(key), why))
 
 
 def _check_names(command, flags, given, binary):
     """Every argument is a flag of the command: said before anything is rendered, with the nearest that there is."""
-    known = set((read_features(binary).get("flags") or {}).get(command) or ())
-    if "no-prune" in known:
+    known = {one.replace("-", "_") for one in (read_features(binary).get("flags") or {}).get(command) or ()}
+    if "no_prune" in known:
         known.add("prune")
     for key in flags if known else ():  # else a build that does not list them: brine says it
-        flag = str(key).replace("_", "-")
-        if flag not in known and flag not in _REFUSED and re.match(r"^[a-z][a-z0-9-]*$", flag):
+        if key not in known and key not in _REFUSED and re.match(r"^[a-z][a-z0-9_]*$", key):
             others = set(_SETTINGS) | {"inventory", "test"} | (set(RENDERING) | {"source", "bundle", "sls", "plan_digest"} if given else set())
-            close = difflib.get_close_matches(key.replace("-", "_"), sorted({one.replace("-", "_") for one in known} | others), 1)
+            close = difflib.get_close_matches(key, sorted(known | others), 1)
             raise SaltInvocationError("{} is not an argument of this function, and brine {} has no such flag{}".format(
                 key, command, ": did you mean {}?".format(close[0]) if close else ""))
 
@@ -246,23 +253,23 @@ def _flags(flags, command):
     """Arguments as flags. Which of them there are, brine says."""
     argv = []
     for key in sorted(flags):
-        flag, value = key.replace("_", "-"), flags[key]
-        if flag in _REFUSED:
-            raise SaltInvocationError("{} is not an argument: {}".format(key, _REFUSED[flag]))
-        if not re.match(r"^[a-z][a-z0-9-]*$", flag) or isinstance(value, dict):
+        value = flags[key]
+        if key in _REFUSED:
+            raise SaltInvocationError("{} is not an argument: {}".format(key, _REFUSED[key]))
+        if not re.match(r"^[a-z][a-z0-9_]*$", key) or isinstance(value, dict):
             raise SaltInvocationError("{} cannot be a flag of brine".format(key))
-        if flag == "prune":
-            flag, value = "no-prune", not is_true(value)
-        argv += ["--{}={}".format(flag, _value(flag, one, command)) for one in (value if isinstance(value, (list, tuple)) else [value])]
+        if key == "prune":
+            key, value = "no_prune", not is_true(value)
+        argv += ["--{}={}".format(key.replace("_", "-"), _value(key, one, command)) for one in (value if isinstance(value, (list, tuple)) else [value])]
     return argv
 
 
-def _value(flag, value, command):
-    if flag == "wait" and command != "status" and str(value).lower() in ("true", "false"):
+def _value(key, value, command):
+    if key == "wait" and command != "status" and str(value).lower() in ("true", "false"):
         return "ready" if is_true(value) else "applied"
-    if isinstance(value, bool) or _TYPES.get(flag.replace("-", "_")) is _SWITCH:  # also as text
+    if isinstance(value, bool) or _TYPES.get(key) is _SWITCH:  # also as text
         return "true" if is_true(value) else "false"
-    if flag.endswith(("timeout", "lifetime", "fail-after", "heartbeat")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
+    if key.endswith(("timeout", "lifetime", "fail_after", "heartbeat")) and re.match(r"^[0-9]+(\.[0-9]+)?$", str(value)):
         return "{}s".format(value)
     return str(value)
 
@@ -406,13 +413,13 @@ def place_document(kind, name):
 
 def name_kept(inventory, flags):
     """The name of what is kept of an inventory: of two clusters that calls name, inventories may have one name."""
-    cluster = " ".join(one for one in flags if one[2:].split("=")[0] in CONNECTION)
+    cluster = " ".join(one for one in flags if one[2:].split("=")[0].replace("-", "_") in CONNECTION)
     return "{}-{}".format(inventory, hashlib.sha256(cluster.encode("utf-8")).hexdigest()[:12]) if cluster else inventory
 
 
 def flags_of_cluster(kwargs):
     """The arguments that name the cluster, as flags."""
-    names = [key for key in kwargs if key.replace("_", "-") in CONNECTION and key not in _CREDENTIALS + ("binary",)]
+    names = [key for key in kwargs if key in CONNECTION and key not in _CREDENTIALS + ("binary",)]
     return _flags({key: kwargs[key] for key in names if kwargs[key] is not None}, "apply")
 
 

@@ -88,7 +88,7 @@ def _sub_state(sub, state_id):
 def last_revision(name, kwargs):
     """The newest of an inventory's history; None if there is none. kwargs may be those of another command."""
     takes = ("inventory", "namespace", "jid") + brine.call.CONNECTION
-    run = brine.call.Run("history", {key: value for key, value in brine.call.take_state(dict(kwargs)).items() if key.replace("_", "-") in takes}, name)
+    run = brine.call.Run("history", {key: value for key, value in brine.call.take_state(dict(kwargs)).items() if key in takes}, name)
     try:
         revisions = read_document(run, noted=False)["revisions"]
     except CommandExecutionError as exc:

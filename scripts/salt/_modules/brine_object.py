@@ -431,7 +431,7 @@ def _written(ret, manifest=None, kwargs=()):
 
 
 def _connection(kwargs):
-    return {key: value for key, value in kwargs.items() if key.replace("_", "-") in _brine.call.CONNECTION}
+    return {key: value for key, value in _brine.call.spell(kwargs).items() if key in _brine.call.CONNECTION}
 
 
 def _one(name, kind, apiVersion, namespace, manifest, kwargs, noted=True):
