@@ -1994,7 +1994,16 @@ class States(Case):
             self.states.__running__ = {"salt_|-Deploy_|-a_|-state": dict(lost, result=False)}
             self.assertIs(self.states.rolled_back("platform")["result"], False)
         self.states.__salt__ = {"brine.rolled_back": self.brine.rolled_back}
-        # So does a preview that a state asks for, whether it ended well or not.
+        # Of an upgrade that is tried again, Salt keeps what the last attempt changed: the history knows more.
+        self.states.__lowstate__ = [chunk("shop", retry={"attempts": 2})]
+        self.states.__running__ = {shop: refused}
+        for jid, last, result, undone in (("2", "2", True, True), ("2", "1", True, False), (None, "1", False, False)):
+            with open(os.path.join(self.home, "history.json"), "w") as file:
+                json.dump({"revisions": [{"number": 1, "jid": last}]}, file)
+            self.states.__low__ = {"onfail": [{"brine": "shop"}], "__pub_jid": jid}
+            ret = self.states.rolled_back("shop")
+            self.assertEqual((ret["result"], bool(ret["changes"])), (result, undone), (jid, ret))
+        # Nor does a preview that a state asks for write anything, whether it ended well or not.
         with open(os.path.join(self.home, "history.json"), "w") as file:
             json.dump({"revisions": [{"number": 2, "jid": "2"}]}, file)
         self.states.__low__ = {"onfail": [{"brine": "shop"}], "__pub_jid": "3"}

@@ -86,16 +86,16 @@ def _sub_state(sub, state_id):
 
 
 def last_revision(name, kwargs):
-    """The newest of an inventory's history; None if there is none. kwargs may be those of another command."""
+    """The newest of an inventory's history, None if there is none, and the id of this job. kwargs may be those of another command."""
     takes = ("inventory", "namespace", "jid") + brine.call.CONNECTION
     run = brine.call.Run("history", {key: value for key, value in brine.call.take_state(dict(kwargs)).items() if key in takes}, name)
     try:
         revisions = read_document(run, noted=False)["revisions"]
     except CommandExecutionError as exc:
         if "there is no inventory" in str(exc):
-            return None
+            return None, run.jid
         raise
-    return max(revisions, key=lambda one: one["number"]) if revisions else None
+    return max(revisions, key=lambda one: one["number"], default=None), run.jid
 
 
 def run_for_result(command, name, kwargs, given=None, words=()):

@@ -126,7 +126,7 @@ def rolled_back(name, revision=None, only_of=None, **kwargs):
     The same as brine.rollback, and return what a state returns.
 
     only_of
-        Ids of jobs: if the last revision is not of one of them, nothing is undone.
+        Ids of jobs: if the last revision is not of one of them, or of this job, nothing is undone.
 
     CLI Example:
 
@@ -136,10 +136,13 @@ def rolled_back(name, revision=None, only_of=None, **kwargs):
     """
     if only_of is not None:
         try:
-            last = _brine.returning.last_revision(name, kwargs)
+            last, jid = _brine.returning.last_revision(name, kwargs)
         except _brine.returning.ERRORS as exc:
             return {"name": name, "result": False, "changes": {}, "comment": "Nothing was undone: whether there is something to undo is not known: {}".format(exc)}
-        if last is None or str(last.get("jid")) not in [str(jid) for jid in only_of]:
+        ids = {str(one) for one in list(only_of) + [jid] if one}
+        if last is not None and not ids:
+            return {"name": name, "result": False, "changes": {}, "comment": "Nothing was undone: this run has no job id, so its revisions are not known: see brine.history, and give a revision"}
+        if last is None or str(last.get("jid")) not in ids:
             which = "there is no revision" if last is None else "the last revision, {}, is of {}".format(
                 last["number"], "the job {}".format(last["jid"]) if last.get("jid") else "no job of Salt")
             return {"name": name, "result": True, "changes": {}, "comment": "Nothing to undo: this run applied no revision; {}".format(which)}

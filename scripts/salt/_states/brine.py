@@ -111,8 +111,10 @@ def rolled_back(name, revision=None, **kwargs):
 def _changed_here(low):
     """
     Whether the upgrade that failed wrote anything to the inventory of low; else the last apply
-    is an earlier one, which was good. None where it ended without saying so. Of a run in which
-    other machines apply, as an orchestrate, the ids of its jobs: what they applied has one of them.
+    is an earlier one, which was good. None where it ended without saying so. Where only the history
+    knows, the ids of the run's jobs: what they applied has one of them, or that of this job. So it is
+    where other machines apply, as in an orchestrate, and with `retry`: Salt keeps the changes of the
+    last attempt only.
     """
     if __opts__["test"]:  # Salt runs it after a preview that would change something: its result is None
         return False
@@ -128,7 +130,7 @@ def _changed_here(low):
     # brine's words, and Salt's.
     if any(end in str(one) for one in failed for end in ("bjects may have changed", "An exception occurred in this state", "inion did not return")):
         return None
-    if applied_here:
+    if applied_here and not any(chunks.get(tag, {}).get("retry") for tag in applied - others):
         return False
     jids = [_low().get("__orchestration_jid__")] + [one.get("__jid__") for one in running.values()]
     return [jid for jid in jids if jid]
