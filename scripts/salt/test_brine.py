@@ -330,6 +330,9 @@ class Arguments(Case):
         self.brine.applied("platform", bundle="x", recreate=[], take_over_managers=[], ignore_fields=[], deny={})
         self.assertEqual([key for key in self.called()["env"] if "MAX_PRUNE" not in key and not key.startswith("BRINE_TEST_")], ["BRINE_YES"])
         self.assertFalse([one for one in self.called()["argv"] if "recreate" in one or "deny" in one])
+        self.brine.__pillar__ = {"brine": {"deny": {}, "only": []}}
+        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+        self.assertEqual({"BRINE_DENY", "BRINE_ONLY"} & set(self.called()["env"]), set())
 
     def test_rules_go_through_a_file(self):
         rules = [{"kind": "Deployment", "fields": ["/spec/replicas"]}]
@@ -1909,11 +1912,21 @@ class States(Case):
 
     def test_an_empty_limit_is_a_mistake(self):
         """As `- plan_digest: {{ pillar.get('digest', '') }}`: without it, any plan would be carried out."""
-        for key in ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id"):
-            for value in (None, ""):
+        limits = ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id", "prune", "no_prune", "max_prune", "refuse_removed")
+        for key in limits:
+            for value in (None, "", " "):
                 self.states.__low__ = {"__id__": "a", "fun": "applied", key: value}
                 ret = self.states.applied("platform", bundle="x", **{key: value})
                 self.assertEqual((ret["result"], ret["comment"]), (False, key + " is empty: give a value, or leave it out"))
+        self.states.__low__ = {"__id__": "a", "fun": "applied"}
+        for key in limits:
+            for value in (None, ""):
+                for where in ("__pillar__", "__opts__"):
+                    self.brine.__pillar__, self.brine.__opts__["brine"] = {}, {"binary": self.binary}
+                    getattr(self.brine, where)["brine"] = {"binary": self.binary, key: value}
+                    ret = self.states.applied("platform", bundle="x")
+                    self.assertEqual((ret["result"], ret["comment"]), (False, "brine: %s: in pillar, grains or configuration is empty: give a value, or leave it out" % key))
+        self.brine.__pillar__, self.brine.__opts__["brine"] = {}, {"binary": self.binary}
         self.states.__low__ = {"__id__": "a", "fun": "applied", "plan-digest": None}
         self.assertIn("plan-digest is empty", self.states.applied("platform", bundle="x", plan="secret", **{"plan-digest": None})["comment"])
         self.states.__low__ = {"__id__": "a", "fun": "rolled_back", "revision": None}

@@ -25,7 +25,7 @@ MAX_PRUNE = "30%"
 # Flags whose value is a credential, or may hold one: never an argument, which ps and logs show.
 _CREDENTIALS = ("token", "password", "proxy_url")
 # Arguments that keep a run from doing more: empty, as from a template, they are a mistake.
-_LIMITS = ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id", "revision")
+_LIMITS = ("plan", "plan_digest", "only", "deny", "dry_run", "inventory_id", "revision", "prune", "no_prune", "max_prune", "refuse_removed")
 # Flags whose file can be given as what it holds.
 _RULES = ("ignore_fields", "readiness", "deny")
 # Flags that are no arguments, and why.
@@ -71,15 +71,20 @@ def spell(arguments, named="{}"):
     return found
 
 
+def _refuse_empty(arguments, named="{}"):
+    """None and "" are a mistake where a limit is meant; [] and {} say that there is none."""
+    for key, value in arguments.items():
+        if str(key).replace("-", "_") in _LIMITS and (value is None or isinstance(value, str) and not value.strip()):
+            raise SaltInvocationError("{} is empty: give a value, or leave it out".format(named.format(key)))
+
+
 def take_state(kwargs):
     """What a state passes on: its id, its environment and its job, for the return, the events and brine's history."""
     kwargs = spell(kwargs)
     if "__low__" not in kwargs:
         return kwargs
     low = kwargs.pop("__low__") or {}
-    for key in low:
-        if str(key).replace("-", "_") in _LIMITS and low[key] in (None, ""):
-            raise SaltInvocationError("{} is empty: give a value, or leave it out".format(key))
+    _refuse_empty(low)
     if type(low.get("parallel")) is int and low.get("fun") in ("applied", "planned", "absent", "rolled_back"):
         raise SaltInvocationError("parallel is an argument of Salt's own in a state, True or False: give brine's as `brine: {parallel: 8}` in pillar, grains or configuration")
     kwargs["saltenv"] = kwargs.get("saltenv") or kwargs.pop("__env__", None) or brine.opts.get("saltenv") or "base"
@@ -186,6 +191,7 @@ def read_defaults():
     for where in (brine.pillar, brine.grains, brine.opts):
         values = where.get("brine") if where else None
         if isinstance(values, dict):
+            _refuse_empty(values, _OF_DEFAULTS)
             found.update((k, v) for k, v in spell(values, _OF_DEFAULTS).items() if v is not None and not (pinned and where is not brine.opts and k in _PINNED))
     if "prune" in found:
         found["no_prune"] = not is_true(found.pop("prune"))
