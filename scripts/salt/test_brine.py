@@ -902,6 +902,18 @@ class Returns(Case):
         self.play([event("finished", **{"return": failed})], code=1)
         self.assertEqual(self.brine.applied("platform", bundle="x"), failed)
 
+    def test_a_run_that_fails_after_its_result(self):
+        """As with a report that cannot be written."""
+        for result in (True, None):
+            self.play([event("finished", **{"return": dict(RETURN, result=result)})], code=1, then="print('brine: write the report: no space left', file=sys.stderr)")
+            ret = self.brine.applied("platform", bundle="x")
+            self.assertEqual((ret["result"], ret["changes"]), (False, RETURN["changes"]))
+            self.assertEqual(ret["comment"], RETURN["comment"] + "\nbrine failed after its result (exit code 1): brine: write the report: no space left")
+        self.play([event("finished", **{"return": RETURN})], code=1, then="print('HTTP response body: %s', file=sys.stderr)" % SECRET)
+        self.assertNotIn(SECRET, self.brine.applied("platform", bundle="x")["comment"])
+        self.play([event("finished", **{"return": RETURN})], code=2)  # of detailed_exitcode
+        self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
+
     def test_a_run_without_a_result(self):
         acted = [
             event("acted", object=of("ConfigMap", "a"), action="created"),

@@ -23,6 +23,9 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     except ERRORS as exc:
         return failed(name, exc)
     ret = done["last"].get("return") or _lost(run, done)
+    if ret["result"] is not False and done["exit"] not in (0, 2):  # 2 is --detailed-exitcode's
+        ret["result"] = False  # as of a report that could not be written
+        ret["comment"] += "\nbrine failed after its result ({}): {}".format(*_ending(done))
     if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
     removed = re.findall(r"--removed=(\S+)", str(ret.get("comment")))
@@ -149,6 +152,12 @@ def _why(done):
     return "\n".join(errors or []) or done["stderr"].strip() or done["stdout"].strip()
 
 
+def _ending(done):
+    """How brine ended, and what it printed on stderr."""
+    code, printed = done["exit"], brine.rendering.cut_secrets("".join(done["stderr"]).strip()) or "it printed nothing on stderr"
+    return "killed by signal {}".format(-code) if code < 0 else "exit code {}".format(code), printed
+
+
 def _lost(run, done):
     """A state's return for a run that ended without a result."""
     ends = {"created": ("absent", "present"), "pruned": ("present", "absent")}
@@ -156,10 +165,9 @@ def _lost(run, done):
     for name, action in done["acted"].items():
         if not run.dry and action in ("created", "configured", "recreated", "pruned", "detached"):
             changes[name] = dict(zip(("old", "new"), ends.get(action, ("present", action))))
-    code, printed = done["exit"], "".join(done["stderr"]).strip() or "it printed nothing on stderr"
-    how = "killed by signal {}".format(-code) if code < 0 else "exit code {}".format(code)
+    how, printed = _ending(done)
     comment = "brine ended without a result ({}): {}".format(how, printed)
-    if not run.dry and (done["began"] or code < 0):
+    if not run.dry and (done["began"] or done["exit"] < 0):
         comment += "\nObjects may have changed. Run it again to continue."
     if "unknown flag" in printed or "unknown command" in printed:
         comment += "\nThis is brine {}: it may be older than this state expects.".format(brine.call.read_features(done["binary"]).get("version"))
