@@ -1044,6 +1044,20 @@ class Returns(Case):
         self.assertIsNone(self.brine.planned("platform", inventory="ns/platform", bundle="x", test=True)["result"])
         self.assertNotIn("--plan-out=secret", self.called()["argv"])
 
+    def test_a_lifetime_is_that_of_a_plan_which_is_saved(self):
+        """brine refuses it in every other run."""
+        for key in ("plan_lifetime", "plan-lifetime"):
+            self.assertIsNone(self.brine.planned("platform", bundle="x", test=True, **{key: "12h"})["result"])
+            self.assertEqual([one for one in self.called()["argv"] if "lifetime" in one], [])
+            self.brine.__pillar__ = {"brine": {key: "12h"}}
+            for call, lifetime in (
+                (lambda: self.brine.applied("platform", bundle="x"), None), (lambda: self.brine.rolled_back("platform"), None),
+                (lambda: self.brine.planned("platform", bundle="x", test=True), None), (lambda: self.brine.planned("platform", bundle="x"), "12h"),
+            ):
+                call()
+                self.assertEqual(self.called()["env"].get("BRINE_PLAN_LIFETIME"), lifetime)
+            self.brine.__pillar__ = {}
+
     def test_only_what_a_job_applied_is_undone(self):
         for revisions, code, undone in (([{"number": 1, "jid": "1"}, {"number": 2, "jid": "2"}], 0, True), ([{"number": 2, "jid": "3"}], 0, False), ([{"number": 2}], 0, False), ([], 0, False)):
             with open(os.path.join(self.home, "history.json"), "w") as file:

@@ -150,6 +150,8 @@ class Run(object):
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
         defaults.pop({"status": "wait", "rbac": "user"}.get(command), None)  # which mean something else there
+        if "plan_out" not in set().union(defaults, flags, own or ()):
+            defaults.pop("plan_lifetime", None)  # brine refuses it where no plan is saved
 
         self.env = dict(os.environ)
         if state and command == "apply" and "plan" not in flags:  # what a plan prunes was checked when it was made

@@ -226,10 +226,11 @@ def planned(name, source=None, bundle=None, sls=None, path="secret", **kwargs):
     """
     ret = {"name": name, "result": True, "changes": {}}
     test = kwargs.get("test")
-    if __opts__.get("test") if test is None else test:
-        found = _brine.returning.run_for_state("apply", name, dict(kwargs, test=True), (source, bundle, sls))
-        return dict(ret, result=found["result"] and None, comment="Would save a plan, unless there is one that still holds. " + found["comment"])
     try:
+        if __opts__.get("test") if test is None else test:  # saves no plan, which would have a lifetime
+            preview_of = dict(_brine.call.spell(kwargs), test=True, plan_lifetime=None)
+            found = _brine.returning.run_for_state("apply", name, preview_of, (source, bundle, sls))
+            return dict(ret, result=found["result"] and None, comment="Would save a plan, unless there is one that still holds. " + found["comment"])
         made, found = _plan(name, kwargs, (source, bundle, sls), path)
     except _brine.returning.ERRORS as exc:
         return dict(ret, result=False, comment=str(exc))
