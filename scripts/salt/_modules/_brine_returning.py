@@ -24,8 +24,8 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
         return failed(name, exc)
     ret = done["last"].get("return") or _lost(run, done)
     if ret["result"] is not False and done["exit"] not in (0, 2):  # 2 is --detailed-exitcode's
-        ret["result"] = False  # as of a report that could not be written
-        ret["comment"] += "\nbrine failed after its result ({}): {}".format(*_ending(done))
+        # As of a report that could not be written: no failure, which `onfail` would undo an upgrade for.
+        ret["warnings"] = (ret.get("warnings") or []) + ["brine failed after its result ({}): {}".format(*_ending(done))]
     if "--max-prune={} ".format(brine.call.MAX_PRUNE) in str(ret.get("comment")):
         ret["comment"] += "\nIf this is intended, give `max_prune: 80%`, or a number of objects."
     removed = re.findall(r"--removed=(\S+)", str(ret.get("comment")))
