@@ -352,8 +352,8 @@ func (o *oracle) ends(w *apiserver.Write, planned map[bundle.ID]plan.Action) boo
 		return false
 	}
 	switch planned[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] {
-	case plan.Configured: // a Job that was adopted expired, and would run again
-		return w.Verb == "expire"
+	case plan.Configured: // a Job that was adopted expired, and would run again; or its owner went
+		return w.Verb == "expire" || w.Verb == "collect"
 	case plan.Recreated: // it expired while the run asked what would become of it
 		return w.Verb == "expire" && w.Seq > o.d.from
 	case plan.Skipped, plan.Detached: // what holds it was kept with it
