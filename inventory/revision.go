@@ -233,10 +233,12 @@ func RollbackTarget(history []Revision, same func(a, b Revision) bool) (Target, 
 	if last < 0 {
 		return Target{}, false
 	}
-	t := Target{Undone: history[last]}
-	if i := slices.IndexFunc(history[:last], func(r Revision) bool { return r.Undid > t.Undone.Number }); i >= 0 { // the inventory object that knew of it was lost
-		t.Undone = Revision{Number: history[i].Undid, Result: Interrupted}
+	if i := slices.IndexFunc(history[:last], func(r Revision) bool { return r.Undid > history[last].Number }); i >= 0 { // the inventory object that knew of it was lost
+		undone := Revision{Number: history[i].Undid, Result: Interrupted}
+		last = slices.IndexFunc(history, func(r Revision) bool { return r.Number < undone.Number })
+		history = slices.Insert(slices.Clone(history), last, undone)
 	}
+	t := Target{Undone: history[last]}
 	for r := range standing(history[last:]) {
 		switch {
 		case r.Number == t.Undone.Number, !r.Good():

@@ -157,7 +157,7 @@ func (s *SchemaChanges) compare(version, path string, a, b map[string]any) {
 // others says whether an object may have fields that its schema does not name.
 func others(schema map[string]any) bool {
 	more := schema["additionalProperties"]
-	return more != nil && more != false
+	return more != nil && more != false || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
 // narrows says whether a field takes fewer values than before.

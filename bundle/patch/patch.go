@@ -66,7 +66,6 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 		r.Result.Objects = append(r.Result.Objects, result)
 		if err := o.patch(ctx, c, r, object, result); err != nil {
 			result.Action, result.Error = plan.Failed, r.Secrets.Text(err.Error())
-			result.Unknown = !answers.Refused(err) && answers.Transient(err)
 			r.Fail(result.About(result.Error))
 			code = run.ExitCode(err)
 		}
@@ -135,6 +134,10 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 		owner = inventory.OwnerOf(live)
 	}
 	dry := o.DryRun != report.None
+	sent := func(err error) error {
+		result.Unknown = err != nil && !dry && !answers.Refused(err) && answers.Transient(err)
+		return err
+	}
 	switch {
 	case live == nil && (o.Remove || o.Delete):
 		result.Action, result.Reason = plan.Unchanged, "it does not exist"
@@ -148,7 +151,7 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 			return err
 		}
 		result.Action = plan.Pruned
-		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); err != nil {
+		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); sent(err) != nil {
 			return fmt.Errorf("delete: %w", err)
 		}
 		return nil
@@ -165,7 +168,7 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 		return fmt.Errorf("encode: %w", err)
 	}
 	stored, warnings, err := c.Apply(ctx, resource, id, body, cluster.Write{Live: live, DryRun: dry, Manager: o.Manager})
-	if err != nil {
+	if sent(err) != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
 	for _, w := range warnings {

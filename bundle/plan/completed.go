@@ -78,11 +78,11 @@ func (p *Plan) Forgotten(fingerprints map[bundle.ID]inventory.Fingerprint) (map[
 	}
 	for _, s := range p.Steps {
 		f := left[s.ID]
-		if s.Deletes() || f.Completed == "" || s.Completed || s.Live != nil && !s.Always && f.Completed == s.spec {
+		kept := s.Completed || s.Live != nil && !s.Always && f.Completed == s.spec
+		if f.Completed == "" || s.Deletes() && s.Action != Pruned || !s.Deletes() && kept {
 			continue
 		}
-		f, found = f.Applied(), true
-		left[s.ID] = f
+		left[s.ID], found = f.Applied(), true
 	}
 	return left, found
 }

@@ -121,8 +121,9 @@ func entryOf(end ending) entry {
 			e.mark(o, &end.inventory.Inventory)
 		}
 	}
+	deleted := bundle.SetOf(bundle.Where(end.steps, func(o apply.Outcome) bool { return o.Deletes() && o.Action == plan.Pruned }), func(o apply.Outcome) bundle.ID { return o.ID })
 	for id, f := range end.inventory.Fingerprints { // what has completed stays known where the run did not come to it
-		if now := e.fingerprints[id]; f.Completed != "" && now.Completed == "" && !slices.Contains(e.gone, id) {
+		if now := e.fingerprints[id]; f.Completed != "" && now.Completed == "" && end.mode != Destroy && !deleted.Has(id) && !slices.Contains(e.gone, id) {
 			now.Completed, now.CompletedIn = f.Completed, f.CompletedIn
 			e.fingerprints[id] = now
 		}

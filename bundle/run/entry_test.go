@@ -248,9 +248,15 @@ func TestCompletedStaysKnown(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	in := intended(true)
-	in.inventory.Fingerprints[web] = done
-	if e := entryOf(ending{intent: in, steps: []apply.Outcome{ended(plan.Pruned, plan.Pruned, func(o *apply.Outcome) { o.Done = true })}}); len(e.fingerprints) > 0 {
-		t.Errorf("pruned: %v", e.fingerprints)
+	for name, end := range map[string]ending{
+		"pruned":                         {steps: []apply.Outcome{ended(plan.Pruned, plan.Pruned, func(o *apply.Outcome) { o.Done = true })}},
+		"pruned, not gone yet":           {steps: []apply.Outcome{ended(plan.Pruned, plan.Pruned, nil)}},
+		"a destroy that was interrupted": {mode: Destroy},
+	} {
+		end.intent = intended(true)
+		end.inventory.Fingerprints[web] = done
+		if e := entryOf(end); len(e.fingerprints) > 0 {
+			t.Errorf("%s: %v", name, e.fingerprints)
+		}
 	}
 }
