@@ -90,7 +90,7 @@ func (o *oracle) noCopies() (wrong []string) {
 		stored, left := map[string]*unstructured.Unstructured{}, map[string]bool{}
 		for _, w := range o.server.Log[:o.d.from] {
 			if w.Namespace == home && named(name, w.Name) && w.Kind != bundle.LeaseKind {
-				if left[w.Name] = true; w.After == nil || strings.HasSuffix(w.Name, "-brine-key") || w.Name == name && w.After.GetAnnotations()["applyset.kubernetes.io/additional-namespaces"] == "" {
+				if left[w.Name] = true; w.After == nil || strings.HasSuffix(w.Name, "-brine-key") || strings.HasSuffix(w.Name, "-brine-plan") || w.Name == name && w.After.GetAnnotations()["applyset.kubernetes.io/additional-namespaces"] == "" {
 					delete(left, w.Name)
 				}
 				if w.Kind == bundle.ConfigMapKind {
