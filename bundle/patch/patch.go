@@ -135,7 +135,7 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 	}
 	dry := o.DryRun != report.None
 	sent := func(err error) error {
-		result.Unknown = err != nil && !dry && !answers.Refused(err) && answers.Transient(err)
+		result.Unknown = !dry && !answers.Refused(err) && answers.Transient(err)
 		return err
 	}
 	switch {
@@ -151,8 +151,8 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 			return err
 		}
 		result.Action = plan.Pruned
-		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); sent(err) != nil {
-			return fmt.Errorf("delete: %w", err)
+		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); err != nil {
+			return fmt.Errorf("delete: %w", sent(err))
 		}
 		return nil
 	}
@@ -168,8 +168,8 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 		return fmt.Errorf("encode: %w", err)
 	}
 	stored, warnings, err := c.Apply(ctx, resource, id, body, cluster.Write{Live: live, DryRun: dry, Manager: o.Manager})
-	if sent(err) != nil {
-		return fmt.Errorf("apply: %w", err)
+	if err != nil {
+		return fmt.Errorf("apply: %w", sent(err))
 	}
 	for _, w := range warnings {
 		r.Warn(result.About(w))
