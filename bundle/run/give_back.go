@@ -49,7 +49,7 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory
 }
 
 // giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them"; with an error,
-// if they were given back all the same, to whom.
+// to whom they were given back, if they were.
 func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Origin, ids sets.Set[bundle.ID]) (done string, err error) {
 	inv, err := store.FindSource(ctx, s.client, from, o.Inventory.Namespace, o.Version)
 	if err != nil {
