@@ -1,6 +1,12 @@
 package inventory
 
-import "brine/bundle"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"brine/bundle"
+)
 
 const (
 	chunkMembers = 4000 // in one ConfigMap
@@ -30,29 +36,57 @@ func (f Fingerprint) Applied() Fingerprint {
 	return f
 }
 
+// IsCompletedIn says whether a Job was seen complete, in this namespace: one that was deleted and made
+// again has nothing of what the Job did. A UID that is not known, "", disproves nothing.
+func (f Fingerprint) IsCompletedIn(namespace string) bool {
+	return f.Completed != "" && (f.CompletedIn == "" || namespace == "" || f.CompletedIn == namespace)
+}
+
 type fingerprintRecord struct {
 	record
 	Fingerprint
 }
 
-// EncodeFingerprints packs fingerprints, for one ConfigMap each.
-func EncodeFingerprints(fingerprints map[bundle.ID]Fingerprint) ([]string, error) {
-	return packChunks(fingerprints, hashBytes, func(r record, f Fingerprint) any { return fingerprintRecord{r, f} })
+// EncodeFingerprints packs fingerprints, for one ConfigMap each; see packChunks.
+func EncodeFingerprints(fingerprints map[bundle.ID]Fingerprint, stored []string) ([]string, error) {
+	return packChunks(fingerprints, stored, hashBytes, func(r record, f Fingerprint) any { return fingerprintRecord{r, f} }, DecodeFingerprints)
 }
 
 // packChunks packs what is known of members, for one ConfigMap each. bytes is how much is
-// known of one.
-func packChunks[V any](values map[bundle.ID]V, bytes int, recordOfOne func(record, V) any) ([]string, error) {
-	var chunks []string
-	for ids := bundle.SortedIDs(values); len(ids) > 0; {
-		n := chunkLength(ids, bytes)
-		packed, err := pack(bundle.Each(ids[:n], func(id bundle.ID) any { return recordOfOne(recordOf(id, Status{}), values[id]) }))
-		if err != nil {
+// known of one. What is stored already stays in its ConfigMap: they are written one after the
+// other, and what moved between two would be in neither, for a run that is killed meanwhile.
+func packChunks[V any](values map[bundle.ID]V, stored []string, bytes int, recordOfOne func(record, V) any, read func(string) map[bundle.ID]V) ([]string, error) {
+	left, chunks := sets.KeySet(values), make([][]bundle.ID, len(stored))
+	for i, packed := range stored {
+		chunks[i] = bundle.Where(bundle.SortedIDs(read(packed)), left.Has)
+		left.Delete(chunks[i]...)
+	}
+	size, at := 0, -1
+	for _, id := range bundle.SortedIDs(left) {
+		more := len(id.String()) + bytes
+		for at < 0 || len(chunks[at]) >= chunkMembers || len(chunks[at]) > 0 && size+more > chunkBytes {
+			if at++; at == len(chunks) {
+				chunks = append(chunks, nil)
+			}
+			size = len(chunks[at]) * bytes
+			for _, there := range chunks[at] {
+				size += len(there.String())
+			}
+		}
+		chunks[at], size = append(chunks[at], id), size+more
+	}
+	for len(chunks) > 0 && len(chunks[len(chunks)-1]) == 0 {
+		chunks = chunks[:len(chunks)-1]
+	}
+	all := make([]string, len(chunks))
+	for i, ids := range chunks {
+		slices.SortFunc(ids, bundle.CompareIDs)
+		var err error
+		if all[i], err = pack(bundle.Each(ids, func(id bundle.ID) any { return recordOfOne(recordOf(id, Status{}), values[id]) })); err != nil {
 			return nil, err
 		}
-		chunks, ids = append(chunks, packed), ids[n:]
 	}
-	return chunks, nil
+	return all, nil
 }
 
 // DecodeFingerprints reads one ConfigMap's. What cannot be read is left out: it
@@ -73,15 +107,4 @@ func unpackChunk[R, V any](packed string, of func(R) (bundle.ID, V)) map[bundle.
 		values[id] = value
 	}
 	return values
-}
-
-// chunkLength is how many of the ids go into one ConfigMap, with so many bytes for each.
-func chunkLength(ids []bundle.ID, bytes int) int {
-	size := 0
-	for i, id := range ids {
-		if size += len(id.String()) + bytes; i == chunkMembers || i > 0 && size > chunkBytes {
-			return i
-		}
-	}
-	return len(ids)
 }

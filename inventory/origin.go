@@ -44,12 +44,16 @@ type Origin struct {
 	Was How `json:"w,omitempty"`
 	// BroughtFrom is where a command of brine inventory got it from, as long as no run has
 	// applied it since: an inventory, or FromNone. A bundle that contains nothing that came
-	// from there is older than that, and does not prune it.
+	// from there is older than that, and does not prune it. ToGiveBack: a rollback undid the
+	// run that got it.
 	BroughtFrom string `json:"c,omitempty"`
 }
 
 // FromNone is where a member came from that was in no inventory.
 const FromNone = "adopted"
+
+// ToGiveBack is BroughtFrom of what a rollback gives back to the inventory From, until it has.
+const ToGiveBack = "to-give-back"
 
 // String is a clause about the member, like "brine created it in run 3".
 func (o Origin) String() string {
@@ -204,9 +208,9 @@ type originRecord struct {
 // originBytes of a member without its names.
 const originBytes = 60
 
-// EncodeOrigins packs origins, for one ConfigMap each.
-func EncodeOrigins(origins map[bundle.ID]Origin) ([]string, error) {
-	return packChunks(origins, originBytes, func(r record, o Origin) any { return originRecord{r, o} })
+// EncodeOrigins packs origins, for one ConfigMap each; see packChunks.
+func EncodeOrigins(origins map[bundle.ID]Origin, stored []string) ([]string, error) {
+	return packChunks(origins, stored, originBytes, func(r record, o Origin) any { return originRecord{r, o} }, DecodeOrigins)
 }
 
 // DecodeOrigins reads one ConfigMap's. What cannot be read is unknown.

@@ -22,7 +22,7 @@ func TestOrigins(t *testing.T) {
 		origins[id(n)] = Origin{How: Created, Run: n}.Of(types.UID(fmt.Sprint(n)))
 	}
 	origins[id(1)] = Origin{UID: 1<<64 - 1, How: Moved, From: "shop/other", FromUID: 1<<64 - 2, Was: Moved, BroughtFrom: "shop/other", Earlier: &Origin{How: Moved, From: "shop/first", Was: Adopted, Earlier: &Origin{How: Adopted, Run: 2}}}
-	chunks, err := EncodeOrigins(origins)
+	chunks, err := EncodeOrigins(origins, nil)
 	if err != nil || len(chunks) < 2 {
 		t.Fatal(len(chunks), err)
 	}
@@ -36,6 +36,59 @@ func TestOrigins(t *testing.T) {
 	if DecodeOrigins("damaged") != nil {
 		t.Error("what cannot be read is known")
 	}
+}
+
+// What is stored stays in its ConfigMap, whatever comes and goes: a run that is killed between two of
+// them has lost nothing.
+func TestChunksKeepWhatTheyHold(t *testing.T) {
+	id := func(name string) bundle.ID { return bundle.ID{Name: name, GroupKind: bundle.NamespaceKind} }
+	values, stored := map[bundle.ID]Fingerprint{}, []string(nil)
+	save := func(want ...int) {
+		t.Helper()
+		chunks, err := EncodeFingerprints(values, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := map[bundle.ID]Fingerprint{}
+		for i, c := range chunks {
+			now := DecodeFingerprints(c)
+			if i >= len(want) || len(now) != want[i] || strings.Count(c, "") > 1<<20 {
+				t.Errorf("ConfigMap %d holds %d members, in %d bytes; want %v", i+1, len(now), len(c), want)
+			}
+			if i < len(stored) {
+				for one := range DecodeFingerprints(stored[i]) {
+					if _, has := now[one]; !has && values[one] != (Fingerprint{}) {
+						t.Fatalf("%s left ConfigMap %d", one.Name, i+1)
+					}
+				}
+			}
+			maps.Copy(read, now)
+		}
+		if stored = chunks; len(chunks) != len(want) || !maps.Equal(read, values) {
+			t.Errorf("%d ConfigMaps of %d members, want %v of %d", len(chunks), len(read), want, len(values))
+		}
+	}
+	for n := range chunkMembers {
+		values[id(fmt.Sprintf("m-%d", n))] = Fingerprint{UID: "1"}
+	}
+	save(chunkMembers)
+	for n := range 10 {
+		values[id(fmt.Sprintf("a-%d", n))] = Fingerprint{UID: "2"} // before all others
+	}
+	save(chunkMembers, 10)
+	delete(values, id("m-0"))
+	values[id("z")] = Fingerprint{UID: "3"}
+	save(chunkMembers, 10)
+	for n := range chunkMembers {
+		delete(values, id(fmt.Sprintf("m-%d", n)))
+	}
+	save(1, 10)
+	delete(values, id("z"))
+	save(0, 10)
+	stored[0] = "somebody else's"
+	save(0, 10)
+	clear(values)
+	save()
 }
 
 // An origin is of one object: whatever has its name after it has none.
@@ -137,7 +190,7 @@ func TestOriginsOfOtherVersions(t *testing.T) {
 		}
 	}
 	there := Origin{How: Created}.Of("one").MovedTo(b, a).MovedTo(c, b)
-	packed, err := EncodeOrigins(map[bundle.ID]Origin{id: there})
+	packed, err := EncodeOrigins(map[bundle.ID]Origin{id: there}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

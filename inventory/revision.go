@@ -61,6 +61,12 @@ const (
 // RevisionInfo is the annotation of a revision's first Secret: the Revision as JSON.
 const RevisionInfo = "brine.dev/revision-info"
 
+// Encode is the text of an annotation that says what the revision is.
+func (r Revision) Encode() string {
+	text, _ := json.Marshal(r)
+	return string(text)
+}
+
 // HistoryOf are the revisions of which an inventory's Secrets say, the newest first.
 func HistoryOf(secrets []metav1.PartialObjectMetadata) []Revision {
 	var history []Revision

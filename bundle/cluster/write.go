@@ -243,20 +243,25 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 	if err != nil {
 		return c.missing(ctx, r, live.GetName(), err)
 	}
-	var kind struct {
+	var said struct {
 		Kind     string            `json:"kind"`
+		Status   any               `json:"status"`
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
-	if err = json.Unmarshal(answer, &kind); err == nil && kind.Kind == "" {
-		err = errors.New("it has no kind")
-	}
+	err = json.Unmarshal(answer, &said)
 	switch {
-	case err != nil && d.DryRun:
-		return false, nil // some aggregated server's own kind of answer
 	case err != nil:
-		return c.deleted(ctx, r, live, err)
+	case said.Kind == "Status" && said.Status == metav1.StatusSuccess:
+		return true, nil
+	case said.Kind != "" && said.Metadata.Name == live.GetName() && said.Metadata.UID == live.GetUID():
+		return said.Metadata.DeletionTimestamp == nil, nil
+	default:
+		err = fmt.Errorf("it has kind %q, and is not about the object", said.Kind)
 	}
-	return kind.Kind == "Status" || kind.Metadata.DeletionTimestamp == nil, nil
+	if d.DryRun {
+		return false, nil // some aggregated server's own kind of answer
+	}
+	return c.deleted(ctx, r, live, err)
 }
 
 // deleted reads an object again whose DELETE was answered with something else than an API

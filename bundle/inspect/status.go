@@ -84,17 +84,21 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	rules, _, _ := ready.Compile(members, kinds) // what is invalid there does not count
 	where.ID = inv.ID
 	result := report.New(report.Header{Command: "status", Inventory: where, DryRun: report.None}, func(report.Event) {}).Result
-	refused := false
+	refused, namespaces := false, uidsOf(ctx, c)
 	for _, id := range ids {
 		secrets.Public(id.Name, id.Namespace)
 		o := &report.ObjectResult{Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name, Needs: []report.Need{}}
 		result.Objects = append(result.Objects, o)
-		live := view.Live[id]
+		live, completed := view.Live[id], inv.Fingerprints[id]
 		switch {
 		case view.Unknown[id] != nil:
 			o.Ready, o.Reason = report.StateNotReady, "cannot be read: "+view.Unknown[id].Error()
-		case live == nil && inv.Fingerprints[id].Completed != "":
+		case live == nil && completed.Completed != "" && completed.IsCompletedIn(namespaces(id.Namespace)):
 			o.Ready, o.Reason = report.StateReady, "completed"
+		case live == nil && completed.Completed != "":
+			o.Ready, o.Reason = report.StateGone, "it completed in a namespace of this name that was deleted since: it runs again"
+			result.ExitCode = report.ExitNotReady
+			continue
 		case live == nil:
 			o.Ready, o.Reason = report.StateGone, "not on the cluster"
 			result.ExitCode = report.ExitNotReady
@@ -129,6 +133,25 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	result.Summary.Requests = c.Requests.Counts()
 	result = secrets.Result(result)
 	return result, nil
+}
+
+// uidsOf finds the UIDs of namespaces, "" where one cannot be read, and asks once for each.
+func uidsOf(ctx context.Context, c *cluster.Client) func(namespace string) string {
+	known := map[string]string{}
+	return func(namespace string) string {
+		if _, asked := known[namespace]; !asked {
+			live, err := c.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: namespace})
+			switch {
+			case live != nil:
+				known[namespace] = string(live.GetUID())
+			case err == nil:
+				known[namespace] = "gone"
+			default:
+				known[namespace] = ""
+			}
+		}
+		return known[namespace]
+	}
 }
 
 // firstStatus is the status of an object that may have been written a moment ago, by the rule of an

@@ -33,14 +33,9 @@ func (in *Input) runs(s *Step) {
 	s.Completed = s.Live == nil && !s.Always && in.remembers(s) // also where it cannot be read: that disproves nothing
 }
 
-// remembers says whether a Job was seen complete for its spec, in the namespace as
-// it is: one that was deleted and made again has nothing of what the Job did.
+// remembers says whether a Job was seen complete for its spec, in the namespace as it is.
 func (in *Input) remembers(s *Step) bool {
-	memory := in.Inventory.Fingerprints[s.ID]
-	if known := memory.Completed; known == "" || known != s.spec {
-		return false
-	}
-	if memory.CompletedIn != "" && s.runsIn != "" && memory.CompletedIn != s.runsIn {
+	if memory := in.Inventory.Fingerprints[s.ID]; memory.Completed != s.spec || !memory.IsCompletedIn(s.runsIn) {
 		return false
 	}
 	id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: s.ID.Namespace}
@@ -63,8 +58,7 @@ func (s *Step) WithCompletion(f inventory.Fingerprint) inventory.Fingerprint {
 // again, or whose namespace it makes again, and whether there are any. They have to be written before: a run that is
 // killed would otherwise leave the memory of an earlier spec.
 func (p *Plan) Forgotten(fingerprints map[bundle.ID]inventory.Fingerprint) (map[bundle.ID]inventory.Fingerprint, bool) {
-	left, found := maps.Clone(fingerprints), false
-	made := sets.New[string]()
+	left, found, made := maps.Clone(fingerprints), false, sets.New[string]()
 	for _, s := range p.Steps {
 		known := left[s.ID].UID
 		if s.ID.GroupKind == bundle.NamespaceKind && !s.Deletes() && (s.Live == nil && s.Unread == nil || s.Live != nil && known != "" && known != string(s.Live.GetUID())) {

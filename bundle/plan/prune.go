@@ -69,6 +69,10 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		v := p.Guard.Decide(id, live, in.Contents[id])
+		if origin := in.Inventory.OriginOf(id, live); v.GiveBack && origin.BroughtFrom == "" { // known before it is done: no run prunes what is not given back yet
+			origin.BroughtFrom = inventory.ToGiveBack
+			p.Origins[id] = origin
+		}
 		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Kept: v.Kept, Shared: v.Shared, Restore: v.Restore, GiveBack: v.GiveBack})
 	}
 	in.stillNeeded(p, steps)

@@ -41,7 +41,10 @@ func doubt(o object) (reason, field string) {
 // held: somebody paused it, so a run cannot wait for it.
 func (o object) held() bool {
 	return o.holds() != "" || slices.ContainsFunc(o.conditions(), func(c condition) bool {
-		return (c.kind == "Paused" || c.kind == "Suspended") && c.status == "True" || isHeld(c.reason)
+		if c.kind == "Paused" || c.kind == "Suspended" {
+			return c.status == "True"
+		}
+		return isHeld(c.reason)
 	})
 }
 
@@ -69,8 +72,10 @@ func unlessHeld(o object, s Status) Status {
 	return Status{State: Ready, Reason: fmt.Sprintf("%s: spec.%s holds it (%s)", how, by, s.Reason), Rule: "general: spec." + by}
 }
 
+// isHeld: "JobSuspended", but not "NotPaused", as Cluster API says of what works.
 func isHeld(reason string) bool {
-	return strings.HasSuffix(reason, "Paused") || strings.HasSuffix(reason, "Suspended")
+	words := split(reason)
+	return len(words) > 0 && (words[len(words)-1] == "paused" || words[len(words)-1] == "suspended") && !slices.Contains(words, "not")
 }
 
 // unseen says whether o has no status yet, or one that says nothing: nothing but empty

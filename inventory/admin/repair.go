@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -107,6 +108,14 @@ func (r *Repair) nothing(inv *store.Inventory) error {
 	return &report.Stop{Code: report.ExitFailed, Errors: []error{fmt.Errorf("%s, of the kinds that can be searched. Not searched: %s: %s", none, bundle.Some(kinds, 5), r.NotSearched[0].Reason)}}
 }
 
+// noNamespace tells of a lock that cannot be taken, as its namespace is not there, what to do.
+func noNamespace(err error) error {
+	if apierrors.IsNotFound(err) && !errors.Is(err, store.ErrTaken) {
+		return refused("%v: create the namespace first, and repeat the command; nothing was changed", err)
+	}
+	return err
+}
+
 // releaseTime bounds how long an interrupted command takes to release its locks.
 const releaseTime = report.Grace * 9 / 10
 
@@ -204,7 +213,7 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 // it was read, and writes it.
 func (r *Repair) write(ctx context.Context, inv *store.Inventory, lock *store.Lock) error {
 	held, err := lock.Take(ctx)
-	if err != nil {
+	if err = noNamespace(err); err != nil {
 		return err
 	}
 	err = inv.Repair(held, bundle.Each(r.Added, func(o Object) bundle.ID { return o.ID() }), len(r.NotSearched) == 0)

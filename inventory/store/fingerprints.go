@@ -17,11 +17,9 @@ func (inv *Inventory) SaveFingerprints(ctx context.Context, fingerprints map[bun
 	if maps.Equal(fingerprints, inv.Fingerprints) {
 		return nil
 	}
-	chunks, err := inventory.EncodeFingerprints(fingerprints)
-	if err != nil {
-		return err
-	}
-	if inv.fingerprints, err = inv.replace(ctx, inv.fingerprints, chunks, inventory.FingerprintsName, inventory.FingerprintsLabel, fingerprintsKey); err != nil {
+	encode := func(stored []string) ([]string, error) { return inventory.EncodeFingerprints(fingerprints, stored) }
+	var err error
+	if inv.fingerprints, err = inv.replace(ctx, inv.fingerprints, encode, inventory.FingerprintsName, inventory.FingerprintsLabel, fingerprintsKey); err != nil {
 		return inv.failed("fingerprints", err)
 	}
 	inv.Fingerprints = fingerprints
@@ -34,11 +32,9 @@ func (inv *Inventory) SaveOrigins(ctx context.Context, origins map[bundle.ID]inv
 	if maps.EqualFunc(origins, inv.Origins, inventory.Origin.Equal) {
 		return nil
 	}
-	chunks, err := inventory.EncodeOrigins(origins)
-	if err != nil {
-		return err
-	}
-	if inv.origins, err = inv.replace(ctx, inv.origins, chunks, inventory.OriginsName, inventory.OriginsLabel, originsKey); err != nil {
+	encode := func(stored []string) ([]string, error) { return inventory.EncodeOrigins(origins, stored) }
+	var err error
+	if inv.origins, err = inv.replace(ctx, inv.origins, encode, inventory.OriginsName, inventory.OriginsLabel, originsKey); err != nil {
 		return inv.failed("origins of the members", err)
 	}
 	inv.Origins = origins
@@ -56,18 +52,27 @@ func (inv *Inventory) takeOldOrigins() {
 	}
 }
 
-// replace writes chunks to ConfigMaps of their own, in place of old ones. It returns what
-// is there then, also after an error.
-func (inv *Inventory) replace(ctx context.Context, old []*unstructured.Unstructured, chunks []string, nameOf func(string, int) string, label, key string) (now []*unstructured.Unstructured, err error) {
+// replace writes chunks to ConfigMaps of their own, in place of old ones: encode makes them, from what
+// is stored in each. It returns what is there then, also after an error.
+func (inv *Inventory) replace(ctx context.Context, old []*unstructured.Unstructured, encode func(stored []string) ([]string, error), nameOf func(string, int) string, label, key string) (now []*unstructured.Unstructured, err error) {
+	stored := make([]string, len(old))
+	for i := range stored {
+		if at := slices.IndexFunc(old, func(u *unstructured.Unstructured) bool { return u.GetName() == nameOf(inv.Name, i+1) }); at >= 0 {
+			stored[i], _, _ = unstructured.NestedString(old[at].Object, "binaryData", key)
+		}
+	}
+	chunks, err := encode(stored)
+	if err != nil {
+		return old, err
+	}
 	for n, packed := range chunks {
-		current, there := "", []*unstructured.Unstructured(nil)
+		there := []*unstructured.Unstructured(nil)
 		u, at := inv.auxiliary(old, nameOf(inv.Name, n+1), label, key, packed)
 		if at >= 0 {
-			current, _, _ = unstructured.NestedString(old[at].Object, "binaryData", key)
 			there = old[at : at+1 : at+1]
 			old = slices.Concat(old[:at], old[at+1:])
 		}
-		if current != packed {
+		if n >= len(stored) || stored[n] != packed {
 			if u, err = inv.put(ctx, u); err != nil {
 				return slices.Concat(now, there, old), err
 			}

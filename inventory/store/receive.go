@@ -144,12 +144,10 @@ func (inv *Inventory) CopyHistory(ctx context.Context, from *Inventory) error {
 	begun := from.Begun()
 	since := !inv.Exists() || inv.Begun().Number == 0 && from.Last().Number >= inv.Last().Number && begun.Time.After(inv.object.GetCreationTimestamp().Time)
 	if begun.Number > 0 && since {
-		if err := inv.Begin(begun); err != nil {
-			return err
-		}
+		inv.Begin(begun)
 	}
 	if last := from.Last(); last.Number > inv.Last().Number {
-		return inv.setLast(last)
+		inv.lastRevision = last.Encode()
 	}
 	return nil
 }

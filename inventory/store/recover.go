@@ -60,9 +60,7 @@ func (inv *Inventory) Repair(ctx context.Context, found []bundle.ID, complete bo
 		}
 	}
 	if last := inv.beyond(); last.Number > 0 {
-		if err := inv.setLast(last); err != nil {
-			return err
-		}
+		inv.lastRevision = last.Encode()
 		inv.ended = inv.Begun().Time.After(last.Time) // that run was refused, and has changed no object
 	}
 	dirty := inv.assign(found)

@@ -85,24 +85,17 @@ func (inv *Inventory) said(key string) inventory.Revision {
 }
 
 // Begin makes the next write of the inventory object say that an apply has begun.
-func (inv *Inventory) Begin(r inventory.Revision) error {
-	info, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode what begins: %w", err)
-	}
-	inv.replaced, inv.begun = new(inv.Begun()), string(info)
-	return nil
+func (inv *Inventory) Begin(r inventory.Revision) {
+	inv.replaced, inv.begun = new(inv.Begun()), r.Encode()
 }
 
 // NotKept makes the next write of the inventory object say that the apply that has begun has
 // ended, and that no revision is kept of it.
-func (inv *Inventory) NotKept() error {
-	r := inv.Begun()
-	if r.Number == 0 {
-		return nil
+func (inv *Inventory) NotKept() {
+	if r := inv.Begun(); r.Number > 0 {
+		r.Result = inventory.NotKept
+		inv.Begin(r)
 	}
-	r.Result = inventory.NotKept
-	return inv.Begin(r)
 }
 
 // SaveRevision keeps the bundle as a new revision, unless it is the last one
@@ -121,12 +114,12 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 	left := func() int { return inventory.LeftBack(inv.read.history, inv.Last()) }
 	if last.Says(r, begun) && !r.Adopts(c) && left() == 0 {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
-			err := inv.Begin(begun) // again, where this partial run had begun, too
-			return last, errors.Join(err, inv.setLast(last))
+			inv.Begin(begun) // again, where this partial run had begun, too
 		}
-		return last, inv.setLast(last)
+		inv.lastRevision = last.Encode()
+		return last, nil
 	}
-	if err := inv.ReadTraces(ctx); err != nil { // where the run has written no object, and not read it before
+	if err := inv.ReadHistory(ctx); err != nil { // where the run has written no object, and not read it before
 		return last, err
 	}
 	if err := inv.refuseSuperseded(ctx); err != nil {
@@ -151,17 +144,8 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 			return r, fmt.Errorf("save revision %d: %w", r.Number, err)
 		}
 	}
-	inv.ended = ends
-	return r, inv.setLast(r)
-}
-
-func (inv *Inventory) setLast(r inventory.Revision) error {
-	info, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("save revision %d: %w", r.Number, err)
-	}
-	inv.lastRevision = string(info)
-	return nil
+	inv.ended, inv.lastRevision = ends, r.Encode()
+	return r, nil
 }
 
 func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int, part []byte, sum string) error {
@@ -173,11 +157,7 @@ func (inv *Inventory) writePart(ctx context.Context, r inventory.Revision, i int
 	u := bundle.V1(id, map[string]any{"type": "brine.dev/revision", "immutable": false, "data": data})
 	u.SetLabels(map[string]string{inventory.AuxiliaryLabel: inv.ID, inventory.RevisionLabel: strconv.Itoa(r.Number)})
 	if i == 0 {
-		info, err := json.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("encode: %w", err)
-		}
-		u.SetAnnotations(map[string]string{inventory.RevisionInfo: string(info)})
+		u.SetAnnotations(map[string]string{inventory.RevisionInfo: r.Encode()})
 	}
 	return inv.putPart(ctx, u)
 }
@@ -290,6 +270,15 @@ func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error)
 		return nil, err
 	}
 	return inv.saved(inv.read.history), nil
+}
+
+// Standing is the History but what was undone by a rollback that the inventory object does not know.
+func (inv *Inventory) Standing(ctx context.Context) ([]inventory.Revision, error) {
+	history, err := inv.History(ctx)
+	if to := inventory.LeftBack(inv.read.history, inv.Last()); to > 0 {
+		history = bundle.Where(history, func(r inventory.Revision) bool { return r.Number <= to })
+	}
+	return history, err
 }
 
 // ReadHistory lists the revisions for History. It asks nothing of the inventory object, which may

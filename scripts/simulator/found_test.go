@@ -1588,4 +1588,50 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, policy: 1, found: true}, mood: mood{name: "machine is suspended", outage: &outage{mood: "machine is suspended", from: 48, to: 54, lasts: 419000000000}}}, {at: "3", chance: 10091357904627876182, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 7415806368068321458, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 5814357543526422951, step: step{command: "rollback", inventory: "shop", options: options{noPrune: true, maxPrune: "1"}}, mood: mood{name: "undisturbed"}}}},
+	"a patch beside an inventory object of a backup was taken for a run of that inventory": {seed: 500008716, scenes: []scene{{at: "2", chance: 18026153734656974115, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, calm: true, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 5380405666066964488, step: step{command: "apply", inventory: "other", policy: 1, found: true, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 9321917443836445402, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+`}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, patience: 300000000000}, mood: mood{name: "undisturbed"}}, {at: "13", chance: 15188736646598902378, step: step{command: "patch", inventory: "shop", text: `apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+`, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}}},
+	"a run that may not list Secrets wrote over a revision of which its inventory object, of a backup, did not know": {seed: 500113582, scenes: []scene{{at: "0", chance: 9141603356275459506, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+`, options: options{noPrune: true}}, too: &step{command: "apply", inventory: "shop", text: `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 506282480988615526, step: step{command: "apply", inventory: "shop", policy: 1, found: true, options: options{absent: []string{"b", "d", "guest"}}, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 13574022204351681018, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, calm: true, around: surroundings{denied: []string{"list secrets"}, putBack: true}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -2,10 +2,13 @@ package simulator
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -13,6 +16,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory/admin"
+	"brine/scripts/simulator/apiserver"
 )
 
 // Members that go from inventory to inventory.
@@ -129,6 +133,32 @@ func TestWhereMembersGoBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a rollback could not give back, or was killed before, is pruned by no apply: the next rollback
+// gives it back.
+func TestGivingBackGoesOn(t *testing.T) {
+	inLab(t, func(l *lab) {
+		for command := range strings.SplitSeq("apply a x a1; apply b y; take b y x", "; ") {
+			l.play(command)
+		}
+		l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
+			return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && u.GetName() == "x"], u, u, new(int))
+		}
+		l.ends(report.ExitFailed, "rollback", "b", "1", nil)
+		l.w.server.Admit = nil
+		r := l.ends(report.ExitOK, "apply", "b", configMap("default", "y", "1"), nil)
+		if said := fmt.Sprint(r.Objects[len(r.Objects)-1].Reason); !strings.Contains(said, "a rollback was to give it back to inventory default/a") {
+			t.Error(said)
+		}
+		if whose := l.whose("x"); whose != "b" {
+			t.Errorf("x is %s's", whose)
+		}
+		l.play("rollback b")
+		if whose := l.whose("x"); whose != "a" {
+			t.Errorf("x is %s's", whose)
+		}
+	})
 }
 
 // A move to an inventory that was found before it waited goes to no other one of its name.

@@ -362,14 +362,13 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			w.plan = &savedPlan{of: d.step, plan: d.made, at: d.from, behind: d.behind}
 		}
 		code, holds := "killed", invariants
-		if d.command == "patch" {
+		switch {
+		case d.command == "patch": // which uses no inventory
 			holds = patchInvariants
-		}
-		if d.around.ofCopy {
-			holds = copyInvariants
-		}
-		if d.around.putBack {
+		case d.around.putBack:
 			holds = putBackInvariants
+		case d.around.ofCopy:
+			holds = copyInvariants
 		}
 		if d.isAdministrative() {
 			holds = administrationInvariants

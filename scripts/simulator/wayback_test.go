@@ -79,6 +79,27 @@ func (l *lab) repair(name string) {
 	})
 }
 
+// An inventory whose namespace is gone is repaired in none: a person makes it first.
+func TestRepairWithoutItsNamespace(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.create(namespaceNamed("apart"))
+		l.ends(report.ExitOK, "apply", "apart/shop", configMap("default", "a", "1"), nil)
+		l.remove("Namespace", "", "apart")
+		l.wait()
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			_, err := admin.RepairInventory(ctx, c, admin.RepairOptions{Inventory: at("apart/shop"), Version: "simulated", AllKinds: true, Report: func(string) {}})
+			if err == nil || run.ExitCode(err) != report.ExitBadBundle || !strings.Contains(err.Error(), `namespaces "apart" not found: create the namespace first`) {
+				l.t.Error(err)
+			}
+		})
+		l.create(namespaceNamed("apart"))
+		l.repair("apart/shop")
+		if got := l.members("apart/shop"); !strings.HasPrefix(got, "a") {
+			l.t.Errorf("the members are %s", got)
+		}
+	})
+}
+
 // Secrets that a backup restores may be of an earlier inventory of the name: they are no damage.
 func TestHistoryOfAnEarlierInventory(t *testing.T) {
 	inLab(t, func(l *lab) {
@@ -233,4 +254,24 @@ func TestRollbackThatTheInventoryDoesNotName(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run that fails after such a rollback goes back to where that went.
+func TestRollbackOnFailureAfterOneThatTheInventoryDoesNotName(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		refuse := func(is func(u *unstructured.Unstructured) bool) {
+			l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
+				return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && is(u)], u, u, new(int))
+			}
+		}
+		refuse(func(u *unstructured.Unstructured) bool { return u.GetName() == "shop" })
+		l.ends(report.ExitUnreachable, "rollback", "shop", "1", nil)
+		refuse(func(u *unstructured.Unstructured) bool {
+			return bundle.At[string](u.Object, "data", "value") == "3" && u.GetName() == "b"
+		})
+		l.ends(report.ExitRolledBack, "apply", "shop", values("3"), func(o *run.Options, _ *bundle.Bundle) { o.RollbackOnFailure = true })
+		l.have("1")
+	})
 }
