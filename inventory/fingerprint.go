@@ -3,6 +3,7 @@ package inventory
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
@@ -40,6 +41,13 @@ func (f Fingerprint) Applied() Fingerprint {
 // again has nothing of what the Job did. A UID that is not known, "", disproves nothing.
 func (f Fingerprint) IsCompletedIn(namespace string) bool {
 	return f.Completed != "" && (f.CompletedIn == "" || namespace == "" || f.CompletedIn == namespace)
+}
+
+// IsSame says whether a live object is still the one that was applied, as far as its fingerprint knows,
+// and stays.
+func (inv *Inventory) IsSame(id bundle.ID, live *unstructured.Unstructured) bool {
+	known, ok := inv.Fingerprints[id]
+	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))
 }
 
 type fingerprintRecord struct {

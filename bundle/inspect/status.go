@@ -93,7 +93,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		switch {
 		case view.Unknown[id] != nil:
 			o.Ready, o.Reason = report.StateNotReady, "cannot be read: "+view.Unknown[id].Error()
-		case live == nil && completed.Completed != "" && completed.IsCompletedIn(namespaces(id.Namespace)):
+		case live == nil && completed.Completed != "" && stillCompleted(inv, view, id, namespaces):
 			o.Ready, o.Reason = report.StateReady, "completed"
 		case live == nil && completed.Completed != "":
 			o.Ready, o.Reason = report.StateGone, "it completed in a namespace of this name that was deleted since: it runs again"
@@ -133,6 +133,16 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	result.Summary.Requests = c.Requests.Counts()
 	result = secrets.Result(result)
 	return result, nil
+}
+
+// stillCompleted says whether the namespace in which a Job completed is as it was, as package plan does for a run.
+func stillCompleted(inv *store.Inventory, view *cluster.Snapshot, id bundle.ID, uidOf func(namespace string) string) bool {
+	namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
+	live, unknown := view.Live[namespace], view.Unknown[namespace]
+	if _, member := inv.Members[namespace]; member {
+		return unknown != nil || live != nil && inv.IsSame(namespace, live)
+	}
+	return inv.Fingerprints[id].IsCompletedIn(uidOf(id.Namespace))
 }
 
 // uidsOf finds the UIDs of namespaces, "" where one cannot be read, and asks once for each.

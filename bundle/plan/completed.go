@@ -44,8 +44,7 @@ func (in *Input) remembers(s *Step) bool {
 		_, member := in.Inventory.Members[id]
 		return in.Unknown[id] != nil || !member && !slices.ContainsFunc(in.Graph.Objects, func(o *bundle.Object) bool { return o.ID == id })
 	}
-	known, ok := in.Inventory.Fingerprints[id]
-	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))
+	return in.Inventory.IsSame(id, live)
 }
 
 // WithCompletion is the fingerprint of a Job that was seen complete in this run.

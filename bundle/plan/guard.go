@@ -98,11 +98,12 @@ func (in *Input) moved() map[bundle.ID]Verdict {
 		case status.MovingTo != "":
 			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: fmt.Sprintf("its move to inventory %s was interrupted: repeat that command first; %s ends the move of this object",
 				status.MovingTo, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, status.MovingTo, id.GroupKind, id.Namespace, id.Name))}
-		case from == "" || known.Has(from) || in.Options.Destroy:
+		case from == "" || in.Options.Destroy || from != inventory.ToGiveBack && known.Has(from):
 		case from == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
 		case from == inventory.ToGiveBack:
-			moved[id] = Verdict{Action: Skipped, Reason: fmt.Sprintf("a rollback was to give it back to inventory %s, and did not get so far: repeat that", origin.From)}
+			moved[id] = Verdict{Action: Skipped, Reason: fmt.Sprintf("a rollback was to give it back to inventory %s, and did not: %s does",
+				origin.From, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, origin.From, id.GroupKind, id.Namespace, id.Name))}
 		default:
 			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + from + ", and the bundle contains no object from there yet"}
 		}

@@ -20,7 +20,7 @@ func (in *Input) origins(p *Plan) {
 			continue
 		}
 		o, known := FoundOrigin(in.Inventory, s.ID, s.Live, in.Options.TakeOverFrom), in.Inventory.Origins[s.ID]
-		if o.How == inventory.Unknown { // a record is of another object, which is gone
+		if o.How == inventory.Unknown && known.BroughtFrom != inventory.ToGiveBack { // a record is of another object, which is gone
 			o.BroughtFrom = known.BroughtFrom
 		}
 		if !o.Equal(known) {

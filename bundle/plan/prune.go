@@ -52,6 +52,10 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		live := in.Live[id]
+		if o := in.Inventory.Origins[id]; in.Options.Undo && o.How == inventory.Moved && o.BroughtFrom == "" && (live == nil || o.Equal(in.Inventory.OriginOf(id, live))) {
+			o.BroughtFrom = inventory.ToGiveBack // known before it is done: no run prunes what is not given back yet
+			p.Origins[id] = o
+		}
 		switch err := in.Unknown[id]; {
 		case live == nil && err != nil:
 			steps = append(steps, &Step{ID: id, GVK: id.GroupKind.WithVersion(served[id.GroupKind.Group]), Action: Skipped, Kept: !in.Options.NoPrune, Unread: err,
@@ -69,10 +73,6 @@ func (in *Input) prune(p *Plan) {
 			continue
 		}
 		v := p.Guard.Decide(id, live, in.Contents[id])
-		if origin := in.Inventory.OriginOf(id, live); v.GiveBack && origin.BroughtFrom == "" { // known before it is done: no run prunes what is not given back yet
-			origin.BroughtFrom = inventory.ToGiveBack
-			p.Origins[id] = origin
-		}
 		steps = append(steps, &Step{ID: id, GVK: live.GroupVersionKind(), Live: live, Action: v.Action, Reason: v.Reason, Kept: v.Kept, Shared: v.Shared, Restore: v.Restore, GiveBack: v.GiveBack})
 	}
 	in.stillNeeded(p, steps)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // The general rule doubts that an object is ready which kstatus calls ready, and which
@@ -74,8 +76,9 @@ func unlessHeld(o object, s Status) Status {
 
 // isHeld: "JobSuspended", but not "NotPaused", as Cluster API says of what works.
 func isHeld(reason string) bool {
+	negations := sets.New("not", "no", "non", "never", "un")
 	words := split(reason)
-	return len(words) > 0 && (words[len(words)-1] == "paused" || words[len(words)-1] == "suspended") && !slices.Contains(words, "not")
+	return len(words) > 0 && (words[len(words)-1] == "paused" || words[len(words)-1] == "suspended") && !slices.ContainsFunc(words, negations.Has)
 }
 
 // unseen says whether o has no status yet, or one that says nothing: nothing but empty

@@ -258,7 +258,7 @@ func originsBefore(in intent) map[bundle.ID]inventory.Origin {
 }
 
 func numbered(o inventory.Origin, run int) inventory.Origin {
-	if o.Run == 0 && o.Before() {
+	if o.Run == 0 && o.Before() && o.BroughtFrom != inventory.ToGiveBack {
 		o.Run = run
 	}
 	return o
@@ -281,6 +281,9 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 			continue
 		}
 		origin := all[o.ID]
+		if origin.BroughtFrom == inventory.ToGiveBack { // each for itself
+			origin.BroughtFrom = ""
+		}
 		applied.Insert(origin.BroughtFrom)
 		switch o.Result.Action {
 		case plan.Created:

@@ -104,7 +104,7 @@ func knowOwners(ctx context.Context, s *session, o *Options, origins map[bundle.
 	found := map[string]inventory.Source{}
 	for _, id := range bundle.SortedIDs(origins) {
 		origin := origins[id]
-		if origin.How != inventory.Moved || origin.FromUID != 0 {
+		if origin.How != inventory.Moved || origin.FromUID != 0 || origin.BroughtFrom == inventory.ToGiveBack {
 			continue
 		}
 		source, known := found[origin.From]

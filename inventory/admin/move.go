@@ -382,6 +382,9 @@ func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origi
 		case live == nil: // what comes under that name is not there yet
 		case b.source == nil:
 			origins[id] = inventory.Origin{How: inventory.Adopted}.Of(live.GetUID())
+		case b.source.OriginOf(id, live).BroughtFrom == inventory.ToGiveBack && !b.source.OriginOf(id, live).IsFrom(m.to.Source()):
+			origins[id] = b.source.OriginOf(id, live) // it still has to go back
+			continue
 		case m.Rename:
 			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID())
 		default:

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,11 +52,14 @@ func (inv *Inventory) LastSaved(ctx context.Context) (inventory.Revision, error)
 
 // LoadLastSaved reads what that revision keeps; nil if there is none.
 func (inv *Inventory) LoadLastSaved(ctx context.Context) (*inventory.Content, error) {
+	if err := inv.ReadTraces(ctx); err != nil {
+		return nil, err
+	}
 	last, err := inv.LastSaved(ctx)
 	if err != nil || last.Number == 0 {
 		return nil, err
 	}
-	return inv.LoadRevision(ctx, last.Number)
+	return inv.LoadRevision(ctx, cmp.Or(inventory.LeftBack(inv.read.history, last), last.Number))
 }
 
 // Latest is what the inventory object says of its last runs.
@@ -119,7 +123,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		inv.lastRevision = last.Encode()
 		return last, nil
 	}
-	if err := inv.ReadHistory(ctx); err != nil { // where the run has written no object, and not read it before
+	if err := inv.ReadHistory(ctx); err != nil && (ends || !apierrors.IsForbidden(err)) { // a rollback is kept all the same: the next one would undo something else
 		return last, err
 	}
 	if err := inv.refuseSuperseded(ctx); err != nil {

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -135,30 +134,44 @@ func TestWhereMembersGoBack(t *testing.T) {
 	}
 }
 
-// What a rollback could not give back, or was killed before, is pruned by no apply: the next rollback
-// gives it back.
+// What a rollback could not give back, or was killed before, is pruned by no apply, wherever it goes: the
+// next rollback gives it back.
 func TestGivingBackGoesOn(t *testing.T) {
-	inLab(t, func(l *lab) {
-		for command := range strings.SplitSeq("apply a x a1; apply b y; take b y x", "; ") {
-			l.play(command)
-		}
-		l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
-			return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && u.GetName() == "x"], u, u, new(int))
-		}
-		l.ends(report.ExitFailed, "rollback", "b", "1", nil)
-		l.w.server.Admit = nil
-		r := l.ends(report.ExitOK, "apply", "b", configMap("default", "y", "1"), nil)
-		if said := fmt.Sprint(r.Objects[len(r.Objects)-1].Reason); !strings.Contains(said, "a rollback was to give it back to inventory default/a") {
-			t.Error(said)
-		}
-		if whose := l.whose("x"); whose != "b" {
-			t.Errorf("x is %s's", whose)
-		}
-		l.play("rollback b")
-		if whose := l.whose("x"); whose != "a" {
-			t.Errorf("x is %s's", whose)
-		}
-	})
+	for name, test := range map[string]struct {
+		noPrune   bool
+		story, in string
+	}{
+		"refused": {story: "apply b y", in: "b"}, "nothing was to be pruned": {noPrune: true, story: "apply b y", in: "b"},
+		"another one is decided about": {story: "apply b y z", in: "b"}, "renamed": {story: "rename b c; apply c y z", in: "c"},
+		"merged": {story: "apply d w; merge b d; apply d w y z", in: "d"}, "moved": {story: "apply d w; split b d x; apply d w; apply b y", in: "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				for command := range strings.SplitSeq("apply a x z a1; apply b y; take b y x z", "; ") {
+					l.play(command)
+				}
+				if test.noPrune {
+					l.ends(report.ExitOK, "rollback", "b", "1", func(o *run.Options, _ *bundle.Bundle) { o.Planning.NoPrune = true })
+				} else {
+					l.w.server.Admit = func(actor string, _ apiserver.Kind, u, _ *unstructured.Unstructured) error {
+						return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && (u.GetName() == "x" || u.GetName() == "z")], u, u, new(int))
+					}
+					l.ends(report.ExitFailed, "rollback", "b", "1", nil)
+					l.w.server.Admit = nil
+				}
+				for command := range strings.SplitSeq(test.story, "; ") {
+					l.play(command)
+				}
+				if whose := l.whose("x"); whose != test.in {
+					t.Fatalf("x is %s's", whose)
+				}
+				l.play("rollback " + test.in)
+				if whose := l.whose("x"); whose != "a" {
+					t.Errorf("x is %s's", whose)
+				}
+			})
+		})
+	}
 }
 
 // A move to an inventory that was found before it waited goes to no other one of its name.
