@@ -1,14 +1,20 @@
 package simulator
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/inspect"
+	"brine/bundle/report"
 	"brine/scripts/simulator/apiserver"
 )
 
@@ -137,4 +143,52 @@ func (o *oracle) endedJobsStay() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// brine status says what a run would do with a Job that completed and is gone: it runs again where its
+// namespace was made again since.
+func TestStatusOfACompletedJob(t *testing.T) {
+	const job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: job, namespace: apart}\nspec: {ttlSecondsAfterFinished: 5, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good}]}}}\n"
+	const namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: apart}\n"
+	for name, text := range map[string]string{"the namespace is a member": namespace + job, "it is not": job} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				if text == job {
+					l.create(namespaceNamed("apart"))
+				}
+				state := func() (said string) {
+					l.do(func(ctx context.Context, c *cluster.Client) {
+						r, err := inspect.Status(ctx, c, at("shop"), "simulated", "", nil, func(*report.Result) {})
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, o := range r.Objects {
+							if o.Kind == "Job" {
+								said = o.Ready + ": " + o.Reason
+							}
+						}
+					})
+					return said
+				}
+				l.ends(report.ExitOK, "apply", "shop", text, nil)
+				l.wait()
+				if said := state(); l.get("Job.batch", "apart", "job") != nil || said != "ready: completed" {
+					t.Error(said)
+				}
+				l.remove("Namespace", "", "apart")
+				l.wait()
+				if said := state(); !strings.HasPrefix(said, "gone: it completed in a namespace") {
+					t.Error(said)
+				}
+				l.create(namespaceNamed("apart"))
+				if said := state(); !strings.HasPrefix(said, "gone: it completed in a namespace") {
+					t.Error(said)
+				}
+				l.ends(report.ExitOK, "apply", "shop", text, adoptFree)
+				if said := state(); said != "ready: " { // it ran again, and is there
+					t.Error(said)
+				}
+			})
+		})
+	}
 }
