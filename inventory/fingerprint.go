@@ -64,10 +64,11 @@ func EncodeFingerprints(fingerprints map[bundle.ID]Fingerprint, stored []string)
 // known of one. What is stored already stays in its ConfigMap: they are written one after the
 // other, and what moved between two would be in neither, for a run that is killed meanwhile.
 func packChunks[V any](values map[bundle.ID]V, stored []string, bytes int, recordOfOne func(record, V) any, read func(string) map[bundle.ID]V) ([]string, error) {
-	left, chunks := sets.KeySet(values), make([][]bundle.ID, len(stored))
-	for i, packed := range stored {
-		chunks[i] = bundle.Where(bundle.SortedIDs(read(packed)), left.Has)
-		left.Delete(chunks[i]...)
+	left, chunks := sets.KeySet(values), [][]bundle.ID(nil)
+	for _, packed := range stored {
+		stay := bundle.Where(bundle.SortedIDs(read(packed)), left.Has)
+		left.Delete(stay...)
+		chunks = append(chunks, stay)
 	}
 	size, at := 0, -1
 	for _, id := range bundle.SortedIDs(left) {

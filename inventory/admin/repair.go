@@ -213,7 +213,7 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 // it was read, and writes it.
 func (r *Repair) write(ctx context.Context, inv *store.Inventory, lock *store.Lock) error {
 	held, err := lock.Take(ctx)
-	if err = noNamespace(err); err != nil {
+	if err := noNamespace(err); err != nil {
 		return err
 	}
 	err = inv.Repair(held, bundle.Each(r.Added, func(o Object) bundle.ID { return o.ID() }), len(r.NotSearched) == 0)
