@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,14 @@ func (o Origin) String() string {
 		return fmt.Sprintf("it came from inventory %s%s", o.From, in)
 	}
 	return "it is not known who created it"
+}
+
+// Home is From as an argument: what is known by its ID only has to be found.
+func (o Origin) Home() string {
+	if !strings.Contains(o.From, "/") {
+		return "NAMESPACE/NAME"
+	}
+	return o.From
 }
 
 // Before says whether the object was there before it became a member.

@@ -59,8 +59,7 @@ type Verdict struct {
 // newGuard is the guard of a plan whose applies are planned.
 func newGuard(in *Input, p *Plan) *Guard {
 	g := &Guard{
-		Of: new(*in.Inventory), Options: in.Options,
-		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
+		Of: new(*in.Inventory), Options: in.Options, Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
 	}
 	for _, s := range p.Steps {
@@ -91,19 +90,20 @@ func (in *Input) moved() map[bundle.ID]Verdict {
 	known := bundle.SetOf(in.Graph.Objects, func(o *bundle.Object) string { return in.Inventory.Origins[o.ID].BroughtFrom })
 	moved := map[bundle.ID]Verdict{}
 	for id, status := range in.Inventory.Members {
-		origin := in.Inventory.Origins[id]
+		origin, live := in.Inventory.Origins[id], in.Live[id]
 		from := origin.BroughtFrom
+		another := from == inventory.ToGiveBack && live != nil && in.Inventory.OriginOf(id, live).BroughtFrom != from
 		switch {
 		case in.Options.Undo && origin.How == inventory.Moved && (from == inventory.ToGiveBack || from == "" && status.MovingTo != ""):
 		case status.MovingTo != "":
 			moved[id] = Verdict{Action: Skipped, Kept: true, Reason: fmt.Sprintf("its move to inventory %s was interrupted: repeat that command first; %s ends the move of this object",
 				status.MovingTo, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, status.MovingTo, id.GroupKind, id.Namespace, id.Name))}
-		case from == "" || in.Options.Destroy || from != inventory.ToGiveBack && known.Has(from):
+		case from == "" || another || in.Options.Destroy || from != inventory.ToGiveBack && known.Has(from):
 		case from == inventory.FromNone:
 			moved[id] = Verdict{Action: Skipped, Reason: "it was adopted, and the bundle contains none of the adopted objects yet"}
 		case from == inventory.ToGiveBack:
 			moved[id] = Verdict{Action: Skipped, Reason: fmt.Sprintf("a rollback was to give it back to inventory %s, and did not: %s does",
-				origin.From, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, origin.From, id.GroupKind, id.Namespace, id.Name))}
+				origin.From, in.Options.Commands.Split(in.Inventory.Namespace+"/"+in.Inventory.Name, origin.Home(), id.GroupKind, id.Namespace, id.Name))}
 		default:
 			moved[id] = Verdict{Action: Skipped, Reason: "it came from inventory " + from + ", and the bundle contains no object from there yet"}
 		}

@@ -382,16 +382,19 @@ func (m *mover) origins(b *batch, ids []bundle.ID) map[bundle.ID]inventory.Origi
 		case live == nil: // what comes under that name is not there yet
 		case b.source == nil:
 			origins[id] = inventory.Origin{How: inventory.Adopted}.Of(live.GetUID())
-		case b.source.OriginOf(id, live).BroughtFrom == inventory.ToGiveBack && !b.source.OriginOf(id, live).IsFrom(m.to.Source()):
-			origins[id] = b.source.OriginOf(id, live) // it still has to go back
-			continue
 		case m.Rename:
 			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID())
 		default:
 			origins[id] = b.source.OriginOf(id, live).Of(live.GetUID()).MovedTo(m.to.Source(), b.source.Source())
 		}
-		origin := origins[id]
+		origin, was := origins[id], inventory.Origin{}
+		if live != nil && b.source != nil {
+			was = b.source.OriginOf(id, live)
+		}
 		origin.BroughtFrom = b.from
+		if was.BroughtFrom == inventory.ToGiveBack && origin.How == inventory.Moved && !was.IsFrom(m.to.Source()) && was.From != nameOf(m.to) {
+			origin = was // it still has to go back, and is not back
+		}
 		origins[id] = origin
 	}
 	return origins

@@ -184,8 +184,11 @@ func (w *World) somebodyMoves(p *plan.Saved) {
 		at := apiserver.At(k, step.Namespace, step.Name)
 		live := w.server.Objects[at]
 		if live == nil {
+			if k.Kind != "ConfigMap" { // others have other fields
+				continue
+			}
 			u := bundle.V1(step.ID(), map[string]any{"data": map[string]any{"value": "theirs"}})
-			if _, err := w.server.Create(person, k, u, false); k.Kind == "ConfigMap" && err == nil {
+			if _, err := w.server.Create(person, k, u, false); err == nil {
 				w.note("%s creates %s %s/%s", person, k.Plural, step.Namespace, step.Name)
 			}
 			continue
