@@ -334,6 +334,13 @@ class Arguments(Case):
         self.assertIs(self.brine.applied("platform", bundle="x")["result"], True)
         self.assertEqual({"BRINE_DENY", "BRINE_ONLY"} & set(self.called()["env"]), set())
 
+    def test_a_list_of_selectors_is_a_union(self):
+        self.brine.__pillar__ = {"brine": {"only": ["app=web", "tier=db"]}}
+        for given, flags in (({}, ["--only=app=web", "--only=tier=db"]), ({"only": "app=a"}, ["--only=app=a"])):
+            self.brine.applied("platform", bundle="x", **given)
+            self.assertEqual([one for one in self.called()["argv"] if one.startswith("--only")], flags)
+            self.assertNotIn("BRINE_ONLY", self.called()["env"])
+
     def test_rules_go_through_a_file(self):
         rules = [{"kind": "Deployment", "fields": ["/spec/replicas"]}]
         copy = os.path.join(self.home, "rules")
@@ -925,6 +932,8 @@ class Returns(Case):
         self.assertEqual(ret["changes"], {"ConfigMap/shop/a": {"old": "absent", "new": "present"}})
         self.assertIn("killed by signal 9", ret["comment"])
         self.assertIn("Run it again to continue", ret["comment"])
+        ends = [data for tag, data in self.sent if tag.endswith("/run-finished")]  # who waits for the end learns of it
+        self.assertEqual([(data["success"], data["comment"]) for data in ends], [(False, "brine ended without a result")])
 
     def test_a_preview_without_a_result_changed_nothing(self):
         self.play([event("acting", object=of("ConfigMap", "a")), event("acted", object=of("ConfigMap", "a"), action="created")], then="os.kill(os.getpid(), signal.SIGKILL)")
@@ -1374,6 +1383,13 @@ class Objects(Case):
         self.assertEqual(done()[0][2], self.MAP)
         self.assertNotIn("--create=true", done()[0][1])
         self.assertEqual(self.brine.update_object(manifest=self.MAP), self.MAP)
+        # What is read is what was written, wherever its name stands.
+        which = {"kind": "ConfigMap", "apiVersion": "v1"}
+        for given in ({"manifest": {"metadata": {"labels": {"a": "b"}}}, "namespace": "n"}, {"manifest": dict(self.MAP, metadata={"name": "a"}), "namespace": "n"}, {"patch": {"data": {}}, "namespace": "n"}):
+            done = self.cluster(self.MAP)
+            self.assertEqual(self.brine.update_object("a", **dict(which, **given)), self.MAP)
+            (_, _, sent), (_, flags, _) = done()
+            self.assertEqual((sent["metadata"]["name"], sent["metadata"]["namespace"], "--namespace=n" in flags), ("a", "n", True), given)
         self.cluster(result=False, comment="there is no such object")
         with self.assertRaisesRegex(Exception, "there is no such object"):
             self.brine.update_object(manifest=self.MAP)
@@ -2052,6 +2068,11 @@ class States(Case):
                 self.states.__running__ = {shop: dict(changed, result=result)}
                 ret = self.states.rolled_back("shop")
                 self.assertEqual((ret["result"], bool(ret["changes"])), (True, result is False and not more), (more, ret))
+        # With `prereq`, Salt lets what a preview returned that was refused stand as the state's return.
+        self.states.__lowstate__ = [chunk("shop")]
+        self.states.__running__ = {shop: dict(changed, preview=True)}
+        self.assertEqual(self.states.rolled_back("shop")["changes"], {})
+        self.states.__running__ = {shop: changed}
         self.states.__lowstate__ = [chunk("shop", test=False, dry_run="none")]
         self.assertEqual(self.states.rolled_back("shop")["changes"], RETURN["changes"])
         self.states.__lowstate__ = []

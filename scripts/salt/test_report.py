@@ -122,11 +122,12 @@ class Report(unittest.TestCase):
 
     def test_what_onlyif_skipped_is_no_run(self):
         """It was not carried out: it has no exit code. A minion that has nothing else ran no state of brine."""
-        skipped = state("onlyif condition is false", changes={}, skip_watch=True, number=1)
-        self.job("20261122090001000000", {"a": dict(skipped, **state(CHANGED, fun="absent")), "b": skipped}, ["a", "b"])
-        rows = self.runner.report("20261122090001000000", out="data")
-        self.assertEqual([(row["minion"], row["result"], row["exit"], row["comment"]) for row in rows], [
-            ("a", "changed", 0, CHANGED), ("b", "unchanged", None, "no state of brine ran")])
+        for jid, comment, why in (("20261122090001000000", "onlyif condition is false", {"skip_watch": True}), ("20261122090002000000", "State was not run because none of the onchanges reqs changed", {"__state_ran__": False})):
+            skipped = state(comment, changes={}, number=1, **why)
+            self.job(jid, {"a": dict(skipped, **state(CHANGED, fun="absent")), "b": skipped}, ["a", "b"])
+            rows = self.runner.report(jid, out="data")
+            self.assertEqual([(row["minion"], row["result"], row["exit"], row["comment"]) for row in rows], [
+                ("a", "changed", 0, CHANGED), ("b", "unchanged", None, "no state of brine ran")], comment)
 
     def test_results_and_plans(self):
         result = {

@@ -149,6 +149,10 @@ class Run(object):
             defaults.pop(key, None)
         self.files = [_rules(values, key) for values in (flags, defaults) for key in _RULES]  # which last as long as this
         _check_defaults(defaults, self.binary)
+        if isinstance(defaults.get("only"), (list, tuple)):  # each is a flag: the environment has room for one
+            chosen = defaults.pop("only")
+            if "only" in ((read_features(self.binary).get("flags") or {}).get(command) or ("only",)):
+                flags.setdefault("only", chosen)
         defaults.pop({"status": "wait", "rbac": "user"}.get(command), None)  # which mean something else there
         if "plan_out" not in set().union(defaults, flags, own or ()):
             defaults.pop("plan_lifetime", None)  # brine refuses it where no plan is saved

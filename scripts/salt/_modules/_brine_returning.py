@@ -31,6 +31,8 @@ def run_for_state(command, name, kwargs, given=None, words=(), own=None):
     removed = re.findall(r"--removed=(\S+)", str(ret.get("comment")))
     if removed:
         ret["comment"] += "\nIn a state: `removed: [{}]`.".format(", ".join(sorted(set(removed))))
+    if run.dry:
+        ret["preview"] = True  # with `prereq`, Salt lets what a refused preview returned stand as the state's return
     if command == "apply" and run.dry and ret["result"] is not False:
         ret["warnings"] = (ret.get("warnings") or []) + _not_ready(run)
     subs = ret.pop("sub_state_run", None)

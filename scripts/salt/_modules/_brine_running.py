@@ -55,6 +55,8 @@ def stream(run, output):
         done["exit"] = process.wait()
         for helper in helpers:
             helper.join(_STOP_SECONDS)
+        if not done["last"]:  # killed: a reactor that waits for the end of a run learns of it all the same
+            bus.fire({"type": "finished", "return": {"result": False, "comment": "brine ended without a result"}})
     return done
 
 

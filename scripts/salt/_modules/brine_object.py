@@ -147,7 +147,7 @@ def create_object(name=None, manifest=None, **kwargs):
         salt-call brine_object.create_object name=salt://settings.yaml
     """
     manifest = manifest or _manifest(name, kwargs)
-    return _written(present(name, manifest, **kwargs), manifest, kwargs)
+    return _written(present(name, manifest, **kwargs), _which(name, manifest=manifest), kwargs)
 
 
 def update_object(name=None, kind=None, apiVersion=None, namespace=None, patch=None, manifest=None, **kwargs):
@@ -163,7 +163,7 @@ def update_object(name=None, kind=None, apiVersion=None, namespace=None, patch=N
     """
     if not manifest and not kind:
         manifest = _manifest(name, kwargs)
-    which = manifest or {"apiVersion": apiVersion, "kind": kind, "metadata": {"name": name, "namespace": namespace}}
+    which = _which(name, kind, apiVersion, namespace, manifest or patch)
     return _written(patched(name, kind, apiVersion, namespace, patch, manifest, **kwargs), which, kwargs)
 
 
@@ -180,7 +180,7 @@ def delete_object(name=None, kind=None, apiVersion=None, namespace=None, manifes
     """
     if not manifest and not kind:
         manifest = _manifest(name, kwargs)
-    before = get(name, kind, apiVersion, namespace, manifest=manifest, **_connection(kwargs))
+    before = get(*_which(name, kind, apiVersion, namespace, manifest), **_connection(kwargs))
     if before is not None:
         _written(absent_object(name, kind, apiVersion, namespace, manifest, **kwargs))
     return before
@@ -379,11 +379,7 @@ def absent_object(name, kind=None, apiVersion=None, namespace=None, manifest=Non
         return _brine.returning.failed(name, exc)
     ret = _object_state(name, kind, apiVersion, namespace, manifest or {}, dict(kwargs, delete=True))
     if seconds and ret["result"] and ret["changes"]:
-        metadata = (manifest or {}).get("metadata") or {}
-        left = waited(
-            metadata.get("name", name), kind or manifest.get("kind"), apiVersion or manifest.get("apiVersion"),
-            namespace or metadata.get("namespace"), absent=True, timeout=seconds, **_connection(kwargs)
-        )
+        left = waited(*_which(name, kind, apiVersion, namespace, manifest), absent=True, timeout=seconds, **_connection(kwargs))
         if left["result"] is False:
             ret.update(result=False, comment=left["comment"])
     return ret
@@ -423,11 +419,21 @@ def _manifest(name, kwargs):
     return manifest
 
 
-def _written(ret, manifest=None, kwargs=()):
+def _which(name, kind=None, apiVersion=None, namespace=None, manifest=None):
+    """Name, kind, apiVersion and namespace of the object that a call is about, as `brine patch` gets them."""
+    manifest = manifest if isinstance(manifest, dict) else {}
+    metadata = manifest.get("metadata") or {}
+    return metadata.get("name", name), kind or manifest.get("kind"), apiVersion or manifest.get("apiVersion"), namespace or metadata.get("namespace")
+
+
+def _written(ret, which=None, kwargs=()):
     """The object after a state that changed it."""
     if ret["result"] is False:
         raise CommandExecutionError(ret["comment"])
-    return get(manifest=manifest, namespace=dict(kwargs).get("namespace"), **_connection(kwargs)) if manifest else None
+    if which is None:
+        return None
+    name, kind, api_version, namespace = which
+    return get(name, kind, api_version, namespace or dict(kwargs).get("namespace"), **_connection(kwargs))
 
 
 def _connection(kwargs):
@@ -435,10 +441,7 @@ def _connection(kwargs):
 
 
 def _one(name, kind, apiVersion, namespace, manifest, kwargs, noted=True):
-    if manifest:
-        metadata = manifest.get("metadata") or {}
-        name, kind, apiVersion = metadata.get("name"), manifest.get("kind"), manifest.get("apiVersion")
-        namespace = metadata.get("namespace") or namespace
+    name, kind, apiVersion, namespace = _which(name, kind, apiVersion, namespace, manifest)
     if not (name and kind and apiVersion):
         raise SaltInvocationError("give manifest, or name and kind and apiVersion")
     return _found(kind, name, dict(kwargs, api_version=apiVersion, namespace=namespace), noted)

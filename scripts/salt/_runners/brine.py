@@ -289,8 +289,8 @@ def _runs(minion, value):
 
 
 def _is_run(key, state):
-    """Of a whole inventory. A rollback that had nothing to do is none, nor what `onlyif` or `unless` skipped."""
-    if state.get("skip_watch") and not state.get("changes"):
+    """Of a whole inventory. A rollback that had nothing to do is none, nor what `onlyif`, `unless`, `onchanges` or `onfail` skipped."""
+    if state.get("__state_ran__") is False or state.get("skip_watch") and not state.get("changes"):
         return False
     function = key.rsplit("_|-", 1)[-1]
     return function in ("applied", "absent", "planned") or function == "rolled_back" and (bool(state.get("changes")) or state.get("result") is False)

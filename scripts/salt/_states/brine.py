@@ -122,7 +122,7 @@ def _changed_here(low):
     chunks = {"_|-".join(str(one.get(key)) for key in ("state", "__id__", "name", "fun")): one for one in globals().get("__lowstate__") or ()}
     applied = {tag for tag in running if tag.startswith("brine_|-") and tag.endswith("_|-applied")}
     # A preview's changes were not made.
-    others = {tag for tag in applied if running[tag].get("result") is None or tag in chunks and (_of_another(low, chunks[tag]) or _is_preview(chunks[tag]))}
+    others = {tag for tag in applied if running[tag].get("result") is None or running[tag].get("preview") or tag in chunks and (_of_another(low, chunks[tag]) or _is_preview(chunks[tag]))}
     applied_here = [running[tag] for tag in applied - others]
     if any(one.get("changes") for one in applied_here):
         return True
