@@ -1634,4 +1634,14 @@ kind: ConfigMap
 metadata: {name: inner, namespace: extra-app}
 data: {value: "0"}
 `, calm: true, around: surroundings{denied: []string{"list secrets"}, putBack: true}}, mood: mood{name: "undisturbed"}}}},
+	"an adoption was to go on beside an inventory whose object was deleted, and whose repair had no right to make it": {seed: 520114122, scenes: []scene{{at: "0", chance: 3421326112597416639, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+`, options: options{namespace: "app", absent: []string{"fixed", "guest"}}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 9153669574020743054, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true, around: surroundings{denied: []string{"create configmaps"}}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 15382952007477368546, step: step{command: "adopt", inventory: "other", calm: true, into: "shop", names: []string{"ConfigMap/app/a"}, owners: []string{"an-inventory-elsewhere"}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -245,6 +245,10 @@ func (o *oracle) repeatedEnds() []string {
 	if !o.alone || o.behind || o.d.exit == report.ExitOK || o.d.exit == report.ExitBadBundle || len(o.d.around.denied) > 0 || len(o.d.around.hooks) > 0 && o.d.exit == report.ExitFailed || said && o.d.exit == report.ExitFailed {
 		return nil
 	}
+	missing := o.server.Get(bundle.ConfigMapKind, home, o.d.into) == nil || o.server.Get(bundle.ConfigMapKind, home, o.d.inventory) == nil
+	if o.d.command != "repair" && missing && strings.Contains(fmt.Sprint(o.d.err), "the inventory is damaged") { // its repair had no right to create it
+		return nil
+	}
 	return []string{fmt.Sprintf("exit code %d: %v", o.d.exit, o.d.err)}
 }
 
