@@ -38,17 +38,17 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 		content string // of the first object
 		says    string
 	}{
-		"no claim is deleted":               {objects: []*ObjectResult{result("PersistentVolumeClaim", "shop", plan.Pruned)}, says: ": PersistentVolumeClaim shop/a"},
-		"no namespace or CRD is deleted":    {objects: []*ObjectResult{result("Namespace", "", plan.Pruned)}, says: ": Namespace a"},
-		"no data is lost":                   {risks: []review.Risk{{Type: review.Data, Objects: []bundle.Reference{{Kind: "PersistentVolume", Name: "v"}}}}, says: ": PersistentVolume v"},
-		"no StatefulSet is recreated":       {objects: []*ObjectResult{result("StatefulSet", "shop", plan.Recreated)}, says: ": StatefulSet shop/a"},
-		"nobody else becomes cluster-admin": {objects: []*ObjectResult{result("ClusterRoleBinding", "", plan.Created)}, content: "roleRef: {name: cluster-admin}", says: ": ClusterRoleBinding a"},
-		"at most 3 workloads restart":       {risks: restarts, says: ": Deployment.apps a, "},
-		"at most 10 objects are pruned":     {objects: many},
-		"no image by tag":                   {objects: []*ObjectResult{result("DaemonSet", "shop", plan.Unchanged)}, content: "spec: {template: {spec: {containers: [{image: x:1}]}}}", says: ": DaemonSet shop/a"},
-		"no privileged container":           {objects: []*ObjectResult{result("DaemonSet", "shop", plan.Unchanged)}, content: pod + ", securityContext: {privileged: true}}]}}}", says: ": DaemonSet shop/a"},
-		"no new load balancer":              {objects: []*ObjectResult{result("Service", "shop", plan.Created)}, content: "spec: {type: LoadBalancer}", says: ": Service shop/a"},
-		"nothing in kube-system":            {objects: []*ObjectResult{result("ConfigMap", "kube-system", plan.Configured)}, says: ": ConfigMap kube-system/a"},
+		"no claim of the inventory is deleted":       {objects: []*ObjectResult{result("PersistentVolumeClaim", "shop", plan.Pruned)}, says: ": PersistentVolumeClaim shop/a"},
+		"no namespace or CRD is deleted":             {objects: []*ObjectResult{result("Namespace", "", plan.Pruned)}, says: ": Namespace a"},
+		"no data is lost":                            {risks: []review.Risk{{Type: review.Data, Objects: []bundle.Reference{{Kind: "PersistentVolume", Name: "v"}}}}, says: ": PersistentVolume v"},
+		"no StatefulSet is recreated":                {objects: []*ObjectResult{result("StatefulSet", "shop", plan.Recreated)}, says: ": StatefulSet shop/a"},
+		"no new binding to cluster-admin":            {objects: []*ObjectResult{result("ClusterRoleBinding", "", plan.Created)}, content: "roleRef: {name: cluster-admin}", says: ": ClusterRoleBinding a"},
+		"at most 3 workloads restart":                {risks: restarts, says: ": Deployment.apps a, "},
+		"at most 10 objects are pruned":              {objects: many},
+		"no pod template has an image by tag":        {objects: []*ObjectResult{result("DaemonSet", "shop", plan.Unchanged)}, content: "spec: {template: {spec: {containers: [{image: x:1}]}}}", says: ": DaemonSet shop/a"},
+		"no pod template has a privileged container": {objects: []*ObjectResult{result("DaemonSet", "shop", plan.Unchanged)}, content: pod + ", securityContext: {privileged: true}}]}}}", says: ": DaemonSet shop/a"},
+		"no new load balancer":                       {objects: []*ObjectResult{result("Service", "shop", plan.Created)}, content: "spec: {type: LoadBalancer}", says: ": Service shop/a"},
+		"nothing in kube-system":                     {objects: []*ObjectResult{result("ConfigMap", "kube-system", plan.Configured)}, says: ": ConfigMap kube-system/a"},
 	} {
 		p := &plan.Plan{}
 		for range test.objects {

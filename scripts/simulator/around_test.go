@@ -116,6 +116,15 @@ func around(seed uint64) func(*rand.Rand, *scene) {
 	}
 }
 
+func hasDimension(name string) bool {
+	for _, d := range dimensions {
+		if d.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // troubleDiscovery: API servers are older than Kubernetes 1.27, or faults aim at what is asked of
 // what they serve.
 func troubleDiscovery(r *rand.Rand) func(*rand.Rand, *scene) {

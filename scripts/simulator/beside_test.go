@@ -84,23 +84,29 @@ var copyInvariants = []invariant{
 	{"13 no secret", (*oracle).noSecret},
 }
 
-// noCopies: a copy of a member becomes none, unless nothing at all was left of the inventory.
+// noCopies: a copy of a member becomes none, unless nothing at all was left of the inventory. One that
+// an inventory has all the same may go to another one.
 func (o *oracle) noCopies() (wrong []string) {
+	stored, had := map[string]*unstructured.Unstructured{}, map[bundle.ID]bool{}
+	for _, w := range o.server.Log[:o.d.from] {
+		if w.Namespace == home && w.Kind == bundle.ConfigMapKind {
+			stored[w.Name] = w.After
+		}
+	}
 	for _, name := range inventories {
-		stored, left := map[string]*unstructured.Unstructured{}, map[string]bool{}
+		maps.Copy(had, members(stored, name))
+	}
+	for _, name := range inventories {
+		left := map[string]bool{}
 		for _, w := range o.server.Log[:o.d.from] {
 			if w.Namespace == home && named(name, w.Name) && w.Kind != bundle.LeaseKind {
 				if left[w.Name] = true; w.After == nil || strings.HasSuffix(w.Name, "-brine-key") || strings.HasSuffix(w.Name, "-brine-plan") || w.Name == name && w.After.GetAnnotations()["applyset.kubernetes.io/additional-namespaces"] == "" {
 					delete(left, w.Name)
 				}
-				if w.Kind == bundle.ConfigMapKind {
-					stored[w.Name] = w.After
-				}
 			}
 		}
-		was := members(stored, name)
 		for id := range o.listed(name) {
-			if isRestored(id) && !was[id] && len(left) > 0 {
+			if isRestored(id) && !had[id] && len(left) > 0 {
 				wrong = append(wrong, fmt.Sprintf("inventory %s has %s", name, bundle.Name(id)))
 			}
 		}

@@ -1644,4 +1644,42 @@ kind: ConfigMap
 metadata: {name: a, namespace: app}
 data: {value: "2"}
 `, options: options{namespace: "app", absent: []string{"fixed", "guest"}}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 9153669574020743054, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true, around: surroundings{denied: []string{"create configmaps"}}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 15382952007477368546, step: step{command: "adopt", inventory: "other", calm: true, into: "shop", names: []string{"ConfigMap/app/a"}, owners: []string{"an-inventory-elsewhere"}}, mood: mood{name: "undisturbed"}}}},
+	"a copy that was a member by a repair, of which nothing else was left, was called a new one where it moved": {seed: 520120576, scenes: []scene{{at: "0", chance: 680276011783325993, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 1, fixed: x}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: unplaced}
+data: {value: "1"}
+`, options: options{namespace: "kube-system", named: true}, around: surroundings{copied: true}}, mood: mood{name: "aimed at Secrets", faults: []fault{"403"}, rate: 0.4, aim: "Secrets"}}, {at: "1", chance: 17087882873728704932, step: step{command: "repair", inventory: "shop", into: "shop", damaged: true, around: surroundings{copied: true}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 4180474674371533478, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, policy: 2, options: options{recreate: []string{"ConfigMap"}, namespace: "app"}, around: surroundings{ofCopy: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5580723867038672861, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/*"}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -89,7 +89,7 @@ type invariant struct {
 	check func(*oracle) []string
 }
 
-// invariants in the numbers of the issue.
+// invariants are those of runs. Those with one number are parts of one promise.
 var invariants = []invariant{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
 	{"1 nobody's objects go with what holds them", (*oracle).onlyEmptied},

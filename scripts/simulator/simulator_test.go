@@ -58,6 +58,11 @@ func TestHistories(t *testing.T) {
 	began, covered, bad, steps, played, converged := time.Now(), map[string]int{}, 0, 0, 0, 0
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM) // what was played until then counts
 	defer stop()
+	for _, name := range strings.FieldsFunc(*dimension, func(r rune) bool { return r == ',' }) {
+		if !hasDimension(name) {
+			t.Fatalf("there is no dimension %q: see around_test.go", name)
+		}
+	}
 	for i := 0; ctx.Err() == nil && (i < *histories || time.Since(began) < *during); i++ {
 		f := playOne(t, trial{seed: *from + uint64(i)})
 		played++
@@ -68,9 +73,13 @@ func TestHistories(t *testing.T) {
 		for key, n := range f.Covered {
 			covered[key] += n
 		}
-		if len(f.Violated) > 0 || *verbose {
+		say := t.Logf
+		if len(f.Violated) > 0 {
 			bad++
-			t.Errorf("seed %d:\n  %s\nhistory:\n  %s\nlog:\n  %s", f.Seed, strings.Join(f.Violated, "\n  "), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "))
+			say = t.Errorf
+		}
+		if len(f.Violated) > 0 || *verbose {
+			say("seed %d:\n  %s\nhistory:\n  %s\nlog:\n  %s", f.Seed, strings.Join(f.Violated, "\n  "), strings.Join(f.Script, "\n  "), strings.Join(f.Log, "\n  "))
 		}
 		if bad > 20 || *first && bad > 0 {
 			break

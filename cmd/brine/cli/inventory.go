@@ -45,7 +45,7 @@ func newInventoryList(s Streams) *cobra.Command {
 }
 
 func newOrphans(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "orphans", Short: "Find objects that carry the annotation of an inventory, but are in none"}
+	cmd := &cobra.Command{Use: "orphans", Short: "Find objects that carry the annotation of an inventory that does not list them"}
 	return survey(s, cmd, "orphans", admin.FindOrphans, output.Orphans, func(o *admin.Orphans) int { return o.ExitCode })
 }
 
