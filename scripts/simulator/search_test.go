@@ -449,7 +449,7 @@ func (f *Finding) converge(w *World, around surroundings) {
 		return w.interrupts(refusals) || strings.Contains(refusals, "it cannot be deleted, to create it again: ") || strings.Contains(refusals, "the garbage collector would delete")
 	}
 	guests := func(refusals string) bool {
-		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, partTaken)
+		return kept(refusals) || strings.Contains(refusals, "contains objects outside this inventory") || strings.Contains(refusals, partTaken) || strings.Contains(refusals, "is there but is no inventory")
 	}
 	f.Converged = f.endsTwice(w, last, "last", func(refusals string) bool {
 		return guests(refusals) || strings.Contains(refusals, "belongs to") || strings.Contains(refusals, "conflict: ") // what others have, with values of theirs
