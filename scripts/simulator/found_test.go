@@ -1,6 +1,10 @@
 package simulator
 
-import "time"
+import (
+	"time"
+
+	"brine/bundle"
+)
 
 // found are histories as scripts/simulate --shrink prints them, by what went wrong.
 var found = map[string]trial{
@@ -1682,4 +1686,5 @@ kind: PersistentVolumeClaim
 metadata: {name: data, namespace: app}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `, policy: 2, options: options{recreate: []string{"ConfigMap"}, namespace: "app"}, around: surroundings{ofCopy: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5580723867038672861, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/*"}}, mood: mood{name: "undisturbed"}}}},
+	"a member of another inventory had the name of one that was merged, and an apply of that was to succeed": {seed: 520039040, scenes: []scene{{at: "0", chance: 12951994838423775597, step: step{command: "apply", inventory: "shop", around: surroundings{part: bundle.ID{Name: "other-origins-1", GroupKind: bundle.ConfigMapKind}, partAbsent: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 6285831888829947792, step: step{command: "apply", inventory: "other", policy: 2, around: surroundings{part: bundle.ID{Name: "shop", GroupKind: bundle.ConfigMapKind}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 2270176340820067652, step: step{command: "merge", inventory: "shop", into: "other"}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 15913505532226204616, step: step{command: "rollback", inventory: "other", revision: 1}, mood: mood{name: "undisturbed"}}}},
 }
