@@ -43,8 +43,7 @@ func (f Fingerprint) IsCompletedIn(namespace string) bool {
 	return f.Completed != "" && (f.CompletedIn == "" || namespace == "" || f.CompletedIn == namespace)
 }
 
-// IsSame says whether a live object is still the one that was applied, as far as its fingerprint knows,
-// and stays.
+// IsSame says whether a live object is still the one that was applied, by its fingerprint, and stays.
 func (inv *Inventory) IsSame(id bundle.ID, live *unstructured.Unstructured) bool {
 	known, ok := inv.Fingerprints[id]
 	return live.GetDeletionTimestamp() == nil && (!ok || known.UID == string(live.GetUID()))

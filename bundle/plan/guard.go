@@ -59,7 +59,8 @@ type Verdict struct {
 // newGuard is the guard of a plan whose applies are planned.
 func newGuard(in *Input, p *Plan) *Guard {
 	g := &Guard{
-		Of: new(*in.Inventory), Options: in.Options, Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
+		Of: new(*in.Inventory), Options: in.Options,
+		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
 	}
 	for _, s := range p.Steps {
@@ -181,28 +182,25 @@ func noteCollected(steps []*Step) {
 }
 
 // dependent is why an object may not be deleted together with its dependents: one of them
-// stays. "" if none is known. instead is what keeps the dependents, "" if nothing does.
-func (g *Guard) dependent(live *unstructured.Unstructured, instead string) string {
+// stays. "" if none is known.
+func (g *Guard) dependent(live *unstructured.Unstructured) string {
 	g.staying.Lock()
 	defer g.staying.Unlock()
 	id, found := g.owners[live.GetUID()]
 	if !found || live.GetUID() == "" {
 		return ""
 	}
-	why := fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
-	if instead != "" {
-		why += ", or use " + instead
-	}
-	return why
+	return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
 }
 
 // pruneDependent is dependent for a deletion that --cascade decides about; a recreation has a word
 // of its own about its dependents.
 func (g *Guard) pruneDependent(live *unstructured.Unstructured) string {
-	if g.Options.Orphans {
+	why := g.dependent(live)
+	if why == "" || g.Options.Orphans {
 		return ""
 	}
-	return g.dependent(live, remedy.Cascade+"=orphan")
+	return why + ", or use " + remedy.Cascade + "=orphan"
 }
 
 // Holds says whether the guard has to know what an object holds.

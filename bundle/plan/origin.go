@@ -32,10 +32,11 @@ func (in *Input) origins(p *Plan) {
 // FoundOrigin is the origin of an object that is there before a run applies it. It is
 // Unknown for one that carries the inventory's annotation already, if there is no record.
 func FoundOrigin(inv *inventory.Inventory, id bundle.ID, live *unstructured.Unstructured, takeOverFrom []string) inventory.Origin {
-	if known := inv.OriginOf(id, live); known.How != inventory.Unknown {
+	owner := live.GetAnnotations()[inventory.OwningInventory]
+	_, member := inv.Members[id] // a record of what is another one's is left of a rename that was killed
+	if known := inv.OriginOf(id, live); known.How != inventory.Unknown && (member || owner == inv.ID) {
 		return known
 	}
-	owner := live.GetAnnotations()[inventory.OwningInventory]
 	if owner == inv.ID {
 		return inventory.Origin{}
 	}

@@ -69,7 +69,7 @@ func (s *Step) Orphans() bool { return s.Recreate == OrphanFirst && !s.Always }
 // orphans: its dependents stay.
 func (g *Guard) Recreate(id bundle.ID, live, wanted *unstructured.Unstructured, orphans bool) string {
 	same, known := g.Same[live.GetUID()]
-	kept, dependent, keptBy := g.Moved[id], g.dependent(live, ""), cmp.Or(bundle.KeptBy(live), bundle.KeptBy(wanted))
+	kept, dependent, keptBy := g.Moved[id], g.dependent(live), cmp.Or(bundle.KeptBy(live), bundle.KeptBy(wanted))
 	switch {
 	case keptBy != "":
 		return keptBy

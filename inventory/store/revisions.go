@@ -123,7 +123,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		inv.lastRevision = last.Encode()
 		return last, nil
 	}
-	if err := inv.ReadHistory(ctx); err != nil && (ends || !apierrors.IsForbidden(err)) { // a rollback is kept all the same: the next one would undo something else
+	if err := inv.ReadHistory(ctx); err != nil && (ends || !apierrors.IsForbidden(err)) { // a rollback is kept without: the next one would undo something else
 		return last, err
 	}
 	if err := inv.refuseSuperseded(ctx); err != nil {

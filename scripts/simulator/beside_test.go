@@ -85,7 +85,7 @@ var copyInvariants = []invariant{
 }
 
 // noCopies: a copy of a member becomes none, unless nothing at all was left of the inventory. One that
-// an inventory has all the same may go to another one.
+// is a member already may go to another inventory.
 func (o *oracle) noCopies() (wrong []string) {
 	stored, had := map[string]*unstructured.Unstructured{}, map[bundle.ID]bool{}
 	for _, w := range o.server.Log[:o.d.from] {

@@ -134,6 +134,25 @@ func TestWhereMembersGoBack(t *testing.T) {
 	}
 }
 
+// What a killed rename recorded of objects that did not come counts for nothing: who takes them from
+// their inventory gives them back to it.
+func TestOriginsOfAKilledRename(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.play("apply a x a1")
+		rename := admin.MoveOptions{From: []report.Inventory{at("a")}, To: at("b"), Remove: true, Rename: true, Version: "simulated", Report: func(string) {}}
+		p := l.start(func(ctx context.Context, c *cluster.Client) { _, _ = admin.MoveMembers(ctx, c, rename) })
+		l.until(func() bool { return l.get("ConfigMap", "default", "b-origins-1") != nil })
+		l.w.killNow(p)
+		<-p.ended
+		l.play("apply b y")
+		l.play("take b y x")
+		l.ends(report.ExitOK, "rollback", "b", "2", nil) // the first one was copied
+		if whose := l.whose("x"); whose != "a" {
+			t.Errorf("x is %s's", whose)
+		}
+	})
+}
+
 // What a rollback could not give back, or was killed before, is pruned by no apply, wherever it goes: the
 // next rollback gives it back.
 func TestGivingBackGoesOn(t *testing.T) {
