@@ -1687,4 +1687,37 @@ metadata: {name: data, namespace: app}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `, policy: 2, options: options{recreate: []string{"ConfigMap"}, namespace: "app"}, around: surroundings{ofCopy: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 5580723867038672861, step: step{command: "split", inventory: "shop", into: "other", names: []string{"ConfigMap/*/*"}}, mood: mood{name: "undisturbed"}}}},
 	"a member of another inventory had the name of one that was merged, and an apply of that was to succeed": {seed: 520039040, scenes: []scene{{at: "0", chance: 12951994838423775597, step: step{command: "apply", inventory: "shop", around: surroundings{part: bundle.ID{Name: "other-origins-1", GroupKind: bundle.ConfigMapKind}, partAbsent: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 6285831888829947792, step: step{command: "apply", inventory: "other", policy: 2, around: surroundings{part: bundle.ID{Name: "shop", GroupKind: bundle.ConfigMapKind}}}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 2270176340820067652, step: step{command: "merge", inventory: "shop", into: "other"}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 15913505532226204616, step: step{command: "rollback", inventory: "other", revision: 1}, mood: mood{name: "undisturbed"}}}},
+	"a rollback deleted what a killed rename had recorded, and an apply had taken from the old inventory": {seed: 530102547, scenes: []scene{{at: "2", chance: 10843722171825544337, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "5", chance: 18121822955095609265, step: step{command: "rename", inventory: "shop", into: "other"}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "7", chance: 3022871848222559202, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+`, policy: 2}, too: &step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: theirs}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-theirs}
+`, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 5724683236850375151, step: step{command: "rollback", inventory: "other", patience: 300000000000}, mood: mood{name: "undisturbed"}}}},
 }
