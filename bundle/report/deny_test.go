@@ -1,6 +1,7 @@
 package report
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,16 @@ func TestDenyRulesOfTheReadme(t *testing.T) {
 	}
 	if len(deny) != 11 {
 		t.Errorf("%d rules", len(deny))
+	}
+	cases, err := os.ReadFile("../run/testdata/deny.yaml") // of the tests that need a cluster
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(text) {
+		name, _, _ = strings.Cut(name, ":")
+		if !strings.Contains(string(cases), "\n- rule: "+name+"\n") {
+			t.Errorf("testdata/deny.yaml has no case of %q", name)
+		}
 	}
 	if found, err := deny.Problems(&Result{Review: &review.Review{Risks: []review.Risk{}}}, &plan.Plan{Steps: []*plan.Step{{}}}, []*ObjectResult{result("ConfigMap", "shop", plan.Created)}); err != nil || len(found) > 0 {
 		t.Errorf("%v %v", found, err)
