@@ -14,6 +14,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/lock"
 	"brine/inventory/store"
 )
 
@@ -56,7 +57,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 			}
 		}
 		switch _, err := s.take(late, o, in.bundle); {
-		case errors.Is(err, store.ErrTaken):
+		case errors.Is(err, lock.ErrTaken):
 			return nil // another run wrote the inventory after this one had read it
 		case formatOnly && apierrors.IsForbidden(err):
 			reportOldFormat(s.record, inv, err)

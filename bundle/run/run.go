@@ -24,6 +24,7 @@ import (
 	"brine/bundle/takeover"
 	"brine/bundle/write"
 	"brine/inventory"
+	"brine/inventory/lock"
 	"brine/inventory/store"
 )
 
@@ -208,7 +209,7 @@ func decide(ctx context.Context, s *session, o *Options, b *bundle.Bundle) (inte
 		switch {
 		case s.lost() != nil:
 			return in, held, err
-		case errors.Is(err, store.ErrTaken) && races < 10: // another run was first
+		case errors.Is(err, lock.ErrTaken) && races < 10: // another run was first
 			races++
 		case errors.Is(err, store.ErrConflict) && attempt < 3: // another client wrote the inventory since it was read
 			attempt++
@@ -279,7 +280,7 @@ func ExitCode(err error) int {
 		return s.Code
 	case errors.Is(err, store.ErrNoRevision):
 		return report.ExitBadBundle
-	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrLockLost), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotLast):
+	case errors.Is(err, lock.ErrLocked), errors.Is(err, lock.ErrTaken), errors.Is(err, lock.ErrLost), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotLast):
 		return report.ExitLocked
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), answers.Unreachable(err), answers.Misdirected(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, report.ErrTimeout):
 		return report.ExitUnreachable

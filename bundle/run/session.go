@@ -16,7 +16,7 @@ import (
 	"brine/bundle/report"
 	"brine/bundle/shutdown"
 	"brine/inventory"
-	"brine/inventory/store"
+	"brine/inventory/lock"
 )
 
 // session is what a run has on the cluster, and its voice: how to ask, the inventory's
@@ -25,7 +25,7 @@ type session struct {
 	client *cluster.Client
 	record *report.Recorder
 	after  shutdown.Time
-	lock   *store.Lock // nil: not waited for, as in a dry run
+	lock   *lock.Lock // nil: not waited for, as in a dry run
 	held   bool        // the lock is taken
 	// namespace is the inventory's, if this run made it.
 	namespace *unstructured.Unstructured
@@ -42,7 +42,7 @@ func (s *session) await(ctx context.Context, o *Options) (err error) {
 	if o.JobID != "" {
 		who += ", Salt job " + o.JobID
 	}
-	s.lock, err = store.Await(ctx, s.client, o.Inventory.Namespace, o.Inventory.Name, store.Wait{
+	s.lock, err = lock.Await(ctx, s.client, o.Inventory.Namespace, o.Inventory.Name, lock.Wait{
 		Until:  s.record.Begin.Add(o.LockTimeout),
 		Report: func(message string) { s.record.Emit(report.Warning{Message: message}) },
 		Who:    who,
@@ -58,7 +58,7 @@ func (s *session) take(ctx context.Context, o *Options, b *bundle.Bundle) (conte
 		return ctx, nil
 	}
 	held, err := s.lock.Take(ctx)
-	if apierrors.IsNotFound(err) && !errors.Is(err, store.ErrTaken) && o.Mode != Destroy {
+	if apierrors.IsNotFound(err) && !errors.Is(err, lock.ErrTaken) && o.Mode != Destroy {
 		if s.namespace, err = makeNamespace(ctx, s.client, o, b); err != nil {
 			return ctx, err
 		}

@@ -15,6 +15,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/lock"
 	"brine/inventory/store"
 )
 
@@ -102,15 +103,15 @@ func listed(ctx context.Context, c *cluster.Client, inv *store.Inventory) Listed
 	if last := inv.Last(); last.Number > 0 {
 		l.Revision = &last
 	}
-	lock, err := store.ReadLock(ctx, c, inv.Namespace, inv.Name)
+	state, err := lock.Read(ctx, c, inv.Namespace, inv.Name)
 	if err != nil {
 		l.Unknown = append(l.Unknown, err.Error())
 	}
-	if !lock.LastRun.IsZero() {
-		l.LastRun = &lock.LastRun
+	if !state.LastRun.IsZero() {
+		l.LastRun = &state.LastRun
 	}
-	if lock.Holder != "" {
-		l.Lock = &Lock{Holder: lock.Holder, Ended: lock.Ended}
+	if state.Holder != "" {
+		l.Lock = &Lock{Holder: state.Holder, Ended: state.Ended}
 	}
 	return l
 }

@@ -16,6 +16,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/lock"
 	"brine/inventory/store"
 )
 
@@ -117,7 +118,7 @@ func transfer(ctx context.Context, c *cluster.Client, o MoveOptions, prepare fun
 			APIVersion: "brine.dev/v1", Kind: "Move", From: o.From, To: o.To, DryRun: o.DryRun, Moved: []Object{}, NotMoved: []Object{}, Removed: []report.Inventory{},
 		}}
 		err := m.attempt(ctx, prepare)
-		if errors.Is(err, store.ErrTaken) && try < takeTries {
+		if errors.Is(err, lock.ErrTaken) && try < takeTries {
 			continue
 		}
 		return m.move, err
@@ -125,14 +126,14 @@ func transfer(ctx context.Context, c *cluster.Client, o MoveOptions, prepare fun
 }
 
 func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Context) ([]*batch, error)) error {
-	var locks store.Locks
+	var locks lock.Locks
 	if !m.DryRun {
 		names := [][2]string{{m.To.Namespace, m.To.Name}}
 		for _, from := range m.From {
 			names = append(names, [2]string{from.Namespace, from.Name})
 		}
 		var err error
-		if locks, err = store.AwaitAll(ctx, m.client, names, store.Wait{Until: time.Now().Add(m.LockTimeout), Report: m.Report}); err != nil {
+		if locks, err = lock.AwaitAll(ctx, m.client, names, lock.Wait{Until: time.Now().Add(m.LockTimeout), Report: m.Report}); err != nil {
 			return err
 		}
 	}
@@ -163,17 +164,19 @@ func (m *mover) attempt(ctx context.Context, prepare func(*mover, context.Contex
 	held, err := locks.Take(ctx)
 	if err = noNamespace(err); err == nil {
 		err = m.carryOut(held, batches)
-		if cause := context.Cause(held); errors.Is(cause, store.ErrLockLost) {
+		if cause := context.Cause(held); errors.Is(cause, lock.ErrLost) {
 			err = cause
 		}
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	return errors.Join(err, locks.Release(release, func(l *store.Lock) bool {
-		if l.Of(m.to) {
+	return errors.Join(err, locks.Release(release, func(l *lock.Lock) bool {
+		if l.IsOf(m.to.Namespace, m.to.Name) {
 			return !m.to.Exists()
 		}
-		return !slices.ContainsFunc(batches, func(b *batch) bool { return b.source != nil && l.Of(b.source) && b.source.Exists() })
+		return !slices.ContainsFunc(batches, func(b *batch) bool {
+			return b.source != nil && l.IsOf(b.source.Namespace, b.source.Name) && b.source.Exists()
+		})
 	}))
 }
 

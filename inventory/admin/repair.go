@@ -15,6 +15,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/report"
 	"brine/inventory"
+	"brine/inventory/lock"
 	"brine/inventory/store"
 )
 
@@ -55,10 +56,10 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	var lock *store.Lock
+	var own *lock.Lock
 	if !o.DryRun {
 		var err error
-		if lock, err = store.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, store.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
+		if own, err = lock.Await(ctx, c, o.Inventory.Namespace, o.Inventory.Name, lock.Wait{Until: time.Now().Add(o.LockTimeout), Report: o.Report}); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +96,7 @@ func RepairInventory(ctx context.Context, c *cluster.Client, o RepairOptions) (*
 	if o.DryRun {
 		return r, nil
 	}
-	return r, r.write(ctx, inv, lock)
+	return r, r.write(ctx, inv, own)
 }
 
 // nothing is the error of a search that found no inventory, and no member of one.
@@ -110,7 +111,7 @@ func (r *Repair) nothing(inv *store.Inventory) error {
 
 // noNamespace tells of a lock that cannot be taken, as its namespace is not there, what to do.
 func noNamespace(err error) error {
-	if apierrors.IsNotFound(err) && !errors.Is(err, store.ErrTaken) {
+	if apierrors.IsNotFound(err) && !errors.Is(err, lock.ErrTaken) {
 		return refused("%v: create the namespace first, and repeat the command; nothing was changed", err)
 	}
 	return err
@@ -211,16 +212,16 @@ func (r *Repair) judge(inv *store.Inventory, namespaces sets.Set[string], id bun
 
 // write takes the lock, which proves that no other run wrote the inventory since
 // it was read, and writes it.
-func (r *Repair) write(ctx context.Context, inv *store.Inventory, lock *store.Lock) error {
-	held, err := lock.Take(ctx)
+func (r *Repair) write(ctx context.Context, inv *store.Inventory, own *lock.Lock) error {
+	held, err := own.Take(ctx)
 	if err := noNamespace(err); err != nil {
 		return err
 	}
 	err = inv.Repair(held, bundle.Each(r.Added, func(o Object) bundle.ID { return o.ID() }), len(r.NotSearched) == 0)
-	if cause := context.Cause(held); err != nil && errors.Is(cause, store.ErrLockLost) {
+	if cause := context.Cause(held); err != nil && errors.Is(cause, lock.ErrLost) {
 		err = cause
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	return errors.Join(err, lock.Release(release, false))
+	return errors.Join(err, own.Release(release, false))
 }

@@ -1,4 +1,4 @@
-package store
+package lock
 
 import (
 	"cmp"
@@ -61,7 +61,5 @@ func (all Locks) Release(ctx context.Context, remove func(*Lock) bool) error {
 	return errors.Join(bundle.Each(all, func(l *Lock) error { return l.Release(ctx, remove(l)) })...)
 }
 
-// Of says whether it is the lock of the inventory.
-func (l *Lock) Of(inv *Inventory) bool {
-	return l.id == newLock(l.client, inv.Namespace, inv.Name).id
-}
+// IsOf says whether it is the lock of the inventory namespace/name.
+func (l *Lock) IsOf(namespace, name string) bool { return l.id == idOf(namespace, name) }

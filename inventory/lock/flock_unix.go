@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package lock
 
 import (
 	"io/fs"

@@ -1,4 +1,5 @@
-package store
+// Package lock keeps two runs from writing to one inventory at once.
+package lock
 
 import (
 	"context"
@@ -29,8 +30,8 @@ const (
 // ErrLocked says that another run holds the inventory's lock.
 var ErrLocked = errors.New("locked by another run")
 
-// ErrLockLost says that the lock was taken from us.
-var ErrLockLost = errors.New("the lock on the inventory was lost")
+// ErrLost says that the lock was taken from us.
+var ErrLost = errors.New("the lock on the inventory was lost")
 
 // ErrTaken says that another run had the lock since Await: what was read since
 // then may be out of date.
@@ -90,11 +91,11 @@ func Await(ctx context.Context, c *cluster.Client, namespace, name string, wait 
 }
 
 func newLock(c *cluster.Client, namespace, name string) *Lock {
-	return &Lock{
-		client:   c,
-		id:       bundle.ID{Namespace: namespace, Name: inventory.LockName(name), GroupKind: bundle.LeaseKind},
-		duration: leaseDuration,
-	}
+	return &Lock{client: c, id: idOf(namespace, name), duration: leaseDuration}
+}
+
+func idOf(namespace, name string) bundle.ID {
+	return bundle.ID{Namespace: namespace, Name: inventory.LockName(name), GroupKind: bundle.LeaseKind}
 }
 
 func (l *Lock) await(ctx context.Context, wait Wait) error {
@@ -203,7 +204,7 @@ func (l *Lock) While(ctx context.Context) context.Context {
 	return held
 }
 
-// Lost is why the lock is lost: an ErrLockLost, or nil.
+// Lost is why the lock is lost: an ErrLost, or nil.
 func (l *Lock) Lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

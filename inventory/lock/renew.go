@@ -1,4 +1,4 @@
-package store
+package lock
 
 import (
 	"context"
@@ -95,11 +95,11 @@ func (l *Lock) reread(ctx context.Context, client *cluster.Client) error {
 	defer l.mu.Unlock()
 	switch {
 	case live == nil:
-		l.lost = fmt.Errorf("%w: Lease %s was deleted", ErrLockLost, bundle.Name(l.id))
+		l.lost = fmt.Errorf("%w: Lease %s was deleted", ErrLost, bundle.Name(l.id))
 	case !l.isOurs(live) && holderOf(live) == "":
-		l.lost = fmt.Errorf("%w: another run took it and has finished", ErrLockLost)
+		l.lost = fmt.Errorf("%w: another run took it and has finished", ErrLost)
 	case !l.isOurs(live):
-		l.lost = fmt.Errorf("%w: it was taken by %s", ErrLockLost, heldBy(live))
+		l.lost = fmt.Errorf("%w: it was taken by %s", ErrLost, heldBy(live))
 	default:
 		l.lease = live
 		return fmt.Errorf("lock %s: written by somebody else", bundle.Name(l.id)) // the next renewal comes soon
@@ -137,7 +137,7 @@ func (l *Lock) writable(ctx context.Context) error {
 		case lost != nil:
 			return lost
 		case ended:
-			return fmt.Errorf("%w: it was given back", ErrLockLost)
+			return fmt.Errorf("%w: it was given back", ErrLost)
 		case !over:
 			return nil
 		}

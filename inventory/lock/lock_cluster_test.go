@@ -1,4 +1,4 @@
-package store_test
+package lock_test
 
 import (
 	"context"
@@ -13,12 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/clustertest"
-	"brine/inventory/store"
+	"brine/inventory/lock"
 )
+
+func client(t *testing.T, config *rest.Config) *cluster.Client {
+	t.Helper()
+	c, err := cluster.New(config, cluster.Options{RetryFor: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 const shortLease = 3 * time.Second
 
@@ -27,7 +37,7 @@ type stalled struct {
 	*testing.T
 	proxy   *clustertest.Proxy
 	client  *cluster.Client
-	lock    *store.Lock
+	lock    *lock.Lock
 	held    context.Context //nolint:containedctx // it ends when the lock is lost
 	ns      string
 	direct  *cluster.Client
@@ -43,7 +53,7 @@ func newStalled(t *testing.T) *stalled {
 	s.client = client(t, s.proxy.Config(t))
 	s.leases = c.Dynamic(t).Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace(s.ns)
 	var err error
-	if s.lock, err = store.AwaitShort(t.Context(), s.client, s.ns, "inv", store.Wait{}, shortLease); err != nil {
+	if s.lock, err = lock.AwaitShort(t.Context(), s.client, s.ns, "inv", lock.Wait{}, shortLease); err != nil {
 		t.Fatal(err)
 	}
 	if s.held, err = s.lock.Take(t.Context()); err != nil {
@@ -93,10 +103,10 @@ func (s *stalled) arrived(method, resource string) int {
 
 // expire stalls the server until the lease has run out, and been asked for some
 // times more.
-func (s *stalled) expire() *store.Lock {
+func (s *stalled) expire() *lock.Lock {
 	s.Helper()
 	s.stall()
-	other, err := store.AwaitShort(s.Context(), s.direct, s.ns, "inv", store.Wait{}, shortLease)
+	other, err := lock.AwaitShort(s.Context(), s.direct, s.ns, "inv", lock.Wait{}, shortLease)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -108,7 +118,7 @@ func TestLockOutlivesAStalledServer(t *testing.T) {
 	s.stall()
 	first := s.write("sent-before") // under way when the lease runs out
 	clustertest.Eventually(s, "the first write arrives", func() bool { return s.arrived(http.MethodPost, "configmaps") == 1 })
-	if _, err := store.AwaitShort(t.Context(), s.direct, s.ns, "inv", store.Wait{}, shortLease); err != nil {
+	if _, err := lock.AwaitShort(t.Context(), s.direct, s.ns, "inv", lock.Wait{}, shortLease); err != nil {
 		t.Fatal(err)
 	}
 	second := s.write("begun-after")
@@ -145,7 +155,7 @@ func TestLockTakenWhileTheServerStalls(t *testing.T) {
 	write := s.write("too-late")
 	close(s.release)
 	<-s.held.Done()
-	if err := context.Cause(s.held); !errors.Is(err, store.ErrLockLost) || !strings.Contains(err.Error(), "process ") {
+	if err := context.Cause(s.held); !errors.Is(err, lock.ErrLost) || !strings.Contains(err.Error(), "process ") {
 		t.Errorf("the run ends with %v", err)
 	}
 	if err := <-write; err == nil {
@@ -186,7 +196,7 @@ func TestLockRenewedByACloneIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.held.Done()
-	if err := context.Cause(s.held); !errors.Is(err, store.ErrLockLost) {
+	if err := context.Cause(s.held); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("the run ends with %v", err)
 	}
 }
@@ -204,9 +214,9 @@ func TestLeaseThatLastsTenYearsIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported := ""
-	_, err := store.AwaitShort(t.Context(), client(t, c.Config(t)), ns, "inv",
-		store.Wait{Until: time.Now().Add(time.Second), Report: func(message string) { reported = message }}, shortLease)
-	if !errors.Is(err, store.ErrLocked) {
+	_, err := lock.AwaitShort(t.Context(), client(t, c.Config(t)), ns, "inv",
+		lock.Wait{Until: time.Now().Add(time.Second), Report: func(message string) { reported = message }}, shortLease)
+	if !errors.Is(err, lock.ErrLocked) {
 		t.Fatalf("the error is %v", err)
 	}
 	for _, words := range []string{"process 12 on host far-away", "2026-01-01", "87600h", "--lock-timeout", "kubectl delete lease.coordination.k8s.io brine-inv --namespace " + ns} {
