@@ -338,3 +338,9 @@ func Emptied(objects int, absent []*bundle.Absent, inv *inventory.Inventory, o O
 		"%s, and %s of inventory %s/%s would be pruned: if that is meant, use %s or %s",
 		what, bundle.Count(lost, "object"), inv.Namespace, inv.Name, remedy.AllowEmpty, remedy.Destroy)}
 }
+
+// Unread are the objects of which nothing could be known, each with the reason.
+func Unread(steps []*Step) []error {
+	unread := bundle.Where(steps, func(s *Step) bool { return s.Unread != nil })
+	return bundle.Each(unread, func(s *Step) error { return fmt.Errorf("%s: %w", bundle.Name(s.ID), s.Unread) })
+}

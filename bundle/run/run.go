@@ -18,6 +18,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/preview"
 	"brine/bundle/ready"
 	"brine/bundle/report"
@@ -77,7 +78,7 @@ type Options struct {
 	// PlanOut is where the plan of a dry run goes that finds nothing wrong.
 	PlanOut *PlanPlace
 	// SavedPlan is the plan to carry out, and no other.
-	SavedPlan *plan.Saved
+	SavedPlan *saved.Plan
 }
 
 // Run makes the cluster match the bundle and returns the result, which holds

@@ -12,6 +12,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/preview"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
@@ -29,23 +30,23 @@ type PlanPlace struct {
 	Write func(context.Context, *store.Inventory, []byte) error
 }
 
-func savedPlan(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) (*plan.Saved, error) {
+func savedPlan(ctx context.Context, s *session, o *Options, in intent, results []preview.Result) (*saved.Plan, error) {
 	on, err := s.client.Identify(ctx, o.Inventory.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	b := &plan.Saved{
-		APIVersion: plan.SavedVersion, Kind: "Plan", Created: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version, Cluster: &plan.SavedCluster{UID: on.UID, CA: on.CA},
-		Digest: digestOf(in.bundle, in.inventory.Key), Inventory: plan.SaveInventory(&in.inventory.Inventory), Steps: []plan.SavedStep{},
+	b := &saved.Plan{
+		APIVersion: saved.Version, Kind: "Plan", Created: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version, Cluster: &saved.Cluster{UID: on.UID, CA: on.CA},
+		Digest: digestOf(in.bundle, in.inventory.Key), Inventory: saved.MakeInventory(&in.inventory.Inventory), Steps: []saved.Step{},
 		Options: decidingOptions(o, s.client),
 	}
-	b.Options["only"], b.Options["with-needs"] = plan.OnlyText(o.Only), fmt.Sprint(o.WithNeeds)
+	b.Options["only"], b.Options["with-needs"] = saved.OnlyText(o.Only), fmt.Sprint(o.WithNeeds)
 	b.Options["prune-first"] = joined(o.Planning.PruneFirst)
 	// When the old objects go: empty where they wait for all, as of older versions, which know neither.
 	b.Options["prune-anyway"], b.Options["wait"] = map[bool]string{true: "true"}[o.PruneAnyway], map[bool]string{true: "applied"}[o.WaitApplied]
 	for i, planned := range in.plan.Steps {
 		result := results[i]
-		step := plan.SaveStep(planned, result.Action, result.Stored, s.record.Secrets.Text)
+		step := saved.MakeStep(planned, result.Action, result.Stored, s.record.Secrets.Text)
 		step.Claims = result.Claims
 		b.Steps = append(b.Steps, step)
 	}
@@ -64,7 +65,7 @@ func decidingOptions(o *Options, c *cluster.Client) map[string]string {
 		"migrate-stored-versions": fmt.Sprint(o.Planning.MigrateStoredVersions),
 		"take-over-from":          joined(o.Planning.TakeOverFrom),
 		"cascade":                 string(o.Cascade),
-		"ignore-fields":           plan.RulesText(o.Planning.IgnoreFields),
+		"ignore-fields":           saved.RulesText(o.Planning.IgnoreFields),
 	}
 }
 
@@ -104,8 +105,8 @@ func confirmSavedPlan(ctx context.Context, s *session, o *Options, in intent) er
 	return compareSavedPlan(o.SavedPlan, now)
 }
 
-func compareSavedPlan(saved, now *plan.Saved) error {
-	drift := saved.Drift(now)
+func compareSavedPlan(was, now *saved.Plan) error {
+	drift := was.Drift(now)
 	if len(drift) == 0 {
 		return nil
 	}
@@ -153,19 +154,19 @@ func savePlan(ctx context.Context, s *session, o *Options, in intent, results []
 
 // putPlan saves a plan where that is asked for. One that is there and still holds stays, with
 // its digest, by which it may have been approved, and its age.
-func putPlan(ctx context.Context, o *Options, inv *store.Inventory, now *plan.Saved) (*report.SavedPlan, error) {
+func putPlan(ctx context.Context, o *Options, inv *store.Inventory, now *saved.Plan) (*report.SavedPlan, error) {
 	text, err := o.PlanOut.Read(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
-	saved := &report.SavedPlan{Place: o.PlanOut.Name}
-	if there, err := plan.ReadSaved(saved.Place, text, o.Version); err == nil {
-		saved.Kept, saved.Was = there.StillHolds(now), plan.DigestSaved(text)
-		if saved.Kept {
+	out := &report.SavedPlan{Place: o.PlanOut.Name}
+	if there, err := saved.ReadPlan(out.Place, text, o.Version); err == nil {
+		out.Kept, out.Was = there.StillHolds(now), saved.DigestText(text)
+		if out.Kept {
 			now = there
 		}
 	}
-	if !saved.Kept {
+	if !out.Kept {
 		if text, err = now.Encode(); err != nil {
 			return nil, err
 		}
@@ -173,6 +174,6 @@ func putPlan(ctx context.Context, o *Options, inv *store.Inventory, now *plan.Sa
 			return nil, fmt.Errorf("write the plan: %w", err)
 		}
 	}
-	saved.Digest, saved.Created, saved.Expires = plan.DigestSaved(text), now.Created, now.Expires
-	return saved, nil
+	out.Digest, out.Created, out.Expires = saved.DigestText(text), now.Created, now.Expires
+	return out, nil
 }

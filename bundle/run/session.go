@@ -26,7 +26,7 @@ type session struct {
 	record *report.Recorder
 	after  shutdown.Time
 	lock   *lock.Lock // nil: not waited for, as in a dry run
-	held   bool        // the lock is taken
+	held   bool       // the lock is taken
 	// namespace is the inventory's, if this run made it.
 	namespace *unstructured.Unstructured
 }

@@ -103,7 +103,7 @@ func listed(ctx context.Context, c *cluster.Client, inv *store.Inventory) Listed
 	if last := inv.Last(); last.Number > 0 {
 		l.Revision = &last
 	}
-	state, err := lock.Read(ctx, c, inv.Namespace, inv.Name)
+	state, err := lock.ReadState(ctx, c, inv.Namespace, inv.Name)
 	if err != nil {
 		l.Unknown = append(l.Unknown, err.Error())
 	}

@@ -21,8 +21,8 @@ type State struct {
 	Ended bool
 }
 
-// Read reads the lock of an inventory, and waits for nobody.
-func Read(ctx context.Context, c *cluster.Client, namespace, name string) (State, error) {
+// ReadState reads the lock of an inventory, and waits for nobody.
+func ReadState(ctx context.Context, c *cluster.Client, namespace, name string) (State, error) {
 	var s State
 	id := idOf(namespace, name)
 	live, err := c.Get(ctx, cluster.Leases, id)

@@ -17,6 +17,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/patch"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/read"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -84,7 +85,7 @@ type done struct {
 	move         *admin.Move
 	repair       *admin.Repair
 	exit         int         // of the commands about inventories
-	made         *plan.Saved // by --plan-out
+	made         *saved.Plan // by --plan-out
 	target       int         // the revision that a rollback goes to
 	digest       string      // --plan-digest
 	content      string      // digest of all that the bundle had
@@ -288,7 +289,7 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 				Lifetime: d.lifetime,
 				Read:     func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
 				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
-					d.made, err = plan.ReadSaved("plan", text, "simulated")
+					d.made, err = saved.ReadPlan("plan", text, "simulated")
 					return err
 				},
 			}

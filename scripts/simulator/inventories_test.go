@@ -16,6 +16,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory"
@@ -275,7 +276,7 @@ func (s step) arguments() string {
 // savedPlan is a plan of a preview, to be carried out later.
 type savedPlan struct {
 	of   step
-	plan *plan.Saved
+	plan *saved.Plan
 	at   int // of the server's log
 
 	digest string

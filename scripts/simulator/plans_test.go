@@ -14,6 +14,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/run"
 	"brine/inventory"
 	"brine/inventory/store"
@@ -79,10 +80,10 @@ func (d *done) planInSecret(ctx context.Context, c *cluster.Client, o *run.Optio
 	case text == nil:
 		return fmt.Errorf("there is no saved plan: %s is not there", place)
 	}
-	if err := plan.CheckApproved(place, text, d.digest); err != nil {
+	if err := saved.CheckApproved(place, text, d.digest); err != nil {
 		return err
 	}
-	if o.SavedPlan, err = plan.ReadSaved(place, text, "simulated"); err == nil && len(o.Only) == 0 {
+	if o.SavedPlan, err = saved.ReadPlan(place, text, "simulated"); err == nil && len(o.Only) == 0 {
 		o.Only, o.WithNeeds = o.SavedPlan.Only()
 	}
 	return err
@@ -102,12 +103,12 @@ func textIn(u *unstructured.Unstructured) []byte {
 // planIn is the plan that the Secret of an inventory has.
 func (w *World) planIn(name string) *savedPlan {
 	live := w.server.Get(bundle.SecretKind, home, inventory.PlanName(name))
-	saved, err := plan.ReadSaved(name, textIn(live), "simulated")
+	there, err := saved.ReadPlan(name, textIn(live), "simulated")
 	known := w.inSecret[name]
 	if err != nil || known == nil {
 		return nil
 	}
-	return &savedPlan{of: known.of, plan: saved, at: known.at, digest: plan.DigestSaved(textIn(live)), behind: known.behind}
+	return &savedPlan{of: known.of, plan: there, at: known.at, digest: saved.DigestText(textIn(live)), behind: known.behind}
 }
 
 // notePlan notes what a step has saved in the Secret, and told.
@@ -175,7 +176,7 @@ func (o *oracle) planStays() (wrong []string) {
 }
 
 // somebodyMoves is a person who changes some of what a plan is about, before it is carried out.
-func (w *World) somebodyMoves(p *plan.Saved) {
+func (w *World) somebodyMoves(p *saved.Plan) {
 	for _, step := range p.Steps {
 		k, ok := w.server.Find(func(k apiserver.Kind) bool { return k.GroupKind() == step.ID().GroupKind })
 		if !ok || !k.Namespaced || w.rand.IntN(4) > 0 || !w.happens() {
@@ -223,8 +224,8 @@ func (w *World) somebodyMoves(p *plan.Saved) {
 
 // moved are writes of objects that are other ones than the plan was made for, or that change what
 // has changed since.
-func (o *oracle) moved(p *plan.Saved) (wrong []string) {
-	steps, versions := bundle.By(p.Steps, func(s plan.SavedStep) bundle.ID { return s.ID() }), map[string]*unstructured.Unstructured{}
+func (o *oracle) moved(p *saved.Plan) (wrong []string) {
+	steps, versions := bundle.By(p.Steps, func(s saved.Step) bundle.ID { return s.ID() }), map[string]*unstructured.Unstructured{}
 	for _, w := range o.server.Log[:o.d.from] {
 		if w.After != nil {
 			versions[w.After.GetResourceVersion()] = w.After

@@ -15,6 +15,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster"
 	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/report"
 	"brine/bundle/run"
 	"brine/inventory"
@@ -331,19 +332,19 @@ func TestPlanWithGeneratedNames(t *testing.T) {
 			return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: " + prefix + "-, namespace: default}\ndata: {value: \"1\"}\n"
 		}
 		text := named("one") + named("two") + configMap("default", "a", "1")
-		var saved *plan.Saved
+		var made *saved.Plan
 		l.ends(report.ExitOK, "apply", "shop", text, func(o *run.Options, _ *bundle.Bundle) {
 			o.DryRun = report.Server
 			o.PlanOut = &run.PlanPlace{
 				Read: func(context.Context, *store.Inventory) ([]byte, error) { return nil, nil },
 				Write: func(_ context.Context, _ *store.Inventory, text []byte) (err error) {
-					saved, err = plan.ReadSaved("plan", text, "simulated")
+					made, err = saved.ReadPlan("plan", text, "simulated")
 					return err
 				},
 			}
 		})
-		l.ends(report.ExitBadBundle, "apply", "shop", named("one")+configMap("default", "a", "1"), func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = saved })
-		l.ends(report.ExitOK, "apply", "shop", text, func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = saved })
+		l.ends(report.ExitBadBundle, "apply", "shop", named("one")+configMap("default", "a", "1"), func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = made })
+		l.ends(report.ExitOK, "apply", "shop", text, func(o *run.Options, _ *bundle.Bundle) { o.SavedPlan = made })
 	})
 }
 

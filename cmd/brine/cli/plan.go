@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"brine/bundle/plan"
+	"brine/bundle/plan/saved"
 	"brine/bundle/remedy"
 	"brine/bundle/report"
 	"brine/bundle/run"
@@ -98,10 +98,10 @@ func (r *changeOptions) planInSecret(ctx context.Context, s Streams, o *run.Opti
 
 // carryOut lets the run do what a saved plan says, or nothing.
 func (r *changeOptions) carryOut(o *run.Options, name string, text []byte) error {
-	if err := plan.CheckApproved(name, text, r.digest); err != nil {
+	if err := saved.CheckApproved(name, text, r.digest); err != nil {
 		return err
 	}
-	b, err := plan.ReadSaved(name, text, version())
+	b, err := saved.ReadPlan(name, text, version())
 	if err != nil {
 		return err
 	}

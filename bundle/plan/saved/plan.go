@@ -1,4 +1,6 @@
-package plan
+// Package saved has the document of a plan that a preview saves, and says how it differs
+// from one that is made now. It does no I/O.
+package saved
 
 import (
 	"crypto/sha256"
@@ -16,19 +18,18 @@ import (
 	"brine/bundle"
 	"brine/bundle/diff"
 	"brine/bundle/fields"
+	"brine/bundle/plan"
 	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
-// The document of a saved plan, and how it differs from one made now.
+// Version is the format of a saved plan.
+const Version = "brine.dev/v1"
 
-// SavedVersion is the format of a saved plan.
-const SavedVersion = "brine.dev/v1"
-
-// Saved is a saved plan, with the versions of the live
+// Plan is a saved plan, with the versions of the live
 // objects that it was made from. It holds no value of any Secret.
-type Saved struct {
-	APIVersion string    `json:"apiVersion"` // SavedVersion
+type Plan struct {
+	APIVersion string    `json:"apiVersion"` // Version
 	Kind       string    `json:"kind"`       // Plan
 	Created    time.Time `json:"created"`
 	Expires    time.Time `json:"expires,omitzero"` // it is not carried out any more; zero: no limit
@@ -36,40 +37,40 @@ type Saved struct {
 	Digest     string    `json:"digest"`           // the bundle's
 	// Cluster is the cluster that the plan is for; nil in plans of older versions,
 	// which are refused: to make a plan again costs less than a wrong cluster.
-	Cluster   *SavedCluster  `json:"cluster,omitempty"`
-	Inventory SavedInventory `json:"inventory"`
+	Cluster   *Cluster  `json:"cluster,omitempty"`
+	Inventory Inventory `json:"inventory"`
 	// Options are those that decide what is done, as flags name them.
 	Options map[string]string `json:"options"`
-	Steps   []SavedStep       `json:"steps"`
+	Steps   []Step            `json:"steps"`
 }
 
-// ReadSaved reads a saved plan. name is for messages; version is brine's.
-func ReadSaved(name string, text []byte, version string) (*Saved, error) {
-	b := &Saved{}
-	if err := json.Unmarshal(text, b); err != nil {
+// ReadPlan reads a saved plan. name is for messages; version is brine's.
+func ReadPlan(name string, text []byte, version string) (*Plan, error) {
+	p := &Plan{}
+	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("read the plan %s: %w", name, err)
 	}
 	switch {
-	case b.Kind != "Plan" || !strings.HasPrefix(b.APIVersion, "brine.dev/"):
+	case p.Kind != "Plan" || !strings.HasPrefix(p.APIVersion, "brine.dev/"):
 		return nil, fmt.Errorf("read the plan %s: it was not written by %s", name, remedy.PlanOut)
-	case b.APIVersion != SavedVersion:
+	case p.APIVersion != Version:
 		return nil, fmt.Errorf("read the plan %s: it is in format %s, which brine %s wrote, and this is %s, which reads %s: use %s, or make a new plan",
-			name, b.APIVersion, b.Version, version, SavedVersion, b.Version)
+			name, p.APIVersion, p.Version, version, Version, p.Version)
 	}
-	return b, nil
+	return p, nil
 }
 
 // Encode is the plan as it is saved.
-func (b *Saved) Encode() ([]byte, error) {
-	text, err := json.MarshalIndent(b, "", "  ")
+func (p *Plan) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the plan: %w", err)
 	}
 	return append(text, '\n'), nil
 }
 
-// DigestSaved is the digest of a plan as it is saved: it names it to who approves it.
-func DigestSaved(text []byte) string {
+// DigestText is the digest of a plan as it is saved: it names it to who approves it.
+func DigestText(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
@@ -77,7 +78,7 @@ func DigestSaved(text []byte) string {
 // CheckApproved refuses a plan as it is saved that has another digest than the approved one;
 // "" approves every plan. name is for messages.
 func CheckApproved(name string, text []byte, digest string) error {
-	if found := DigestSaved(text); digest != "" && found != digest {
+	if found := DigestText(text); digest != "" && found != digest {
 		return fmt.Errorf("the plan %s is not the approved one, and nothing was changed: its digest is %s, %s is %s", name, found, remedy.PlanDigest, digest)
 	}
 	return nil
@@ -85,25 +86,19 @@ func CheckApproved(name string, text []byte, digest string) error {
 
 // StillHolds says whether a saved plan is as good as the one that was made now: it may be
 // carried out, and for as long as was asked for.
-func (b *Saved) StillHolds(now *Saved) bool {
-	lifetime := func(b *Saved) time.Duration {
-		if b.Expires.IsZero() {
+func (p *Plan) StillHolds(now *Plan) bool {
+	lifetime := func(p *Plan) time.Duration {
+		if p.Expires.IsZero() {
 			return 0
 		}
-		return b.Expires.Sub(b.Created)
+		return p.Expires.Sub(p.Created)
 	}
-	return lifetime(b) == lifetime(now) && len(b.Drift(now)) == 0
-}
-
-// Unread are the objects of which nothing could be known, each with the reason.
-func Unread(steps []*Step) []error {
-	unread := bundle.Where(steps, func(s *Step) bool { return s.Unread != nil })
-	return bundle.Each(unread, func(s *Step) error { return fmt.Errorf("%s: %w", bundle.Name(s.ID), s.Unread) })
+	return lifetime(p) == lifetime(now) && len(p.Drift(now)) == 0
 }
 
 // IgnoreFields are the rules about fields of others that a plan was made with.
-func (b *Saved) IgnoreFields() ([]fields.Rule, error) {
-	text := b.Options["ignore-fields"]
+func (p *Plan) IgnoreFields() ([]fields.Rule, error) {
+	text := p.Options["ignore-fields"]
 	if text == "" {
 		return nil, nil
 	}
@@ -115,9 +110,9 @@ func (b *Saved) IgnoreFields() ([]fields.Rule, error) {
 }
 
 // Only are the words that chose the objects of a partial plan.
-func (b *Saved) Only() (words []string, withNeeds bool) {
-	_ = json.Unmarshal([]byte(b.Options["only"]), &words) // of older versions there are none
-	return words, b.Options["with-needs"] == "true"
+func (p *Plan) Only() (words []string, withNeeds bool) {
+	_ = json.Unmarshal([]byte(p.Options["only"]), &words) // of older versions there are none
+	return words, p.Options["with-needs"] == "true"
 }
 
 // OnlyText is what the option holds; "" for a whole run.
@@ -134,17 +129,17 @@ func textOf[T any](list []T) string {
 	return string(text)
 }
 
-// SavedCluster identifies a cluster. What the user could not read is empty.
-type SavedCluster struct {
+// Cluster identifies a cluster. What the user could not read is empty.
+type Cluster struct {
 	UID string `json:"uid,omitempty"` // of the namespace kube-system
 	CA  string `json:"ca,omitempty"`  // "sha256:<hex>" over the cluster's CA certificates
 }
 
 // Known says whether the cluster can be distinguished from others.
-func (c *SavedCluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
+func (c *Cluster) Known() bool { return c != nil && (c.UID != "" || c.CA != "") }
 
 // drift says why this is not, or cannot be proven to be, the cluster of the plan.
-func (c *SavedCluster) drift(now *SavedCluster) string {
+func (c *Cluster) drift(now *Cluster) string {
 	switch {
 	case !c.Known():
 		return "the cluster: the plan does not say which one it is for"
@@ -158,8 +153,8 @@ func (c *SavedCluster) drift(now *SavedCluster) string {
 	return ""
 }
 
-// SavedInventory is the inventory that a plan was made from.
-type SavedInventory struct {
+// Inventory is the inventory that a plan was made from.
+type Inventory struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	ID        string `json:"id"`
@@ -167,52 +162,52 @@ type SavedInventory struct {
 	Members string `json:"members"`
 }
 
-// SavedStep is what is to be done with one object, and the live object that it
+// Step is what is to be done with one object, and the live object that it
 // was decided from: none where UID is empty.
-type SavedStep struct {
-	Group           string `json:"group"`
-	Version         string `json:"version"`
-	Kind            string `json:"kind"`
-	Namespace       string `json:"namespace,omitempty"`
-	Name            string `json:"name"`
-	Action          Action `json:"action"`
-	UID             string `json:"uid,omitempty"`
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Generation      int64  `json:"generation,omitempty"`
+type Step struct {
+	Group           string      `json:"group"`
+	Version         string      `json:"version"`
+	Kind            string      `json:"kind"`
+	Namespace       string      `json:"namespace,omitempty"`
+	Name            string      `json:"name"`
+	Action          plan.Action `json:"action"`
+	UID             string      `json:"uid,omitempty"`
+	ResourceVersion string      `json:"resourceVersion,omitempty"`
+	Generation      int64       `json:"generation,omitempty"`
 	// Changes are what the server said would change, Claims the PersistentVolumeClaims
 	// of a StatefulSet that would be recreated.
 	Changes []diff.Change `json:"changes,omitempty"`
-	Claims  []Claim       `json:"claims,omitempty"`
+	Claims  []plan.Claim  `json:"claims,omitempty"`
 }
 
 // ID is which object the step is about.
-func (s *SavedStep) ID() bundle.ID {
+func (s *Step) ID() bundle.ID {
 	return bundle.ID{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace, Name: s.Name}
 }
 
-// SaveInventory is the inventory as a saved plan holds it.
-func SaveInventory(inv *inventory.Inventory) SavedInventory {
+// MakeInventory is the inventory as a saved plan holds it.
+func MakeInventory(inv *inventory.Inventory) Inventory {
 	h := sha256.New()
 	for _, id := range bundle.SortedIDs(inv.Members) {
 		fmt.Fprintln(h, id.String())
 	}
-	return SavedInventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
+	return Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID, Members: "sha256:" + hex.EncodeToString(h.Sum(nil))}
 }
 
-// SaveStep is a step as a saved plan holds it: its outcome in the preview.
-func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact func(string) string) SavedStep {
-	b := SavedStep{
+// MakeStep is a step as a saved plan holds it: its outcome in the preview.
+func MakeStep(s *plan.Step, action plan.Action, stored *unstructured.Unstructured, redact func(string) string) Step {
+	step := Step{
 		Group: s.ID.GroupKind.Group, Version: s.GVK.Version, Kind: s.ID.GroupKind.Kind,
 		Namespace: s.ID.Namespace, Name: s.ID.Name, Action: action,
 	}
 	if s.Live == nil {
-		return b
+		return step
 	}
-	b.UID, b.ResourceVersion, b.Generation = string(s.Live.GetUID()), s.Live.GetResourceVersion(), s.Live.GetGeneration()
-	if stored != nil && action != Unchanged {
-		b.Changes = diff.Objects(s.Live, stored, redact).Changes
+	step.UID, step.ResourceVersion, step.Generation = string(s.Live.GetUID()), s.Live.GetResourceVersion(), s.Live.GetGeneration()
+	if stored != nil && action != plan.Unchanged {
+		step.Changes = diff.Objects(s.Live, stored, redact).Changes
 	}
-	return b
+	return step
 }
 
 // Drift is how a saved plan differs from the same one made now: nothing if it may
@@ -220,16 +215,16 @@ func SaveStep(s *Step, action Action, stored *unstructured.Unstructured, redact 
 // version, as one whose status changes has all the time: what counts is that the
 // same is done to the same object, and the same fields change in the same way.
 // Of Secrets, whose values are not in a plan, the version counts as well.
-func (b *Saved) Drift(now *Saved) []string {
-	if why := b.Cluster.drift(now.Cluster); why != "" {
+func (p *Plan) Drift(now *Plan) []string {
+	if why := p.Cluster.drift(now.Cluster); why != "" {
 		return []string{why} // nothing else can be compared
 	}
 	var drift []string
-	if !b.Expires.IsZero() && now.Created.After(b.Expires) {
-		drift = append(drift, fmt.Sprintf("the time: the plan was made at %s, to be carried out until %s", b.Created.Format(time.RFC3339), b.Expires.Format(time.RFC3339)))
+	if !p.Expires.IsZero() && now.Created.After(p.Expires) {
+		drift = append(drift, fmt.Sprintf("the time: the plan was made at %s, to be carried out until %s", p.Created.Format(time.RFC3339), p.Expires.Format(time.RFC3339)))
 	}
-	if b.Digest != now.Digest {
-		drift = append(drift, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", b.Digest, now.Digest))
+	if p.Digest != now.Digest {
+		drift = append(drift, fmt.Sprintf("the bundle: the plan was made from %s, this is %s", p.Digest, now.Digest))
 	}
 	options := map[string]string{}
 	for name, is := range now.Options {
@@ -237,25 +232,25 @@ func (b *Saved) Drift(now *Saved) []string {
 			options[name] = is
 		}
 	}
-	maps.Copy(options, b.Options)
+	maps.Copy(options, p.Options)
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		if b.Options[name] != now.Options[name] {
-			drift = append(drift, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), b.Options[name], now.Options[name]))
+		if p.Options[name] != now.Options[name] {
+			drift = append(drift, fmt.Sprintf("%s: the plan was made with %q, this is %q", remedy.Flag(name), p.Options[name], now.Options[name]))
 		}
 	}
-	was, is := b.Inventory, now.Inventory
+	was, is := p.Inventory, now.Inventory
 	switch {
 	case was.Namespace != is.Namespace || was.Name != is.Name || was.ID != is.ID:
 		return append(drift, fmt.Sprintf("the inventory: the plan is for %s/%s (%s), this is %s/%s (%s)", was.Namespace, was.Name, was.ID, is.Namespace, is.Name, is.ID))
 	case was.Members != is.Members:
 		drift = append(drift, "the inventory: its members have changed since the plan was made")
 	}
-	steps := map[bundle.ID][]SavedStep{} // several have no name yet
+	steps := map[bundle.ID][]Step{} // several have no name yet
 	for _, s := range now.Steps {
 		steps[s.ID()] = append(steps[s.ID()], s)
 	}
-	for _, s := range b.Steps {
-		id, other := s.ID(), SavedStep{}
+	for _, s := range p.Steps {
+		id, other := s.ID(), Step{}
 		ok := len(steps[id]) > 0
 		if ok {
 			other, steps[id] = steps[id][0], steps[id][1:]
@@ -273,9 +268,9 @@ func (b *Saved) Drift(now *Saved) []string {
 	return drift
 }
 
-func (s *SavedStep) drift(now SavedStep, ok bool) string {
+func (s *Step) drift(now Step, ok bool) string {
 	switch {
-	case !ok && slices.Contains([]Action{Pruned, Detached, Skipped}, s.Action): // not of the bundle, and gone by now: nothing is done to it
+	case !ok && slices.Contains([]plan.Action{plan.Pruned, plan.Detached, plan.Skipped}, s.Action): // not of the bundle, and gone by now: nothing is done to it
 		return ""
 	case !ok:
 		return fmt.Sprintf("the plan says %s, and now nothing is to be done", s.Action)
@@ -289,7 +284,7 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 		return "was deleted and recreated since the plan was made"
 	case s.Action != now.Action:
 		return fmt.Sprintf("the plan says %s, and now it would be %s%s", s.Action, now.Action, paths(now.Changes))
-	case s.Kind == "Secret" && s.Group == "" && s.Action != Unchanged && s.ResourceVersion != now.ResourceVersion:
+	case s.Kind == "Secret" && s.Group == "" && s.Action != plan.Unchanged && s.ResourceVersion != now.ResourceVersion:
 		return fmt.Sprintf("has changed since the plan was made: version %s then, %s now", s.ResourceVersion, now.ResourceVersion)
 	}
 	if !slices.Equal(s.Claims, now.Claims) {
@@ -303,16 +298,16 @@ func (s *SavedStep) drift(now SavedStep, ok bool) string {
 
 // expired says whether the step is about a Job that its TTL has removed by now, and that makes no
 // difference: it had completed, or was to be replaced.
-func (s *SavedStep) expired(now SavedStep) bool {
-	same := s.Action == Unchanged && now.Action == Unchanged || s.Action == Recreated && now.Action == Created
+func (s *Step) expired(now Step) bool {
+	same := s.Action == plan.Unchanged && now.Action == plan.Unchanged || s.Action == plan.Recreated && now.Action == plan.Created
 	return s.ID().GroupKind == bundle.JobKind && now.UID == "" && same
 }
 
-func claimsText(claims []Claim) string {
+func claimsText(claims []plan.Claim) string {
 	if len(claims) == 0 {
 		return "nothing"
 	}
-	return strings.Join(bundle.Each(claims, Claim.String), ", ")
+	return strings.Join(bundle.Each(claims, plan.Claim.String), ", ")
 }
 
 // differing are the changes that only one of the two has.

@@ -1,4 +1,4 @@
-package plan
+package saved
 
 import (
 	"strings"
@@ -8,26 +8,26 @@ import (
 )
 
 func TestSavedPlanOfAnotherClusterIsRefused(t *testing.T) {
-	one := &SavedCluster{UID: "1", CA: "sha256:a"}
+	one := &Cluster{UID: "1", CA: "sha256:a"}
 	for name, test := range map[string]struct {
-		was, now *SavedCluster
+		was, now *Cluster
 		want     string // "": it is the same cluster
 	}{
-		"the same":                       {one, &SavedCluster{UID: "1", CA: "sha256:a"}, ""},
-		"another uid":                    {one, &SavedCluster{UID: "2", CA: "sha256:a"}, "uid 1, this one's has 2"},
-		"another CA":                     {one, &SavedCluster{UID: "1", CA: "sha256:b"}, "CA is sha256:a, this one's is sha256:b"},
-		"CA cannot be read now":          {one, &SavedCluster{UID: "1"}, ""},
-		"CA could not be read":           {&SavedCluster{UID: "1"}, one, ""},
-		"uid could not be read":          {&SavedCluster{CA: "sha256:a"}, one, ""},
-		"uid cannot be read now":         {one, &SavedCluster{CA: "sha256:a"}, "cannot be compared"},
-		"nothing can be read now":        {one, &SavedCluster{}, "cannot be compared"},
-		"nothing in common can be read":  {&SavedCluster{CA: "sha256:a"}, &SavedCluster{UID: "1"}, "cannot be compared"},
-		"nothing could be read":          {&SavedCluster{}, one, "does not say which one"},
+		"the same":                       {one, &Cluster{UID: "1", CA: "sha256:a"}, ""},
+		"another uid":                    {one, &Cluster{UID: "2", CA: "sha256:a"}, "uid 1, this one's has 2"},
+		"another CA":                     {one, &Cluster{UID: "1", CA: "sha256:b"}, "CA is sha256:a, this one's is sha256:b"},
+		"CA cannot be read now":          {one, &Cluster{UID: "1"}, ""},
+		"CA could not be read":           {&Cluster{UID: "1"}, one, ""},
+		"uid could not be read":          {&Cluster{CA: "sha256:a"}, one, ""},
+		"uid cannot be read now":         {one, &Cluster{CA: "sha256:a"}, "cannot be compared"},
+		"nothing can be read now":        {one, &Cluster{}, "cannot be compared"},
+		"nothing in common can be read":  {&Cluster{CA: "sha256:a"}, &Cluster{UID: "1"}, "cannot be compared"},
+		"nothing could be read":          {&Cluster{}, one, "does not say which one"},
 		"a plan of an older version":     {nil, one, "does not say which one"},
-		"neither of them says":           {nil, &SavedCluster{}, "does not say which one"},
-		"only the CA, and it is another": {&SavedCluster{CA: "sha256:a"}, &SavedCluster{CA: "sha256:b"}, "CA is sha256:a"},
+		"neither of them says":           {nil, &Cluster{}, "does not say which one"},
+		"only the CA, and it is another": {&Cluster{CA: "sha256:a"}, &Cluster{CA: "sha256:b"}, "CA is sha256:a"},
 	} {
-		moved := (&Saved{Cluster: test.was}).Drift(&Saved{Cluster: test.now})
+		moved := (&Plan{Cluster: test.was}).Drift(&Plan{Cluster: test.now})
 		if got := strings.Join(moved, "\n"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: it says %q, want %q", name, got, test.want)
 		}
@@ -111,9 +111,9 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-func readBound(t *testing.T, text string) *Saved {
+func readBound(t *testing.T, text string) *Plan {
 	t.Helper()
-	b := &Saved{}
+	b := &Plan{}
 	if err := yaml.UnmarshalStrict([]byte(text), b); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
@@ -122,7 +122,7 @@ func readBound(t *testing.T, text string) *Saved {
 
 // An option counts whichever of the two plans has it; one that does nothing is none.
 func TestSavedPlanOfOtherOptions(t *testing.T) {
-	here := &SavedCluster{UID: "u"}
+	here := &Cluster{UID: "u"}
 	for name, test := range map[string]struct {
 		was, is map[string]string
 		want    int
@@ -133,7 +133,7 @@ func TestSavedPlanOfOtherOptions(t *testing.T) {
 		"a new one, unset": {nil, map[string]string{"recreate": "", "no-prune": "false"}, 0},
 		"an old one":       {map[string]string{"recreate": "Job"}, nil, 1},
 	} {
-		got := (&Saved{Cluster: here, Options: test.was}).Drift(&Saved{Cluster: here, Options: test.is})
+		got := (&Plan{Cluster: here, Options: test.was}).Drift(&Plan{Cluster: here, Options: test.is})
 		if len(got) != test.want {
 			t.Errorf("%s: %q", name, got)
 		}
