@@ -135,35 +135,6 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	return result, nil
 }
 
-// stillCompleted says whether the namespace in which a Job completed is as it was, as package plan does for a run.
-func stillCompleted(inv *store.Inventory, view *cluster.Snapshot, id bundle.ID, uidOf func(namespace string) string) bool {
-	namespace := bundle.ID{GroupKind: bundle.NamespaceKind, Name: id.Namespace}
-	live, unknown := view.Live[namespace], view.Unknown[namespace]
-	if _, member := inv.Members[namespace]; member {
-		return unknown != nil || live != nil && inv.IsSame(namespace, live)
-	}
-	return inv.Fingerprints[id].IsCompletedIn(uidOf(id.Namespace))
-}
-
-// uidsOf finds the UIDs of namespaces, "" where one cannot be read, and asks once for each.
-func uidsOf(ctx context.Context, c *cluster.Client) func(namespace string) string {
-	known := map[string]string{}
-	return func(namespace string) string {
-		if _, asked := known[namespace]; !asked {
-			live, err := c.Get(ctx, cluster.Namespaces, bundle.ID{GroupKind: bundle.NamespaceKind, Name: namespace})
-			switch {
-			case live != nil:
-				known[namespace] = string(live.GetUID())
-			case err == nil:
-				known[namespace] = "gone"
-			default:
-				known[namespace] = ""
-			}
-		}
-		return known[namespace]
-	}
-}
-
 // firstStatus is the status of an object that may have been written a moment ago, by the rule of an
 // apply. begin is when the command began: by this machine's clock, an object may be of later.
 func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin time.Time) ready.Status {

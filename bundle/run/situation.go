@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,7 +16,6 @@ import (
 	"brine/bundle"
 	"brine/bundle/check"
 	"brine/bundle/cluster"
-	"brine/bundle/cluster/answers"
 	"brine/bundle/inspect"
 	"brine/bundle/order"
 	"brine/bundle/plan"
@@ -197,7 +194,7 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 		return nil
 	})
 	reading.Go(func() error {
-		now.namespaces = readNamespacesOfJobs(ctx, s.client, t, inv)
+		now.namespaces = inspect.ReadNamespacesOfJobs(ctx, s.client, t.bundle, inv)
 		return nil
 	})
 	reading.Go(func() error { // the history of one that is there, and says how far that goes, is read with the first write
@@ -214,49 +211,7 @@ func readSituation(ctx context.Context, s *session, o *Options, t target, inv *s
 	if _, member := inv.Members[inventoryNamespace(o)]; s.namespace != nil && !member { // a run that had the lock first may have made it one
 		delete(now.live.Live, inventoryNamespace(o)) // so that it is reported as created
 	}
-	return now, readInOwnVersion(ctx, s.client, t.bundle, now.live)
-}
-
-// readNamespacesOfJobs reads the namespaces in which the memory of a completed Job holds, where
-// nothing else does. Of one that cannot be read nothing is known.
-func readNamespacesOfJobs(ctx context.Context, c *cluster.Client, t target, inv *store.Inventory) map[string]types.UID {
-	found := map[string]types.UID{}
-	own := bundle.IDs(t.bundle.Objects)
-	for _, o := range t.bundle.Objects {
-		id := bundle.ID{GroupKind: bundle.NamespaceKind, Name: o.ID.Namespace}
-		_, member := inv.Members[id]
-		if _, read := found[id.Name]; read || member || own.Has(id) || o.ID.GroupKind != bundle.JobKind || !ready.Expires(o.Content) {
-			continue
-		}
-		found[id.Name] = ""
-		if live, err := c.Get(ctx, cluster.Namespaces, id); err == nil && live != nil {
-			found[id.Name] = live.GetUID()
-		}
-	}
-	return found
-}
-
-// readInOwnVersion reads again, one by one, objects of a kind that the bundle
-// writes in several versions: live is compared in the version that is sent.
-func readInOwnVersion(ctx context.Context, c *cluster.Client, b *bundle.Bundle, view *cluster.Snapshot) error {
-	for _, o := range b.Objects {
-		live := view.Live[o.ID]
-		if live == nil || live.GroupVersionKind() == o.GVK {
-			continue
-		}
-		resource, err := c.Resource(o.GVK)
-		if err == nil {
-			live, err = c.Get(ctx, resource, o.ID)
-		}
-		switch {
-		case meta.IsNoMatchError(err), errors.Is(err, answers.ErrNotServed): // a version that this run's CRD is to bring
-			continue
-		case err != nil:
-			return fmt.Errorf("read %s: %w", bundle.Name(o.ID), err)
-		}
-		view.Live[o.ID] = live
-	}
-	return nil
+	return now, inspect.ReadInOwnVersion(ctx, s.client, t.bundle, now.live)
 }
 
 // makePlan makes the plan. Where it finds objects that are invalid, and they are left out,
