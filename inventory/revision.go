@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"brine/bundle"
 	"brine/bundle/remedy"
 )
@@ -67,19 +65,6 @@ func (r Revision) Encode() string {
 	return string(text)
 }
 
-// HistoryOf are the revisions of which an inventory's Secrets say, the newest first.
-func HistoryOf(secrets []metav1.PartialObjectMetadata) []Revision {
-	var history []Revision
-	for i := range secrets {
-		var r Revision
-		if json.Unmarshal([]byte(secrets[i].Annotations[RevisionInfo]), &r) == nil && r.Number > 0 {
-			history = append(history, r)
-		}
-	}
-	slices.SortFunc(history, func(a, b Revision) int { return b.Number - a.Number })
-	return history
-}
-
 // Good says whether the run ended without an error.
 func (r Revision) Good() bool { return r.Result == "applied" }
 
@@ -88,44 +73,6 @@ func (r Revision) Applied() bool { return r.Good() || r.Result == NotReady }
 
 // IsKept says whether the history keeps its bundle.
 func (r Revision) IsKept() bool { return r.Result != Interrupted && r.Result != NotKept }
-
-// IsLeftBefore says whether a run that was killed left the revision before an apply began that has its
-// number: the inventory object names a revision only after it is there. An older version, which does not
-// know what has begun, saves its own with that number.
-func (r Revision) IsLeftBefore(begun Revision) bool {
-	own := r.Digest == begun.Digest && r.Command == begun.Command
-	return r.Number == begun.Number && r.Since != "" && !own && !r.Time.After(begun.Time)
-}
-
-// Latest is what an inventory object says of its last runs: the last revision, and what has begun
-// since.
-type Latest struct{ Last, Begun Revision }
-
-// Run is the last one of all.
-func (l Latest) Run() Revision {
-	if l.Begun.Number > l.Last.Number {
-		return l.Begun
-	}
-	return l.Last
-}
-
-// IsStill says whether no other run has ended, or begun, since: what had begun may have ended.
-func (l Latest) IsStill(now Latest) bool {
-	begun := l.Begun.Number == now.Begun.Number && l.Begun.Time.Equal(now.Begun.Time)
-	ended := l.Begun.Number > l.Last.Number && now.Begun.Number == 0 && now.Last.Number == l.Begun.Number && now.Last.Digest == l.Begun.Digest
-	return l.Last.Number == now.Last.Number && begun || ended
-}
-
-// IsBefore says whether an inventory object that says this is older than the run that made a revision, as
-// a backup is that was put back. Runs that were killed leave two revisions at most that it does not
-// name: an apply that of the number after the last one, its rollback that of the next.
-func (l Latest) IsBefore(r Revision) bool {
-	left := max(l.Last.Number+2, l.Begun.Number+1)
-	if r.Command != "" && r.Command != Rollback {
-		left = l.Last.Number + 1
-	}
-	return l.Last.Number > 0 && r.Number > left && r.Time.After(l.Last.Time) // else another inventory of the name had it, before
-}
 
 // Says whether the revision says all that another one, of a run after it, would say. A
 // rollback that undoes what has begun since is always one of its own; so is an apply after a
@@ -168,21 +115,6 @@ func newest(history []Revision, is func(Revision) bool) (Revision, bool) {
 		}
 	}
 	return Revision{}, false
-}
-
-// LeftBack is where a rollback went of which the inventory object, which says that last is the last
-// revision, does not know: it could not be written any more, or the run was killed. 0 is nowhere. history
-// is what is there, the newest first.
-func LeftBack(history []Revision, last Revision) int {
-	for _, r := range history {
-		if last.Number == 0 || r.Number <= last.Number {
-			break
-		}
-		if r.RollbackTo > 0 && !r.Time.Before(last.Time) { // else another inventory of the name had it, before
-			return r.RollbackTo
-		}
-	}
-	return 0
 }
 
 // standing are the revisions of a history but those that a later rollback undid, also one

@@ -51,8 +51,8 @@ func checkRemoved(ctx context.Context, s *session, o *Options, in intent) error 
 // renderedLast are the objects of the last run that applied everything, and those that runs
 // without pruning before it left.
 func renderedLast(ctx context.Context, inv *store.Inventory) (number int, objects []*bundle.Object, err error) {
-	history, err := inv.History(ctx)
-	for _, one := range history {
+	past, err := inv.Past(ctx)
+	for _, one := range past.Standing() {
 		if !one.Applied() {
 			continue
 		}

@@ -21,10 +21,11 @@ import (
 // returns: number, or, where that is 0, the last one of which all was applied. The
 // fields that the run of this revision left to others are left out. Nothing is written.
 func DriftFrom(ctx context.Context, inv *store.Inventory, b *bundle.Bundle, number int, o *Options) (*bundle.Bundle, error) {
-	history, err := inv.Standing(ctx)
+	past, err := inv.Past(ctx)
 	if err != nil {
 		return nil, err
 	}
+	history := past.Standing()
 	content := &inventory.Content{}
 	found, ok := inventory.LastApplied(history)
 	if number > 0 {

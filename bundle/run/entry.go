@@ -65,7 +65,7 @@ func beginningOf(o *Options, in intent) entry {
 // bundle: a rollback undoes it, and not the one before.
 func beginsOf(o *Options, in intent, now time.Time) inventory.Revision {
 	digest, last, begun := digestOf(in.bundle, in.inventory.Key), in.inventory.Last(), in.inventory.Begun()
-	said := digest == last.Digest || digest == begun.Digest && begun.Number > last.Number || last.Digest == in.bundle.Digest
+	said := in.isOf(last) || digest == begun.Digest && begun.Number > last.Number
 	if o.Mode != Apply || in.plan.ChangesNothing() || said {
 		return inventory.Revision{}
 	}
@@ -200,8 +200,8 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 		Command: o.Command, RollbackTo: o.Revision, Rendered: content.Bundle.RenderedFrom(),
 	}
 	last := in.inventory.Last()
-	if last.Digest == in.bundle.Digest {
-		r.Digest = last.Digest // an older version saved the same bundle, with a plain digest
+	if in.isOf(last) {
+		r.Digest = last.Digest
 	}
 	for _, object := range objects {
 		switch {
@@ -232,14 +232,14 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 }
 
 // nextNumber is the number of a run: that of the revision that it saves, or would save.
-func nextNumber(inv *store.Inventory, digest string, partial, undoes bool) int {
-	last, begun := inv.Last(), inv.Begun()
+func nextNumber(in intent, undoes bool) int {
+	last, begun := in.inventory.Last(), in.inventory.Begun()
 	switch {
 	case last.Number == 0:
-		return max(inv.LastRun(), inv.NewestRead()) + 1
+		return max(in.inventory.LastRun(), in.inventory.NewestRead()) + 1
 	case undoes && begun.Number > last.Number:
 		return begun.Number + 1
-	case !partial && last.Digest == digest:
+	case in.chosen == nil && in.isOf(last):
 		return last.Number
 	}
 	return last.Number + 1

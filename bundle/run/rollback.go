@@ -56,10 +56,11 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 			p.Refused = append(p.Refused, problem)
 		}
 	}
-	history, err := inv.Standing(ctx)
+	past, err := inv.Past(ctx)
 	if err != nil {
 		return nil, err
 	}
+	history := past.Standing()
 	good, ok := inventory.LastGood(history)
 	switch {
 	case !ok:
@@ -93,6 +94,7 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 	return target, nil
 }
 
+// isOf says whether a revision keeps the bundle: an older version saved it with a plain digest.
 func (in intent) isOf(r inventory.Revision) bool {
 	return r.Digest == digestOf(in.bundle, in.inventory.Key) || r.Digest == in.bundle.Digest
 }
@@ -109,11 +111,11 @@ func previewGoingBack(ctx context.Context, s *session, o *Options, in intent, re
 		back.Unknown = err.Error()
 		return back
 	}
-	history, err := in.inventory.Standing(ctx)
+	past, err := in.inventory.Past(ctx)
 	if err != nil {
 		return unknown(0, err)
 	}
-	good, ok := inventory.LastGood(history)
+	good, ok := inventory.LastGood(past.Standing())
 	if !ok || in.isOf(good) {
 		return nil
 	}

@@ -136,7 +136,7 @@ func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv 
 		}
 	}
 	reportFormat(s.record, o, inv)
-	in.number, in.returns = nextNumber(inv, digestOf(b, inv.Key), in.chosen != nil, o.Mode == Rollback), returnsOf(&inv.Inventory, in.plan)
+	in.number, in.returns = nextNumber(in, o.Mode == Rollback), returnsOf(&inv.Inventory, in.plan)
 	in.before = keepBefore(o, inv, in.plan.Adopts())
 	if o.DryRun != report.None {
 		return in, nil

@@ -43,8 +43,8 @@ func (inv *Inventory) LastSaved(ctx context.Context) (inventory.Revision, error)
 	if last.Number > 0 {
 		return last, nil
 	}
-	history, err := inv.History(ctx)
-	if len(history) > 0 {
+	past, err := inv.Past(ctx)
+	if history := past.Saved(); len(history) > 0 {
 		last = history[0]
 	}
 	return last, err
@@ -59,7 +59,7 @@ func (inv *Inventory) LoadLastSaved(ctx context.Context) (*inventory.Content, er
 	if err != nil || last.Number == 0 {
 		return nil, err
 	}
-	return inv.LoadRevision(ctx, cmp.Or(inventory.LeftBack(inv.read.history, last), last.Number))
+	return inv.LoadRevision(ctx, cmp.Or(inv.past().LeftBack(), last.Number))
 }
 
 // Latest is what the inventory object says of its last runs.
@@ -115,8 +115,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	left := func() int { return inventory.LeftBack(inv.read.history, inv.Last()) }
-	if last.Says(r, begun) && !r.Adopts(c) && left() == 0 {
+	if last.Says(r, begun) && !r.Adopts(c) && inv.past().LeftBack() == 0 {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			inv.Begin(begun) // again, where this partial run had begun, too
 		}
@@ -130,7 +129,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, fmt.Errorf("save revision: %w", err)
 	}
 	if ends {
-		r.RollbackTo = left() // of the revision that is overwritten
+		r.RollbackTo = inv.past().LeftBack() // of the revision that is overwritten
 	}
 	inv.read = readRevisions{}
 	r.Number, r.Format, r.Since = last.Number+1, inventory.Format, inventory.KnownSince
@@ -194,10 +193,10 @@ func (inv *Inventory) putPart(ctx context.Context, u *unstructured.Unstructured)
 
 // Trim deletes the revisions that a limit does not keep, except one.
 func (inv *Inventory) Trim(ctx context.Context, limit, except int) error {
-	err := inv.sweep(ctx, func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool {
+	err := inv.sweep(ctx, func(past inventory.Past, item *metav1.PartialObjectMetadata) bool {
 		n, err := strconv.Atoi(item.Labels[inventory.RevisionLabel])
-		saved := inv.saved(history)
-		return err == nil && n != except && len(saved) > 0 && n <= saved[0].Number && !inventory.Kept(inv.runs(history), limit)[n]
+		saved := past.Saved()
+		return err == nil && n != except && len(saved) > 0 && n <= saved[0].Number && !inventory.Kept(past.Runs(), limit)[n]
 	})
 	if err != nil {
 		return fmt.Errorf("trim the history: %w", err)
@@ -237,22 +236,22 @@ func (inv *Inventory) Remains(ctx context.Context) (bool, error) {
 // DeleteHistory deletes the key, a saved plan and all revisions, known to the inventory object or not: the
 // one that an interrupted run was about to save, too.
 func (inv *Inventory) DeleteHistory(ctx context.Context) error {
-	return inv.sweep(ctx, func([]inventory.Revision, *metav1.PartialObjectMetadata) bool { return true })
+	return inv.sweep(ctx, func(inventory.Past, *metav1.PartialObjectMetadata) bool { return true })
 }
 
 // sweep deletes those of the inventory's Secrets that go. Where another client wrote
 // one since it was read, all are read, and decided about, again.
-func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.Revision, item *metav1.PartialObjectMetadata) bool) error {
+func (inv *Inventory) sweep(ctx context.Context, goes func(past inventory.Past, item *metav1.PartialObjectMetadata) bool) error {
 	inv.read = readRevisions{}
 	for try := 1; ; try++ {
 		items, err := inv.secrets(ctx, "")
 		if err != nil {
 			return fmt.Errorf("list Secrets: %w", err)
 		}
-		history := inventory.HistoryOf(items)
+		past := inventory.Past{Latest: inv.Latest(), There: inventory.HistoryOf(items)}
 		deleting, group := errgroup.WithContext(ctx)
 		for i := range items {
-			if item := &items[i]; goes(history, item) {
+			if item := &items[i]; goes(past, item) {
 				deleting.Go(func() error {
 					if _, err := inv.client.Delete(group, cluster.Secrets, item, cluster.Deletion{}); err != nil {
 						return fmt.Errorf("delete Secret %s/%s: %w", inv.Namespace, item.Name, err)
@@ -267,25 +266,18 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(history []inventory.R
 	}
 }
 
-// History are the revisions that are kept, the newest first. One that the
-// inventory object does not name yet was cut short.
-func (inv *Inventory) History(ctx context.Context) ([]inventory.Revision, error) {
-	if err := inv.ReadHistory(ctx); err != nil {
-		return nil, err
-	}
-	return inv.saved(inv.read.history), nil
+// Past is what is known of the inventory's runs: one request, of all that ask.
+func (inv *Inventory) Past(ctx context.Context) (inventory.Past, error) {
+	err := inv.ReadHistory(ctx)
+	return inv.past(), err
 }
 
-// Standing is the History but what was undone by a rollback that the inventory object does not know.
-func (inv *Inventory) Standing(ctx context.Context) ([]inventory.Revision, error) {
-	history, err := inv.History(ctx)
-	if to := inventory.LeftBack(inv.read.history, inv.Last()); to > 0 {
-		history = bundle.Where(history, func(r inventory.Revision) bool { return r.Number <= to })
-	}
-	return history, err
+// past is Past as far as it was read.
+func (inv *Inventory) past() inventory.Past {
+	return inventory.Past{Latest: inv.Latest(), There: inv.read.history}
 }
 
-// ReadHistory lists the revisions for History. It asks nothing of the inventory object, which may
+// ReadHistory lists the revisions for Past. It asks nothing of the inventory object, which may
 // be written meanwhile.
 func (inv *Inventory) ReadHistory(ctx context.Context) error {
 	if inv.read.listed {
@@ -308,19 +300,11 @@ func (inv *Inventory) ReadTraces(ctx context.Context) error {
 	return err
 }
 
-func (inv *Inventory) saved(all []inventory.Revision) []inventory.Revision {
-	last, begun := inv.Last().Number, inv.Begun()
-	return bundle.Where(all, func(r inventory.Revision) bool { return last == 0 || r.Number <= last && !r.IsLeftBefore(begun) })
-}
-
-// beyond is the newest revision that was read, where the inventory object is older than its run; its
-// Number is 0 if it is not.
+// beyond is Past.Beyond, by what the object said before this run began.
 func (inv *Inventory) beyond() inventory.Revision {
-	says := inventory.Latest{Last: inv.Last(), Begun: inv.Unfinished()}
-	if i := slices.IndexFunc(inv.read.history, says.IsBefore); i >= 0 {
-		return inv.read.history[i]
-	}
-	return inventory.Revision{}
+	past := inv.past()
+	past.Begun = inv.Unfinished()
+	return past.Beyond()
 }
 
 // NewestRead is the number of the newest revision where the history was read, whatever the inventory
@@ -330,24 +314,6 @@ func (inv *Inventory) NewestRead() int {
 		return 0
 	}
 	return inv.read.history[0].Number
-}
-
-// Runs are the revisions, and the apply of which there is none, the newest first.
-func (inv *Inventory) Runs(ctx context.Context) ([]inventory.Revision, error) {
-	err := inv.ReadHistory(ctx)
-	return inv.runs(inv.read.history), err
-}
-
-func (inv *Inventory) runs(all []inventory.Revision) []inventory.Revision {
-	history, begun := inv.saved(all), inv.Begun()
-	at, has := slices.BinarySearchFunc(history, begun.Number, func(r inventory.Revision, n int) int { return n - r.Number })
-	if has || begun.Number == 0 { // has: an older version saved it, and does not know of what begins
-		return history
-	}
-	if at < len(history) { // what has its number a rollback left, or the apply itself
-		begun.RollbackTo = inventory.LeftBack(bundle.Where(all, func(r inventory.Revision) bool { return r.Number <= begun.Number }), history[at])
-	}
-	return slices.Insert(history, at, begun)
 }
 
 // readRevisions is what was read of the history since the inventory was read, and was not
@@ -371,10 +337,11 @@ var ErrNoTarget = errors.New("there is no earlier revision with another content 
 // Revisions have the same content if they have the same digest or, as digests of other
 // versions and keys differ, hold the same bundle.
 func (inv *Inventory) RollbackTarget(ctx context.Context) (inventory.Target, error) {
-	history, err := inv.Runs(ctx)
+	past, err := inv.Past(ctx)
 	if err != nil {
 		return inventory.Target{}, err
 	}
+	history := past.Runs()
 	if err := inv.refuseSuperseded(ctx); err != nil {
 		return inventory.Target{}, err
 	}

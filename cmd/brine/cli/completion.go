@@ -109,9 +109,9 @@ func (p *place) revisions(ctx context.Context, c *cluster.Client) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	history, err := inv.History(ctx)
+	past, err := inv.Past(ctx)
 	var words []string
-	for _, h := range history {
+	for _, h := range past.Saved() {
 		about := fmt.Sprintf("%s, %s, %d objects", h.Time.Format(time.RFC3339), wording.Line(h.Result), h.Objects)
 		words = append(words, cobra.CompletionWithDesc(strconv.Itoa(h.Number), about))
 	}

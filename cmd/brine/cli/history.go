@@ -21,11 +21,11 @@ func newHistory(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		history, err := inv.Runs(ctx)
+		past, err := inv.Past(ctx)
 		if err != nil {
 			return failed(err)
 		}
-		return printed("print the history", output.History(s.Out, h.format, placeOf(inv), history), report.ExitOK)
+		return printed("print the history", output.History(s.Out, h.format, placeOf(inv), past.Runs()), report.ExitOK)
 	})
 }
 
@@ -46,7 +46,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		history, err := inv.History(cmd.Context())
+		past, err := inv.Past(cmd.Context())
 		if err != nil {
 			return failed(err)
 		}
@@ -55,6 +55,7 @@ func newHistoryShow(s Streams) *cobra.Command {
 			return failed(err)
 		}
 		info := inventory.Revision{Number: number}
+		history := past.Saved()
 		if at := slices.IndexFunc(history, func(r inventory.Revision) bool { return r.Number == number }); at >= 0 {
 			info = history[at]
 		}
