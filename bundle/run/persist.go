@@ -169,7 +169,7 @@ func contentOf(ctx context.Context, s *session, o *Options, in intent, found map
 	}
 	late, cancel := s.after.Records.Of(ctx)
 	defer cancel()
-	earlier, err := in.inventory.LoadLastSaved(late)
+	_, earlier, err := in.inventory.LoadLastSaved(late)
 	switch {
 	case err != nil:
 		s.record.Warn(fmt.Sprintf("no revision is kept of this partial run: %v", err))

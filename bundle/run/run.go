@@ -279,7 +279,7 @@ func ExitCode(err error) int {
 		return report.ExitOK
 	case errors.As(err, &s):
 		return s.Code
-	case errors.Is(err, store.ErrNoRevision):
+	case errors.Is(err, store.ErrNoRevision), errors.Is(err, store.ErrSharedID):
 		return report.ExitBadBundle
 	case errors.Is(err, lock.ErrLocked), errors.Is(err, lock.ErrTaken), errors.Is(err, lock.ErrLost), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotLast):
 		return report.ExitLocked

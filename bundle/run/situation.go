@@ -88,6 +88,11 @@ func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv 
 	if err := inv.StillLast(o.Undoes); err != nil {
 		return in, err
 	}
+	if o.Mode == Apply || o.Mode == Rollback {
+		if err := inv.RefuseSharedID(ctx); err != nil {
+			return in, err
+		}
+	}
 	if o.Mode != Destroy && inv.OnlyAuxiliary() {
 		s.record.Warn(inv.Lost())
 	}

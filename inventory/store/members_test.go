@@ -135,12 +135,24 @@ func TestUnreadableKeyStopsTheRun(t *testing.T) {
 	}
 }
 
-func TestTwoInventoriesWithOneIDKeepTheirOwnMembers(t *testing.T) {
+// An inventory is not made with the ID of another one, whatever its namespace is. Where another tool or an
+// older version made it, each knows its own members only.
+func TestTwoInventoriesWithOneID(t *testing.T) {
 	s := clitest.New(t)
-	id := "--inventory-id=one-" + s.NS
-	s.Apply(clitest.ConfigMap("a"), id).Want(t, 0)
-	second := s.Other("second")
-	second.Apply(clitest.ConfigMap("b"), id).Want(t, 0)
+	id := "one-" + s.NS
+	s.Apply(clitest.ConfigMap("a"), "--inventory-id="+id).Want(t, 0)
+	p := s.Proxied()
+	second, elsewhere := s.Other("second"), s.Other("second")
+	elsewhere.Inventory = "default/" + s.NS
+	for _, flag := range []string{"--dry-run=server", "--dry-run=none"} {
+		second.Apply(clitest.ConfigMap("b"), "--inventory-id="+id, flag).Want(t, 3).Prints(t, "inventory "+s.NS+"/inv has the ID", "nothing was changed", "--inventory-id")
+		elsewhere.Apply(clitest.ConfigMap("b"), "--inventory-id="+id, flag).Want(t, 3).Prints(t, "inventory "+s.NS+"/inv has the ID")
+	}
+	if w := p.Writes(); len(w) > 0 {
+		t.Errorf("it wrote %v", clitest.Describe(w))
+	}
+	s.Create("v1/configmaps", clitest.ConfigMapOf("second", "{}", "labels: {cli-utils.sigs.k8s.io/inventory-id: "+id+"}"))
+	second.Apply(clitest.ConfigMap("b"), "--inventory-id="+id).Want(t, 0)
 	// Each knows its own members only.
 	s.Apply(clitest.ConfigMap("a")).Want(t, 0)
 	s.Exists("v1/configmaps", "a", "b")

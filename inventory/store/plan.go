@@ -21,29 +21,28 @@ func planID(namespace, name string) bundle.ID {
 // ReadPlan is the plan that WritePlan saved for the inventory namespace/name; nothing where
 // there is none: one request. The plan says which inventory it is for.
 func ReadPlan(ctx context.Context, c *cluster.Client, namespace, name string) ([]byte, error) {
-	id := planID(namespace, name)
+	text, _, err := readPlan(ctx, c, planID(namespace, name))
+	return text, err
+}
+
+// readPlan says of which inventory the plan is, too: its ID.
+func readPlan(ctx context.Context, c *cluster.Client, id bundle.ID) (text []byte, of string, err error) {
 	live, err := c.Get(ctx, cluster.Secrets, id)
 	if err != nil {
-		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", namespace, name, err)
+		return nil, "", fmt.Errorf("read the saved plan in %s: %w", bundle.Name(id), err)
 	}
 	if live == nil {
-		return nil, nil
+		return nil, "", nil
 	}
-	return inventory.DecodePlan(live, c.Commands())
+	text, err = inventory.DecodePlan(live, c.Commands())
+	return text, live.GetLabels()[inventory.AuxiliaryLabel], err
 }
 
 // ReadPlan is the plan that was saved for this inventory, and for no other of its name.
 func (inv *Inventory) ReadPlan(ctx context.Context) ([]byte, error) {
 	id := planID(inv.Namespace, inv.Name)
-	live, err := inv.client.Get(ctx, cluster.Secrets, id)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read the saved plan of inventory %s/%s: %w", inv.Namespace, inv.Name, err)
-	case live == nil:
-		return nil, nil
-	}
-	text, err := inventory.DecodePlan(live, inv.Commands())
-	if of := live.GetLabels()[inventory.AuxiliaryLabel]; err == nil && of != inv.ID {
+	text, of, err := readPlan(ctx, inv.client, id)
+	if text != nil && err == nil && of != inv.ID {
 		return nil, fmt.Errorf("%s is the saved plan of another inventory, with the ID %q, and this one has %q: choose another name for the inventory, or delete it", bundle.Name(id), of, inv.ID)
 	}
 	return text, err

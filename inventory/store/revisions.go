@@ -50,16 +50,19 @@ func (inv *Inventory) LastSaved(ctx context.Context) (inventory.Revision, error)
 	return last, err
 }
 
-// LoadLastSaved reads what that revision keeps; nil if there is none.
-func (inv *Inventory) LoadLastSaved(ctx context.Context) (*inventory.Content, error) {
+// LoadLastSaved reads what that revision keeps, or the one that a rollback went back to since; 0 and nil
+// if there is none.
+func (inv *Inventory) LoadLastSaved(ctx context.Context) (int, *inventory.Content, error) {
 	if err := inv.ReadTraces(ctx); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	last, err := inv.LastSaved(ctx)
 	if err != nil || last.Number == 0 {
-		return nil, err
+		return 0, nil, err
 	}
-	return inv.LoadRevision(ctx, cmp.Or(inv.past().LeftBack(), last.Number))
+	number := cmp.Or(inv.past().LeftBack(), last.Number)
+	content, err := inv.LoadRevision(ctx, number)
+	return number, content, err
 }
 
 // Latest is what the inventory object says of its last runs.

@@ -11,6 +11,7 @@ import (
 
 	"brine/bundle"
 	"brine/bundle/cluster"
+	"brine/bundle/remedy"
 	"brine/inventory"
 )
 
@@ -67,4 +68,30 @@ func FindSource(ctx context.Context, c *cluster.Client, o inventory.Origin, near
 		}
 	}
 	return nil, gone
+}
+
+// ErrSharedID says that another inventory has the ID of one that is to be made.
+var ErrSharedID = errors.New("each would prune what the other one applied, so nothing was changed")
+
+// RefuseSharedID is the error of an inventory that is to be made with the ID of another one: by its
+// annotation, an object would belong to both, and each would prune what the other applied. Who may
+// not list the ConfigMaps of all namespaces looks in the inventory's own.
+func (inv *Inventory) RefuseSharedID(ctx context.Context) error {
+	if inv.Exists() || inv.ID == inventory.DefaultID(inv.Namespace, inv.Name) {
+		return nil
+	}
+	items, err := inv.client.ListMetadata(ctx, cluster.ConfigMaps, "", inventory.Label+"="+inv.ID)
+	if apierrors.IsForbidden(err) {
+		items, err = inv.client.ListMetadata(ctx, cluster.ConfigMaps, inv.Namespace, inventory.Label+"="+inv.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("look for another inventory with the ID %q: list ConfigMaps: %w", inv.ID, err)
+	}
+	for i := range items {
+		if items[i].Namespace != inv.Namespace || items[i].Name != inv.Name {
+			return fmt.Errorf("inventory %s/%s has the ID %q, with which inventory %s/%s would be made: %w. Choose another %s, or leave it out",
+				items[i].Namespace, items[i].Name, inv.ID, inv.Namespace, inv.Name, ErrSharedID, remedy.InventoryID)
+		}
+	}
+	return nil
 }
