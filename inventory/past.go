@@ -83,7 +83,7 @@ func (p Past) Runs() []Revision {
 	return slices.Insert(history, at, begun)
 }
 
-// Standing are the saved ones but those that a rollback undid of which the inventory object does not know.
+// Standing are the saved ones but what was undone by a rollback that the inventory object does not know.
 func (p Past) Standing() []Revision {
 	to := p.LeftBack()
 	return bundle.Where(p.Saved(), func(r Revision) bool { return to == 0 || r.Number <= to })

@@ -1,5 +1,5 @@
-// Package inspect is what the commands do that only read: status, get, history show and
-// diff. It imports nothing that writes to a cluster.
+// Package inspect is what the commands do that only read (status, get, history show and
+// diff), and what runs read of live objects. It imports nothing that writes to a cluster.
 package inspect
 
 import (

@@ -201,7 +201,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 	}
 	last := in.inventory.Last()
 	if in.isOf(last) {
-		r.Digest = last.Digest
+		r.Digest = last.Digest // maybe a plain one
 	}
 	for _, object := range objects {
 		switch {

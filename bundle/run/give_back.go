@@ -70,12 +70,12 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 	if inv, err = store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version); err != nil {
 		return done, err
 	}
-	last, content, err := inv.LoadLastSaved(ctx)
-	switch {
-	case err != nil:
-		return done, err
-	case content == nil:
+	if inv.Last().Number == 0 {
 		return done + ", which has no revision: their fields stay as they are", nil
+	}
+	last, content, err := inv.LoadLastSaved(ctx)
+	if err != nil {
+		return done, err
 	}
 	again := Options{
 		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts, NamespaceNamed: true},

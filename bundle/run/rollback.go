@@ -94,7 +94,7 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 	return target, nil
 }
 
-// isOf says whether a revision keeps the bundle: an older version saved it with a plain digest.
+// isOf says whether a revision keeps the bundle, also where an older version saved it with a plain digest.
 func (in intent) isOf(r inventory.Revision) bool {
 	return r.Digest == digestOf(in.bundle, in.inventory.Key) || r.Digest == in.bundle.Digest
 }

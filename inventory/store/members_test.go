@@ -145,7 +145,7 @@ func TestTwoInventoriesWithOneID(t *testing.T) {
 	second, elsewhere := s.Other("second"), s.Other("second")
 	elsewhere.Inventory = "default/" + s.NS
 	for _, flag := range []string{"--dry-run=server", "--dry-run=none"} {
-		second.Apply(clitest.ConfigMap("b"), "--inventory-id="+id, flag).Want(t, 3).Prints(t, "inventory "+s.NS+"/inv has the ID", "nothing was changed", "--inventory-id")
+		second.Apply(clitest.ConfigMap("b"), "--inventory-id="+id, flag).Want(t, 3).Prints(t, "inventory "+s.NS+"/inv has the ID", "nothing is applied", "Choose another --inventory-id")
 		elsewhere.Apply(clitest.ConfigMap("b"), "--inventory-id="+id, flag).Want(t, 3).Prints(t, "inventory "+s.NS+"/inv has the ID")
 	}
 	if w := p.Writes(); len(w) > 0 {

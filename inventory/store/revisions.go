@@ -269,7 +269,7 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(past inventory.Past, 
 	}
 }
 
-// Past is what is known of the inventory's runs: one request, of all that ask.
+// Past is what is known of the inventory's runs: one request, however many ask.
 func (inv *Inventory) Past(ctx context.Context) (inventory.Past, error) {
 	err := inv.ReadHistory(ctx)
 	return inv.past(), err

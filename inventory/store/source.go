@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +72,11 @@ func FindSource(ctx context.Context, c *cluster.Client, o inventory.Origin, near
 }
 
 // ErrSharedID says that another inventory has the ID of one that is to be made.
-var ErrSharedID = errors.New("each would prune what the other one applied, so nothing was changed")
+var ErrSharedID = errors.New("each would prune what the other one applied, so nothing is applied")
 
 // RefuseSharedID is the error of an inventory that is to be made with the ID of another one: by its
-// annotation, an object would belong to both, and each would prune what the other applied. Who may
-// not list the ConfigMaps of all namespaces looks in the inventory's own.
+// annotation, an object would belong to both. Copies are none (loadObject). Who may not list the ConfigMaps of
+// all namespaces looks in the inventory's own.
 func (inv *Inventory) RefuseSharedID(ctx context.Context) error {
 	if inv.Exists() || inv.ID == inventory.DefaultID(inv.Namespace, inv.Name) {
 		return nil
@@ -87,10 +88,15 @@ func (inv *Inventory) RefuseSharedID(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for another inventory with the ID %q: list ConfigMaps: %w", inv.ID, err)
 	}
-	for i := range items {
-		if items[i].Namespace != inv.Namespace || items[i].Name != inv.Name {
-			return fmt.Errorf("inventory %s/%s has the ID %q, with which inventory %s/%s would be made: %w. Choose another %s, or leave it out",
-				items[i].Namespace, items[i].Name, inv.ID, inv.Namespace, inv.Name, ErrSharedID, remedy.InventoryID)
+	advice := "Choose another " + remedy.InventoryID + ", or leave it out"
+	if inv.OnlyAuxiliary() {
+		advice = inv.repairCommand(inv.ID) + " finds the members of the second one"
+	}
+	for _, other := range items {
+		own := inventory.ApplySetID(other.Namespace, other.Name)
+		if set := cmp.Or(other.Labels[parentID], own); set == own && own != inv.ApplySetID() {
+			return fmt.Errorf("inventory %s/%s has the ID %q, with which inventory %s/%s would be made: %w. %s",
+				other.Namespace, other.Name, inv.ID, inv.Namespace, inv.Name, ErrSharedID, advice)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 // Package store reads and writes inventories on the cluster, by package cluster:
 // cli-utils' ConfigMap (kapply reads it, prunes by it, destroys by it), which is
-// also the parent of a kubectl ApplySet, with auxiliary ConfigMaps and Secrets,
-// and the lock of a run. An inventory's data comes out, what a run did goes in. At
+// also the parent of a kubectl ApplySet, with auxiliary ConfigMaps and Secrets. An inventory's data comes out, what a run did goes in. At
 // every instant the inventory on the cluster holds at least all that we own.
 package store
 

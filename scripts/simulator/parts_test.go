@@ -25,11 +25,23 @@ import (
 
 func withID(o *run.Options, _ *bundle.Bundle) { o.Inventory.ID = "one" }
 
+// made puts the object of an inventory with that ID there, as another tool makes it: brine refuses to where
+// another inventory has the ID.
+func (l *lab) made(namespace, name string) {
+	l.t.Helper()
+	u := bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: namespace, Name: name}, map[string]any{})
+	u.SetLabels(map[string]string{inventory.Label: "one"})
+	l.create(u)
+}
+
 // Two inventories in one namespace have one ID. Each has its own history, key and plan: what becomes of
 // one leaves the other's as they are.
 func TestTwoInventoriesWithOneIDHaveTheirOwnHistories(t *testing.T) {
 	inLab(t, func(l *lab) {
 		secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nstringData: {key: value}\n"
+		l.ends(report.ExitOK, "apply", "shop", values("1")+secret, withID)
+		l.ends(report.ExitBadBundle, "apply", "shop-b", long(0), withID)
+		l.made("default", "shop-b")
 		for i := range 3 {
 			l.ends(report.ExitOK, "apply", "shop", values(fmt.Sprint(i+1))+secret, withID)
 			l.ends(report.ExitOK, "apply", "shop-b", long(i), withID)
@@ -64,6 +76,8 @@ func TestNamespaceOfTwoInventoriesWithOneID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, func(l *lab) {
 				l.ends(report.ExitOK, "apply", "shop/shop", home+configMap("shop", "a", "1"), withID)
+				l.ends(report.ExitBadBundle, "apply", "shop/other", configMap("default", "b", "1"), withID)
+				l.made("shop", "other")
 				l.ends(report.ExitOK, "apply", "shop/other", configMap("default", "b", "1"), withID)
 				_, _ = l.command("destroy", "shop/shop", "", withID)
 				if l.get("ConfigMap", "shop", "a") != nil {
