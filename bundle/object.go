@@ -101,6 +101,8 @@ type Absent struct {
 	ID     ID
 	GVK    schema.GroupVersionKind
 	Source Source
+	// Unplaced: the bundle names no namespace; ID has the one that the run was given.
+	Unplaced bool
 }
 
 // Bundle is the input of one run, in the order of the text.

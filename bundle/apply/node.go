@@ -56,6 +56,14 @@ type node struct {
 	changed  time.Time // when more than its times changed since
 }
 
+// id is what the server calls the object: of one with generateName, the step has no name.
+func (n *node) id() bundle.ID {
+	if n.ID.Name == "" && n.stored != nil {
+		return bundle.IDOf(n.stored)
+	}
+	return n.ID
+}
+
 // isAwaited says whether the server has the object, and it is not ready, or gone, yet.
 func (n *node) isAwaited() bool { return n.state == waiting || n.state == failing }
 

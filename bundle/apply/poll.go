@@ -50,7 +50,8 @@ func (e *scheduler) read(r cluster.Resource, nodes []*node, next func()) {
 	}
 	ids, byID := make([]bundle.ID, len(nodes)), map[bundle.ID]*node{}
 	for i, n := range nodes {
-		ids[i], byID[n.ID] = n.ID, n
+		ids[i] = n.id()
+		byID[ids[i]] = n
 	}
 	e.begin(func(ctx context.Context) {
 		e.Client.Poll(ctx, r, ids, e.Selector, func(id bundle.ID, live *unstructured.Unstructured, err error) {
@@ -72,7 +73,7 @@ func (e *scheduler) confirm(n *node) {
 		return
 	}
 	e.begin(func(ctx context.Context) {
-		live, err := e.Client.Get(ctx, n.resource, n.ID)
+		live, err := e.Client.Get(ctx, n.resource, n.id())
 		e.send(func() {
 			if e.observed(n, live, err); err != nil && n.isAwaited() && !n.polled {
 				e.poll(n, pollEvery) // what went says nothing any more

@@ -66,7 +66,7 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 		e.Record.Explain(w.Err)
 		var notOwned *write.NotOwned
 		n.Refused = w.Stored == nil && (answers.Refused(w.Err) || errors.As(w.Err, &notOwned))
-		n.Result.Unknown = n.Uncertain || w.Wrote || !n.Refused && answers.Transient(w.Err)
+		n.Result.Unknown = n.Uncertain || w.Wrote || !n.Refused && answers.MayBeStored(w.Err)
 		e.Record.Fail(n.Result.About(w.Err.Error()))
 		e.lose(n, w.Action, w.Err.Error())
 		return

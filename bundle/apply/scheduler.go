@@ -124,6 +124,9 @@ func Run(ctx context.Context, in Input) (steps, outside []Outcome, ended error) 
 	for i, step := range slices.Concat(in.Plan.Steps, in.Plan.Outside) {
 		was, isReady := wasReady[step]
 		n := &node{Outcome: Outcome{Step: step, Result: results[i]}, index: i, wasReady: isReady, ready: was, needs: len(step.Needs) + len(step.Awaits), rules: in.Rules[step.ID]}
+		if step.ID.Name == "" && step.Object != nil {
+			n.rules = n.rules.For(step.Object)
+		}
 		e.nodes = append(e.nodes, n)
 		e.byStep[step] = n
 		e.counts[kindOf(n)][blocked]++

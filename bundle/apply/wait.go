@@ -46,7 +46,7 @@ func (e *scheduler) wait(n *node, status ready.Status) {
 		return
 	}
 	e.progress(n, status)
-	if (n.Deletes() || n.Action == plan.Awaited) && !e.labelled(n.Live) {
+	if n.ID.Name == "" || (n.Deletes() || n.Action == plan.Awaited) && !e.labelled(n.Live) {
 		e.poll(n, pollEvery/20)
 		return
 	}

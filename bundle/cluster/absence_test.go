@@ -41,6 +41,8 @@ func TestProofOfAbsence(t *testing.T) {
 	configMaps := cluster.Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true}
 	// PodSecurityPolicy went with 1.25.
 	policies := cluster.Resource{GVR: schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}, GVK: schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}}
+	// Workload came with 1.35.
+	workloads := cluster.Resource{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha1", Resource: "workloads"}, GVK: schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1alpha1", Kind: "Workload"}, Namespaced: true}
 	for name, test := range map[string]struct {
 		resource cluster.Resource
 		answer   string // to the request for the object
@@ -61,6 +63,7 @@ func TestProofOfAbsence(t *testing.T) {
 		"a CRD, and a plain 404":                   {cluster.CRDs, plain, "", false, ""},
 		"a built-in kind that Kubernetes removed":  {policies, plain, "", true, ""},
 		"such a kind, and a plain 404 for all":     {policies, plain, plain, false, ""},
+		"a built-in kind that Kubernetes has":      {workloads, plain, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -64,7 +64,7 @@ type Search struct {
 func (c *Client) Contents(ctx context.Context, q Search) (map[bundle.ID]bundle.Contents, error) {
 	s := &search{
 		Search: q, client: c, namespaces: map[string]bool{}, holders: map[schema.GroupKind]bundle.ID{},
-		found: map[types.UID]*item{}, listed: map[place]bool{}, unknown: map[bundle.ID][]string{},
+		found: map[types.UID]*item{}, unknown: map[bundle.ID][]string{},
 		disposables: map[types.UID]bool{},
 	}
 	var crds []*unstructured.Unstructured
@@ -101,11 +101,6 @@ type item struct {
 	meta metav1.PartialObjectMetadata
 }
 
-type place struct {
-	kind      schema.GroupKind
-	namespace string
-}
-
 type search struct {
 	Search
 	client      *Client
@@ -115,7 +110,6 @@ type search struct {
 
 	mu      sync.Mutex
 	found   map[types.UID]*item
-	listed  map[place]bool // where all objects of a kind were found
 	unknown map[bundle.ID][]string
 }
 
@@ -177,7 +171,7 @@ func (s *search) listEverywhere(ctx context.Context, r Resource, names []string)
 		s.client.sizes.Store(r.GVR, len(items))
 	}
 	if all {
-		s.add(r, items, names...)
+		s.add(r, items, true)
 		return nil
 	}
 	for _, name := range names {
@@ -197,7 +191,7 @@ func (s *search) listIn(ctx context.Context, r Resource, namespace string) error
 		s.addUnknown(namespaceID(namespace), r.GVR.GroupResource().String(), err)
 		return ctx.Err()
 	}
-	s.add(r, items, namespace)
+	s.add(r, items, true)
 	return nil
 }
 
@@ -232,7 +226,7 @@ func (s *search) listResources(ctx context.Context, group *errgroup.Group, crd *
 			s.addUnknown(holder, r.GVR.GroupResource().String(), err)
 			return ctx.Err()
 		}
-		s.add(r, items)
+		s.add(r, items, false)
 		return nil
 	})
 }
@@ -262,16 +256,13 @@ func hasStatusOf(crd *unstructured.Unstructured, version string) bool {
 	})
 }
 
-// add notes what was found; with namespaces given, of that only what is in them.
-func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, namespaces ...string) {
+// add notes what was found, or of that only what is in the namespaces that are searched.
+func (s *search) add(r Resource, items []metav1.PartialObjectMetadata, inThem bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gk := r.GVK.GroupKind()
-	for _, name := range namespaces {
-		s.listed[place{gk, name}] = true
-	}
 	for i := range items {
-		if len(namespaces) > 0 && !s.namespaces[items[i].Namespace] {
+		if inThem && !s.namespaces[items[i].Namespace] {
 			continue
 		}
 		id := bundle.ID{Namespace: items[i].Namespace, Name: items[i].Name, GroupKind: gk}

@@ -20,7 +20,7 @@ func TestDependentsOfWhatIsDeleted(t *testing.T) {
 		deleted.Add(owner)
 		s := &search{
 			Search:      Search{Deleted: deleted, Orphan: orphan, Keeps: func(metav1.Object) bool { return false }, Auxiliary: func(bundle.ID, map[string]string) bool { return false }},
-			disposables: map[types.UID]bool{}, found: map[types.UID]*item{}, listed: map[place]bool{},
+			disposables: map[types.UID]bool{}, found: map[types.UID]*item{},
 		}
 		owned := &item{id: bundle.ID{Namespace: "shop", Name: "a", GroupKind: bundle.ConfigMapKind}}
 		owned.meta.UID = "owned"

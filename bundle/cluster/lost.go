@@ -82,10 +82,7 @@ func (s *search) ownerGoes(ctx context.Context, namespace string, owner metav1.O
 		return false
 	}
 	gk := gv.WithKind(owner.Kind).GroupKind()
-	if s.listed[place{gk, namespace}] {
-		return true // all of them were listed, and it is not there
-	}
-	r, err := s.client.Any(gk)
+	r, err := s.client.Any(gk) // also where they were listed: it may have come since
 	if err != nil {
 		return false
 	}

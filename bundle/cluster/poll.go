@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
+	"brine/bundle/cluster/answers"
 )
 
 // Polls bound the reads of objects that cannot be watched, of all kinds together.
@@ -26,7 +27,7 @@ func (c *Client) Poll(ctx context.Context, r Resource, ids []bundle.ID, selector
 		found := map[string]*unstructured.Unstructured{}
 		if len(wanted) > fewGets && r.Can("list") && c.polls.Wait(ctx) == nil {
 			items, err := c.List(ctx, r, namespace, selector, "")
-			if err != nil && !apierrors.IsForbidden(err) {
+			if err != nil && !apierrors.IsForbidden(err) && !answers.NotServed(err) { // a GET knows of what is not served
 				continue // the next round may find more
 			}
 			for i := range items {

@@ -26,8 +26,14 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) error) err
 	return c.retryFor(ctx, c.options.RetryFor, try)
 }
 
-func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) error {
+func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(context.Context) error) (last error) {
 	var answer error // the last one of the server
+	stored := false  // perhaps, by a try before the last one
+	defer func() {
+		if last != nil && stored {
+			last = answers.Unsure(last)
+		}
+	}()
 	var failed time.Time
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
@@ -74,6 +80,7 @@ func (c *Client) retryFor(ctx context.Context, bound time.Duration, try func(con
 		if answer = err; !Sleep(ctx, wait) {
 			return err
 		}
+		stored = stored || !answers.Refused(err)
 		pause = min(pause*2, lastPause)
 	}
 }
@@ -103,6 +110,19 @@ type endKey struct{}
 // it: only requests under way live as long as ctx.
 func WithEnd(ctx, run context.Context) context.Context {
 	return context.WithValue(ctx, endKey{}, run)
+}
+
+// Outliving is a context for what has to be done also once ctx, or the run of WithEnd, has ended: until limit
+// is over, or grace after that end.
+func Outliving(ctx context.Context, limit, grace time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	soon := func() { time.AfterFunc(grace, cancel) }
+	stop, stopRun := context.AfterFunc(ctx, soon), context.AfterFunc(runOf(ctx), soon)
+	return WithEnd(late, late), func() {
+		stop()
+		stopRun()
+		cancel()
+	}
 }
 
 // Ended says whether ctx, or the run of WithEnd, has ended.

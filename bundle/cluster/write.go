@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +121,9 @@ func (c *Client) Patch(ctx context.Context, r Resource, id bundle.ID, kind types
 
 // Create posts an object; AlreadyExists is returned as it is.
 func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstructured, w Write) (*unstructured.Unstructured, error) {
+	if w.DryRun {
+		ctx = Briefly(ctx)
+	}
 	var stored *unstructured.Unstructured
 	sent := false
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
@@ -135,8 +139,8 @@ func (c *Client) Create(ctx context.Context, r Resource, u *unstructured.Unstruc
 			}
 		}
 		sent = true
-		if u.GetName() == "" && err != nil && !apierrors.IsTooManyRequests(err) {
-			return answers.Permanent(fmt.Errorf("it may have been created nevertheless: %w", err)) // with a retry there might be two
+		if u.GetName() == "" && err != nil && !w.DryRun && !answers.Refused(err) {
+			return answers.Permanent(answers.Unsure(fmt.Errorf("it may have been created nevertheless: %w", err))) // with a retry there might be two
 		}
 		return err
 	})
@@ -201,6 +205,27 @@ func sameContent(live, meant *unstructured.Unstructured) bool {
 type Deletion struct {
 	Propagation metav1.DeletionPropagation
 	DryRun      bool
+	// Confirm is asked directly before the request where it had to wait, and before it is repeated: what was
+	// decided may not hold any more. Its error ends the deletion.
+	Confirm func(context.Context) error
+}
+
+// confirmed is a context whose requests ask Confirm, and what that said.
+func (d Deletion) confirmed(ctx context.Context) (_ context.Context, said *error) {
+	said = new(error)
+	if d.Confirm == nil || d.DryRun {
+		return ctx, said
+	}
+	decided, first := time.Now(), true
+	return transport.WithConfirmation(ctx, func(ctx context.Context) error {
+		quick := first && time.Since(decided) < time.Second
+		first = false
+		if quick {
+			return nil
+		}
+		*said = d.Confirm(ctx)
+		return *said
+	}), said
 }
 
 // Delete deletes an object if it is still the very version that was read, and decided
@@ -226,7 +251,8 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		return false, fmt.Errorf("encode the options of a delete: %w", err)
 	}
 	var answer []byte
-	err = c.retry(ctx, func(ctx context.Context) error {
+	confirmed, said := d.confirmed(ctx)
+	err = c.retry(confirmed, func(ctx context.Context) error {
 		request := c.raw.Delete().AbsPath(r.path(live.GetNamespace()), r.GVR.Resource, live.GetName()).SetHeader("Content-Type", "application/json").Body(body)
 		if d.DryRun { // the server goes by the body; this is for who reads its audit log
 			request = request.Param("dryRun", metav1.DryRunAll)
@@ -240,23 +266,26 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil && *said != nil:
+		return false, answers.Permanent(*said)
+	case err != nil:
 		return c.missing(ctx, r, live.GetName(), err)
 	}
-	var said struct {
+	var answered struct {
 		Kind     string            `json:"kind"`
 		Status   any               `json:"status"`
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
-	err = json.Unmarshal(answer, &said)
+	err = json.Unmarshal(answer, &answered)
 	switch {
 	case err != nil:
-	case said.Kind == "Status" && said.Status == metav1.StatusSuccess:
+	case answered.Kind == "Status" && answered.Status == metav1.StatusSuccess:
 		return true, nil
-	case said.Kind != "" && said.Metadata.Name == live.GetName() && said.Metadata.UID == live.GetUID():
-		return said.Metadata.DeletionTimestamp == nil, nil
+	case answered.Kind != "" && answered.Metadata.Name == live.GetName() && answered.Metadata.UID == live.GetUID():
+		return answered.Metadata.DeletionTimestamp == nil, nil
 	default:
-		err = fmt.Errorf("it has kind %q, and is not about the object", said.Kind)
+		err = fmt.Errorf("it has kind %q, and is not about the object", answered.Kind)
 	}
 	if d.DryRun {
 		return false, nil // some aggregated server's own kind of answer

@@ -36,8 +36,13 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		return nil, err
 	}
 	var last *report.Result
-	for begin := time.Now(); ; {
-		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets, begin)
+	begin := time.Now()
+	trusted := begin
+	if see != nil {
+		trusted = begin.Add(-clockTolerance)
+	}
+	for {
+		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets, begin, trusted)
 		switch {
 		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
 			return last, nil
@@ -57,10 +62,14 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 	}
 }
 
-// statusPause is the time between two looks of Status.
-const statusPause = 2 * time.Second
+const (
+	// statusPause is the time between two looks of Status.
+	statusPause = 2 * time.Second
+	// clockTolerance is by how much this machine's clock may be ahead of the server's.
+	clockTolerance = 10 * time.Minute
+)
 
-func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets, begin time.Time) (*report.Result, error) {
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets, begin, trusted time.Time) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -111,7 +120,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			refused = refused || o.NotServed != ""
 			status := ready.Of(live, rules[id], hints)
 			if inv.Members[id].Reconcile != "Succeeded" { // no run has seen it ready, or has waited long enough
-				status = firstStatus(c, said, live, rules[id], status, begin)
+				status = firstStatus(c, said, live, rules[id], status, begin, trusted)
 			}
 			o.Ready, o.Reason, o.Rule = string(status.State), status.Reason, status.Rule
 			if status.State != ready.Ready && rules[id] != nil && rules[id].Skip {
@@ -136,8 +145,9 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 }
 
 // firstStatus is the status of an object that may have been written a moment ago, by the rule of an
-// apply. begin is when the command began: by this machine's clock, an object may be of later.
-func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin time.Time) ready.Status {
+// apply. begin is when the command began: by this machine's clock, an object may be of later. One that was
+// written after trusted counts from then on, so that no clock ends the waiting too early.
+func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin, trusted time.Time) ready.Status {
 	resource, _ := c.Resource(live.GroupVersionKind())
 	written := live.GetCreationTimestamp().Time
 	for _, entry := range live.GetManagedFields() {
@@ -145,7 +155,7 @@ func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstru
 			written = entry.Time.Time
 		}
 	}
-	if written.After(begin) {
+	if written.After(trusted) {
 		written = begin
 	}
 	gk := live.GroupVersionKind().GroupKind()

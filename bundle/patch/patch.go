@@ -135,7 +135,7 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 	}
 	dry := o.DryRun != report.None
 	sent := func(err error) error {
-		result.Unknown = !dry && !answers.Refused(err) && answers.Transient(err)
+		result.Unknown = !dry && answers.MayBeStored(err)
 		return err
 	}
 	switch {
@@ -151,7 +151,7 @@ func (o *Options) write(ctx context.Context, c *cluster.Client, r *report.Record
 			return err
 		}
 		result.Action = plan.Pruned
-		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry}); err != nil {
+		if _, err := c.Delete(ctx, resource, live, cluster.Deletion{DryRun: dry, Confirm: func(ctx context.Context) error { return holdsMembers(ctx, c, live) }}); err != nil {
 			return fmt.Errorf("delete: %w", sent(err))
 		}
 		return nil

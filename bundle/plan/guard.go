@@ -37,6 +37,10 @@ type Guard struct {
 	// these with them.
 	owners  map[types.UID]bundle.ID
 	staying sync.Mutex
+	// Dependents are members that are to be deleted, too, by the UID of each object that they name in
+	// ownerReferences: one may stay by then.
+	Dependents map[types.UID][]bundle.ID
+	going      map[types.UID]bundle.ID // what is to be deleted
 	// Moved says of members why a move between inventories keeps them.
 	Moved map[bundle.ID]Verdict
 }
@@ -161,6 +165,38 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		}
 	}
 	return kept
+}
+
+// noteDependents notes Dependents.
+func (g *Guard) noteDependents(steps []*Step) {
+	g.Dependents, g.going = map[types.UID][]bundle.ID{}, map[types.UID]bundle.ID{}
+	for _, s := range steps {
+		if s.Action != Pruned {
+			continue
+		}
+		g.going[s.Live.GetUID()] = s.ID
+		for _, owner := range s.Live.GetOwnerReferences() {
+			g.Dependents[owner.UID] = append(g.Dependents[owner.UID], s.ID)
+		}
+	}
+}
+
+// OwnedBy is a member that owns what is not to be deleted after all, so that this has to stay a member, too,
+// as in keepOwners: else a later run would delete both; "" if there is none.
+func (g *Guard) OwnedBy(live *unstructured.Unstructured) string {
+	ours := Owned(live, g.Of.ID) && bundle.KeptBy(live) == ""
+	if ours && metav1.GetControllerOf(live) != nil {
+		return ""
+	}
+	for _, owner := range live.GetOwnerReferences() {
+		if id, going := g.going[owner.UID]; going {
+			return bundle.Name(id)
+		}
+		if id, wanted := g.Same[owner.UID]; wanted && !ours {
+			return bundle.Name(id)
+		}
+	}
+	return ""
 }
 
 // noteCollected says of what is left to its controller that it goes, where that does.

@@ -104,6 +104,8 @@ type Need struct {
 	// Timing: the edge is about when only; what becomes of Step is the same to
 	// this one.
 	Timing bool
+	// Owner: Step owns this one, and both leave the inventory.
+	Owner bool
 }
 
 // Step is what is to be done with one object.

@@ -41,11 +41,14 @@ func (p *Plan) Allows(s *Step, need Need) bool {
 		return false
 	}
 	on := p.Steps[need.Step]
-	return s.Action == Detached || on.Action == Skipped && !on.Kept && need.Weak
+	return s.Action == Detached && !need.Owner || on.Action == Skipped && !on.Kept && need.Weak
 }
 
 // Because is the reason of a step that is skipped because of one that it needs.
 func (s *Step) Because(on bundle.ID, need Need, o Outcome) string {
+	if need.Owner {
+		return fmt.Sprintf("it stays a member, as %s does, which owns it", bundle.Name(on))
+	}
 	why := "is not ready: " + o.NotReady
 	switch {
 	case o.Action == Failed:

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
@@ -207,6 +209,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		continue // each of them may be for the other to keep more
 	}
 	noteCollected(steps)
+	p.Guard.noteDependents(steps)
 	first := len(p.Steps)
 	at := make([]int, len(steps))
 	for n := range g.Sorted {
@@ -252,6 +255,34 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 				continue // it has to stand as long as the namespace
 			}
 			s.Needs = append(s.Needs, Need{Step: service, Want: order.Ready, Reason: deletedFirst + "namespaces hang while an APIService is not available", Weak: true, Timing: true})
+		}
+	}
+	p.orderOwners(first)
+}
+
+// orderOwners has an owner deleted after what names it in ownerReferences, where that is to be deleted, too: it
+// may stay after all, and the garbage collector would delete it. What is detached leaves the inventory after
+// what owns it: where that stays a member, a later run may delete both. What has a controller is left to that.
+func (p *Plan) orderOwners(first int) {
+	at := map[types.UID]int{}
+	for i, s := range p.Steps[first:] {
+		if s.Live != nil && (s.Action == Detached || s.Action == Pruned && !p.Guard.Options.Orphans) {
+			at[s.Live.GetUID()] = first + i
+		}
+	}
+	for i, s := range p.Steps[first:] {
+		if s.Live == nil || metav1.GetControllerOf(s.Live) != nil {
+			continue
+		}
+		for _, owner := range s.Live.GetOwnerReferences() {
+			on, found := at[owner.UID]
+			switch own := first + i; {
+			case !found || p.Steps[on].Action != s.Action:
+			case s.Action == Detached && !p.waits(on, own):
+				s.Needs = append(s.Needs, Need{Step: on, Want: order.Ready, Reason: deletedFirst + "it owns this", Owner: true})
+			case s.Action == Pruned && !p.waits(own, on):
+				p.Steps[on].Needs = append(p.Steps[on].Needs, Need{Step: own, Want: order.Ready, Reason: deletedFirst + "it names this in ownerReferences"})
+			}
 		}
 	}
 }

@@ -76,7 +76,7 @@ func StoredVersions(desired, live *unstructured.Unstructured) *Migration {
 	webhook := func(u *unstructured.Unstructured) bool {
 		return bundle.At[string](u.Object, "spec", "conversion", "strategy") == "Webhook"
 	}
-	if m.Relabels = !webhook(desired) && !webhook(live); !m.Relabels && !webhook(desired) && len(m.Gone) > 0 {
+	if m.Relabels = !webhook(desired) && !webhook(live); !m.Relabels && !webhook(desired) {
 		m.conversion, _, _ = unstructured.NestedFieldCopy(live.Object, "spec", "conversion")
 	}
 	return m
@@ -143,7 +143,7 @@ func (in *Input) migrate(p *Plan, s *Step) (done bool) {
 // Interim is the CRD as it is applied before its objects are rewritten: the bundle's,
 // with the versions that go, and with the conversion between them.
 func (m *Migration) Interim(body []byte) ([]byte, error) {
-	if len(m.Gone) == 0 {
+	if len(m.Gone) == 0 && m.conversion == nil {
 		return body, nil
 	}
 	crd := &unstructured.Unstructured{}

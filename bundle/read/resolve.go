@@ -73,7 +73,9 @@ func Resolve(b *bundle.Bundle, r Resolver) error {
 		}
 	}
 	for _, a := range b.Absent {
-		s.setNamespace(&a.ID, a.Source, s.ofAny(a.GVK))
+		scope := s.ofAny(a.GVK)
+		a.Unplaced = a.Unplaced || scope == ScopeNamespaced && a.ID.Namespace == ""
+		s.setNamespace(&a.ID, a.Source, scope)
 	}
 	b.WarnOnce(unknown)
 	if s.dropped > 0 {

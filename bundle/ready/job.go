@@ -7,7 +7,7 @@ import (
 )
 
 // job is ready when it is complete. kstatus is content when it has started.
-// One that is suspended does not run, so a run cannot wait for it.
+// One that is suspended does not run, so a run cannot wait for it; see Rules.runs.
 func job(o object) Status {
 	if s, ok := finished(o); ok {
 		return s
@@ -16,7 +16,7 @@ func job(o object) Status {
 		return failed("%s", c.String()) // it ends its pods, and then says Failed
 	}
 	if o.flag("spec", "suspend") {
-		return Status{State: Ready, Reason: "suspended"}
+		return suspended
 	}
 	if o.text("status", "startTime") == "" {
 		return notReady("not started")
@@ -25,6 +25,8 @@ func job(o object) Status {
 	return notReady("running: %d of %d succeeded, %d active, %d failed", o.count(0, "status", "succeeded"), wanted,
 		o.count(0, "status", "active"), o.count(0, "status", "failed"))
 }
+
+var suspended = Status{State: Ready, Reason: "suspended"}
 
 // finished is a Job's end, if it has come to it.
 func finished(o object) (Status, bool) {

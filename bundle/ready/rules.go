@@ -27,6 +27,9 @@ type Rules struct {
 	Skip bool
 
 	readyWhen, failedWhen *expression
+
+	// runs: the bundle does not ask for a suspended Job, so somebody else holds it, for a while, as a queue does.
+	runs bool
 }
 
 // When are the rules of an expression that stands for brine.dev/ready-when.

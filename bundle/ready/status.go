@@ -86,6 +86,9 @@ func Of(live *unstructured.Unstructured, rules *Rules, hints Hints) Status {
 		return s
 	}
 	usual := builtIn(live, hints)
+	if rules != nil && rules.runs && usual.State == Ready && usual.Reason == suspended.Reason {
+		usual = notReady("suspended, which the bundle does not ask for")
+	}
 	if s, ok := rules.ready(live, usual); ok {
 		return s
 	}

@@ -62,3 +62,21 @@ func TestJobDeletedByItsTTL(t *testing.T) {
 		t.Errorf("the deleted one is %q: %s", o.Ready, o.Reason)
 	}
 }
+
+// Somebody else suspends a Job, as a queue does: it is waited for, unless the bundle asks for that itself. One
+// with generateName is waited for under the name that the server gave it.
+func TestJobThatSomebodyElseSuspends(t *testing.T) {
+	s := clitest.New(t)
+	gated := strings.Replace(clitest.Job("queued", "backoffLimit: 1"), "      restartPolicy", "      schedulingGates: [{name: example.com/wait}]\n      restartPolicy", 1)
+	s.Apply(gated, "--wait=applied").Want(t, 0)
+	s.Merge("batch/v1/jobs", s.NS, "queued", `{"spec": {"suspend": true}}`)
+	held := s.Apply(gated, "--timeout=3s").Want(t, 4)
+	if o := held.Object(t, "Job", "queued"); o.Ready != "not-ready" || !strings.HasSuffix(o.Reason, ": suspended, which the bundle does not ask for") {
+		t.Errorf("it is %q: %s", o.Ready, o.Reason)
+	}
+	generated := strings.Replace(clitest.Job("name", "backoffLimit: 1"), "{name: name,", "{generateName: once-,", 1)
+	out := s.Apply(clitest.Documents(generated, gated), "--allow-generate-name", "--timeout=20s").Want(t, 4)
+	if o := out.Object(t, "Job", ""); o.Ready != "ready" {
+		t.Errorf("the one with generateName is %q: %s", o.Ready, o.Reason)
+	}
+}

@@ -3,6 +3,7 @@ package ready
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -148,6 +150,9 @@ func Compile(objects []*bundle.Object, kinds Table) (map[bundle.ID]*Rules, Table
 	for _, o := range objects {
 		rules, wrong := all.Rules(o)
 		problems = append(problems, wrong...)
+		if o.ID.Name != "" { // else there may be several
+			rules = rules.For(o)
+		}
 		if rules != nil {
 			of[o.ID] = rules
 		}
@@ -164,6 +169,32 @@ func (t Table) Rules(o *bundle.Object) (*Rules, []bundle.Problem) {
 	return own.or(t[o.ID.GroupKind]), problems
 }
 
+// For are the rules for one object: a Job that its bundle does not suspend has to run.
+func (r *Rules) For(o *bundle.Object) *Rules {
+	if o.ID.GroupKind != bundle.JobKind || suspends(o.Content) {
+		return r
+	}
+	return (&Rules{runs: true}).or(r)
+}
+
+// suspends says whether the bundle suspends a Job. Of a live one that brine applied its fields say so: who
+// suspends it else has that field.
+func suspends(job *unstructured.Unstructured) bool {
+	if !bundle.At[bool](job.Object, "spec", "suspend") {
+		return false
+	}
+	for _, entry := range job.GetManagedFields() {
+		if entry.Manager == bundle.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+			var fields struct {
+				Spec map[string]any `json:"f:spec"`
+			}
+			_ = json.Unmarshal(entry.FieldsV1.Raw, &fields) // the server wrote it
+			return fields.Spec["f:suspend"] != nil
+		}
+	}
+	return true
+}
+
 // or are the rules with those of kind where they say nothing.
 func (r *Rules) or(kind *Rules) *Rules {
 	if r == nil || kind == nil {
@@ -172,7 +203,7 @@ func (r *Rules) or(kind *Rules) *Rules {
 	return &Rules{
 		Timeout: cmp.Or(r.Timeout, kind.Timeout), StatusTimeout: cmp.Or(r.StatusTimeout, kind.StatusTimeout), FailAfter: cmp.Or(r.FailAfter, kind.FailAfter),
 		readyWhen: cmp.Or(r.readyWhen, kind.readyWhen), failedWhen: cmp.Or(r.failedWhen, kind.failedWhen),
-		Skip: r.Skip || kind.Skip,
+		Skip: r.Skip || kind.Skip, runs: r.runs,
 	}
 }
 

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +124,44 @@ func TestRulesOfTheReadme(t *testing.T) {
 	}
 	if len(cases) != len(table) || before != 22 {
 		t.Errorf("cases of %d of %d kinds, %d of them wrong without the rules: %v", len(cases), len(table), before, cases)
+	}
+}
+
+// A Job that the bundle does not suspend is not ready while somebody else suspends it, whatever rules its kind has.
+func TestSuspendedJob(t *testing.T) {
+	const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: %s}, status: {conditions: [%s]}}`
+	live := func(conditions string) *unstructured.Unstructured {
+		return bundletest.Object(t, fmt.Sprintf(job, "true", conditions))
+	}
+	owns := func(manager string) string {
+		return `, metadata: {name: a, managedFields: [{manager: ` + manager + `, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:suspend: {}}}}, {manager: brine, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:template: {}}}}]}`
+	}
+	for name, want := range map[string]State{bundle.FieldManager: Ready, "queue": NotReady} {
+		u := bundletest.Object(t, strings.Replace(fmt.Sprintf(job, "true", ""), ", metadata: {name: a}", owns(name), 1))
+		rules, _, _ := Compile([]*bundle.Object{{ID: bundle.ID{GroupKind: bundle.JobKind, Name: "a"}, Content: u}}, nil)
+		if got := Of(u, rules[bundle.ID{GroupKind: bundle.JobKind, Name: "a"}], Hints{}); got.State != want {
+			t.Errorf("a live one that %s suspends: %v", name, got)
+		}
+	}
+	for name, test := range map[string]struct {
+		wants, conditions string
+		want              State
+	}{
+		"the bundle asks for it":         {wants: "true", want: Ready},
+		"it does not":                    {wants: "false", want: NotReady},
+		"it does not, and it had run":    {wants: "false", conditions: `{type: Complete, status: "True"}`, want: Ready},
+		"it does not, and it has failed": {wants: "false", conditions: `{type: Failed, status: "True"}`, want: Failed},
+	} {
+		o := &bundle.Object{ID: bundle.ID{GroupKind: bundle.JobKind, Name: "a"}, Content: bundletest.Object(t, fmt.Sprintf(job, test.wants, ""))}
+		skips, err := ReadTable("r.yaml", []byte("Job.batch: {timeout: 5m}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kinds := range []Table{nil, skips} {
+			rules, _, _ := Compile([]*bundle.Object{o}, kinds)
+			if got := Of(live(test.conditions), rules[o.ID], Hints{}); got.State != test.want {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
 	}
 }

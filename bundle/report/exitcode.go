@@ -23,6 +23,9 @@ const (
 	ExitTerminated  = 143
 )
 
+// Succeeded says whether a command did all that it was asked for.
+func Succeeded(code int) bool { return code == ExitOK || code == ExitChanges }
+
 // Grace is the time in which a command ends after its --timeout or a signal, even if the
 // server does not answer.
 const Grace = 10 * time.Second

@@ -153,7 +153,7 @@ func (e *entry) mark(o *apply.Outcome, inv *inventory.Inventory) {
 // applied, and then was not: refused for good, or never sent. As in cli-utils it
 // stays only if it was a member before.
 func (end *ending) neverOwned(o *apply.Outcome) bool {
-	if o.Member || end.namespace != nil && o.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: end.namespace.GetName()}) {
+	if o.Member || o.Unread != nil || end.namespace != nil && o.ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: end.namespace.GetName()}) {
 		return false
 	}
 	for _, live := range []*unstructured.Unstructured{o.Live, o.Terminating} {
@@ -188,10 +188,14 @@ func (e *entry) leavesNone(all map[bundle.ID]inventory.Status) bool {
 	return left == 0
 }
 
+// keepsRevision says whether the history keeps what the run applied. It always keeps a rollback: nothing else
+// says what was undone, and it holds what the history has already.
+func (o *Options) keepsRevision() bool { return o.HistoryLimit > 0 || o.Mode == Rollback }
+
 // revisionOf is what the history is to say of a run that has ended, whose revision keeps
 // content.
 func revisionOf(o *Options, in intent, content *inventory.Content, objects []*report.ObjectResult, now time.Time) inventory.Revision {
-	if content == nil || o.HistoryLimit <= 0 || len(in.bundle.Objects)+len(in.bundle.Absent) == 0 {
+	if content == nil || !o.keepsRevision() || len(in.bundle.Objects)+len(in.bundle.Absent) == 0 {
 		return inventory.Revision{}
 	}
 	r := inventory.Revision{
@@ -287,7 +291,9 @@ func originsAfter(end ending, gone []bundle.ID) map[bundle.ID]inventory.Origin {
 		applied.Insert(origin.BroughtFrom)
 		switch o.Result.Action {
 		case plan.Created:
-			origin = inventory.Origin{How: inventory.Created, Run: end.number}.Of(o.UID)
+			if created := (inventory.Origin{How: inventory.Created, Run: end.number}).Of(o.UID); origin.UID != created.UID { // else it was adopted meanwhile
+				origin = created
+			}
 		case plan.Recreated:
 			origin = origin.Of(o.UID)
 		}

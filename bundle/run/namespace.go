@@ -57,7 +57,9 @@ func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inv
 		if s.held {
 			s.lock.Leave()
 		}
-		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server})
+		_, err = s.client.Delete(ctx, cluster.Namespaces, live, cluster.Deletion{DryRun: o.DryRun == report.Server, Confirm: func(ctx context.Context) error {
+			return checkEmpty(ctx, s.client, o, inv, live, deleted)
+		}})
 	}
 	if err != nil {
 		s.record.Warn(fmt.Sprintf("namespace %s, which brine made for the inventory, stays: %v. If it is not needed: %s", id.Name, err, s.client.Commands().Delete(id.GroupKind, "", id.Name)))

@@ -82,13 +82,13 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 		case p == members:
 			return enterMembers(late, o.Mode, inv, e)
 		case p == revision:
-			if saved, err = inv.SaveRevision(records, e.revision, e.content, o.HistoryLimit); err == nil {
+			if saved, err = inv.SaveRevision(records, e.revision, e.content); err == nil {
 				s.record.Result.Revision = saved.Number
 			} else if o.Mode == Apply {
 				inv.NotKept()
 			}
 			return err
-		case p == trim && saved.Number > max(last.Number, o.HistoryLimit):
+		case p == trim && o.HistoryLimit > 0 && saved.Number > max(last.Number, o.HistoryLimit):
 			return inv.Trim(late, o.HistoryLimit, o.Revision)
 		}
 		return e.write(records, inv, p)

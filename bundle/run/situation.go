@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,7 +122,7 @@ func prepare(ctx context.Context, s *session, o *Options, b *bundle.Bundle, inv 
 	if in.target, in.plan, err = makePlan(ctx, s, o, now); err != nil {
 		return in, err
 	}
-	if err := checkRemoved(ctx, s, o, in); err != nil {
+	if err := errors.Join(checkRemoved(ctx, s, o, in), checkAbsent(ctx, o, in)); err != nil {
 		return in, err
 	}
 	if o.RollbackOnFailure {

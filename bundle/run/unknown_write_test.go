@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,21 @@ import (
 	"brine/cmd/brine/clitest"
 	"brine/cmd/brine/output/salt"
 )
+
+// So may an object with generateName, which no second request looks for.
+func TestCreationWhoseAnswerIsLost(t *testing.T) {
+	s := clitest.New(t)
+	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/"+s.NS+"/serviceaccounts") && !r.DryRun {
+			return clustertest.Action{CutAfter: true}
+		}
+		return clustertest.Action{}
+	})
+	got := s.Apply("apiVersion: v1\nkind: ServiceAccount\nmetadata: {generateName: once-, namespace: \"{ns}\"}\n", "--allow-generate-name").Want(t, 1).Prints(t, "it may have been created nevertheless")
+	if comment, _ := salt.State(got.Result, time.Now())["comment"].(string); !got.Result.Objects[0].Unknown || !strings.Contains(comment, "Failed, and objects may have changed: inventory ") {
+		t.Errorf("Salt is told %q", comment)
+	}
+}
 
 // A write whose answer was lost may have been stored: no output says that nothing was changed.
 func TestWriteWhoseAnswerIsLost(t *testing.T) {

@@ -99,14 +99,21 @@ func isRoot(obj runtime.Object) bool {
 	return ok
 }
 
+// goneSince is the minor version of Kubernetes that removed a kind; 0: none did. typed may be nil.
+func goneSince(typed runtime.Object, gvk schema.GroupVersionKind) int {
+	if typed == nil {
+		return removedKinds()[gvk].minor
+	}
+	gone, _ := lifecycle(typed)
+	return gone
+}
+
 // notServed says why a server of the version 1.minor does not serve the kind,
 // and what to write instead; "" if it does, or may. typed may be nil.
 func notServed(typed runtime.Object, gvk schema.GroupVersionKind, minor int) string {
 	name := gvk.GroupVersion().String() + " " + gvk.Kind
-	gone, since := lifecycle(typed)
-	if typed == nil {
-		gone = removedKinds()[gvk].minor
-	}
+	_, since := lifecycle(typed)
+	gone := goneSince(typed, gvk)
 	switch {
 	case since > minor:
 		return fmt.Sprintf("Kubernetes 1.%d does not serve %s yet, which came with 1.%d%s", minor, name, since, instead(gvk, minor))
@@ -137,7 +144,8 @@ func NotServed(gvk schema.GroupVersionKind, kubernetesVersion string) (string, e
 func BuiltIn(gk schema.GroupKind) bool { return len(versionsOf(gk)) > 0 }
 
 // Removed says whether a version of Kubernetes serves no version of a built-in kind any
-// more, as the lists of k8s.io/api and removed.txt have it.
+// more, as the lists of k8s.io/api and removed.txt have it. One that is older than the kind only
+// does not serve it: after a downgrade its objects are still stored.
 func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
 	minor, err := minorOf(kubernetesVersion)
 	if err != nil {
@@ -145,7 +153,8 @@ func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
 	}
 	versions := versionsOf(gk)
 	return len(versions) > 0 && !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool {
-		return notServed(known(gvk), gvk, minor) == ""
+		gone := goneSince(known(gvk), gvk)
+		return gone == 0 || gone > minor
 	}), nil
 }
 

@@ -54,7 +54,7 @@ func (w *Writer) Apply(ctx context.Context, s *plan.Step, r cluster.Resource, bo
 		put, err = w.put(ctx, t, live)
 	}
 	immutable := false
-	if put.live != nil && !recreated && (answers.Immutable(err) || stays(s.Object, put.live, err) != "") {
+	if put.live != nil && !recreated && (answers.Immutable(err, ready.Custom(s.ID.GroupKind.Group)) || stays(s.Object, put.live, err) != "") {
 		if s.Recreate == plan.NoRecreation {
 			immutable, err = true, needsRecreate(s, err)
 		} else {

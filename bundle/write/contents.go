@@ -81,7 +81,7 @@ func Search(inv *inventory.Inventory, cascade metav1.DeletionPropagation, holder
 		},
 		Keeps: func(o metav1.Object) bool { // controllers copy annotations to what they make
 			owner := o.GetAnnotations()[inventory.OwningInventory]
-			return bundle.KeptBy(o) != "" || owner != "" && owner != inv.ID && metav1.GetControllerOf(o) == nil
+			return (bundle.KeptBy(o) != "" || owner != "" && owner != inv.ID) && metav1.GetControllerOf(o) == nil
 		},
 	}
 }

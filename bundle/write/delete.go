@@ -21,6 +21,9 @@ import (
 // between the decision and the act. Controllers write status all the time.
 const guardTries = 20
 
+// errDecided: what was decided does not hold any more.
+var errDecided = errors.New("it has to be decided again")
+
 // errChanging ends a deletion whose object never holds still.
 var errChanging = errors.New("other clients changed it again and again")
 
@@ -53,6 +56,9 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 		case decision.Action == plan.Detached && decision.Shared:
 			return Outcome{Action: plan.Detached, Gone: true, Reason: decision.Reason}
 		case decision.Action == plan.Detached:
+			if owner := w.Plan.Guard.OwnedBy(live); owner != "" {
+				return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not deleted: %s; it stays a member, as %s owns it", decision.Reason, owner)}
+			}
 			o := w.detach(ctx, s, r, live)
 			o.Reason = decision.Reason
 			return o
@@ -67,7 +73,7 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 		if err == nil {
 			return Outcome{Action: plan.Pruned, Gone: isGone}
 		}
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !errors.Is(err, errDecided) {
 			return failed(fmt.Errorf("delete: %w", err))
 		}
 		fresh, err := w.Client.Get(ctx, r, s.ID)
@@ -91,6 +97,9 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 	if w.Mode == DryRun {
 		return plan.Verdict{Action: plan.Pruned}, nil
 	}
+	if err := w.keepOwner(ctx, live); err != nil {
+		return plan.Verdict{}, err
+	}
 	var holds bundle.Contents
 	if w.Plan.Guard.Holds(id) {
 		var err error
@@ -101,11 +110,44 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 	return w.Plan.Guard.Decide(id, live, holds), nil
 }
 
+// keepOwner has the guard keep an owner where one of its dependents, which was to be deleted, too, stays
+// by now: the garbage collector would delete that.
+func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured) error {
+	for _, id := range w.Plan.Guard.Dependents[owner.GetUID()] {
+		now, err := w.Client.Find(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read %s, which names it in ownerReferences: %w", bundle.Name(id), err)
+		}
+		if now == nil || now.GetDeletionTimestamp() != nil {
+			continue
+		}
+		var holds bundle.Contents
+		if w.Plan.Guard.Holds(id) {
+			if holds, err = w.contents(ctx, now); err != nil {
+				return err
+			}
+		}
+		if w.Plan.Guard.Decide(id, now, holds).Action != plan.Pruned {
+			w.Plan.Guard.Keep(id, now)
+		}
+	}
+	return nil
+}
+
 func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Resource, live *unstructured.Unstructured) (bool, error) {
 	if w.Mode == Persist {
 		w.BeforeDelete(s.ID)
 	}
-	isGone, err := w.Client.Delete(ctx, r, live, cluster.Deletion{Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun})
+	d := cluster.Deletion{Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun}
+	if w.Plan.Guard.Holds(s.ID) || len(w.Plan.Guard.Dependents[live.GetUID()]) > 0 { // neither is of its version
+		d.Confirm = func(ctx context.Context) error {
+			if again, err := w.decide(ctx, s.ID, live); err != nil || again.Action != plan.Pruned {
+				return errors.Join(err, errDecided)
+			}
+			return nil
+		}
+	}
+	isGone, err := w.Client.Delete(ctx, r, live, d)
 	if err != nil || w.Mode == DryRun {
 		return false, err
 	}
@@ -179,7 +221,7 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 			return done
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err), answers.NotServed(err):
 			live, err = w.Client.Get(ctx, r, s.ID)
-		case restore && answers.Refused(err):
+		case restore && answers.RefusedLast(err): // a try before it that was stored is a conflict next
 			restore = false // it is released at least
 			done.Reason = fmt.Sprintf("%s; its fields are not set back: %v", s.Reason, err)
 			continue

@@ -64,13 +64,13 @@ func (w *Writer) recreate(ctx context.Context, t *target, was written, why error
 		err = fmt.Errorf("%w (a dry run could not show this before: %s)", err, unproven)
 	}
 	// An interrupted run does not end with the object lost, either.
-	patience := settling
-	if cluster.Ended(ctx) {
-		patience = restoreGrace
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := cluster.Outliving(ctx, settling, restoreGrace)
 	defer cancel()
-	if _, lost := w.restore(cluster.WithEnd(ctx, ctx), &replaced, old); lost != nil {
+	_, lost := w.restore(ctx, &replaced, old)
+	switch {
+	case apierrors.IsAlreadyExists(lost): // the answer to its creation may have been lost
+		return created, fmt.Errorf("it was deleted, and an object of its name is there, which may be the new one: %w", err)
+	case lost != nil:
 		return created, fmt.Errorf("the object is lost: it was deleted, the new one could not be created: %w, and the old one could not be restored: %s. Apply a bundle that has it again", err, lost.Error())
 	}
 	restored := "the old one was restored"
@@ -254,7 +254,11 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 		case err == nil:
 			return old, w.awaitGone(ctx, t, old, w.Deadline)
 		case !answers.Overtaken(err) && !apierrors.IsConflict(err) || time.Now().After(deadline):
-			return nil, fmt.Errorf("delete it, to create it again: %w", err)
+			err = fmt.Errorf("delete it, to create it again: %w", err)
+			if answers.Refused(err) || w.Mode == DryRun {
+				return nil, err
+			}
+			return w.perhapsRemoved(ctx, t, old, err)
 		}
 		if live, err = w.again(ctx, t); err != nil {
 			if live == nil || live.GetUID() != old.GetUID() {
@@ -269,6 +273,24 @@ func (w *Writer) remove(ctx context.Context, t *target, live *unstructured.Unstr
 			return nil, fmt.Errorf("it is not deleted, to create it again: %w", &NotOwned{"another client deleted and created it again during this run"})
 		}
 	}
+}
+
+// perhapsRemoved is what became of an object where the fate of its DELETE is unknown.
+func (w *Writer) perhapsRemoved(ctx context.Context, t *target, old *unstructured.Unstructured, failed error) (*unstructured.Unstructured, error) {
+	late, cancel := cluster.Outliving(ctx, settling, restoreGrace/3) // the rest is for putting it back
+	defer cancel()
+	now, err := w.Client.Get(late, t.resource, t.step.ID)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w; whether it was deleted is unknown: %w", failed, err)
+	case now != nil && now.GetUID() == old.GetUID() && now.GetDeletionTimestamp() == nil, now != nil && now.GetUID() != old.GetUID():
+		return nil, failed
+	case cluster.Ended(ctx):
+		return old, failed
+	case now == nil:
+		return old, nil
+	}
+	return old, w.awaitGone(ctx, t, old, w.Deadline)
 }
 
 // restorable is an object without what only the server sets, to be created

@@ -39,6 +39,7 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 			return err
 		}
 		stored, err := m.client.Patch(ctx, r, id, kind, patch, cluster.Write{})
+		var refused error
 		switch {
 		case err == nil:
 			live = stored
@@ -46,10 +47,13 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err), answers.NotServed(err):
 		case m.owns(live):
 			return nil
-		case !answers.Refused(err):
+		case !answers.RefusedLast(err):
 			return &unknownOwner{redact.Error(err, live.Object)}
 		default:
-			return fmt.Errorf("change its owner: %w", redact.Error(err, live.Object))
+			refused = fmt.Errorf("change its owner: %w", redact.Error(err, live.Object))
+		}
+		if refused != nil && answers.Refused(err) {
+			return refused
 		}
 		fresh, err := m.client.Get(ctx, r, id)
 		switch {
@@ -60,7 +64,9 @@ func (m *mover) ownOne(ctx context.Context, b *batch, id bundle.ID, live *unstru
 		case fresh == nil:
 			return nil // another client deleted it
 		}
-		live = fresh
+		if live = fresh; refused != nil && !m.owns(live) {
+			return refused
+		}
 	}
 	if m.owns(live) {
 		return nil

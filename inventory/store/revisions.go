@@ -106,13 +106,9 @@ func (inv *Inventory) NotKept() {
 }
 
 // SaveRevision keeps the bundle as a new revision, unless it is the last one
-// again with the same result, and nothing was adopted; a limit of 0 saves none.
-// The object names it with its next write, in Finish: so a revision that was cut
+// again with the same result, and nothing was adopted. The object names it with its next write, in Finish: so a revision that was cut
 // short is overwritten by the next.
-func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content, limit int) (inventory.Revision, error) {
-	if limit <= 0 {
-		return inv.Last(), nil
-	}
+func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c *inventory.Content) (inventory.Revision, error) {
 	last, err := inv.LastSaved(ctx)
 	if err != nil {
 		return last, err

@@ -301,7 +301,7 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			delete(w.applies, d.inventory)
 			return
 		}
-		if d.only != nil && kept && saved(number) { // it keeps the last bundle, with some objects of this one
+		if d.only != nil && kept { // it keeps the last bundle, with some objects of this one
 			digest = w.contentOf(d.inventory, number)
 		}
 		// What a rollback has applied is the state before and after it: it is no revision of its own.

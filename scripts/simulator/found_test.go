@@ -1720,4 +1720,67 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: extra-theirs}
 `, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "10", chance: 5724683236850375151, step: step{command: "rollback", inventory: "other", patience: 300000000000}, mood: mood{name: "undisturbed"}}}},
+	"the owner of what left stayed a member": {seed: 553014466, scenes: []scene{{at: "2", chance: 9546436252015235878, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, around: surroundings{hooks: []string{"refuse-update configmaps"}, owned: true}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 3881243696415111409, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, calm: true, options: options{cascade: "Orphan"}, around: surroundings{hooks: []string{"refuse-update configmaps"}, owned: true}}, mood: mood{name: "undisturbed"}}, {at: "13", chance: 10664443495716618595, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+`, onFailure: true, only: []string{"ConfigMap/*/*"}, patience: 300000000000, around: surroundings{hooks: []string{"refuse-update configmaps"}}}, mood: mood{name: "somebody acts", people: 0.05}}, {at: "16", chance: 12527740417542491309, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, around: surroundings{hooks: []string{"refuse-update configmaps"}, owned: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"13:4", "13:2", "13:1"}},
+	"a part of the last bundle failed, and was undone": {seed: 553008492, scenes: []scene{{at: "0", chance: 13485239205821830320, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, options: options{cascade: "Foreground"}, around: surroundings{scheduled: true, owned: true}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 12817506058566215020, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, patience: 300000000000, options: options{recreate: []string{"Job"}}, around: surroundings{scheduled: true, owned: true}}, mood: mood{name: "somebody acts", people: 0.05}}, {at: "4", chance: 8387979961470142482, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, only: []string{"ConfigMap/*/*"}, around: surroundings{scheduled: true}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 15521246814750800144, step: step{command: "rollback", inventory: "shop", around: surroundings{scheduled: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"3:13", "3:12", "3:11", "3:10", "3:17", "3:16", "3:15", "3:14", "3:8", "3:7", "3:6", "3:5", "3:4", "3:3", "3:2", "3:1"}},
 }

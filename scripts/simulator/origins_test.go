@@ -193,6 +193,60 @@ func TestGivingBackGoesOn(t *testing.T) {
 	}
 }
 
+// What a rollback gives back it gives back whatever its exit code says of success.
+func TestGivingBackWithADetailedExitCode(t *testing.T) {
+	inLab(t, func(l *lab) {
+		for command := range strings.SplitSeq("apply a x a1; apply b y; take b y x w", "; ") {
+			l.play(command)
+		}
+		l.ends(report.ExitChanges, "rollback", "b", "1", func(o *run.Options, _ *bundle.Bundle) { o.Detailed = true })
+		if whose := l.whose("x"); whose != "a" {
+			t.Errorf("x is %s's", whose)
+		}
+	})
+}
+
+// A rollback without a history is kept, too: else the next ones go to what a person has undone.
+func TestRollbackWithoutAHistory(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		l.ends(report.ExitOK, "rollback", "shop", "1", func(o *run.Options, _ *bundle.Bundle) { o.HistoryLimit = 0 })
+		l.ends(report.ExitOK, "apply", "shop", values("3"), nil)
+		l.ends(report.ExitOK, "rollback", "shop", "", nil)
+		l.have("1")
+	})
+}
+
+// The bundle names no namespace of what it wants absent. Where the kubeconfig has another one than it had, that
+// is another object.
+func TestAbsentInAnotherNamespace(t *testing.T) {
+	inLab(t, func(l *lab) {
+		absent := func(namespace string, named bool) func(*run.Options, *bundle.Bundle) {
+			return func(o *run.Options, b *bundle.Bundle) {
+				o.Namespace, o.Planning.NamespaceNamed = namespace, named
+				b.Absent = []*bundle.Absent{{ID: bundle.ID{GroupKind: bundle.ConfigMapKind, Name: "cache"}, GVK: bundle.ConfigMapKind.WithVersion("v1")}}
+			}
+		}
+		l.create(bundle.V1(bundle.ID{GroupKind: bundle.NamespaceKind, Name: "prod"}, map[string]any{}))
+		l.create(bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "cache"}, map[string]any{}))
+		l.create(bundle.V1(bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "prod", Name: "cache"}, map[string]any{}))
+		l.ends(report.ExitOK, "apply", "shop", values("1"), absent("default", false))
+		if l.get("ConfigMap", "default", "cache") != nil {
+			t.Error("it is left")
+		}
+		r := l.ends(report.ExitBadBundle, "apply", "shop", values("1"), absent("prod", false))
+		if said := strings.Join(errorsOf(r), " "); !strings.Contains(said, "--namespace default to go on as before") {
+			t.Error(said)
+		}
+		l.stays("ConfigMap", "prod", "cache")
+		l.ends(report.ExitOK, "apply", "shop", values("1"), absent("prod", true))
+		if l.get("ConfigMap", "prod", "cache") != nil {
+			t.Error("it is left")
+		}
+	})
+}
+
 // A move to an inventory that was found before it waited goes to no other one of its name.
 func TestMoveToOneThatWasReplaced(t *testing.T) {
 	inLab(t, func(l *lab) {

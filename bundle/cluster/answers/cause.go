@@ -55,7 +55,7 @@ func CauseOf(err error) Cause {
 		return AdmissionCause
 	case UnknownField(err):
 		return SchemaCause
-	case apierrors.IsInvalid(err) && !Immutable(err):
+	case apierrors.IsInvalid(err) && !Immutable(err, true):
 		return SchemaCause // the bundle's own CRD has nothing against it
 	case apierrors.IsNotFound(err) && Says(err, `roles.rbac.authorization.k8s.io "`): // also clusterroles
 		return RBACCause

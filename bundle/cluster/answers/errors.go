@@ -141,21 +141,33 @@ func Transient(err error) bool {
 func About(name string) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
 	return func(u *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 		if err == nil && name != "" && u.GetName() != name {
-			return nil, fmt.Errorf("the answer is not one of the API server about %s, but has kind %q", name, u.GetKind())
+			return nil, Unsure(fmt.Errorf("the answer is not one of the API server about %s, but has kind %q", name, u.GetKind()))
 		}
 		return u, err
 	}
 }
 
-// Refused says whether an answer proves that nothing was written.
-func Refused(err error) bool {
+// Refused says whether it is proven that nothing was written, by no try of a request.
+func Refused(err error) bool { return !isUnsure(err) && RefusedLast(err) }
+
+// RefusedLast is Refused for the last try of a request. Admission comes before anything is stored.
+func RefusedLast(err error) bool {
+	if errors.Is(err, ErrNotSent) || utilnet.IsConnectionRefused(err) || Says(err, "failed calling webhook") {
+		return true
+	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if _, unknown := errors.AsType[*cutOff](err); !ok || unknown {
+	if !ok {
 		return false
 	}
 	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !Transient(err)
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !IsPermanent(err) && !Transient(err)
 }
+
+// ErrNotSent says that a request was held back.
+var ErrNotSent = errors.New("not sent")
+
+// MayBeStored says whether a write that ended with err may have been carried out nevertheless.
+func MayBeStored(err error) bool { return isUnsure(err) || !Refused(err) && Transient(err) }
 
 // Unreachable says whether the server could not be spoken to at all.
 func Unreachable(err error) bool {
@@ -302,10 +314,11 @@ func ExplainSize(err error, size func() int) error {
 
 // Immutable says whether the server refused an object because a field cannot
 // change: as Flux' ssa and Helm do, by the words of apimachinery's
-// api/validation, of Kubernetes' pkg/apis/*/validation and of registry/rbac, and
-// of CSI drivers (StorageClass parameters).
-func Immutable(err error) bool {
-	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+// api/validation, of Kubernetes' pkg/apis/*/validation and of registry/rbac. What an admission
+// policy denies it guards; the webhook of a custom resource's operator may be its validation.
+func Immutable(err error, custom bool) bool {
+	policy, webhook := DeniedBy(err)
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || policy != "" || webhook != "" && !custom {
 		return false
 	}
 	if all := CausesOf(err); len(all) > 0 {
@@ -317,9 +330,12 @@ func Immutable(err error) bool {
 
 func immutable(err error) bool {
 	return Says(err, "is immutable", "may not change once set", "may not be changed", "cannot change roleRef",
-		"updates to statefulset spec for fields other than", "updates to parameters are forbidden",
-		"pod updates may not change fields other than")
+		"updates to statefulset spec for fields other than", "pod updates may not change fields other than") ||
+		err != nil && forbiddenUpdate().MatchString(err.Error())
 }
+
+// forbiddenUpdate is what Kubernetes' pkg/apis/storage/validation says of classes, of each field by its name.
+var forbiddenUpdate = bundle.Pattern(`updates to \w+ are forbidden`)
 
 // deniedRight is how every authorizer's answer reads.
 var deniedRight = bundle.Pattern(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
@@ -397,17 +413,24 @@ func NamespaceRefuses(err error) bool {
 		Says(err, "exceeded quota", "failed quota", "usage per ", "to requested ratio", "violates PodSecurity", "error looking up service account")
 }
 
-// cutOff is the last answer of the server, after which it was asked again and the run
-// ended: what that request did is unknown, unless it was a read.
-type cutOff struct{ error }
+// unsure is an error after which it is unknown what its request did, unless that was a read.
+type unsure struct{ error }
 
-func (c *cutOff) Unwrap() error { return c.error }
+func (u *unsure) Unwrap() error { return u.error }
+
+// Unsure is err where the request, or an earlier try of it, may have been carried out.
+func Unsure(err error) error { return &unsure{err} }
+
+func isUnsure(err error) bool {
+	_, unknown := errors.AsType[*unsure](err)
+	return unknown
+}
 
 // LastAnswer is err, or, where that is only that the run ended, the answer that the server
 // gave before.
 func LastAnswer(answer, err error) error {
 	if answer != nil && Cancelled(err) {
-		return &cutOff{answer}
+		return Unsure(answer)
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func TestMeaningOfAnswers(t *testing.T) {
 	)
 	meanings := map[string]func(error) bool{
 		notServed: answers.NotServed, transient: answers.Transient, proof: answers.Refused, unreachable: answers.Unreachable,
-		misdirected: answers.Misdirected, unknownField: answers.UnknownField, immutable: answers.Immutable, noDryRun: answers.NoDryRun,
+		misdirected: answers.Misdirected, unknownField: answers.UnknownField, immutable: func(err error) bool { return answers.Immutable(err, false) }, noDryRun: answers.NoDryRun,
 		webhookFailed: answers.WebhookFailed, terminating: answers.NamespaceTerminating, quota: answers.QuotaExceeded,
 		allocated: answers.Allocated, namespaceRefuses: answers.NamespaceRefuses,
 	}
@@ -94,6 +94,10 @@ func TestMeaningOfAnswers(t *testing.T) {
 		{invalid(`RoleBinding.rbac.authorization.k8s.io "b" is invalid: roleRef: Invalid value: {}: cannot change roleRef`), answers.NoCause, []string{proof, immutable}},
 		{invalid(`StatefulSet.apps "s" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden`), answers.NoCause, []string{proof, immutable}},
 		{invalid(`StorageClass.storage.k8s.io "s" is invalid: parameters: Forbidden: updates to parameters are forbidden.`), answers.NoCause, []string{proof, immutable}},
+		{invalid(`StorageClass.storage.k8s.io "s" is invalid: provisioner: Forbidden: updates to provisioner are forbidden.`), answers.NoCause, []string{proof, immutable}},
+		{invalid(`VolumeAttributesClass.storage.k8s.io "s" is invalid: driverName: Forbidden: updates to driverName are forbidden.`), answers.NoCause, []string{proof, immutable}},
+		{invalid(`deployments.apps "d" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: objects may not be changed`, `objects may not be changed`), answers.AdmissionCause, []string{proof}},
+		{invalid(`admission webhook "validate.kyverno.svc" denied the request: label team is immutable`), answers.AdmissionCause, []string{proof}},
 		{invalid(`Pod "p" is invalid: spec: Forbidden: pod updates may not change fields other than spec.containers[*].image`), answers.NoCause, []string{proof, immutable}},
 		{invalid(`PersistentVolumeClaim "c" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests`), answers.NoCause, []string{proof, immutable}},
 		{invalid(`Service "s" is invalid: spec.ports[0].nodePort: Invalid value: 30000: provided port is already allocated`), answers.SchemaCause, []string{proof, allocated}},
@@ -104,7 +108,7 @@ func TestMeaningOfAnswers(t *testing.T) {
 		{internal("etcdserver: request is too large"), answers.NoCause, []string{proof}},
 		{answer(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"), answers.NoCause, []string{proof}},
 		{internal(`Internal error occurred: failed calling webhook "no.example.com": failed to call webhook: Post "https://127.0.0.1:1/?timeout=1s": dial tcp 127.0.0.1:1: connect: connection refused`),
-			answers.NoCause, []string{transient, webhookFailed}},
+			answers.NoCause, []string{transient, proof, webhookFailed}},
 		{answer(http.StatusBadRequest, metav1.StatusReasonBadRequest, `admission webhook "a.example.com" does not support dry run`), answers.AdmissionCause, []string{proof, noDryRun}},
 		{internal("etcdserver: leader changed"), answers.NoCause, []string{transient}},
 		{answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later"), answers.NoCause, []string{proof, transient}},

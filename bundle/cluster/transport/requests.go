@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -168,9 +169,15 @@ func (t *transport) sendNow(r *http.Request, verb string) (response *http.Respon
 	if wait := t.gate.Load(); wait != nil && Writes(verb) {
 		if err := (*wait)(r.Context()); err != nil {
 			closeBody(r)
-			return nil, time.Now(), answers.Permanent(err)
+			return nil, time.Now(), answers.Permanent(&notSent{err})
 		}
 		r, body = t.hold(r)
+	}
+	if confirm, ok := r.Context().Value(confirmation{}).(func(context.Context) error); ok && Writes(verb) {
+		if err := confirm(r.Context()); err != nil {
+			closeBody(r)
+			return nil, time.Now(), answers.Permanent(&notSent{err})
+		}
 	}
 	t.counter.add(verb)
 	begin = time.Now()
@@ -187,8 +194,20 @@ func closeBody(r *http.Request) {
 	}
 }
 
+// notSent is why a request was held back, in its own words.
+type notSent struct{ error }
+
+func (n *notSent) Unwrap() []error { return []error{n.error, answers.ErrNotSent} }
+
+type confirmation struct{}
+
+// WithConfirmation is a context whose writes ask confirm after the gate: its error ends them.
+func WithConfirmation(ctx context.Context, confirm func(context.Context) error) context.Context {
+	return context.WithValue(ctx, confirmation{}, confirm)
+}
+
 // errHeldBack: the write can be sent again, and waits then.
-var errHeldBack = errors.New("not sent: the lease of the inventory's lock may have run out while a connection was waited for")
+var errHeldBack = fmt.Errorf("%w: the lease of the inventory's lock may have run out while a connection was waited for", answers.ErrNotSent)
 
 // hold asks the gate once more when the first byte of the body is to go out, without
 // waiting: there may have been no connection until then.

@@ -169,9 +169,11 @@ func (p *place) client(s Streams, o cluster.Options) (*cluster.Client, error) {
 		return nil, err
 	}
 	var reported sync.Map
+	var secrets report.Secrets // an answer may quote one
+	client.OnSecret(secrets.Read)
 	client.OnRetry(func(_ context.Context, err error, _ int) {
 		if _, before := reported.LoadOrStore(err.Error(), true); !before {
-			s.warn("retrying: " + err.Error())
+			s.warn("retrying: " + secrets.Text(err.Error()))
 		}
 	})
 	return client, nil

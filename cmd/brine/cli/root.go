@@ -74,7 +74,7 @@ func failed(err error) error { return &coded{code: run.ExitCode(err), err: err} 
 func printed(what string, err error, code int) error {
 	switch {
 	case err != nil:
-		if code == report.ExitOK || code == report.ExitChanges {
+		if report.Succeeded(code) {
 			code = report.ExitFailed
 		}
 		return &coded{code: code, err: fmt.Errorf("%s: %w", what, err), late: true}

@@ -136,7 +136,7 @@ func (t tracer) run(ctx context.Context, r *report.Result, ended time.Time) {
 		attributes = append(attributes, attribute.Int("brine.requests."+verb, r.Summary.Requests[verb]))
 	}
 	failure := ""
-	if r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges {
+	if !report.Succeeded(r.ExitCode) {
 		failure = fmt.Sprintf("exit code %d", r.ExitCode)
 		attributes = append(attributes, text("error.type", fmt.Sprint(r.ExitCode)))
 		if len(r.Errors) > 0 {

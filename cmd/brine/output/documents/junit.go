@@ -72,7 +72,7 @@ func junit(r *report.Result, now time.Time) string {
 		whole.Failure = failed(e, e)
 		suite.Cases = append(suite.Cases, whole)
 	}
-	if bad := r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges && suite.Failures == 0; bad || len(suite.Cases) == 0 {
+	if bad := !report.Succeeded(r.ExitCode) && suite.Failures == 0; bad || len(suite.Cases) == 0 {
 		if whole.Time = suite.Time; bad { // before it came to an object, for example
 			ended, _ := wording.Outcome(r)
 			whole.Failure = failed(ended, ended)

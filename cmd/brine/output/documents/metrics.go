@@ -40,7 +40,7 @@ func metrics(r *report.Result, now time.Time, previous string) string {
 	}
 	line := success + "{" + labels + "} "
 	last := ""
-	if r.ExitCode == report.ExitOK || r.ExitCode == report.ExitChanges {
+	if report.Succeeded(r.ExitCode) {
 		last = fmt.Sprintf("%s%d", line, now.Unix())
 	} else {
 		for old := range strings.Lines(previous) {

@@ -97,7 +97,7 @@ func (m *markup) box(class, id, title string, lines []string) {
 
 func (m *markup) header(r *report.Result, tiles []wording.ActionTile, title, now, ended, root string) {
 	bad := ""
-	if r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges {
+	if !report.Succeeded(r.ExitCode) {
 		bad = " bad"
 	}
 	m.add("<h1>%s</h1>\n<p class=\"outcome%s\">%s</p>\n<p class=\"dim\">%s, %d objects", title, bad, ended, now, len(r.Objects))

@@ -21,7 +21,7 @@ func answerOf(r *report.Result) *answer {
 	a := &answer{Result: r, preview: wording.IsPreview(r), changes: map[string]any{}}
 	// With --detailed-exitcode a run that is done, and changed something, has a code of its own.
 	a.failed = len(r.Errors) > 0 || r.Summary.Failed > 0 || r.Interrupted != "" ||
-		r.ExitCode != report.ExitOK && r.ExitCode != report.ExitChanges
+		!report.Succeeded(r.ExitCode)
 	room := roomOf(r.Objects)
 	for _, o := range r.Objects {
 		if c := changeOf(o, room); c != nil {

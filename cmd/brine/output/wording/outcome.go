@@ -105,7 +105,7 @@ func Outcome(r *report.Result) (string, string) {
 		return "failed, and rolled back: " + detail, Red
 	case r.Interrupted != "":
 		return fmt.Sprintf("interrupted by %s: %s. Run it again to continue", r.Interrupted, detail), Red
-	case (r.ExitCode == 0 || r.ExitCode == report.ExitChanges) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
+	case report.Succeeded(r.ExitCode) && len(r.Errors) == 0 && s.Failed+s.NotReady == 0,
 		IsPreview(r) && len(r.Errors) == 0 && s.Failed == 0:
 		return done(r), green
 	case s.Failed == 0 && len(r.Errors) == 0 && s.NotReady > 0:

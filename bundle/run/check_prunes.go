@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"brine/bundle"
+	"brine/bundle/inspect"
 	"brine/bundle/plan"
 	"brine/bundle/remedy"
-	"brine/inventory/store"
 )
 
 // checkRemoved looks for SLS and files that the last run that applied everything had and
@@ -23,7 +24,7 @@ func checkRemoved(ctx context.Context, s *session, o *Options, in intent) error 
 	if len(pruned) == 0 {
 		return nil
 	}
-	number, earlier, err := renderedLast(ctx, in.inventory)
+	number, earlier, err := inspect.RenderedLast(ctx, in.inventory)
 	switch {
 	case err != nil && in.bundle.Rendering == nil && !o.Planning.RefuseRemoved:
 		s.record.Warn(fmt.Sprintf("whether the bundle lacks a file that the last run had is not known: %v", err))
@@ -48,22 +49,28 @@ func checkRemoved(ctx context.Context, s *session, o *Options, in intent) error 
 	return nil
 }
 
-// renderedLast are the objects of the last run that applied everything, and those that runs
-// without pruning before it left.
-func renderedLast(ctx context.Context, inv *store.Inventory) (number int, objects []*bundle.Object, err error) {
-	past, err := inv.Past(ctx)
-	for _, one := range past.Standing() {
-		if !one.Applied() {
+// checkAbsent refuses to delete what the bundle wants absent, names no namespace for, and is no member, where the
+// kubeconfig has another namespace than it had: it is another object than the one that was meant.
+func checkAbsent(ctx context.Context, o *Options, in intent) error {
+	if o.Planning.NamespaceNamed || o.Mode != Apply {
+		return nil
+	}
+	for _, a := range in.bundle.Absent {
+		_, member := in.inventory.Members[a.ID]
+		goes := func(s *plan.Step) bool { return s.ID == a.ID && s.Action == plan.Pruned }
+		if !a.Unplaced || member || !slices.ContainsFunc(in.plan.Steps, goes) {
 			continue
 		}
-		content, err := inv.LoadRevision(ctx, one.Number)
+		_, last, err := in.inventory.LoadLastSaved(ctx)
 		if err != nil {
-			return 0, nil, err
+			return fmt.Errorf("find out in which namespace the last run looked for %s, which the bundle wants absent (%s says in which it is): %w", bundle.Name(a.ID), remedy.Namespace, err)
 		}
-		number, objects = max(number, one.Number), append(objects, content.Bundle.Objects...)
-		if content.Options["no-prune"] != "true" {
-			break
+		if last == nil || last.Namespace == "" || last.Namespace == o.Namespace {
+			return nil
 		}
+		in.plan.Refused = append(in.plan.Refused, bundle.Problem{Source: a.Source, ID: a.ID, Message: fmt.Sprintf(
+			"the bundle wants it absent and names no namespace, the kubeconfig has %[1]s, the last apply had %[2]s: it would be deleted in %[1]s; nothing was changed; use %[3]s %[2]s to go on as before, or %[3]s %[1]s to delete it there",
+			a.ID.Namespace, last.Namespace, remedy.Namespace)})
 	}
-	return number, objects, err
+	return nil
 }
