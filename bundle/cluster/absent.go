@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,11 +113,18 @@ func (c *Client) removed(ctx context.Context, gk schema.GroupKind) error {
 	if err != nil {
 		return unproven(gk.String(), "the server's version", err)
 	}
-	if gone, err := validate.Removed(gk, info.GitVersion); err != nil || !gone {
-		return fmt.Errorf("%w: %s, though Kubernetes %s has it", answers.ErrNotServed, gk, info.GitVersion)
+	gone, err := validate.Removed(gk, info.GitVersion)
+	if err == nil && gone {
+		return nil
 	}
-	return nil
+	if later, err := validate.ComesLater(gk, info.GitVersion); err == nil && later {
+		return fmt.Errorf("%w: %s, %w (%s)", answers.ErrNotServed, gk, errLater, info.GitVersion)
+	}
+	return fmt.Errorf("%w: %s, though Kubernetes %s has it", answers.ErrNotServed, gk, info.GitVersion)
 }
+
+// errLater: after a downgrade, objects of the kind may still be stored.
+var errLater = errors.New("which this version of Kubernetes does not have yet")
 
 // AnyOrAbsent is Any for a kind that discovery may not know yet. Its error is the
 // reason why it is not known, and not proven either, whether there are objects.

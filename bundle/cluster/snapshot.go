@@ -69,7 +69,7 @@ func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle
 	if err := first.Wait(); err != nil {
 		return nil, err
 	}
-	c.proveAbsent(ctx, v, slices.Concat(members, certain))
+	c.proveAbsent(ctx, v, members, certain)
 	var namespaces, rest []bundle.ID
 	for id := range wanted {
 		if _, ok := v.Live[id]; ok {
@@ -119,10 +119,11 @@ func (v *Snapshot) list(ctx context.Context, r Resource, ids []bundle.ID) error 
 }
 
 // proveAbsent settles those of ids whose kind is not served: they are Unknown
-// unless it is proven that there are none.
-func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, ids []bundle.ID) {
-	reasons := map[schema.GroupKind]error{}
-	for _, id := range ids {
+// unless it is proven that there are none. There is no object, but of members, of a kind that this version
+// of Kubernetes does not have yet.
+func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, members, others []bundle.ID) {
+	reasons, member := map[schema.GroupKind]error{}, sets.New(members...)
+	for _, id := range slices.Concat(members, others) {
 		if _, err := c.Any(id.GroupKind); err == nil {
 			continue
 		}
@@ -131,7 +132,7 @@ func (c *Client) proveAbsent(ctx context.Context, v *Snapshot, ids []bundle.ID) 
 			_, reason = c.ServedOrAbsent(ctx, id.GroupKind)
 			reasons[id.GroupKind] = reason
 		}
-		if reason != nil {
+		if reason != nil && (member.Has(id) || !errors.Is(reason, errLater)) {
 			v.Unknown[id] = reason
 		}
 	}

@@ -84,7 +84,7 @@ func Get(ctx context.Context, c *cluster.Client, q Query) (*Found, error) {
 		if rules == nil {
 			rules, _ = ready.Table(nil).Rules(&bundle.Object{ID: id, GVK: live.GroupVersionKind(), Content: live})
 		}
-		status := firstStatus(c, said, live, rules, ready.Of(live, rules, hints), begin, begin)
+		status := firstStatus(c, said, live, rules, ready.Of(live, rules, hints), begin, 0)
 		content, reason := live.Object, status.Reason
 		if !q.Secrets {
 			secrets.Public(id.Name, id.Namespace)

@@ -36,13 +36,12 @@ func Status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 		return nil, err
 	}
 	var last *report.Result
-	begin := time.Now()
-	trusted := begin
+	begin, tolerance := time.Now(), time.Duration(0)
 	if see != nil {
-		trusted = begin.Add(-clockTolerance)
+		tolerance = clockTolerance
 	}
 	for {
-		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets, begin, trusted)
+		result, err := status(ctx, c, where, version, kubernetes, kinds, &secrets, begin, tolerance)
 		switch {
 		case err != nil && last != nil && errors.Is(context.Cause(ctx), report.ErrTimeout):
 			return last, nil
@@ -69,7 +68,7 @@ const (
 	clockTolerance = 10 * time.Minute
 )
 
-func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets, begin, trusted time.Time) (*report.Result, error) {
+func status(ctx context.Context, c *cluster.Client, where report.Inventory, version, kubernetes string, kinds ready.Table, secrets *report.Secrets, begin time.Time, tolerance time.Duration) (*report.Result, error) {
 	inv, err := store.Load(ctx, c, where.Namespace, where.Name, where.ID, version)
 	if err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 			refused = refused || o.NotServed != ""
 			status := ready.Of(live, rules[id], hints)
 			if inv.Members[id].Reconcile != "Succeeded" { // no run has seen it ready, or has waited long enough
-				status = firstStatus(c, said, live, rules[id], status, begin, trusted)
+				status = firstStatus(c, said, live, rules[id], status, begin, tolerance)
 			}
 			o.Ready, o.Reason, o.Rule = string(status.State), status.Reason, status.Rule
 			if status.State != ready.Ready && rules[id] != nil && rules[id].Skip {
@@ -146,8 +145,8 @@ func status(ctx context.Context, c *cluster.Client, where report.Inventory, vers
 
 // firstStatus is the status of an object that may have been written a moment ago, by the rule of an
 // apply. begin is when the command began: by this machine's clock, an object may be of later. One that was
-// written after trusted counts from then on, so that no clock ends the waiting too early.
-func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin, trusted time.Time) ready.Status {
+// written within tolerance before counts from then on, so that no clock ends the waiting too early.
+func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstructured, rules *ready.Rules, status ready.Status, begin time.Time, tolerance time.Duration) ready.Status {
 	resource, _ := c.Resource(live.GroupVersionKind())
 	written := live.GetCreationTimestamp().Time
 	for _, entry := range live.GetManagedFields() {
@@ -155,7 +154,7 @@ func firstStatus(c *cluster.Client, said ready.SaidBy, live *unstructured.Unstru
 			written = entry.Time.Time
 		}
 	}
-	if written.After(trusted) {
+	if begin.Sub(written) < tolerance {
 		written = begin
 	}
 	gk := live.GroupVersionKind().GroupKind()

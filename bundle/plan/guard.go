@@ -37,9 +37,9 @@ type Guard struct {
 	// these with them.
 	owners  map[types.UID]bundle.ID
 	staying sync.Mutex
-	// Dependents are members that are to be deleted, too, by the UID of each object that they name in
-	// ownerReferences: one may stay by then.
-	Dependents map[types.UID][]bundle.ID
+	// Dependents are the UIDs of members that are to be deleted, too, by the UID of each object that they name
+	// in ownerReferences: one may stay by then.
+	Dependents map[types.UID]map[bundle.ID]types.UID
 	going      map[types.UID]bundle.ID // what is to be deleted
 	// Moved says of members why a move between inventories keeps them.
 	Moved map[bundle.ID]Verdict
@@ -169,14 +169,17 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 
 // noteDependents notes Dependents.
 func (g *Guard) noteDependents(steps []*Step) {
-	g.Dependents, g.going = map[types.UID][]bundle.ID{}, map[types.UID]bundle.ID{}
+	g.Dependents, g.going = map[types.UID]map[bundle.ID]types.UID{}, map[types.UID]bundle.ID{}
 	for _, s := range steps {
 		if s.Action != Pruned {
 			continue
 		}
 		g.going[s.Live.GetUID()] = s.ID
 		for _, owner := range s.Live.GetOwnerReferences() {
-			g.Dependents[owner.UID] = append(g.Dependents[owner.UID], s.ID)
+			if g.Dependents[owner.UID] == nil {
+				g.Dependents[owner.UID] = map[bundle.ID]types.UID{}
+			}
+			g.Dependents[owner.UID][s.ID] = s.Live.GetUID()
 		}
 	}
 }
@@ -189,7 +192,7 @@ func (g *Guard) OwnedBy(live *unstructured.Unstructured) string {
 		return ""
 	}
 	for _, owner := range live.GetOwnerReferences() {
-		if id, going := g.going[owner.UID]; going {
+		if id, going := g.going[owner.UID]; going && !g.Options.Orphans {
 			return bundle.Name(id)
 		}
 		if id, wanted := g.Same[owner.UID]; wanted && !ours {

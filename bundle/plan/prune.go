@@ -260,28 +260,22 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	p.orderOwners(first)
 }
 
-// orderOwners has an owner deleted after what names it in ownerReferences, where that is to be deleted, too: it
-// may stay after all, and the garbage collector would delete it. What is detached leaves the inventory after
-// what owns it: where that stays a member, a later run may delete both. What has a controller is left to that.
+// orderOwners has what is detached leave the inventory after what owns it: where that stays a member, a later
+// run may delete it, and the garbage collector the other. What has a controller is left to that.
 func (p *Plan) orderOwners(first int) {
 	at := map[types.UID]int{}
 	for i, s := range p.Steps[first:] {
-		if s.Live != nil && (s.Action == Detached || s.Action == Pruned && !p.Guard.Options.Orphans) {
+		if s.Action == Detached && s.Live != nil {
 			at[s.Live.GetUID()] = first + i
 		}
 	}
 	for i, s := range p.Steps[first:] {
-		if s.Live == nil || metav1.GetControllerOf(s.Live) != nil {
+		if s.Action != Detached || s.Live == nil || metav1.GetControllerOf(s.Live) != nil {
 			continue
 		}
 		for _, owner := range s.Live.GetOwnerReferences() {
-			on, found := at[owner.UID]
-			switch own := first + i; {
-			case !found || p.Steps[on].Action != s.Action:
-			case s.Action == Detached && !p.waits(on, own):
+			if on, found := at[owner.UID]; found && on != first+i && !p.waits(on, first+i) {
 				s.Needs = append(s.Needs, Need{Step: on, Want: order.Ready, Reason: deletedFirst + "it owns this", Owner: true})
-			case s.Action == Pruned && !p.waits(own, on):
-				p.Steps[on].Needs = append(p.Steps[on].Needs, Need{Step: own, Want: order.Ready, Reason: deletedFirst + "it names this in ownerReferences"})
 			}
 		}
 	}

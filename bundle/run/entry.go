@@ -188,9 +188,11 @@ func (e *entry) leavesNone(all map[bundle.ID]inventory.Status) bool {
 	return left == 0
 }
 
-// keepsRevision says whether the history keeps what the run applied. It always keeps a rollback: nothing else
-// says what was undone, and it holds what the history has already.
-func (o *Options) keepsRevision() bool { return o.HistoryLimit > 0 || o.Mode == Rollback }
+// keepsRevision says whether the history keeps what the run applied. It always keeps a rollback that somebody
+// asked for: nothing else says what was undone, and it holds what the history has already.
+func (o *Options) keepsRevision() bool {
+	return o.HistoryLimit > 0 || o.Mode == Rollback && !o.automatic
+}
 
 // revisionOf is what the history is to say of a run that has ended, whose revision keeps
 // content.

@@ -201,7 +201,7 @@ func (o Options) rollingBack(to *rollbackTarget) Options {
 	o.Mode, o.Command, o.Detailed, o.Derived, o.RollbackOnFailure = Rollback, inventory.Rollback, false, false, false
 	o.Revision, o.RevisionOptions, o.Sources = to.number, to.content.Options, to.content.Sources
 	o.Namespace, o.Planning.NamespaceNamed = cmp.Or(to.content.Namespace, o.Namespace), true
-	o.Planning.Before = to.before
+	o.Planning.Before, o.automatic = to.before, true
 	o.SavedPlan, o.PlanOut, o.Planning.MaxPrune, o.Planning.PruneFirst, o.Deny = nil, nil, "", nil, nil
 	return o
 }

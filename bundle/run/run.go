@@ -79,6 +79,8 @@ type Options struct {
 	PlanOut *PlanPlace
 	// SavedPlan is the plan to carry out, and no other.
 	SavedPlan *saved.Plan
+
+	automatic bool // the rollback of a run that failed
 }
 
 // Run makes the cluster match the bundle and returns the result, which holds

@@ -158,6 +158,18 @@ func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
 	}), nil
 }
 
+// ComesLater says whether a version of Kubernetes serves no version of a built-in kind yet.
+func ComesLater(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
+	minor, err := minorOf(kubernetesVersion)
+	if err != nil {
+		return false, err
+	}
+	gone, err := Removed(gk, kubernetesVersion)
+	return !gone && !slices.ContainsFunc(versionsOf(gk), func(gvk schema.GroupVersionKind) bool {
+		return notServed(known(gvk), gvk, minor) == ""
+	}), err
+}
+
 // typedVersions are the versions of a kind that there are Go types of.
 func typedVersions(gk schema.GroupKind) (all []schema.GroupVersionKind) {
 	for _, s := range schemes() {

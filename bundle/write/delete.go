@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
@@ -113,22 +114,33 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 // keepOwner has the guard keep an owner where one of its dependents, which was to be deleted, too, stays
 // by now: the garbage collector would delete that.
 func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured) error {
-	for _, id := range w.Plan.Guard.Dependents[owner.GetUID()] {
-		now, err := w.Client.Find(ctx, id)
-		if err != nil {
-			return fmt.Errorf("read %s, which names it in ownerReferences: %w", bundle.Name(id), err)
-		}
-		if now == nil || now.GetDeletionTimestamp() != nil {
+	guard := w.Plan.Guard
+	dependents := guard.Dependents[owner.GetUID()]
+	if len(dependents) == 0 || guard.Options.Orphans {
+		return nil
+	}
+	ids := bundle.SortedIDs(dependents)
+	view, err := w.Client.Snapshot(ctx, ids, nil, nil, w.Inventory.Selector())
+	if err != nil {
+		return fmt.Errorf("read what names it in ownerReferences: %w", err)
+	}
+	for _, id := range ids {
+		now := view.Live[id]
+		switch {
+		case view.Unknown[id] != nil:
+			return fmt.Errorf("read %s, which names it in ownerReferences: %w", bundle.Name(id), view.Unknown[id])
+		case now == nil, now.GetUID() != dependents[id], now.GetDeletionTimestamp() != nil:
 			continue
 		}
 		var holds bundle.Contents
-		if w.Plan.Guard.Holds(id) {
+		if guard.Holds(id) {
 			if holds, err = w.contents(ctx, now); err != nil {
 				return err
 			}
 		}
-		if w.Plan.Guard.Decide(id, now, holds).Action != plan.Pruned {
-			w.Plan.Guard.Keep(id, now)
+		left := metav1.GetControllerOf(now) != nil && plan.Owned(now, w.Inventory.ID) && bundle.KeptBy(now) == "" // to its controller
+		if guard.Decide(id, now, holds).Action != plan.Pruned && !left {
+			guard.Keep(id, now)
 		}
 	}
 	return nil

@@ -156,11 +156,11 @@ func RefusedLast(err error) bool {
 		return true
 	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok {
+	if !ok || status.Status().Code == http.StatusRequestTimeout {
 		return false
 	}
 	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusRequestTimeout || !IsPermanent(err) && !Transient(err)
+	return code >= 400 && code < 500 || !IsPermanent(err) && !Transient(err)
 }
 
 // ErrNotSent says that a request was held back.
