@@ -113,11 +113,10 @@ func (c *Client) removed(ctx context.Context, gk schema.GroupKind) error {
 	if err != nil {
 		return unproven(gk.String(), "the server's version", err)
 	}
-	gone, err := validate.Removed(gk, info.GitVersion)
-	if err == nil && gone {
+	switch gone, later, err := validate.Removed(gk, info.GitVersion); {
+	case err == nil && gone:
 		return nil
-	}
-	if later, err := validate.ComesLater(gk, info.GitVersion); err == nil && later {
+	case err == nil && later:
 		return fmt.Errorf("%w: %s, %w (%s)", answers.ErrNotServed, gk, errLater, info.GitVersion)
 	}
 	return fmt.Errorf("%w: %s, though Kubernetes %s has it", answers.ErrNotServed, gk, info.GitVersion)

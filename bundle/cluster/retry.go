@@ -118,11 +118,7 @@ func Outliving(ctx context.Context, limit, grace time.Duration) (context.Context
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	soon := func() { time.AfterFunc(grace, cancel) }
 	stop, stopRun := context.AfterFunc(ctx, soon), context.AfterFunc(runOf(ctx), soon)
-	return WithEnd(late, late), func() {
-		stop()
-		stopRun()
-		cancel()
-	}
+	return WithEnd(late, late), func() { _, _ = stop(), stopRun(); cancel() }
 }
 
 // Ended says whether ctx, or the run of WithEnd, has ended.

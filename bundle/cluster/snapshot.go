@@ -46,7 +46,8 @@ const (
 // that do not exist are not read.
 //
 // Members, and those of others in certain, are absent only if that is proven:
-// where their kind is not served they are Unknown until it is. So are objects whose
+// where their kind is not served they are Unknown until it is, unless, of others, this version of
+// Kubernetes does not have it yet. So are objects whose
 // conversion webhook does not answer: the run may be what brings it back.
 func (c *Client) Snapshot(ctx context.Context, members, others, certain []bundle.ID, selector string) (*Snapshot, error) {
 	ctx = Briefly(ctx)

@@ -320,7 +320,7 @@ func (now situation) noteUnservedAbsent(s *session) {
 		if _, err := s.client.Any(gk); err == nil || now.live.Unknown[a.ID] != nil || slices.ContainsFunc(now.bundle.Objects, comes) {
 			continue
 		}
-		message := "the bundle wants it absent, and it is: the server serves no " + gk.String()
+		message := "the bundle wants it absent: the server serves no " + gk.String()
 		for _, r := range all {
 			if r.GVK.Kind == gk.Kind {
 				message += fmt.Sprintf("; it serves %s of %s: write that apiVersion if it is meant", gk.Kind, r.GVK.GroupVersion())

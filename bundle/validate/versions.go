@@ -144,30 +144,22 @@ func NotServed(gvk schema.GroupVersionKind, kubernetesVersion string) (string, e
 func BuiltIn(gk schema.GroupKind) bool { return len(versionsOf(gk)) > 0 }
 
 // Removed says whether a version of Kubernetes serves no version of a built-in kind any
-// more, as the lists of k8s.io/api and removed.txt have it. One that is older than the kind only
-// does not serve it: after a downgrade its objects are still stored.
-func Removed(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
+// more, as the lists of k8s.io/api and removed.txt have it. later: it has some that it does not serve
+// yet, so that after a downgrade objects may still be stored.
+func Removed(gk schema.GroupKind, kubernetesVersion string) (gone, later bool, err error) {
 	minor, err := minorOf(kubernetesVersion)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	versions := versionsOf(gk)
-	return len(versions) > 0 && !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool {
+	if len(versions) == 0 || slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return notServed(known(gvk), gvk, minor) == "" }) {
+		return false, false, nil
+	}
+	later = slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool {
 		gone := goneSince(known(gvk), gvk)
 		return gone == 0 || gone > minor
-	}), nil
-}
-
-// ComesLater says whether a version of Kubernetes serves no version of a built-in kind yet.
-func ComesLater(gk schema.GroupKind, kubernetesVersion string) (bool, error) {
-	minor, err := minorOf(kubernetesVersion)
-	if err != nil {
-		return false, err
-	}
-	gone, err := Removed(gk, kubernetesVersion)
-	return !gone && !slices.ContainsFunc(versionsOf(gk), func(gvk schema.GroupVersionKind) bool {
-		return notServed(known(gvk), gvk, minor) == ""
-	}), err
+	})
+	return !later, later, nil
 }
 
 // typedVersions are the versions of a kind that there are Go types of.

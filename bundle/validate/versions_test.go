@@ -15,11 +15,7 @@ func TestRemovedKindsAndLaterOnes(t *testing.T) {
 		"PodSecurityPolicy.policy": {removed: true}, "MutatingAdmissionPolicy.admissionregistration.k8s.io": {later: true}, "ConfigMap": {}, "CronJob.batch": {},
 	} {
 		gk := schema.ParseGroupKind(kind)
-		removed, err := validate.Removed(gk, "v1.30.2")
-		if err != nil {
-			t.Fatal(err)
-		}
-		later, err := validate.ComesLater(gk, "v1.30.2")
+		removed, later, err := validate.Removed(gk, "v1.30.2")
 		if err != nil || removed != want.removed || later != want.later {
 			t.Errorf("%s: removed %v, later %v (%v)", kind, removed, later, err)
 		}

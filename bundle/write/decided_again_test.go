@@ -34,18 +34,23 @@ func TestNamespaceThatFillsBeforeItsDeletionIsRepeated(t *testing.T) {
 	}
 }
 
-// An owner and what names it leave the bundle together. By then a person keeps the second: the garbage
-// collector would delete it with the first.
+// An owner and what names it leave the bundle together. By then a person keeps the second, or what names that:
+// the garbage collector would delete it with the first.
 func TestOwnerOfWhatIsKeptMeanwhile(t *testing.T) {
-	s := clitest.New(t)
-	s.Apply(clitest.Documents(clitest.ConfigMap("owner"), clitest.ConfigMap("owned"), clitest.ConfigMap("a"))).Want(t, 0)
-	s.Merge("v1/configmaps", s.NS, "owned", `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "`+string(s.ConfigMap("owner").GetUID())+`"}]}}`)
-	s.Before(http.MethodPatch, "/configmaps/a", func() {
-		s.Merge("v1/configmaps", s.NS, "owned", `{"metadata": {"annotations": {"cli-utils.sigs.k8s.io/on-remove": "keep"}}}`)
-	})
-	s.Apply(strings.Replace(clitest.ConfigMap("a"), "key: value", "key: other", 1)).Want(t, 1).
-		Prints(t, "it stays a member, as ConfigMap "+s.NS+"/owner owns it")
-	s.Exists("v1/configmaps", "owner", "owned")
+	for _, kept := range []string{"owned", "deep"} {
+		t.Run(kept, func(t *testing.T) {
+			s := clitest.New(t)
+			s.Apply(clitest.Documents(clitest.ConfigMap("owner"), clitest.ConfigMap("owned"), clitest.ConfigMap("deep"), clitest.ConfigMap("a"))).Want(t, 0)
+			for name, owner := range map[string]string{"owned": "owner", "deep": "owned"} {
+				s.Merge("v1/configmaps", s.NS, name, `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "`+owner+`", "uid": "`+string(s.ConfigMap(owner).GetUID())+`"}]}}`)
+			}
+			s.Before(http.MethodPatch, "/configmaps/a", func() {
+				s.Merge("v1/configmaps", s.NS, kept, `{"metadata": {"annotations": {"cli-utils.sigs.k8s.io/on-remove": "keep"}}}`)
+			})
+			s.Apply(strings.Replace(clitest.ConfigMap("a"), "key: value", "key: other", 1)).Want(t, 1).Prints(t, "it stays a member, as ConfigMap "+s.NS+"/")
+			s.Exists("v1/configmaps", "owner", "owned", kept)
+		})
+	}
 }
 
 // A policy that says of a change that something is immutable guards the object: it is no reason to delete it.

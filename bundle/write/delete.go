@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -98,7 +100,7 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 	if w.Mode == DryRun {
 		return plan.Verdict{Action: plan.Pruned}, nil
 	}
-	if err := w.keepOwner(ctx, live); err != nil {
+	if err := w.keepOwner(ctx, live, sets.New[types.UID]()); err != nil {
 		return plan.Verdict{}, err
 	}
 	var holds bundle.Contents
@@ -112,13 +114,14 @@ func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Un
 }
 
 // keepOwner has the guard keep an owner where one of its dependents, which was to be deleted, too, stays
-// by now: the garbage collector would delete that.
-func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured) error {
+// by now, or one of theirs: the garbage collector would delete that. seen are the UIDs of those that were asked.
+func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured, seen sets.Set[types.UID]) error {
 	guard := w.Plan.Guard
 	dependents := guard.Dependents[owner.GetUID()]
-	if len(dependents) == 0 || guard.Options.Orphans {
+	if len(dependents) == 0 || guard.Options.Orphans || seen.Has(owner.GetUID()) {
 		return nil
 	}
+	seen.Insert(owner.GetUID())
 	ids := bundle.SortedIDs(dependents)
 	view, err := w.Client.Snapshot(ctx, ids, nil, nil, w.Inventory.Selector())
 	if err != nil {
@@ -129,8 +132,11 @@ func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured
 		switch {
 		case view.Unknown[id] != nil:
 			return fmt.Errorf("read %s, which names it in ownerReferences: %w", bundle.Name(id), view.Unknown[id])
-		case now == nil, now.GetUID() != dependents[id], now.GetDeletionTimestamp() != nil:
-			continue
+		case now == nil, now.GetDeletionTimestamp() != nil, now.GetUID() != dependents[id] && bundle.KeptBy(now) == "":
+			continue // another one of its name its controller has made again
+		}
+		if err := w.keepOwner(ctx, now, seen); err != nil {
+			return err
 		}
 		var holds bundle.Contents
 		if guard.Holds(id) {
@@ -138,8 +144,9 @@ func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured
 				return err
 			}
 		}
-		left := metav1.GetControllerOf(now) != nil && plan.Owned(now, w.Inventory.ID) && bundle.KeptBy(now) == "" // to its controller
-		if guard.Decide(id, now, holds).Action != plan.Pruned && !left {
+		decision := guard.Decide(id, now, holds)
+		left := decision.Action == plan.Detached && metav1.GetControllerOf(now) != nil && plan.Owned(now, w.Inventory.ID) && bundle.KeptBy(now) == "" // to its controller
+		if decision.Action != plan.Pruned && !left {
 			guard.Keep(id, now)
 		}
 	}

@@ -383,7 +383,7 @@ func TestAbsentInAnotherVersion(t *testing.T) {
 		{"in no namespace", crd("true"), "", widget, report.ExitOK, true, ""},
 		{"in its namespace", crd("true"), "default", widget, report.ExitOK, true, ""},
 		{"a kind that nobody serves", crd("true"), "", schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, report.ExitOK, false,
-			"-:3: Widget.example.org w: the bundle wants it absent, and it is: the server serves no Widget.example.org; it serves Widget of example.com/v2: write that apiVersion if it is meant"},
+			"-:3: Widget.example.org w: the bundle wants it absent: the server serves no Widget.example.org; it serves Widget of example.com/v2: write that apiVersion if it is meant"},
 		{"a kind whose CRD serves no version now", crd("false"), "default", widget, report.ExitFailed, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -131,7 +131,8 @@ func Transient(err error) bool {
 		return true
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		return status.Status().Code >= http.StatusInternalServerError
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusRequestTimeout // of a proxy
 	}
 	return Unreachable(err)
 }
