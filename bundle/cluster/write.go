@@ -211,8 +211,9 @@ type Deletion struct {
 }
 
 // confirmed is a context whose requests ask Confirm, and what that said.
-func (d Deletion) confirmed(ctx context.Context) (_ context.Context, said *error) {
-	said = new(error)
+func (d Deletion) confirmed(ctx context.Context) (_ context.Context, said func() error) {
+	var last error
+	said = func() error { return last }
 	if d.Confirm == nil || d.DryRun {
 		return ctx, said
 	}
@@ -223,8 +224,8 @@ func (d Deletion) confirmed(ctx context.Context) (_ context.Context, said *error
 		if quick {
 			return nil
 		}
-		*said = d.Confirm(ctx)
-		return *said
+		last = d.Confirm(ctx)
+		return last
 	}), said
 }
 
@@ -267,8 +268,8 @@ func (c *Client) Delete(ctx context.Context, r Resource, live metav1.Object, d D
 		return nil
 	})
 	switch {
-	case err != nil && *said != nil:
-		return false, answers.Permanent(*said)
+	case err != nil && said() != nil:
+		return false, answers.Permanent(said())
 	case err != nil:
 		return c.missing(ctx, r, live.GetName(), err)
 	}

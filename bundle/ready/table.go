@@ -188,7 +188,7 @@ func suspends(job *unstructured.Unstructured) bool {
 			var fields struct {
 				Spec map[string]any `json:"f:spec"`
 			}
-			_ = json.Unmarshal(entry.FieldsV1.Raw, &fields) // the server wrote it
+			_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) // the server wrote it
 			return fields.Spec["f:suspend"] != nil
 		}
 	}

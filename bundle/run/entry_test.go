@@ -85,7 +85,7 @@ func TestWhoEntersAndLeavesTheInventory(t *testing.T) {
 		"pruned, and not gone yet":        {member: true, step: ended(plan.Pruned, plan.Pruned, nil), status: &inventory.Status{Strategy: "Delete", Actuation: "Succeeded", Reconcile: "Timeout"}, origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
 		"its pruning was skipped":         {member: true, step: ended(plan.Pruned, plan.Skipped, nil), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
 		"never sent":                      {step: ended(plan.Created, plan.Skipped, nil), gone: true},
-		"never sent, as it was not known": {step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Step.Unread = errors.New("conversion webhook") }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Skipped", "Skipped" })},
+		"never sent, as it was not known": {step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Unread = errors.New("conversion webhook") }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Skipped", "Skipped" })},
 		"refused for good":                {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused = true }), gone: true},
 		"refused, but perhaps stored":     {step: ended(plan.Created, plan.Failed, func(o *apply.Outcome) { o.Refused, o.Uncertain = true, true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile = "Failed", "Skipped" })},
 		"never sent, a member before":     {member: true, step: ended(plan.Configured, plan.Skipped, func(o *apply.Outcome) { o.Member = true }), status: status(func(s *inventory.Status) { s.Actuation, s.Reconcile, s.Creating = "Skipped", "Skipped", 3 }), origin: inventory.Origin{How: inventory.Adopted, Run: 2}},
