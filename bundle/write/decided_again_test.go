@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -121,11 +122,13 @@ func TestRecreationWhoseDeletionHasNoAnswer(t *testing.T) {
 	}
 }
 
-// A run whose time ends while an old object is put back ends in time, with its result.
+// A run that is interrupted while an old object is put back ends in time, with its result.
 func TestRestoringEndsWithTheRun(t *testing.T) {
 	s := clitest.New(t)
 	fixed := strings.Replace(clitest.ConfigMap("a", clitest.Annotations("brine.dev/on-immutable: recreate")), "\ndata:", "\nimmutable: true\ndata:", 1)
 	s.Apply(fixed).Want(t, 0)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
 	var deleted atomic.Bool
 	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
 		if r.Method == http.MethodDelete && !r.DryRun && strings.HasSuffix(r.Path, "/configmaps/a") {
@@ -136,11 +139,13 @@ func TestRestoringEndsWithTheRun(t *testing.T) {
 		case deleted.Load() && r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/configmaps/a"):
 			return clustertest.Action{Status: http.StatusUnprocessableEntity, Message: "no"}
 		case deleted.Load() && r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/configmaps"):
+			interrupt()
 			return clustertest.Action{Status: http.StatusServiceUnavailable}
 		}
 		return clustertest.Action{}
 	})
-	out := s.Apply(strings.Replace(fixed, "key: value", "key: other", 1), "--timeout=6s").Prints(t, "the object is lost")
+	text := strings.Replace(fixed, "key: value", "key: other", 1)
+	out := clitest.RunContext(ctx, t, s.Kubeconfig, "apply", "-f", s.File(text), "--inventory", s.Inventory, "--namespace", s.NS, "-o", "json").Prints(t, "the object is lost")
 	if out.Result == nil || len(out.Result.Objects) != 1 {
 		t.Errorf("it ends with %d: %s", out.Exit, clitest.Clip(out.Stdout+out.Stderr))
 	}
