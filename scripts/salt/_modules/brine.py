@@ -327,7 +327,7 @@ def history(name, **kwargs):
 
 def drift(name, event=False, event_interval=300, **kwargs):
     """
-    What others changed on the cluster since the last good revision of an inventory,
+    What others changed on the cluster since the last apply of an inventory,
     field by field: the document of ``brine drift -o json``. Nothing is written.
 
     event
