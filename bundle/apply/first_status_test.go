@@ -102,7 +102,7 @@ func TestFailAfter(t *testing.T) {
 		t.Errorf("it is %q: %s", o.Ready, o.Reason)
 	}
 	result.Did(t, "ConfigMap", "after", plan.Skipped)
-	s.ConfigMap("old")
+	s.Exists("v1/configmaps", "old")
 	// Its own limit goes over the flag.
 	own := strings.Replace(text, "  name: one\n", "  name: one\n  annotations: {brine.dev/fail-after: \"0\"}\n", 1)
 	s.Apply(own, "--fail-after=1s", "--timeout=8s").Want(t, 4).Prints(t, "time ran out after 8s: Ready=False ConfigError")

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,6 @@ type loopback struct {
 	*httptest.Server
 	port int
 	ca   string // PEM, in base64
-	at   string // where it is to listen
 }
 
 func newLoopback(t *testing.T, s *clitest.Fixture, service string, handler http.Handler) *loopback {
@@ -57,30 +57,28 @@ func newLoopback(t *testing.T, s *clitest.Fixture, service string, handler http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loopback{Server: httptest.NewUnstartedServer(handler), at: "127.0.0.1:0"}
+	l := &loopback{Server: httptest.NewUnstartedServer(handler)}
 	l.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	l.ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	l.at = l.Listener.Addr().String()
 	l.port = l.Listener.Addr().(*net.TCPAddr).Port
 	t.Cleanup(l.Close)
 	return l
 }
 
-// later closes the port and opens it again after a while.
-func (l *loopback) later(t *testing.T, after time.Duration) {
-	t.Helper()
-	if err := l.Listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(after, func() {
-		listener, err := net.Listen("tcp", l.at)
-		if err != nil {
-			t.Errorf("listen again: %v", err)
-			return
+// notYet closes its first connections at once, as where nobody listens behind a Service.
+type notYet struct {
+	net.Listener
+	closed atomic.Int32
+}
+
+func (l *notYet) Accept() (net.Conn, error) {
+	for {
+		connection, err := l.Listener.Accept()
+		if err != nil || l.closed.Add(1) > 2 {
+			return connection, err
 		}
-		l.Listener = listener
-		l.StartTLS()
-	})
+		_ = connection.Close()
+	}
 }
 
 // service leads to it.
@@ -190,9 +188,10 @@ func TestWebhookThatIsNotAvailableYetIsRetried(t *testing.T) {
 	s := clitest.New(t)
 	j := &judge{}
 	l := newLoopback(t, s, "hook", j)
-	l.later(t, 8*time.Second)
+	l.Listener = &notYet{Listener: l.Listener}
+	l.StartTLS()
 	s.GoneAfter(webhooks, s.NS+".example.com")
-	// kwok says that the backend is ready long before anybody listens.
+	// kwok says that the backend is ready before it answers.
 	result := applyJudged(t, s, j, clitest.Documents(clitest.ConfigMap("good", "labels: {judged: \"yes\"}"), l.webhook(), l.service("hook"), clitest.Deployment("hook", 1, "1m")), "-o", "events")
 	retried := false
 	for line := range strings.SplitSeq(result.Stdout, "\n") {

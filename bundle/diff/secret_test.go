@@ -47,7 +47,7 @@ func leak(t *testing.T, where, text string) {
 	t.Helper()
 	for i, v := range values {
 		if strings.Contains(text, v) {
-			t.Errorf("%s shows value number %d of a Secret", where, i)
+			t.Fatalf("%s shows value number %d of a Secret", where, i)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestRedact(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if made := Objects(nil, b, r.Text); strings.Contains(made.Unified, "(changed)") || !strings.Contains(made.Unified, "- '***'") {
-		t.Errorf("created:\n%s", made.Unified)
+		t.Error("created: a mark of a change, or nothing masked")
 	}
 	if fmt.Sprint(a.Object, b.Object) != before {
 		t.Error("the objects themselves were changed")
@@ -180,11 +180,11 @@ func TestCopiesOfSecrets(t *testing.T) {
 		d := Objects(test.before, test.after, nil)
 		said := fmt.Sprint(d.Unified, d.Changes)
 		if strings.Contains(said, "-value") == test.hides || !strings.Contains(said, test.shown) || strings.Contains(fmt.Sprint(d.Changes), "spec.replicas") != test.replicas {
-			t.Errorf("%s: %s", name, said)
+			t.Errorf("%s: %s", name, strings.ReplaceAll(said, "-value", "(a value)"))
 		}
 		for _, u := range []*unstructured.Unstructured{test.before, test.after} {
 			if u != nil && strings.Contains(fmt.Sprint(Shown(u, nil)), "-value") && strings.Contains(fmt.Sprint(u.Object), "Secret") {
-				t.Errorf("%s: it shows %v", name, Shown(u, nil))
+				t.Errorf("%s: it shows a value", name)
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func TestCopiesOfSecretsElsewhere(t *testing.T) {
 		d := Objects(test.before, test.after, nil)
 		said := fmt.Sprint(d.Unified, d.Changes, Shown(test.before, nil))
 		if strings.Contains(said, "-value") || strings.Contains(said, "Zmlyc3Q") || d.Unified == "" {
-			t.Errorf("%s: %s", name, said)
+			t.Errorf("%s: a value is shown, or nothing at all", name)
 		}
 	}
 }

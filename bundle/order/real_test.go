@@ -65,9 +65,9 @@ func TestRealBundles(t *testing.T) {
 					t.Errorf("no edge %s", e)
 				}
 			}
-			for range 5 {
+			for round := range uint64(5) {
 				shuffled := slices.Clone(objs)
-				rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+				rand.New(rand.NewPCG(1, round)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 				h, _ := Build(shuffled, Options{})
 				if got := edges(h); !slices.Equal(got, all) {
 					t.Fatalf("shuffled input gives other edges:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(all, "\n"))

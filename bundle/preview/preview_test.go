@@ -29,7 +29,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	result.Did(t, "ConfigMap", "new", plan.Created)
 	result.Did(t, "ConfigMap", "stays", plan.Configured)
 	result.Did(t, "ConfigMap", "old", plan.Pruned)
-	s.Apply(changed, "--dry-run=client")
+	s.Apply(changed, "--dry-run=client").Want(t, 0)
 	if w := p.Writes(); len(w) > 0 {
 		t.Errorf("a dry run wrote %v", clitest.Describe(w))
 	}

@@ -342,6 +342,9 @@ func TestWhyReadsANamespaceOnce(t *testing.T) {
 
 func TestWhyWithoutAReader(t *testing.T) {
 	got := NewDiagnosis(Reader{}).Explain(t.Context(), []*unstructured.Unstructured{bundletest.Object(t, web)})
+	if len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
 	for _, lines := range got {
 		if len(lines) != 1 {
 			t.Errorf("got %v", lines)

@@ -50,7 +50,7 @@ func TestJobDeletedByItsTTL(t *testing.T) {
 	// One that is deleted before it has finished is no success.
 	gated := strings.Replace(clitest.Job("deleted", "ttlSecondsAfterFinished: 0"), "      restartPolicy", "      schedulingGates: [{name: example.com/wait}]\n      restartPolicy", 1)
 	go func() {
-		for range 100 {
+		for s.Context().Err() == nil {
 			background := metav1.DeletePropagationBackground
 			if s.Resources("batch/v1/jobs").Namespace(s.NS).Delete(context.Background(), "deleted", metav1.DeleteOptions{PropagationPolicy: &background}) == nil {
 				return

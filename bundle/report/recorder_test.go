@@ -89,7 +89,7 @@ func TestPayloadsShowNoSecret(t *testing.T) {
 		for line := range strings.Lines(document(t, shown)) {
 			name, text, _ := strings.Cut(strings.TrimSpace(line), ":")
 			if strings.Contains(text, value) && !slices.Contains(names, strings.Trim(name, `"`)) || strings.Contains(name, value) {
-				t.Errorf("%s shows a value: %s", Event{Payload: empty}.Type(), line)
+				t.Errorf("%s shows a value: %s", Event{Payload: empty}.Type(), strings.ReplaceAll(line, value, "(here)"))
 			}
 		}
 		if document(t, full.Interface()) != before {

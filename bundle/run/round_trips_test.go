@@ -41,6 +41,9 @@ func (r *rounds) hold(q clustertest.Request) clustertest.Action {
 func (r *rounds) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.held == nil { // the timer went off, and was set again before this came
+		return
+	}
 	close(r.held)
 	r.all = append(r.all, strings.Join(r.current, ", "))
 	r.held, r.current = nil, nil

@@ -41,7 +41,7 @@ func TestOnlyADenialByWhatThisRunChangedIsSentAgain(t *testing.T) {
 		t.Errorf("a denial by a policy of others was sent %d times", n)
 	}
 	deny(s.NS + "-own")
-	out := s.Apply(strings.Replace(objects, `"true"`, `"true == true"`, 1), "--timeout=2s").Want(t, 1).Prints(t, "not tonight")
+	out := s.Apply(strings.Replace(objects, `"true"`, `"true == true"`, 1), "--timeout=10s").Want(t, 1).Prints(t, "not tonight")
 	if strings.Contains(out.Stdout+out.Stderr, "context canceled") {
 		t.Error(out.Stdout, out.Stderr)
 	}

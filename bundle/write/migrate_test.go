@@ -175,17 +175,25 @@ func TestMigrationOfKubernetesIsWaitedFor(t *testing.T) {
 	if err := migrating("True"); err != nil {
 		t.Fatal(err)
 	}
-	early := make(chan string, 1)
+	seen, early := make(chan bool), make(chan string, 1)
+	s.Before(http.MethodGet, "/"+name, func() { close(seen) })
 	go func() {
+		defer close(early)
+		select {
+		case <-seen:
+		case <-s.Context().Done():
+			return
+		}
 		time.Sleep(3 * time.Second)
 		live, err := crds.Get(context.Background(), name, metav1.GetOptions{})
-		if list, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions"); err != nil || len(list) != 1 {
-			early <- fmt.Sprintf("the CRD was written: %v %v", list, err)
+		if err != nil {
+			early <- err.Error()
+		} else if list, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions"); len(list) != 1 {
+			early <- fmt.Sprintf("the CRD was written: %v", list)
 		}
 		for migrating("False") != nil { // a conflict
 			time.Sleep(10 * time.Millisecond)
 		}
-		close(early)
 	}()
 	s.Apply(newer(migrates), "--heartbeat=500ms", "-o=text").Want(t, 0).Prints(t, "waits while Kubernetes migrates its stored objects (StorageMigrating)")
 	for why := range early {

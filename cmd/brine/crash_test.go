@@ -5,11 +5,11 @@ package main_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"brine/cmd/brine/clitest"
 )
@@ -18,7 +18,7 @@ import (
 // program as a panic does.
 func TestACrashIsNoExitCode(t *testing.T) {
 	cmd := exec.Command(clitest.Binary(t), "check", "-f", "-")
-	input, err := cmd.StdinPipe() // which says nothing
+	input, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,10 @@ func TestACrashIsNoExitCode(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second)
+	// More than a pipe holds: it reads, so it has begun. It waits for the rest.
+	if _, err := io.WriteString(input, strings.Repeat("#\n", 64<<10)); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}

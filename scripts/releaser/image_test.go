@@ -141,15 +141,9 @@ func open(t *testing.T, root string) {
 // running is a control plane of the test's own.
 func running(t *testing.T) string {
 	t.Helper()
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(probe.Addr().String())
-	_ = probe.Close()
 	cluster, dir := filepath.Join("..", "cluster"), filepath.Join(t.TempDir(), "cluster")
 	t.Cleanup(func() { _ = exec.Command(cluster, "down", "--dir", dir).Run() })
-	return strings.TrimSpace(run(t, exec.Command(cluster, "up", "--dir", dir, "--port", port, "--nodes", "1")))
+	return strings.TrimSpace(run(t, exec.Command(cluster, "up", "--dir", dir, "--port", "0", "--nodes", "1")))
 }
 
 // The whole way of the Job in the release: the roles that "brine rbac" writes,

@@ -21,8 +21,12 @@ func TestSignature(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GNUPGHOME="+home)
 		return cmd
 	}
-	maker := filepath.Join("/tmp", filepath.Base(dir)+strings.ReplaceAll(t.Name(), "/", "")) // a socket's path has to be short
-	reader := maker + "-reader"
+	short, err := os.MkdirTemp("/tmp", "gpg-") //nolint:usetesting // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	maker, reader := filepath.Join(short, "maker"), filepath.Join(short, "reader")
 	for _, home := range []string{maker, reader} {
 		if err := os.Mkdir(home, 0o700); err != nil {
 			t.Fatal(err)
@@ -31,7 +35,6 @@ func TestSignature(t *testing.T) {
 			stop := exec.Command("gpgconf", "--kill", "all")
 			stop.Env = append(os.Environ(), "GNUPGHOME="+home)
 			_ = stop.Run()
-			_ = os.RemoveAll(home)
 		})
 	}
 	generate := exec.Command(gpg, "--batch", "--passphrase", "opensesame", "--pinentry-mode", "loopback", "--quick-generate-key", "Release <release@example.com>", "rsa2048", "sign")

@@ -1,11 +1,11 @@
 """The real binary and a real control plane, for the tests that need them."""
 
 import atexit
+import contextlib
 import glob
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import unittest
@@ -62,12 +62,9 @@ def kubeconfig():
         return path
     cluster = os.path.join(ROOT, "scripts", "cluster")
     where = os.path.join(folder(), "cluster")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     atexit.register(subprocess.call, [cluster, "down", "--dir", where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     up = subprocess.run(
-        [cluster, "up", "--dir", where, "--port", str(port), "--nodes", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [cluster, "up", "--dir", where, "--port", "0", "--nodes", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
     if up.returncode:
         raise AssertionError("scripts/cluster up: " + up.stderr.decode())
@@ -94,14 +91,22 @@ def children(pid):
     """The processes that a process started, of all its threads."""
     found = []
     for task in glob.glob("/proc/{}/task/*/children".format(pid)):
-        with open(task) as file:
-            found += [int(child) for child in file.read().split()]
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            with open(task) as file:
+                found += [int(child) for child in file.read().split()]
     return found
 
 
 def command(pid):
-    with open("/proc/{}/cmdline".format(pid)) as file:
-        return file.read().split("\0")
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        with open("/proc/{}/cmdline".format(pid)) as file:
+            return file.read().split("\0")
+    return []
+
+
+def hides(test, secret, text):
+    """Without the words of unittest, which would show it."""
+    test.assertFalse(secret in text, "a Secret's value is shown")
 
 
 def bundle(mode, namespace, more=(), secret="hunter2"):

@@ -83,6 +83,7 @@ class Rewrite(unittest.TestCase):
                         self.assertNotIn("metalk8s_kubernetes", self.read(folder, one))
         # Line by line the same, but for the names.
         before, after = (self.read(folder, "metalk8s-new/dex-chart.yaml").split("\n") for folder in (BUNDLES, self.folder))
+        self.assertEqual(len(before), len(after))
         self.assertEqual([n for n, lines in enumerate(zip(before, after), 1) if lines[0] != lines[1]], [1, 169])
 
     @unittest.skipUnless(os.path.isdir(BUNDLES), "SKIPPED: no samples in ../shared/bundles")

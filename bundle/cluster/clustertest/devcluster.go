@@ -22,6 +22,9 @@ type devcluster struct {
 
 const basePattern = "brine-clustertest-*"
 
+// temporary is the folder of all packages: later a package's tests may have one of their own.
+var temporary = os.TempDir()
+
 func startDevcluster(args ...string) (*devcluster, error) {
 	script, err := findScript()
 	if err != nil {
@@ -29,7 +32,7 @@ func startDevcluster(args ...string) (*devcluster, error) {
 	}
 	sweep(script)
 	d := &devcluster{script: script}
-	if d.base, err = os.MkdirTemp("", basePattern); err != nil {
+	if d.base, err = os.MkdirTemp(temporary, basePattern); err != nil {
 		return nil, err
 	}
 	if d.owner, err = own(d.base); err != nil {
@@ -82,7 +85,7 @@ func own(base string) (*os.File, error) {
 
 // sweep ends the clusters of test processes that were killed before they could.
 func sweep(script string) {
-	owners, _ := filepath.Glob(filepath.Join(os.TempDir(), basePattern, "owner"))
+	owners, _ := filepath.Glob(filepath.Join(temporary, basePattern, "owner"))
 	for _, path := range owners {
 		f, err := os.Open(path)
 		if err != nil {

@@ -63,6 +63,10 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		for _, timeout := range []string{"3s", "1m"} { // the pod never gets ready, and a slow machine may not get to it
 			p = s.Apply(text, "-o", format, "-v", "--timeout="+timeout, "--report", report)
 			if strings.Contains(p.Stdout, "late") {
+				s.Eventually("the pod has its state", func() bool {
+					pod := s.Live("v1/pods", s.NS, "late")
+					return pod == nil || pod.Object["status"].(map[string]any)["containerStatuses"] != nil
+				})
 				break
 			}
 		}

@@ -9,16 +9,9 @@ import (
 	"testing"
 )
 
-// builtIn is the folder of the built binary, for Main to remove.
-var builtIn string
-
+// built is in the folder that Main removes.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "brine-test")
-	if err != nil {
-		return "", err
-	}
-	builtIn = dir
-	path := filepath.Join(dir, "brine")
+	path := filepath.Join(os.TempDir(), "brine")
 	out, err := exec.Command("go", "build", "-o", path, "brine/cmd/brine").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build brine: %w\n%s", err, out)

@@ -1,9 +1,9 @@
 package clitest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -18,38 +18,18 @@ func Main(m *testing.M, cleanups ...func() error) {
 	klog.SetLogger(logr.Discard())
 	const cacheEnv = "BRINE_CACHE_DIR" // not in the home of whoever tests
 	if os.Getenv(cacheEnv) == "" {     // a test's own process has its parent's
-		cache, err := os.MkdirTemp("", "brine-test-cache-*")
+		// Files of killed runs are proofs of death: no other package may see or remove them.
+		temporary, err := os.MkdirTemp("", "brine-tests-*")
 		if err == nil {
-			err = os.Setenv(cacheEnv, cache)
+			err = errors.Join(os.Setenv("TMPDIR", temporary), os.Setenv(cacheEnv, filepath.Join(temporary, "cache")))
 		}
 		if err != nil {
 			panic(err)
 		}
-		cleanups = append(cleanups, func() error { return os.RemoveAll(cache) })
+		cleanups = append(cleanups, func() error { return os.RemoveAll(temporary) })
 	}
-	cleanups = append(cleanups, func() error {
-		if builtIn == "" {
-			return nil
-		}
-		return os.RemoveAll(builtIn)
-	}, forgetKilled)
 	clustertest.Main(m, cleanups...)
 }
 
 // StressEnv set to 1 runs the stress tests, which take minutes.
 const StressEnv = "BRINE_TEST_STRESS"
-
-// forgetKilled removes the lock's files of runs that were killed before they had
-// written the lock, or that no other run came after: nobody else would.
-func forgetKilled() error {
-	files, err := filepath.Glob(filepath.Join(os.TempDir(), "brine-run-*"))
-	for _, name := range files {
-		if file, err := os.Open(name); err == nil {
-			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				_ = os.Remove(name)
-			}
-			_ = file.Close()
-		}
-	}
-	return err
-}

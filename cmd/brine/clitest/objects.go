@@ -31,9 +31,9 @@ func (s *Fixture) PatchAs(manager, resource, name, patch string) {
 	}
 }
 
-// SetContainerState sets the state of the container of a pod that no kubelet has.
+// SetContainerState sets the state of the container of a pod that no kubelet has, once it is there.
 func (s *Fixture) SetContainerState(pod, containerState string) {
-	for range 100 {
+	for s.Context().Err() == nil {
 		_, err := s.Resources("v1/pods").Namespace(s.NS).Patch(context.Background(), pod, types.MergePatchType,
 			[]byte(`{"status":{"containerStatuses":[{"name":"c","image":"i","imageID":"","ready":false,"restartCount":3,"state":`+containerState+`}]}}`),
 			metav1.PatchOptions{}, "status")

@@ -16,6 +16,7 @@ import (
 
 	"brine/bundle/cluster/clustertest"
 	"brine/cmd/brine/clitest"
+	"brine/inventory"
 )
 
 // lines are the spans that came since the last call, each with its parent and how it
@@ -81,7 +82,7 @@ func TestCollectorThatDoesNotAnswer(t *testing.T) {
 	s := clitest.On(t, clustertest.Shared(t))
 	file := filepath.Join(t.TempDir(), "result.json")
 	free := func() bool {
-		lease := s.Live("coordination.k8s.io/v1/leases", s.NS, "inv")
+		lease := s.Live("coordination.k8s.io/v1/leases", s.NS, inventory.LockName("inv"))
 		if lease == nil {
 			return true
 		}

@@ -196,7 +196,7 @@ func TestCommandSendsSpans(t *testing.T) {
 	got := listen(t, http.StatusOK)
 	clitest.Offline(t, "apply", "--dry-run=client", "-f", clitest.BundleFile(t, secret)).Want(t, 0)
 	if len(got.spans) == 0 || strings.Contains(fmt.Sprint(got.spans), "swordfish") {
-		t.Errorf("spans %v", got.spans)
+		t.Errorf("%d spans; if there are any, they have the value of a Secret", len(got.spans))
 	}
 	listen(t, http.StatusBadRequest)
 	s := clitest.Offline(t, "apply", "--dry-run=client", "-o", "json", "-f", clitest.BundleFile(t, secret)).Want(t, 0)

@@ -425,7 +425,7 @@ func playBoth(t *testing.T, c *clustertest.Cluster, seed uint64) int {
 	}
 	both(heldBy)
 	defer endNamespace(both, namespace+"-held")
-	for range 100 { // its controllers come first
+	for t.Context().Err() == nil { // its controllers come first
 		if real.ask(t, request{method: "GET", path: "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"}).code == 200 &&
 			real.ask(t, request{method: "GET", path: "/api/v1/namespaces/" + namespace + "/configmaps/kube-root-ca.crt"}).code == 200 {
 			break
