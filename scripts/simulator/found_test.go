@@ -1783,4 +1783,252 @@ kind: Secret
 metadata: {name: key, namespace: app}
 stringData: {password: canary-in-the-coal-mine-0}
 `, only: []string{"ConfigMap/*/*"}, around: surroundings{scheduled: true}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 15521246814750800144, step: step{command: "rollback", inventory: "shop", around: surroundings{scheduled: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"3:13", "3:12", "3:11", "3:10", "3:17", "3:16", "3:15", "3:14", "3:8", "3:7", "3:6", "3:5", "3:4", "3:3", "3:2", "3:1"}},
+	"a member without its mark went slowly": {seed: 570015103, scenes: []scene{{at: "2", chance: 4051457680922995712, step: step{command: "apply", inventory: "shop", calm: true, options: options{absent: []string{"a", "fixed", "guest"}}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 3703344857654691625, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: broken}]}
+`, late: true, options: options{cascade: "Orphan", namespace: "app"}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 1199156058154841865, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: theirs}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: theirs, annotations: {config.kubernetes.io/depends-on: '/namespaces/theirs/ConfigMap/a'}}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: theirs}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-theirs}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-theirs}
+data: {value: "1"}
+`, options: options{cascade: "Foreground"}}, too: &step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`}, mood: mood{name: "somebody acts", people: 0.05}}, {at: "5", chance: 6890061462462300456, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 1}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: unplaced}
+data: {value: "1"}
+`, calm: true}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 4225270133041067378, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: unplaced}
+data: {value: "0"}
+`, late: true, options: options{cascade: "Foreground"}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"4:23", "4:22", "4:21", "4:20", "4:19", "4:18", "4:17", "4:16", "4:15", "4:13", "4:12", "4:10", "4:8", "4:6", "4:4", "4:1"}},
+	"a rename back was interrupted, and its target rolled back": {seed: 570017752, scenes: []scene{{at: "0", chance: 1974752541257082204, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, options: options{waitApplied: true}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 588717355652876641, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app}
+spec: {size: 0}
+`}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 15718607077803739288, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 11155451684913506958, step: step{command: "rollback", inventory: "shop", options: options{pruneAnyway: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 11375518219448673404, step: step{command: "rename", inventory: "shop", into: "other"}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 14036126191581347334, step: step{command: "rename", inventory: "other", into: "shop"}, mood: mood{name: "aimed at Secrets", faults: []fault{"403"}, rate: 0.4, aim: "Secrets"}}, {at: "10", chance: 7596796612032081611, step: step{command: "rollback", inventory: "shop", policy: 2, patience: 300000000000}, mood: mood{name: "undisturbed"}}}},
+	"what went slowly took what it owned along": {seed: 570019459, scenes: []scene{{at: "0", chance: 10036564788002870663, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, around: surroundings{dependents: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 18082001576823405085, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`}, mood: mood{name: "some API servers are behind", people: 0.05, behind: []time.Duration{0, 158000000, 5000000000}, twice: true}}, {at: "4", chance: 4587164418589608557, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, calm: true, options: options{cascade: "Foreground"}, around: surroundings{dependents: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 17539107085779259048, step: step{command: "apply", inventory: "shop", calm: true, options: options{cascade: "Foreground"}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 14623713408790492001, step: step{command: "apply", inventory: "other", policy: 1, found: true, options: options{cascade: "Orphan", forceNamespaces: true}, around: surroundings{dependents: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"9:6", "9:5", "9:4", "9:3", "9:2", "9:1", "4:3", "4:2", "2:5", "2:2", "2:1"}},
 }
