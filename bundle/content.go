@@ -1,7 +1,9 @@
 package bundle
 
 import (
+	"encoding/base64"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -12,6 +14,27 @@ func At[T any](object map[string]any, path ...string) T {
 	v, _, _ := unstructured.NestedFieldNoCopy(object, path...)
 	t, _ := v.(T)
 	return t
+}
+
+// FoldStringData moves a Secret's stringData into data, as the server does when it stores one. What was
+// there is not changed.
+func FoldStringData(secret map[string]any) {
+	text, ok := secret["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data := map[string]any{}
+	if d, ok := secret["data"].(map[string]any); ok {
+		maps.Copy(data, d)
+	}
+	for key, value := range text {
+		if s, ok := value.(string); ok {
+			value = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+		data[key] = value
+	}
+	delete(secret, "stringData")
+	secret["data"] = data
 }
 
 // Integer is the integer at a path of fields, and whether there is one.

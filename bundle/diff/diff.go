@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"brine/bundle"
 	"brine/bundle/redact"
 )
 
@@ -150,7 +151,7 @@ func content(u *unstructured.Unstructured) any {
 		c["metadata"] = m
 	}
 	if redact.IsSecret(c) {
-		foldStringData(c)
+		bundle.FoldStringData(c)
 	}
 	return c
 }

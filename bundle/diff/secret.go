@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"encoding/base64"
 	"maps"
 	"regexp"
 	"slices"
@@ -113,27 +112,6 @@ func orNil(object map[string]any) any {
 		return nil
 	}
 	return object
-}
-
-// foldStringData moves stringData into data, as the server does when it stores
-// a Secret. The maps that it changes are fresh ones.
-func foldStringData(m map[string]any) {
-	text, ok := m["stringData"].(map[string]any)
-	if !ok {
-		return
-	}
-	data := map[string]any{}
-	if d, ok := m["data"].(map[string]any); ok {
-		maps.Copy(data, d)
-	}
-	for k, v := range text {
-		if s, ok := v.(string); ok {
-			v = base64.StdEncoding.EncodeToString([]byte(s))
-		}
-		data[k] = v
-	}
-	delete(m, "stringData")
-	m["data"] = data
 }
 
 // hidden is a copy of a value without the values of Secrets. In other, another version

@@ -169,7 +169,13 @@ func (r *reader) pointers(n *yaml.Node) Pointers {
 func Of(objects []*bundle.Object, rules []Rule) map[bundle.ID]Pointers {
 	all := map[bundle.ID]Pointers{}
 	for _, o := range objects {
-		if p := asked(o, rules); len(p) > 0 {
+		p := asked(o, rules)
+		for _, q := range p {
+			if o.ID.GroupKind == bundle.SecretKind && q[0] == "stringData" { // what is sent has it as data
+				p = append(p, slices.Concat(Pointer{"data"}, q[1:]))
+			}
+		}
+		if len(p) > 0 {
 			all[o.ID] = p
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,8 @@ type Guard struct {
 	// these with them.
 	owners  map[types.UID]bundle.ID
 	staying sync.Mutex
+	// unread are the members beside the bundle that cannot be read, sorted: any object may own them.
+	unread []bundle.ID
 	// Dependents are the UIDs of members that are to be deleted, too, by the UID of each object that they name
 	// in ownerReferences: one may stay by then.
 	Dependents map[types.UID]map[bundle.ID]types.UID
@@ -80,6 +83,12 @@ func newGuard(in *Input, p *Plan) *Guard {
 			g.Keep(id, live)
 		}
 	}
+	for id := range sets.KeySet(in.Inventory.Members).Difference(bundle.IDs(in.Graph.Objects)) {
+		if in.Live[id] == nil && in.Unknown[id] != nil {
+			g.unread = append(g.unread, id)
+		}
+	}
+	slices.SortFunc(g.unread, bundle.CompareIDs)
 	for _, o := range in.Graph.Objects {
 		g.Namespaces[o.ID.Namespace] = bundle.Name(o.ID)
 		g.Kinds[o.ID.GroupKind] = bundle.Name(o.ID)
@@ -226,10 +235,18 @@ func (g *Guard) dependent(live *unstructured.Unstructured) string {
 	g.staying.Lock()
 	defer g.staying.Unlock()
 	id, found := g.owners[live.GetUID()]
-	if !found || live.GetUID() == "" {
+	if found && live.GetUID() != "" {
+		return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
+	}
+	if holds(live.GroupVersionKind().GroupKind()) { // its contents are looked at, and it owns nothing
 		return ""
 	}
-	return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
+	for _, id := range g.unread {
+		if namespace := live.GetNamespace(); namespace == "" || namespace == id.Namespace {
+			return fmt.Sprintf("the garbage collector would delete %s with it, if it owns that, which cannot be read: see to that first", bundle.Name(id))
+		}
+	}
+	return ""
 }
 
 // pruneDependent is dependent for a deletion that --cascade decides about; a recreation has a word
@@ -325,9 +342,11 @@ func (g *Guard) undo(id bundle.ID, live *unstructured.Unstructured, origin inven
 // a Namespace, a CRD or an APIService is never deleted before what is
 // in it or served by it, nor does what is needed explicitly.
 func (s *Step) Follows(need Need) bool {
-	holder := bundle.HoldsObjects(s.ID.GroupKind) || s.ID.GroupKind == bundle.APIServiceKind
-	return s.Action == Pruned && !need.Timing && (!need.Weak || holder)
+	return s.Action == Pruned && !need.Timing && (!need.Weak || holds(s.ID.GroupKind))
 }
+
+// holds says whether other objects are in, or served by, one of a kind.
+func holds(gk schema.GroupKind) bool { return bundle.HoldsObjects(gk) || gk == bundle.APIServiceKind }
 
 // Follow keeps the step because of a kept one that would have to be deleted first.
 // A detached object detaches what it needs: no later run would delete that.

@@ -82,6 +82,9 @@ func (w *Writer) putOnce(ctx context.Context, t *target, live *unstructured.Unst
 }
 
 func (w *Writer) sendOnce(ctx context.Context, t *target, live *unstructured.Unstructured, result written) (written, error) {
+	if live == nil { // it went since it was read
+		result.live = nil
+	}
 	body, err := t.sent(live)
 	if err != nil {
 		return result, err

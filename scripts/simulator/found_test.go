@@ -2031,4 +2031,131 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: good}]}
 `, calm: true, options: options{cascade: "Foreground"}, around: surroundings{dependents: true}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 17539107085779259048, step: step{command: "apply", inventory: "shop", calm: true, options: options{cascade: "Foreground"}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}, {at: "9", chance: 14623713408790492001, step: step{command: "apply", inventory: "other", policy: 1, found: true, options: options{cascade: "Orphan", forceNamespaces: true}, around: surroundings{dependents: true}}, mood: mood{name: "undisturbed"}}}, without: []string{"9:6", "9:5", "9:4", "9:3", "9:2", "9:1", "4:3", "4:2", "2:5", "2:2", "2:1"}},
+	"what is taken over went before it was applied": {seed: 570025619, scenes: []scene{{at: "0", chance: 16160699321890407653, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, options: options{cascade: "Foreground", takeOver: []string{"argocd-controller"}}, around: surroundings{tool: "kapp", owned: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 14689174437009183156, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+`, policy: 1, found: true, options: options{takeOver: []string{"kapp:web"}, history: 2}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}}},
+	"what could not be read went with its owner": {seed: 571029439, scenes: []scene{{at: "2", chance: 3519488489717616667, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "1"}
+`, calm: true, options: options{maxPrune: "1", cascade: "Foreground"}}, mood: mood{name: "undisturbed"}}, {at: "3", chance: 15944273438798781694, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "1"}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+`, guests: true, options: options{cascade: "Orphan"}}, mood: mood{name: "some API servers are behind", people: 0.05, behind: []time.Duration{0, 677000000, 5000000000}, old: true}}, {at: "5", chance: 3400565209680274907, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, policy: 2, options: options{skipInvalid: true}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 8690899320752360918, step: step{command: "rollback", inventory: "other", refused: true, options: options{cascade: "Foreground"}, around: surroundings{owned: true}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 12907378216477882420, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: theirs}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: orphan}}
+immutable: true
+data: {value: "1"}
+`, policy: 1, found: true, options: options{cascade: "Foreground"}, around: surroundings{owned: true}}, too: &step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: theirs}
+stringData: {password: canary-in-the-coal-mine-0}
+`, policy: 1, around: surroundings{owned: true}}, mood: mood{name: "aimed at single reads", faults: []fault{"plain 404"}, rate: 0.1, aim: "single reads"}}}, without: []string{"3:12", "3:11", "3:10", "3:9", "3:8", "3:7", "3:6", "3:5", "3:4", "3:3", "3:2"}},
 }
