@@ -44,6 +44,9 @@ func hasAnything(ctx context.Context, c *cluster.Client, inv *store.Inventory) e
 func removeNamespace(ctx context.Context, s *session, o *Options, inv *store.Inventory, deleted *cluster.Deleted) {
 	id := inventoryNamespace(o)
 	live, err := s.client.Get(ctx, cluster.Namespaces, id)
+	if err != nil && !apierrors.IsForbidden(err) {
+		s.record.Warn(fmt.Sprintf("namespace %s stays: it is unknown whether brine made it for the inventory: %v", id.Name, err))
+	}
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || live.GetAnnotations()[inventory.MadeAnnotation] == "" {
 		return // none that is known to be brine's
 	}
