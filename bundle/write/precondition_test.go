@@ -30,7 +30,7 @@ var everyStorage = map[string]string{
 	"v1/services":               "apiVersion: v1\nkind: Service\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {ports: [{port: 80}]}\n",
 	"v1/serviceaccounts":        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: pre, namespace: \"{ns}\"}\n",
 	"v1/namespaces":             "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{ns}-pre\"}\n",
-	"v1/endpoints":              "apiVersion: v1\nkind: Endpoints\nmetadata: {name: pre, namespace: \"{ns}\"}\n",
+	"v1/endpoints":              "apiVersion: v1\nkind: Endpoints\nmetadata: {name: pre, namespace: \"{ns}\", annotations: {control-plane.alpha.kubernetes.io/leader: \"\"}}\n", // else their controller deletes them when it starts: they have no Service
 	"v1/resourcequotas":         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {hard: {pods: 1000}}\n",
 	"v1/limitranges":            "apiVersion: v1\nkind: LimitRange\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Ti}}]}\n",
 	"v1/persistentvolumeclaims": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: pre, namespace: \"{ns}\"}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",

@@ -135,7 +135,9 @@ func (o *oracle) annotationsHold() (wrong []string) {
 			continue
 		}
 		leaves := slices.ContainsFunc(o.server.Log[o.d.from:o.d.to], func(w *apiserver.Write) bool { // or somebody else deleted it, its owner or its namespace
-			return w.Actor == "system" && (w.After == nil || w.After.GetDeletionTimestamp() != nil) && w.Kind == object.ID().GroupKind && w.Name == object.Name
+			return w.Actor == "system" && (w.After == nil || w.After.GetDeletionTimestamp() != nil) && w.Kind == object.ID().GroupKind && w.Namespace == object.ID().Namespace && w.Name == object.Name
+		}) && !slices.ContainsFunc(o.own(), func(w *apiserver.Write) bool {
+			return w.Verb == "delete" && w.Kind == bundle.NamespaceKind && w.Name == object.ID().Namespace
 		})
 		for _, id := range []bundle.ID{object.ID(), {GroupKind: bundle.NamespaceKind, Name: object.ID().Namespace}} {
 			was := o.liveAt(o.d.from, id)

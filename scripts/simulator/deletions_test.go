@@ -1,10 +1,13 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +22,17 @@ import (
 
 func (o *oracle) onlyOurs() (wrong []string) {
 	given := map[types.UID]string{} // back to the inventory that they came from
-	for _, w := range o.own() {
+	stored, listed := map[string]*unstructured.Unstructured{}, o.listedAt(o.d.from)
+	for i, w := range o.server.Log[:o.d.to] {
+		if w.Kind == bundle.ConfigMapKind && w.Namespace == home {
+			stored[w.Name] = w.After
+			if i >= o.d.from {
+				maps.Copy(listed, members(stored, o.d.inventory))
+			}
+		}
+		if i < o.d.from || w.Actor != o.d.actor {
+			continue
+		}
 		if w.Before == nil || o.bookkeeping(w) {
 			continue
 		}
@@ -33,6 +46,8 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case deleted && by == "" && o.d.command == "destroy" && w.Kind == bundle.NamespaceKind && w.Name == home && w.Before.GetAnnotations()[inventory.MadeAnnotation] != "":
 		case deleted && by == o.id() && bundle.KeptBy(w.Before) != "":
 			wrong = append(wrong, "an annotation keeps it: "+w.String())
+		case deleted && by == o.id() && !listed[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] && !o.d.options.wants(w.Kind, w.Namespace, w.Name) && (w.Kind != bundle.NamespaceKind || w.Name != home):
+			wrong = append(wrong, "it is no member: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
 		case deleted && o.goesBack() && o.d.policy == plan.AdoptAll && o.createsAgain(w):
 		case deleted && o.recreates(w) && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory):
@@ -43,6 +58,22 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case ours(w.Before, o.d.inventory) && owner(w.After) == by && !ours(w.After, o.d.inventory): // the rest of our mark is taken off
 		default:
 			wrong = append(wrong, fmt.Sprintf("changed an object of %q: %s", by, w))
+		}
+	}
+	return wrong
+}
+
+// metadataStays: no change of an object takes a finalizer, an owner or a person's annotation.
+func (o *oracle) metadataStays() (wrong []string) {
+	for _, w := range o.own() {
+		if w.Before == nil || w.After == nil || w.Before.GetUID() != w.After.GetUID() || w.Verb == "delete" || o.bookkeeping(w) {
+			continue
+		}
+		set := func(u *unstructured.Unstructured) string {
+			return fmt.Sprint(u.GetFinalizers(), bundle.At[[]any](u.Object, "metadata", "ownerReferences"), u.GetAnnotations()["example.com/seen"])
+		}
+		if was, is := set(w.Before), set(w.After); was != is {
+			wrong = append(wrong, fmt.Sprintf("%s becomes %s: %s", was, is, w))
 		}
 	}
 	return wrong
@@ -69,11 +100,11 @@ func (o *oracle) createsAgain(w *apiserver.Write) bool {
 // else created, and gives none to an inventory that never had it. The log knows who created
 // each UID, and whose it was, also before somebody recreated it.
 func (o *oracle) undoesOnly() (wrong []string) {
-	if o.d.command != "rollback" {
+	if o.d.command != "rollback" && o.d.back == 0 {
 		return nil
 	}
 	which, created, had, madeFor := identities{}, map[types.UID]types.UID{}, map[bundle.ID][]types.UID{}, map[types.UID]string{}
-	for _, w := range o.server.Log[:o.d.to] {
+	for i, w := range o.server.Log[:o.d.to] {
 		which.follow(w)
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		uid, its := uidOf(w), which[owner(w.After)]
@@ -82,10 +113,10 @@ func (o *oracle) undoesOnly() (wrong []string) {
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
 		ours := which[o.id()] != "" && created[uid] == which[o.id()]
-		if w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !ours && !o.createsAgain(w) {
+		if i >= o.d.back && w.Actor == o.d.actor && w.Verb == "delete" && deleted && !o.bookkeeping(w) && !ours && !o.createsAgain(w) {
 			wrong = append(wrong, "brine did not create it: "+w.String())
 		}
-		if w.Actor == o.d.actor && owner(w.Before) == o.id() && owner(w.After) != "" && owner(w.After) != o.id() && !slices.Contains(had[id], its) && owner(w.After) != madeFor[uid] {
+		if i >= o.d.back && w.Actor == o.d.actor && owner(w.Before) == o.id() && owner(w.After) != "" && owner(w.After) != o.id() && !slices.Contains(had[id], its) && owner(w.After) != madeFor[uid] {
 			wrong = append(wrong, "given to an inventory that never had it: "+w.String())
 		}
 		if its != "" {
@@ -146,7 +177,7 @@ func (o *oracle) onlyEmptied() (wrong []string) {
 			defines, _, _ := unstructured.NestedString(w.Before.Object, "spec", "group")
 			for held, u := range state {
 				in := w.Kind == bundle.NamespaceKind && held.Namespace == w.Name || w.Kind != bundle.NamespaceKind && held.GroupKind.Group == defines
-				if in && len(u.GetOwnerReferences()) == 0 && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && held.GroupKind != bundle.LeaseKind && u.GetDeletionTimestamp() == nil && since[u.GetUID()] < o.d.from {
+				if in && len(u.GetOwnerReferences()) == 0 && owner(u) != o.id() && u.GetName() != "kube-root-ca.crt" && (held.Namespace != home || !named(o.d.inventory, held.Name)) && held.GroupKind.Kind != "ServiceAccount" && held.GroupKind != bundle.LeaseKind && u.GetDeletionTimestamp() == nil && (since[u.GetUID()] < o.d.from || o.d.process.faulty == 0 && w.Time.Sub(o.server.Log[since[u.GetUID()]].Time) > 5*time.Second) {
 					wrong = append(wrong, fmt.Sprintf("with %s, which is not ours: %s", bundle.Name(held), w))
 				}
 			}
@@ -160,10 +191,10 @@ func (o *oracle) onlyEmptied() (wrong []string) {
 
 // inUse: what the bundle has objects in is not deleted.
 func (o *oracle) inUse() (wrong []string) {
-	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
+	if o.d.command == "destroy" || o.d.bundle == nil {
 		return nil
 	}
-	for _, w := range o.own() {
+	for _, w := range o.forward() {
 		for _, object := range o.d.bundle.Objects {
 			if w.Kind == bundle.NamespaceKind && w.Verb == "delete" && object.ID.Namespace == w.Name {
 				wrong = append(wrong, fmt.Sprintf("the bundle has %s: %s", bundle.Name(object.ID), w))
@@ -218,7 +249,7 @@ func needOf(u *unstructured.Unstructured) (bundle.ID, bool) {
 
 // pruneLast: an apply deletes nothing before all that it sent is there and ready.
 func (o *oracle) pruneLast() (wrong []string) {
-	if o.d.command == "destroy" || o.d.result.Rollback != nil || o.d.bundle == nil {
+	if o.d.command == "destroy" || o.d.bundle == nil {
 		return nil
 	}
 	wanted, short := map[bundle.ID]bool{}, map[bundle.ID]bool{}
@@ -226,11 +257,11 @@ func (o *oracle) pruneLast() (wrong []string) {
 		wanted[object.ID], short[object.ID] = true, expires(object.Content)
 	}
 	state := map[bundle.ID]*unstructured.Unstructured{}
-	for i, w := range o.server.Log[:o.d.to] {
+	for i, w := range o.server.Log[:cmp.Or(o.d.back, o.d.to)] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		pruned := i >= o.d.from && w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) && !wanted[id] && (w.Kind != gate.GroupKind || len(o.d.options.pruneFirst) == 0)
 		for id := range wanted {
-			if u := state[id]; pruned && o.alone && (u == nil && !short[id] && !o.isCollected(id, i) || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway && o.says(id, bundle.Wait) == "") {
+			if u := state[id]; pruned && !o.others && (u == nil && !short[id] && !o.isCollected(id, i) || u != nil && !isReady(u) && !o.d.options.waitApplied && !o.d.options.pruneAnyway && o.says(id, bundle.Wait) == "") {
 				wrong = append(wrong, fmt.Sprintf("pruned while %s is not ready: %s", bundle.Name(id), w))
 			}
 		}
@@ -241,17 +272,20 @@ func (o *oracle) pruneLast() (wrong []string) {
 
 // keeps: flags that prune nothing, or little, hold; so does what may be recreated.
 func (o *oracle) keeps() (wrong []string) {
-	if o.d.command != "apply" || o.d.result.Rollback != nil || o.d.bundle == nil {
+	if o.d.command != "apply" || o.d.bundle == nil {
 		return nil
 	}
 	wanted, pruned, most := map[bundle.ID]*bundle.Object{}, 0, 1<<30
 	for _, object := range o.d.bundle.Objects {
 		wanted[object.ID] = object
 	}
-	if n, err := strconv.Atoi(o.d.options.maxPrune); err == nil {
-		most = n
+	number, share := strings.CutSuffix(o.d.options.maxPrune, "%")
+	if n, err := strconv.Atoi(number); err == nil {
+		if most = n; share {
+			most = n * len(o.listedAt(o.d.from)) / 100
+		}
 	}
-	for _, w := range o.own() {
+	for _, w := range o.forward() {
 		if w.Verb != "delete" || o.bookkeeping(w) {
 			continue
 		}

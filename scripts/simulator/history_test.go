@@ -80,6 +80,7 @@ type done struct {
 	err          error
 	bundle       *bundle.Bundle
 	from, to     int // of the server's log
+	back         int // in it, where a run began to roll back
 	began, ended time.Time
 	printed      string // all events
 	move         *admin.Move
@@ -90,6 +91,7 @@ type done struct {
 	digest       string      // --plan-digest
 	content      string      // digest of all that the bundle had
 	behind       bool        // an API server is: a repair searches all kinds
+	position     func() int  // in the server's log
 }
 
 // widgetSchema has a default, rules, and a field that may not change.
@@ -244,6 +246,7 @@ func (w *World) begin(s step, actor string) *done {
 		d.digest = w.approved[s.inventory]
 	}
 	ctx, _ := shutdown.WithTimeout(context.Background(), timeout)
+	d.position = func() int { return len(w.server.Log) }
 	d.process = w.start(ctx, actor, s.inventory, s.force, s.around.denied, func(ctx context.Context, c *cluster.Client) {
 		d.carryOut(ctx, c)
 		d.ended = time.Now()
@@ -308,7 +311,13 @@ func (d *done) carryOut(ctx context.Context, c *cluster.Client) {
 	}
 	d.options.fill(&o)
 	d.bundle, d.content = b, b.ContentDigest() // a run leaves out what is invalid
-	d.result = run.Run(ctx, c, b, o, func(e report.Event) { d.printed += fmt.Sprintf("%+v\n", e.Payload) })
+	d.result = run.Run(ctx, c, b, o, func(e report.Event) {
+		text, _ := json.Marshal(e.Payload)
+		d.printed += string(text) + "\n"
+		if begun, is := e.Payload.(report.Started); is && d.command == "apply" && begun.Result.Command == "rollback" {
+			d.back = d.position()
+		}
+	})
 	text, _ := json.Marshal(d.result)
 	d.printed += string(text)
 }

@@ -26,9 +26,11 @@ import (
 type oracle struct {
 	server *apiserver.Server
 	d      *done
-	behind bool // an API server may not know yet what is served
-	hidden bool // discovery did not have a kind for a while
-	alone  bool // nobody else acted, and nothing failed, since the step began
+	behind bool            // an API server may not know yet what is served
+	hidden bool            // discovery did not have a kind for a while
+	alone  bool            // nobody else acted, and nothing failed, since the step began
+	others bool            // somebody else wrote, but for controllers
+	rivals map[string]bool // commands that ran at the same time, and were not killed
 }
 
 // own are the writes of the step's process.
@@ -40,6 +42,23 @@ func (o *oracle) own() []*apiserver.Write {
 		}
 	}
 	return own
+}
+
+// forward are those of them before it rolls back.
+func (o *oracle) forward() []*apiserver.Write {
+	all := o.own()
+	return slices.DeleteFunc(all, func(w *apiserver.Write) bool { return o.d.back > 0 && w.Seq > o.server.Log[o.d.back-1].Seq })
+}
+
+// listedAt are the members that the inventory lists before a write.
+func (o *oracle) listedAt(at int) map[bundle.ID]bool {
+	stored := map[string]*unstructured.Unstructured{}
+	for _, w := range o.server.Log[:at] {
+		if w.Kind == bundle.ConfigMapKind && w.Namespace == home {
+			stored[w.Name] = w.After
+		}
+	}
+	return members(stored, o.d.inventory)
 }
 
 // goesBack says whether the step is a rollback, or ended with one: what was taken from
@@ -93,11 +112,13 @@ type invariant struct {
 var invariants = []invariant{
 	{"1 nothing that is not ours is deleted or changed", (*oracle).onlyOurs},
 	{"1 nobody's objects go with what holds them", (*oracle).onlyEmptied},
+	{"1 what a person sets in the metadata stays", (*oracle).metadataStays},
 	{"10 what the bundle uses stays", (*oracle).inUse},
 	{"2 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
 	{"5 exit 0 is true", (*oracle).exitZero},
 	{"6 the result is true", (*oracle).resultIsTrue},
+	{"6 no drift is true", (*oracle).noDrift},
 	{"6 a refusal is told as what it is", (*oracle).toldAsItIs},
 	{"8 a dry run writes nothing", (*oracle).dryRun},
 	{"8 a saved plan is what is done", (*oracle).asPlanned},
@@ -264,10 +285,31 @@ func covers(live, wanted any) bool {
 	}
 }
 
-// exitZero holds where nobody else acted.
+// contentOf is what the live object has of an object of a bundle: a Secret's text is stored as data.
+func contentOf(object *bundle.Object) map[string]any {
+	content := map[string]any{"metadata": map[string]any{}}
+	for _, key := range []string{"spec", "data", "immutable", "webhooks"} {
+		if value, has := object.Content.Object[key]; has {
+			content[key] = value
+		}
+	}
+	if texts, has, _ := unstructured.NestedStringMap(object.Content.Object, "stringData"); has {
+		data := map[string]any{}
+		for key, text := range texts {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+		content["data"] = data
+	}
+	if labels := object.Content.GetLabels(); len(labels) > 0 {
+		_ = unstructured.SetNestedStringMap(content, labels, "metadata", "labels")
+	}
+	return content
+}
+
+// exitZero holds where nobody else wrote, whatever failed.
 func (o *oracle) exitZero() (wrong []string) {
 	r := o.d.result
-	if !o.alone || r.ExitCode != report.ExitOK || o.d.command != "apply" && o.d.command != "rollback" && o.d.command != "destroy" {
+	if o.others || r.ExitCode != report.ExitOK || o.d.command != "apply" && o.d.command != "rollback" && o.d.command != "destroy" {
 		return nil
 	}
 	lost := o.lost(o.d.inventory)
@@ -275,7 +317,8 @@ func (o *oracle) exitZero() (wrong []string) {
 		for p, u := range o.server.Objects {
 			id := bundle.ID{GroupKind: o.server.KindAt(p).GroupKind(), Namespace: p.Namespace, Name: p.Name}
 			// It was not a member yet, and holds what others have, or may not be deleted.
-			warned := p.Resource == "namespaces" && p.Name == home && strings.Contains(fmt.Sprint(r.Warnings), "which brine made for the inventory, stays")
+			said := fmt.Sprint(r.Warnings)
+			warned := p.Resource == "namespaces" && p.Name == home && (strings.Contains(said, "which brine made for the inventory, stays") || strings.Contains(said, "unknown whether brine made it"))
 			if owner(u) == o.id() && !isRestored(id) && u.GetDeletionTimestamp() == nil && !warned && !lost[id] {
 				wrong = append(wrong, fmt.Sprintf("destroyed, and %s %s/%s is there", p.Resource, p.Namespace, p.Name))
 			}
@@ -289,12 +332,6 @@ func (o *oracle) exitZero() (wrong []string) {
 		}
 		wanted[object.ID] = true
 		live := o.server.Get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
-		content := map[string]any{}
-		for key, value := range object.Content.Object {
-			if key == "spec" || key == "data" {
-				content[key] = value
-			}
-		}
 		switch {
 		case live == nil && (expires(object.Content) || o.isCollected(object.ID, o.d.to)):
 		case live == nil || live.GetDeletionTimestamp() != nil:
@@ -302,7 +339,7 @@ func (o *oracle) exitZero() (wrong []string) {
 		case o.isLeftAlone(object.ID): // it may be anybody's
 		case owner(live) != o.id():
 			wrong = append(wrong, "is not ours: "+bundle.Name(object.ID))
-		case !covers(live.Object, content) && !isOverridden(live) && !o.isLeft(object.ID) && o.says(object.ID, bundle.ApplyTimeMutation) == "":
+		case !covers(live.Object, contentOf(object)) && !isOverridden(live) && !o.isLeft(object.ID) && o.says(object.ID, bundle.ApplyTimeMutation) == "":
 			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
 		case !isReady(live) && !o.d.options.waitApplied && o.says(object.ID, bundle.Wait) == "":
 			wrong = append(wrong, "is not ready: "+bundle.Name(object.ID))
@@ -321,6 +358,24 @@ func (o *oracle) exitZero() (wrong []string) {
 	for id := range wanted {
 		if !listed[id] {
 			wrong = append(wrong, "is no member: "+bundle.Name(id))
+		}
+	}
+	return wrong
+}
+
+// noDrift: a drift that finds nothing is right.
+func (o *oracle) noDrift() (wrong []string) {
+	if o.d.command != "drift" || o.d.bundle == nil || o.d.result == nil || o.d.result.ExitCode != report.ExitOK || o.others {
+		return nil
+	}
+	for _, object := range o.d.bundle.Objects {
+		live := o.server.Get(object.GVK.GroupKind(), object.ID.Namespace, object.ID.Name)
+		switch {
+		case expires(object.Content), o.isLeftAlone(object.ID), o.isLeft(object.ID), o.says(object.ID, bundle.ApplyTimeMutation) != "":
+		case live == nil:
+			wrong = append(wrong, "is not there: "+bundle.Name(object.ID))
+		case !covers(live.Object, contentOf(object)) && !isOverridden(live) && !isControlled(live):
+			wrong = append(wrong, "is not as the bundle says: "+bundle.Name(object.ID))
 		}
 	}
 	return wrong
@@ -423,12 +478,31 @@ func (o *oracle) oneWriter() (wrong []string) {
 		if owner(w.After) == o.id() || owner(w.Before) == o.id() { // an object, whatever its name is like
 			lock = o.d.inventory
 		}
+		if w.Kind == bundle.LeaseKind && w.Before != nil && w.After != nil {
+			wrong = append(wrong, o.stolen(w)...)
+		}
 		holder := w.Holders[home+"/"+lock]
 		if holder != o.d.actor && w.Kind.Kind != "Lease" && !makesHome(w) && (o.d.command != "preview" || !isPlan(w)) {
 			wrong = append(wrong, fmt.Sprintf("the lock is that of %q: %s", holder, w))
 		}
 	}
 	return wrong
+}
+
+// stolen: a lock is taken from nobody who lives and has renewed it in time.
+func (o *oracle) stolen(w *apiserver.Write) []string {
+	holder, _, _ := unstructured.NestedString(w.Before.Object, "spec", "holderIdentity")
+	lasts, _, _ := unstructured.NestedInt64(w.Before.Object, "spec", "leaseDurationSeconds")
+	for _, before := range slices.Backward(o.server.Log[:slices.Index(o.server.Log, w)]) {
+		if before.Kind != w.Kind || before.Namespace != w.Namespace || before.Name != w.Name {
+			continue
+		}
+		if holder != "" && o.rivals[before.Actor] && w.Time.Sub(before.Time) < time.Duration(lasts)*time.Second {
+			return []string{"the lock of a living run is taken: " + w.String()}
+		}
+		break
+	}
+	return nil
 }
 
 // grace is what a run may take beyond its --timeout.

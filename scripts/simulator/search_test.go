@@ -400,6 +400,11 @@ func (f *Finding) settle(w *World, running []*done, mood string) {
 			}
 		}
 		o := &oracle{server: w.server, d: d, hidden: w.outage != nil && w.outage.mood == unserved, behind: len(w.behind) > 0, alone: len(running) == 1 && d.process.faulty == 0 && w.people == 0 && w.cuts == 0}
+		o.rivals = map[string]bool{}
+		for _, other := range running {
+			o.rivals[other.actor] = other != d && !other.process.dead
+		}
+		o.others = len(running) > 1 || slices.ContainsFunc(w.server.Log[d.from:d.to], func(write *apiserver.Write) bool { return write.Actor != d.actor && write.Actor != "system" })
 		for _, invariant := range holds {
 			if d.result == nil && !d.isAdministrative() || d.process.dead && !slices.Contains([]string{"1", "3", "8", "11", "13"}, strings.Fields(invariant.name)[0]) {
 				continue
