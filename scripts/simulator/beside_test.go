@@ -336,9 +336,9 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		}
 		number := 0
 		switch last := w.lastRevision(d.inventory).Number; {
-		case !d.process.dead && d.result != nil:
+		case !d.process.dead && d.result != nil && d.result.Revision > 0:
 			number = d.result.Revision
-		case d.process.dead: // it was killed after its very last write, or before the inventory named its revision
+		case d.process.dead || d.result != nil: // or the inventory was written, and the answer lost; it was killed after its very last write, or before the inventory named its revision
 			for n := last; n <= last+2; n++ { // the apply that it undoes may have been killed
 				if saved(n) {
 					number = n

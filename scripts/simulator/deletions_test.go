@@ -104,11 +104,20 @@ func (o *oracle) undoesOnly() (wrong []string) {
 		return nil
 	}
 	which, created, had, madeFor := identities{}, map[types.UID]types.UID{}, map[bundle.ID][]types.UID{}, map[types.UID]string{}
+	creating := map[bundle.ID]bool{} // by a run that did not end: what a person restores then, with all marks, is taken for that
 	for i, w := range o.server.Log[:o.d.to] {
 		which.follow(w)
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		uid, its := uidOf(w), which[owner(w.After)]
-		if w.Before == nil && w.Actor != person {
+		if w.Kind == bundle.ConfigMapKind && w.Namespace == home && w.Name == o.d.inventory && w.After != nil {
+			texts, _, _ := unstructured.NestedStringMap(w.After.Object, "data")
+			for key, text := range texts {
+				if member, err := inventory.ParseMemberKey(key); err == nil {
+					creating[member] = strings.Contains(text, `"creating":`)
+				}
+			}
+		}
+		if w.Before == nil && (w.Actor != person || creating[id] && owner(w.After) == o.id()) {
 			created[uid] = its
 		}
 		deleted := w.Before != nil && (w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil)
@@ -282,7 +291,8 @@ func (o *oracle) keeps() (wrong []string) {
 	number, share := strings.CutSuffix(o.d.options.maxPrune, "%")
 	if n, err := strconv.Atoi(number); err == nil {
 		if most = n; share {
-			most = n * len(o.listedAt(o.d.from)) / 100
+			locked := slices.IndexFunc(o.server.Log, func(w *apiserver.Write) bool { return w.Actor == o.d.actor && w.Kind == bundle.LeaseKind })
+			most = n * len(o.listedAt(max(locked, o.d.from))) / 100
 		}
 	}
 	for _, w := range o.forward() {
