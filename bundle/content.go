@@ -16,11 +16,11 @@ func At[T any](object map[string]any, path ...string) T {
 	return t
 }
 
-// FoldStringData moves a Secret's stringData into data, as the server does when it stores one. What was
-// there is not changed.
+// FoldStringData moves a Secret's stringData into data, as the server does when it stores one, in a map
+// of its own. Other objects stay as they are.
 func FoldStringData(secret map[string]any) {
 	text, ok := secret["stringData"].(map[string]any)
-	if !ok {
+	if !ok || secret["kind"] != SecretKind.Kind || secret["apiVersion"] != "v1" {
 		return
 	}
 	data := map[string]any{}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"brine/bundle"
-	"brine/bundle/redact"
 )
 
 // Change is one field that changes; Old or New is nil where the field is not
@@ -150,9 +149,7 @@ func content(u *unstructured.Unstructured) any {
 		}
 		c["metadata"] = m
 	}
-	if redact.IsSecret(c) {
-		bundle.FoldStringData(c)
-	}
+	bundle.FoldStringData(c)
 	return c
 }
 

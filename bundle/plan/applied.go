@@ -27,9 +27,7 @@ func (in *Input) apply(o *bundle.Object) (*Step, error) {
 	}
 	content := &unstructured.Unstructured{Object: shallow(o.Content.Object)}
 	in.Inventory.SetOwner(content)
-	if o.ID.GroupKind == bundle.SecretKind { // the server would own nothing of what it stores
-		bundle.FoldStringData(content.Object)
-	}
+	bundle.FoldStringData(content.Object) // else brine would own nothing of what is stored
 	body, err := bundle.Encode(content.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)

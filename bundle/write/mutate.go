@@ -54,9 +54,7 @@ func (w *Writer) Mutate(ctx context.Context, s *plan.Step) (Body, error) {
 			return body, fmt.Errorf("apply-time mutation of %s from %s of %s: %w", sub.TargetPath, sub.SourcePath, bundle.Name(id), err)
 		}
 	}
-	if s.ID.GroupKind == bundle.SecretKind {
-		bundle.FoldStringData(content.Object)
-	}
+	bundle.FoldStringData(content.Object)
 	if body.JSON, err = json.Marshal(content.Object); err != nil {
 		return body, fmt.Errorf("apply-time mutation: encode: %w", err)
 	}

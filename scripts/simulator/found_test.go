@@ -2158,4 +2158,68 @@ kind: Secret
 metadata: {name: key, namespace: theirs}
 stringData: {password: canary-in-the-coal-mine-0}
 `, policy: 1, around: surroundings{owned: true}}, mood: mood{name: "aimed at single reads", faults: []fault{"plain 404"}, rate: 0.1, aim: "single reads"}}}, without: []string{"3:12", "3:11", "3:10", "3:9", "3:8", "3:7", "3:6", "3:5", "3:4", "3:3", "3:2"}},
+	"a namespace that could not be read stayed without a word": {seed: 581000599, scenes: []scene{{at: "0", chance: 16818458880662812302, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`}, mood: mood{name: "no answer", faults: []fault{"no answer"}, rate: 0.1}}, {at: "3", chance: 11770185199935821359, step: step{command: "destroy", inventory: "shop"}, mood: mood{name: "aimed at single reads", faults: []fault{"HTML 200"}, rate: 0.1, aim: "single reads"}}}},
+	"a Secret of a killed run was unchanged": {seed: 580000336, scenes: []scene{{at: "0", chance: 14601188457950766682, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 13452000816586517370, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.app.example.com}
+spec:
+  group: app.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 0}, mode: {type: string, enum: [a, b], default: a}, fixed: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: the field is immutable}]}}}}}}
+---
+apiVersion: app.example.com/v1
+kind: Widget
+metadata: {name: w, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+spec: {size: 0, fixed: y}
+`, policy: 1, options: options{noPrune: true, maxPrune: "50%"}}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "2", chance: 17763540015297383046, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-0}
+`, calm: true}, mood: mood{name: "undisturbed"}}}},
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -34,20 +35,19 @@ type oracle struct {
 }
 
 // own are the writes of the step's process.
-func (o *oracle) own() []*apiserver.Write {
+func (o *oracle) own() []*apiserver.Write { return o.ownUntil(o.d.to) }
+
+// forward are those of them before it rolls back.
+func (o *oracle) forward() []*apiserver.Write { return o.ownUntil(cmp.Or(o.d.back, o.d.to)) }
+
+func (o *oracle) ownUntil(end int) []*apiserver.Write {
 	var own []*apiserver.Write
-	for _, w := range o.server.Log[o.d.from:o.d.to] {
+	for _, w := range o.server.Log[o.d.from:end] {
 		if w.Actor == o.d.actor {
 			own = append(own, w)
 		}
 	}
 	return own
-}
-
-// forward are those of them before it rolls back.
-func (o *oracle) forward() []*apiserver.Write {
-	all := o.own()
-	return slices.DeleteFunc(all, func(w *apiserver.Write) bool { return o.d.back > 0 && w.Seq > o.server.Log[o.d.back-1].Seq })
 }
 
 // listedAt are the members that the inventory lists before a write.
@@ -489,7 +489,7 @@ func (o *oracle) oneWriter() (wrong []string) {
 	return wrong
 }
 
-// stolen: a lock is taken from nobody who lives and has renewed it in time.
+// stolen: no lock is taken from a command that goes on and has renewed it in time.
 func (o *oracle) stolen(w *apiserver.Write) []string {
 	holder, _, _ := unstructured.NestedString(w.Before.Object, "spec", "holderIdentity")
 	lasts, _, _ := unstructured.NestedInt64(w.Before.Object, "spec", "leaseDurationSeconds")
@@ -498,7 +498,7 @@ func (o *oracle) stolen(w *apiserver.Write) []string {
 			continue
 		}
 		if holder != "" && o.rivals[before.Actor] && w.Time.Sub(before.Time) < time.Duration(lasts)*time.Second {
-			return []string{"the lock of a living run is taken: " + w.String()}
+			return []string{"the lock of a command that goes on is taken: " + w.String()}
 		}
 		break
 	}

@@ -9,9 +9,13 @@ import (
 	"testing"
 )
 
-// built is in the folder that Main removes.
+// built is in the temporary folder that Main removes.
 var built = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(os.TempDir(), "brine")
+	dir, err := os.MkdirTemp("", "brine-binary-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "brine")
 	out, err := exec.Command("go", "build", "-o", path, "brine/cmd/brine").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build brine: %w\n%s", err, out)

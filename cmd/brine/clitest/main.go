@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -16,12 +17,13 @@ import (
 // package with end-to-end tests calls, with what it cleans up itself.
 func Main(m *testing.M, cleanups ...func() error) {
 	klog.SetLogger(logr.Discard())
-	const cacheEnv = "BRINE_CACHE_DIR" // not in the home of whoever tests
-	if os.Getenv(cacheEnv) == "" {     // a test's own process has its parent's
-		// Files of killed runs are proofs of death: no other package may see or remove them.
-		temporary, err := os.MkdirTemp("", "brine-tests-*")
+	const own = "brine-tests-"
+	if !strings.HasPrefix(filepath.Base(os.TempDir()), own) { // a test's own process has its parent's
+		// Files of killed runs are proofs of death: no other package may see or remove them. Caches do not
+		// belong into the home of whoever tests.
+		temporary, err := os.MkdirTemp("", own)
 		if err == nil {
-			err = errors.Join(os.Setenv("TMPDIR", temporary), os.Setenv(cacheEnv, filepath.Join(temporary, "cache")))
+			err = errors.Join(os.Setenv("TMPDIR", temporary), os.Setenv("BRINE_CACHE_DIR", filepath.Join(temporary, "cache")))
 		}
 		if err != nil {
 			panic(err)
