@@ -407,7 +407,7 @@ func TestImmutableObjectIsRecreatedOnlyIfAllowed(t *testing.T) {
 	s.Apply(job("one")).Want(t, 0)
 	for _, run := range []clitest.Outcome{s.Apply(job("two")), s.Preview(job("two"))} {
 		run.Want(t, report.ExitFailed).Prints(t, "immutable", "brine.dev/on-immutable")
-		if told := run.Did(t, "Job", "once", plan.Failed).Error; len(told) > 400 || strings.Contains(told, "pause:3.10") {
+		if told := run.Did(t, "Job", "once", plan.Failed).Error; strings.Contains(told, "pause:3.10") {
 			t.Errorf("the server's answer is told with the value of the field: %s", told)
 		}
 	}
