@@ -199,6 +199,41 @@ func trim(tree map[string]any, live, wanted any, p Pointer) (map[string]any, any
 	return out, live
 }
 
+// WithoutUnsent is a live object without what brine owned alone, and does not send any more: what the
+// server would store, without its defaults. Items of lists stay.
+func WithoutUnsent(live *unstructured.Unstructured, sent map[string]any) map[string]any {
+	ours, others := Managed(live)
+	tree, _ := ours["fieldsV1"].(map[string]any)
+	out, _ := withoutUnsent(live.Object, tree, others, sent).(map[string]any)
+	return out
+}
+
+func withoutUnsent(live any, tree map[string]any, others []map[string]any, sent any) any {
+	for key, part := range tree {
+		there, value, set := at(live, key)
+		if !there {
+			continue
+		}
+		var theirs []map[string]any
+		for _, other := range others {
+			if below, ok := other[key].(map[string]any); ok {
+				theirs = append(theirs, below)
+			}
+		}
+		isSent, now, _ := at(sent, key)
+		below, _ := part.(map[string]any)
+		_, whole := below["."]
+		if isSent || len(theirs) > 0 || len(below) > 0 && !whole {
+			live = set(withoutUnsent(value, below, theirs, now))
+		} else if object, ok := live.(map[string]any); ok {
+			object = maps.Clone(object)
+			delete(object, strings.TrimPrefix(key, "f:"))
+			live = object
+		}
+	}
+	return live
+}
+
 // at is the part of a live value that a key in fieldsV1 stands for, and how to
 // put another one in its place, in a copy.
 func at(live any, key string) (there bool, value any, set func(any) any) {

@@ -153,8 +153,8 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 		if s.Action == Pruned || s.Live == nil || s.Shared {
 			continue
 		}
-		ours := Owned(s.Live, g.Of.ID) && bundle.KeptBy(s.Live) == ""
-		if ours && s.Action == Detached && metav1.GetControllerOf(s.Live) != nil {
+		ours := g.isOurs(s.Live)
+		if s.Action == Detached && g.IsLeft(s.Live) {
 			continue
 		}
 		g.Keep(s.ID, s.Live)
@@ -196,19 +196,28 @@ func (g *Guard) noteDependents(steps []*Step) {
 // OwnedBy is a member that owns what is not to be deleted after all, so that this has to stay a member, too,
 // as in keepOwners: else a later run would delete both; "" if there is none.
 func (g *Guard) OwnedBy(live *unstructured.Unstructured) string {
-	ours := Owned(live, g.Of.ID) && bundle.KeptBy(live) == ""
-	if ours && metav1.GetControllerOf(live) != nil {
+	if g.IsLeft(live) {
 		return ""
 	}
 	for _, owner := range live.GetOwnerReferences() {
-		if id, going := g.going[owner.UID]; going && !g.Options.Orphans {
+		if id, going := g.going[owner.UID]; going {
 			return bundle.Name(id)
 		}
-		if id, wanted := g.Same[owner.UID]; wanted && !ours {
+		if id, wanted := g.Same[owner.UID]; wanted && !g.isOurs(live) {
 			return bundle.Name(id)
 		}
 	}
 	return ""
+}
+
+// isOurs says whether an object carries the ownership metadata, and nobody keeps it.
+func (g *Guard) isOurs(live *unstructured.Unstructured) bool {
+	return Owned(live, g.Of.ID) && bundle.KeptBy(live) == ""
+}
+
+// IsLeft says whether an object is left to its controller, and goes with that.
+func (g *Guard) IsLeft(live *unstructured.Unstructured) bool {
+	return metav1.GetControllerOf(live) != nil && g.isOurs(live)
 }
 
 // noteCollected says of what is left to its controller that it goes, where that does.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -261,16 +260,16 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 }
 
 // orderOwners has what is detached leave the inventory after what owns it: where that stays a member, a later
-// run may delete it, and the garbage collector the other. What has a controller is left to that.
+// run may delete it, and the garbage collector the other.
 func (p *Plan) orderOwners(first int) {
 	at := map[types.UID]int{}
 	for i, s := range p.Steps[first:] {
-		if s.Action == Detached && s.Live != nil {
+		if (s.Action == Detached || s.Action == Pruned) && s.Live != nil { // pruned: with --cascade=orphan
 			at[s.Live.GetUID()] = first + i
 		}
 	}
 	for i, s := range p.Steps[first:] {
-		if s.Action != Detached || s.Live == nil || metav1.GetControllerOf(s.Live) != nil {
+		if s.Action != Detached || s.Live == nil || p.Guard.IsLeft(s.Live) {
 			continue
 		}
 		for _, owner := range s.Live.GetOwnerReferences() {

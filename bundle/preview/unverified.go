@@ -11,6 +11,7 @@ import (
 	"brine/bundle"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/diff"
+	"brine/bundle/fields"
 	"brine/bundle/plan"
 )
 
@@ -49,7 +50,7 @@ func names(text, name string) bool {
 }
 
 // guess is a step's result where the server cannot be asked: what is sent, laid
-// over what is there.
+// over what is there, and without what is not sent any more.
 func (p *previewer) guess(s *plan.Step, body []byte, why string) Result {
 	r := Result{Action: s.Action, Reason: s.Reason, Verified: Unverified + why}
 	sent, err := sentOf(s, body)
@@ -60,7 +61,7 @@ func (p *previewer) guess(s *plan.Step, body []byte, why string) Result {
 		r.Stored = sent
 		return r
 	}
-	merged, _ := overlay(s.Live.Object, sent.Object).(map[string]any)
+	merged, _ := overlay(fields.WithoutUnsent(s.Live, sent.Object), sent.Object).(map[string]any)
 	r.Stored = &unstructured.Unstructured{Object: merged}
 	if s.Action == plan.Configured && s.Migration == nil && diff.Equal(s.Live, r.Stored) {
 		r.Action = plan.Unchanged

@@ -66,7 +66,7 @@ func beginningOf(o *Options, in intent) entry {
 func beginsOf(o *Options, in intent, now time.Time) inventory.Revision {
 	digest, last, begun := digestOf(in.bundle, in.inventory.Key), in.inventory.Last(), in.inventory.Begun()
 	said := in.isOf(last) || digest == begun.Digest && begun.Number > last.Number
-	if o.Mode != Apply || in.plan.ChangesNothing() || said {
+	if o.Mode != Apply || o.givesBack || in.plan.ChangesNothing() || said {
 		return inventory.Revision{}
 	}
 	return inventory.Revision{

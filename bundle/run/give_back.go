@@ -79,6 +79,7 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 	}
 	again := Options{
 		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts, NamespaceNamed: true},
+		givesBack:   true,
 		SkipInvalid: true, // what a server once took: as much of it as possible
 		Timeout:     o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
 	}

@@ -73,7 +73,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 	// An ended run leaves the rest of its time to the inventory.
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(report.Grace/10, cancel) })
 	defer stop()
-	if o.Mode == Apply && e.revision.Digest == "" {
+	if o.Mode == Apply && e.revision.Digest == "" && !o.givesBack {
 		inv.NotKept()
 	}
 	last, saved := inv.Last(), inventory.Revision{}

@@ -81,6 +81,7 @@ type Options struct {
 	SavedPlan *saved.Plan
 
 	automatic bool // the rollback of a run that failed
+	givesBack bool // applies to what is given back what its inventory applied last: no apply of its own
 }
 
 // Run makes the cluster match the bundle and returns the result, which holds

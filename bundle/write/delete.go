@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -145,8 +144,7 @@ func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured
 			}
 		}
 		decision := guard.Decide(id, now, holds)
-		left := decision.Action == plan.Detached && metav1.GetControllerOf(now) != nil && plan.Owned(now, w.Inventory.ID) && bundle.KeptBy(now) == "" // to its controller
-		if decision.Action != plan.Pruned && !left {
+		if decision.Action != plan.Pruned && (decision.Action != plan.Detached || !guard.IsLeft(now)) {
 			guard.Keep(id, now)
 		}
 	}

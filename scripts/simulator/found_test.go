@@ -2222,4 +2222,120 @@ kind: Secret
 metadata: {name: key, namespace: app}
 stringData: {password: canary-in-the-coal-mine-0}
 `, calm: true}, mood: mood{name: "undisturbed"}}}},
+	"what a person keeps left before its orphaning owner": {seed: 611013270, scenes: []scene{{at: "0", chance: 10406764037151602102, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, around: surroundings{hooks: []string{"refuse-delete configmaps", "inject deployments"}}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 1301125369243307701, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: app, annotations: {brine.dev/on-immutable: recreate}}
+immutable: true
+data: {value: "2"}
+`, options: options{cascade: "Orphan"}, around: surroundings{hooks: []string{"refuse-delete configmaps", "inject deployments"}, owned: true}}, mood: mood{name: "undisturbed"}}}},
+	"what a gate hides of a removed annotation was unchanged": {seed: 610014150, scenes: []scene{{at: "3", chance: 555205249082295059, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, policy: 2, around: surroundings{hooks: []string{"gate configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 12456146343290481170, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "2"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: gate, labels: {team: a}}
+webhooks: [{name: gate.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: 'https://gate.example.com'}}]
+`, policy: 1, found: true, around: surroundings{hooks: []string{"gate configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "7", chance: 10799226800361879043, step: step{command: "preview", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "2"}
+`, patience: 300000000000, saves: true, options: options{pruneFirst: []string{"ValidatingWebhookConfiguration/gate"}}, around: surroundings{hooks: []string{"gate configmaps d"}}}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 14753802858201672155, step: step{carriesOut: true, around: surroundings{hooks: []string{"gate configmaps d"}}}, mood: mood{name: "undisturbed"}}}},
+	"a rollback was killed before its inventory, and another gave back": {seed: 611016749, scenes: []scene{{at: "0", chance: 10605354578340746821, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 4875135550848352756, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+`, onFailure: true, policy: 1, options: options{pruneAnyway: true, waitApplied: true}}, mood: mood{name: "undisturbed"}}, {at: "2", chance: 5195426435669609950, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: theirs}
+`, policy: 2}, mood: mood{name: "undisturbed"}}, {at: "4", chance: 10526784747561778183, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+`, calm: true, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 3892787538880759231, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra-app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inner, namespace: extra-app}
+data: {value: "0"}
+`, policy: 1, found: true}, mood: mood{name: "undisturbed"}}, {at: "8", chance: 8041656437862184293, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "killed", faults: []fault{"kill before", "kill after"}, rate: 0.03}}, {at: "10", chance: 8153910981098215332, step: step{command: "apply", inventory: "other", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app}
+data: {value: "1"}
+`, policy: 2, options: options{absent: []string{"b"}}, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 10515284753504430126, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}, {at: "13", chance: 18431672544133949130, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
 }
