@@ -310,6 +310,9 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			w.applies[d.inventory] = append(known, applied{digest: digest, good: kept && d.only == nil && w.isGood(d.inventory, number), number: number})
 			if d.result != nil && d.result.Rollback != nil {
 				back := w.revision(d.inventory, d.result.Rollback.Revision)
+				if good, found := lastGood(known); found && wentBackTo(d.result) > 0 && w.contentOf(d.inventory, wentBackTo(d.result)) != good.digest {
+					f.violate("2 a rollback undoes the last apply", fmt.Sprintf("%s failed, and goes to revision %d, which is not the last good one", d.actor, wentBackTo(d.result)))
+				}
 				w.applies[d.inventory] = append(w.applies[d.inventory], applied{back: true, number: back.Number, to: back.RollbackTo})
 			}
 		}
@@ -351,6 +354,23 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 	}
 }
 
+// lastGood is where a run that fails goes back to.
+func lastGood(known []applied) (applied, bool) {
+	undone := math.MaxInt
+	for _, one := range slices.Backward(known) {
+		if one.number > undone || one.number == 0 && undone < math.MaxInt && !one.back {
+			continue
+		}
+		if one.to > 0 {
+			undone = min(undone, one.to)
+		}
+		if one.good {
+			return one, true
+		}
+	}
+	return applied{}, false
+}
+
 // isGood says whether a revision is kept, is the last one that the inventory names, and is of a
 // run in which nothing went wrong.
 func (w *World) isGood(name string, number int) bool {
@@ -358,8 +378,12 @@ func (w *World) isGood(name string, number int) bool {
 }
 
 // revision is what a kept revision says.
-func (w *World) revision(name string, number int) (r inventory.Revision) {
-	if u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0)); u != nil {
+func (w *World) revision(name string, number int) inventory.Revision {
+	return revisionOf(w.server, name, number)
+}
+
+func revisionOf(server *apiserver.Server, name string, number int) (r inventory.Revision) {
+	if u := server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0)); u != nil {
 		_ = json.Unmarshal([]byte(u.GetAnnotations()["brine.dev/revision-info"]), &r)
 	}
 	return r
@@ -367,17 +391,21 @@ func (w *World) revision(name string, number int) (r inventory.Revision) {
 
 // contentOf is the digest of what a kept revision holds, in one part.
 func (w *World) contentOf(name string, number int) string {
-	u := w.server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
-	if u == nil {
-		return ""
-	}
-	packed, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "bundle.json.zst"))
-	sum, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "sha256"))
-	content, err := inventory.DecodeContent(packed, string(sum), name)
+	content, err := contentOfRevision(w.server, name, number)
 	if err != nil {
 		return err.Error()
 	}
 	return content.Bundle.ContentDigest()
+}
+
+func contentOfRevision(server *apiserver.Server, name string, number int) (*inventory.Content, error) {
+	u := server.Get(bundle.SecretKind, home, inventory.RevisionName(name, number, 0))
+	if u == nil {
+		return nil, fmt.Errorf("there is no revision %d", number)
+	}
+	packed, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "bundle.json.zst"))
+	sum, _ := base64.StdEncoding.DecodeString(bundle.At[string](u.Object, "data", "sha256"))
+	return inventory.DecodeContent(packed, string(sum), name)
 }
 
 // lastRevision is what an inventory object says of the last revision.

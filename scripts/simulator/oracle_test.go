@@ -117,6 +117,7 @@ var invariants = []invariant{
 	{"2 what undoes deletes only what brine created", (*oracle).undoesOnly},
 	{"3 whatever carries our mark is in our inventory", (*oracle).superset},
 	{"5 exit 0 is true", (*oracle).exitZero},
+	{"5 exit 7 is true", (*oracle).exitSeven},
 	{"6 the result is true", (*oracle).resultIsTrue},
 	{"6 no drift is true", (*oracle).noDrift},
 	{"6 a refusal is told as what it is", (*oracle).toldAsItIs},
@@ -361,6 +362,33 @@ func (o *oracle) exitZero() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// exitSeven: a run that failed has left what the rollback to the revision that it names would leave.
+func (o *oracle) exitSeven() []string {
+	r := o.d.result
+	if r.ExitCode != report.ExitRolledBack || o.d.only != nil { // which the command line does not take together
+		return nil
+	}
+	to := wentBackTo(r)
+	content, err := contentOfRevision(o.server, o.d.inventory, to)
+	if err != nil {
+		return []string{fmt.Sprintf("rolled back to revision %d: %v", to, err)}
+	}
+	back, d := *o, *o.d
+	d.command, d.only, d.bundle, d.result = "rollback", nil, content.Bundle, r.Rollback
+	back.d = &d
+	return back.exitZero()
+}
+
+// wentBackTo is the revision to which a run says that it rolled back, 0 if to none.
+func wentBackTo(r *report.Result) (number int) {
+	for _, said := range r.Errors {
+		if _, err := fmt.Sscanf(said, "rolled back to revision %d", &number); err == nil {
+			return number
+		}
+	}
+	return 0
 }
 
 // noDrift: a drift that finds nothing is right.
