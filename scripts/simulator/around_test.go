@@ -69,6 +69,7 @@ var dimensions = []struct {
 	{"flags", haveFlags, firstFlagged},
 	{"namespaces", misplace, firstMisplaced},
 	{"backups", putBack, firstPutBack},
+	{"failures", haveFailures, firstFailing},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -89,6 +90,9 @@ const firstMisplaced = 470_000_000
 
 // firstPutBack is the first seed of which the history may have inventory objects that are put back.
 const firstPutBack = 490_000_000
+
+// firstFailing is the first seed of which the history may have more runs that fail and go back.
+const firstFailing = 640_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {

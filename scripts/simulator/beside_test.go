@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -297,7 +298,11 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 			return
 		}
 		digest, kept := d.bundle.ContentDigest(), number > 0
-		if kept && saved(number) && w.lastRevision(d.inventory).Number != number { // the inventory could not be written
+		ended := number
+		if d.result != nil && d.result.Rollback != nil {
+			ended = cmp.Or(d.result.Rollback.Revision, number)
+		}
+		if kept && saved(number) && w.lastRevision(d.inventory).Number != ended { // the inventory could not be written
 			delete(w.applies, d.inventory)
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,6 +50,24 @@ func haveGates(*rand.Rand) func(*rand.Rand, *scene) {
 			s.text += gateText
 		case 2:
 			s.options.pruneFirst = []string{gate.GroupKind.Kind + "/" + gate.Name}
+		}
+	}
+}
+
+// haveFailures: every second apply has --rollback-on-failure, and an object that fails.
+func haveFailures(*rand.Rand) func(*rand.Rand, *scene) {
+	return func(r *rand.Rand, one *scene) {
+		s := &one.step
+		if s.command != "apply" || s.secret || s.carriesOut || r.IntN(2) == 0 {
+			return
+		}
+		switch s.onFailure, s.only = true, nil; r.IntN(4) {
+		case 0:
+			s.text, s.options.skipInvalid = s.text+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name, namespace: app}\n", true
+		case 1, 2:
+			s.around.hooks = append(s.around.hooks, "refuse-update configmaps "+[]string{"a", "b", "c", "d"}[r.IntN(4)])
+		case 3:
+			s.text = strings.ReplaceAll(s.text, "image: good", "image: broken")
 		}
 	}
 }
