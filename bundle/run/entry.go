@@ -231,7 +231,7 @@ func revisionOf(o *Options, in intent, content *inventory.Content, objects []*re
 			r.Result = inventory.Partial
 		}
 	}
-	if last.Says(r, in.inventory.Unfinished()) && !r.Adopts(content) {
+	if last.Says(r, in.inventory.Unfinished()) && !r.Adopts(content) && !in.inventory.Misses(last.Number) {
 		r.Number = last.Number
 	}
 	return r

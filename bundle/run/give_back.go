@@ -24,14 +24,22 @@ import (
 // giveBack gives the members that came from other inventories back to them, after what
 // brought them was undone, and applies to them what these inventories applied last. What
 // cannot be given back stays a member.
-func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory.Origin]sets.Set[bundle.ID]) {
-	for _, origin := range slices.SortedFunc(maps.Keys(returns), func(a, b inventory.Origin) int {
+func giveBack(ctx context.Context, s *session, o *Options, in intent) {
+	for _, origin := range slices.SortedFunc(maps.Keys(in.returns), func(a, b inventory.Origin) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.FromUID, b.FromUID))
 	}) {
-		ids, to := returns[origin], origin.From
-		done, err := giveBackTo(ctx, s, o, origin, ids)
+		ids, to := in.returns[origin], origin.From
+		moved, done, err := giveBackTo(ctx, s, o, in, origin)
+		for _, one := range moved.NotMoved {
+			s.record.Fail(fmt.Sprintf("%s: not given back to inventory %s: %s. Repeat the command: it is still a member", bundle.Name(one.ID()), to, one.Reason))
+			s.record.Result.ExitCode = report.ExitFailed
+		}
+		if done != "" {
+			ids = bundle.SetOf(moved.Moved, admin.Object.ID)
+		}
 		text := bundle.Some(bundle.Each(bundle.SortedIDs(ids), bundle.Name), 5) + ": "
 		switch {
+		case done != "" && len(ids) == 0: // or another run has applied them since, and they are its members
 		case errors.Is(err, store.ErrNotThere):
 			id := bundle.SortedIDs(ids)[0]
 			s.record.Warn(fmt.Sprintf("%snot given back to inventory %s, %v: they stay members; %s gives one to another inventory", text, to, err,
@@ -48,34 +56,31 @@ func giveBack(ctx context.Context, s *session, o *Options, returns map[inventory
 	}
 }
 
-// giveBackTo returns what was done, like "shop/web, and its revision 3 applied to them"; with an error,
-// to whom they were given back, if they were.
-func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Origin, ids sets.Set[bundle.ID]) (done string, err error) {
+// giveBackTo returns what moved, and what was done, like "shop/web, and its revision 3 applied to them"; with an
+// error, to whom they were given back, if they were.
+func giveBackTo(ctx context.Context, s *session, o *Options, in intent, from inventory.Origin) (moved admin.Move, done string, err error) {
 	inv, err := store.FindSource(ctx, s.client, from, o.Inventory.Namespace, o.Version)
 	if err != nil {
-		return "", err
+		return moved, "", err
 	}
 	theirs := report.Inventory{Namespace: inv.Namespace, Name: inv.Name, ID: inv.ID}
-	moved, err := admin.MoveMembers(ctx, s.client, admin.MoveOptions{
-		From: []report.Inventory{o.Inventory}, To: theirs, ToUID: inv.Source().UID, Select: ids.Has, Version: o.Version, LockTimeout: o.LockTimeout,
-		Report: func(message string) { s.record.Emit(report.Warning{Message: message}) },
+	did, err := admin.MoveMembers(ctx, s.client, admin.MoveOptions{
+		From: []report.Inventory{o.Inventory}, To: theirs, ToUID: inv.Source().UID, Select: in.returns[from].Has, Version: o.Version, LockTimeout: o.LockTimeout,
+		Origins: in.inventory.Origins, Report: func(message string) { s.record.Emit(report.Warning{Message: message}) },
 	})
 	if err != nil {
-		return "", err
+		return moved, "", err
 	}
-	if len(moved.NotMoved) > 0 {
-		return "", errors.New(moved.NotMoved[0].Reason)
-	}
-	done = theirs.Namespace + "/" + theirs.Name
+	moved, done = *did, theirs.Namespace+"/"+theirs.Name
 	if inv, err = store.Load(ctx, s.client, theirs.Namespace, theirs.Name, theirs.ID, o.Version); err != nil {
-		return done, err
+		return moved, done, err
 	}
 	if inv.Last().Number == 0 {
-		return done + ", which has no revision: their fields stay as they are", nil
+		return moved, done + ", which has no revision: their fields stay as they are", nil
 	}
 	last, content, err := inv.LoadLastSaved(ctx)
 	if err != nil {
-		return done, err
+		return moved, done, err
 	}
 	again := Options{
 		Header: report.Header{Command: "apply", DryRun: report.None, Inventory: theirs}, Planning: plan.Options{Conflicts: o.Planning.Conflicts, NamespaceNamed: true},
@@ -83,19 +88,20 @@ func giveBackTo(ctx context.Context, s *session, o *Options, from inventory.Orig
 		SkipInvalid: true, // what a server once took: as much of it as possible
 		Timeout:     o.Timeout, LockTimeout: o.LockTimeout, Version: o.Version, Namespace: content.Namespace, Who: o.Who, JobID: o.JobID,
 	}
+	given := bundle.SetOf(moved.Moved, admin.Object.ID)
 	for _, b := range content.Bundle.Objects {
-		if ids.Has(b.ID) {
+		if given.Has(b.ID) {
 			again.Only = append(again.Only, remedy.Word(b.ID.GroupKind, b.ID.Namespace, b.ID.Name))
 		}
 	}
 	if len(again.Only) == 0 {
-		return done + ", whose last revision does not contain them: their fields stay as they are", nil
+		return moved, done + ", whose last revision does not contain them: their fields stay as they are", nil
 	}
 	result := Run(ctx, s.client, content.Bundle, again, func(report.Event) {})
 	if result.ExitCode != report.ExitOK {
-		return done, fmt.Errorf("%s; %s applies all of it", failures(result), s.client.Commands().Rollback(theirs.Namespace, theirs.Name, strconv.Itoa(last)))
+		return moved, done, fmt.Errorf("%s; %s applies all of it", failures(result), s.client.Commands().Rollback(theirs.Namespace, theirs.Name, strconv.Itoa(last)))
 	}
-	return fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
+	return moved, fmt.Sprintf("%s, and its revision %d applied to them", done, last), nil
 }
 
 // knowOwners adds to the new origins of a plan which inventories the run takes objects

@@ -76,7 +76,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 	if o.Mode == Apply && e.revision.Digest == "" && !o.givesBack {
 		inv.NotKept()
 	}
-	last, saved := inv.Last(), inventory.Revision{}
+	last, saved, unsaved := inv.Last(), inventory.Revision{}, error(nil)
 	write := func(p part) (err error) {
 		switch {
 		case p == members:
@@ -97,6 +97,8 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 		for i, err := range writeTogether(parts, write) {
 			switch {
 			case err == nil:
+			case parts[i] == revision && o.Mode == Rollback && !o.automatic:
+				unsaved = fmt.Errorf("%w. Repeat the rollback: until then a later one may go to what it undid", err)
 			case parts[i] != members:
 				s.record.Warn(err.Error())
 				if parts[i] == origins {
@@ -113,7 +115,7 @@ func enter(ctx context.Context, s *session, o *Options, in intent, e entry) erro
 			return nil // it was destroyed whole
 		}
 	}
-	return nil
+	return unsaved
 }
 
 func writeTogether(parts []part, write func(part) error) []error {

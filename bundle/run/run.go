@@ -99,7 +99,7 @@ func Run(ctx context.Context, c *cluster.Client, b *bundle.Bundle, o Options, em
 	if s.held {
 		s.release(ctx, in.inventory != nil && !in.inventory.Exists())
 		if code := s.record.Result.ExitCode; report.Succeeded(code) || code == report.ExitRolledBack {
-			giveBack(ctx, s, &o, in.returns)
+			giveBack(ctx, s, &o, in)
 		}
 	}
 	return s.record.End(c.Requests.Counts())

@@ -30,6 +30,9 @@ type MoveOptions struct {
 	ToUID types.UID
 	// Select chooses members; nil takes all.
 	Select func(bundle.ID) bool
+	// Origins, if not nil, are those that the chosen members had when they were chosen. What has another one by
+	// now stays: a run has applied it since.
+	Origins map[bundle.ID]inventory.Origin
 	// Remove deletes inventories of From that have no members left.
 	Remove bool
 	// Rename copies the history and the key, too. There is one in From.
@@ -222,7 +225,7 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 			return nil, refused("there is no inventory %s", b.from)
 		}
 		for id := range source.Members {
-			if m.Select == nil || m.Select(id) {
+			if (m.Select == nil || m.Select(id)) && (m.Origins == nil || m.Origins[id].Equal(source.Origins[id])) {
 				b.ids = append(b.ids, id)
 			}
 		}
@@ -238,7 +241,7 @@ func (m *mover) batches(ctx context.Context) ([]*batch, error) {
 		}
 		all = append(all, b)
 	}
-	if chosen == 0 && m.Select != nil && !slices.ContainsFunc(all, func(b *batch) bool { return m.repeated(b.from) }) {
+	if chosen == 0 && m.Select != nil && m.Origins == nil && !slices.ContainsFunc(all, func(b *batch) bool { return m.repeated(b.from) }) {
 		return nil, refused("no member of inventory %s is chosen: %s lists its members", all[0].from, m.client.Commands().Status(all[0].from))
 	}
 	return all, nil

@@ -114,7 +114,7 @@ func (inv *Inventory) SaveRevision(ctx context.Context, r inventory.Revision, c 
 		return last, err
 	}
 	begun, ends := inv.Unfinished(), r.Command != inventory.Rollback // which undoes what began, however often it is repeated
-	if last.Says(r, begun) && !r.Adopts(c) && inv.past().LeftBack() == 0 {
+	if last.Says(r, begun) && !r.Adopts(c) && inv.past().LeftBack() == 0 && !inv.Misses(last.Number) {
 		if inv.ended = r.Ends() || ends && begun.Number == 0; ends && !inv.ended {
 			inv.Begin(begun) // again, where this partial run had begun, too
 		}
@@ -238,8 +238,9 @@ func (inv *Inventory) DeleteHistory(ctx context.Context) error {
 	return inv.sweep(ctx, func(inventory.Past, *metav1.PartialObjectMetadata) bool { return true })
 }
 
-// sweep deletes those of the inventory's Secrets that go. Where another client wrote
-// one since it was read, all are read, and decided about, again.
+// sweep deletes those of the inventory's Secrets that go: first the revisions to which no rollback without a
+// number would go, so that one that is cut short leaves none of these alone. Where another client wrote one since it
+// was read, all are read, and decided about, again.
 func (inv *Inventory) sweep(ctx context.Context, goes func(past inventory.Past, item *metav1.PartialObjectMetadata) bool) error {
 	inv.read = readRevisions{}
 	for try := 1; ; try++ {
@@ -248,9 +249,15 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(past inventory.Past, 
 			return fmt.Errorf("list Secrets: %w", err)
 		}
 		past := inventory.Past{Latest: inv.Latest(), There: inventory.HistoryOf(items)}
-		deleting, group := errgroup.WithContext(ctx)
-		for i := range items {
-			if item := &items[i]; goes(past, item) {
+		kept := inventory.Kept(past.Runs(), 1)
+		for _, last := range []bool{false, true} {
+			deleting, group := errgroup.WithContext(ctx)
+			for i := range items {
+				item := &items[i]
+				n, notOne := strconv.Atoi(item.Labels[inventory.RevisionLabel])
+				if last != (notOne != nil || kept[n]) || !goes(past, item) {
+					continue
+				}
 				deleting.Go(func() error {
 					if _, err := inv.client.Delete(group, cluster.Secrets, item, cluster.Deletion{}); err != nil {
 						return fmt.Errorf("delete Secret %s/%s: %w", inv.Namespace, item.Name, err)
@@ -258,8 +265,11 @@ func (inv *Inventory) sweep(ctx context.Context, goes func(past inventory.Past, 
 					return nil
 				})
 			}
+			if err = deleting.Wait(); err != nil {
+				break
+			}
 		}
-		if err = deleting.Wait(); !answers.Overtaken(err) || try == removeTries {
+		if !answers.Overtaken(err) || try == removeTries {
 			return err
 		}
 	}
@@ -288,6 +298,12 @@ func (inv *Inventory) ReadHistory(ctx context.Context) error {
 	}
 	inv.read.history, inv.read.listed = inventory.HistoryOf(items), true
 	return nil
+}
+
+// Misses says whether the history was read, and does not have a revision: a destroy was cut short, or
+// somebody deleted it.
+func (inv *Inventory) Misses(number int) bool {
+	return inv.read.listed && !slices.ContainsFunc(inv.read.history, func(r inventory.Revision) bool { return r.Number == number })
 }
 
 // ReadTraces is ReadHistory for Forgets. Who may not list Secrets keeps no history.

@@ -56,7 +56,7 @@ func FindSource(ctx context.Context, c *cluster.Client, o inventory.Origin, near
 	for _, namespace := range []string{near, ""} { // the second may need more rights
 		all, err := OpenAll(ctx, c, namespace, version)
 		if namespace == "" && o.FromUID != 0 && apierrors.IsForbidden(err) {
-			return nil, gone // few are renamed to another namespace
+			return nil, fmt.Errorf("it is not in namespace %s, and may have been renamed to another one: %w", near, err)
 		}
 		if err != nil {
 			return nil, err

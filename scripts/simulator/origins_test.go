@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/bundle/run"
+	"brine/inventory"
 	"brine/inventory/admin"
 	"brine/scripts/simulator/apiserver"
 )
@@ -267,5 +269,46 @@ func TestMoveToOneThatWasReplaced(t *testing.T) {
 		if l.whose("y") != "b" {
 			t.Errorf("y is %s's", l.whose("y"))
 		}
+	})
+}
+
+// Where one of several objects cannot be given back, the others get the fields that their inventory applied last.
+func TestGivingBackInPart(t *testing.T) {
+	inLab(t, func(l *lab) {
+		xz := func(value string) string { return configMap("default", "x", value) + configMap("default", "z", value) }
+		l.ends(report.ExitOK, "apply", "a", xz("1")+configMap("default", "a1", "1"), nil)
+		l.play("apply b y")
+		l.ends(report.ExitOK, "apply", "b", xz("2")+configMap("default", "y", "1"), func(o *run.Options, _ *bundle.Bundle) { o.Planning.Policy = plan.AdoptAll })
+		l.w.server.Admit = func(actor string, _ apiserver.Kind, u, live *unstructured.Unstructured) error {
+			return admit(map[bool]string{true: "refuse"}[actor != person && u != nil && u.GetName() == "z"], u, live, new(int))
+		}
+		r := l.ends(report.ExitFailed, "rollback", "b", "1", nil)
+		l.w.server.Admit = nil
+		if whose := l.whose("x") + l.whose("z"); whose != "ab" || l.value("x") != "1" {
+			l.t.Errorf("x and z are of %s, x is %s: %s", whose, l.value("x"), errorsOf(r))
+		}
+		l.play("rollback b")
+		if whose := l.whose("x") + l.whose("z"); whose != "aa" || l.value("z") != "1" {
+			l.t.Errorf("x and z are of %s, z is %s", whose, l.value("z"))
+		}
+	})
+}
+
+// What a run has applied since a rollback was to give it back stays.
+func TestGivingBackWhatARunHasAppliedSince(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.play("apply a x z a1")
+		l.play("apply b y")
+		l.play("take b y x z")
+		known := l.load("b").Origins
+		x := bundle.ID{GroupKind: bundle.ConfigMapKind, Namespace: "default", Name: "x"}
+		since := maps.Clone(known)
+		since[x] = inventory.Origin{How: inventory.Created}
+		l.do(func(ctx context.Context, c *cluster.Client) {
+			moved, err := admin.MoveMembers(ctx, c, admin.MoveOptions{From: []report.Inventory{at("b")}, To: at("a"), Select: func(id bundle.ID) bool { return id.Name == "x" || id.Name == "z" }, Origins: since, Version: "simulated", Report: func(string) {}})
+			if err != nil || len(moved.Moved) != 1 || l.whose("x")+l.whose("z") != "ba" {
+				l.t.Error(err, l.whose("x"), l.whose("z"))
+			}
+		})
 	})
 }

@@ -275,3 +275,55 @@ func TestRollbackOnFailureAfterOneThatTheInventoryDoesNotName(t *testing.T) {
 		l.have("1")
 	})
 }
+
+// A destroy that could not delete a revision leaves the history as it was, but for older ones: what is applied
+// again is no older state. A revision that somebody deleted is saved again.
+func TestHistoryOfADestroyThatWasCutShort(t *testing.T) {
+	for name, cut := range map[string]func(l *lab){
+		"a revision stays": func(l *lab) {
+			l.w.server.Admit = func(_ string, _ apiserver.Kind, u, live *unstructured.Unstructured) error {
+				return admit(map[bool]string{true: "refuse-delete"}[live != nil && live.GetName() == inventory.RevisionName("shop", 1, 0)], u, live, new(int))
+			}
+			l.ends(report.ExitUnreachable, "destroy", "shop", "", nil)
+			l.w.server.Admit = nil
+		},
+		"somebody deletes two": func(l *lab) {
+			l.remove("Secret", "default", inventory.RevisionName("shop", 2, 0))
+			l.remove("Secret", "default", inventory.RevisionName("shop", 3, 0))
+			l.remove("ConfigMap", "default", "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				for _, value := range []string{"1", "2", "3"} {
+					l.ends(report.ExitOK, "apply", "shop", values(value), nil)
+				}
+				cut(l)
+				l.ends(report.ExitOK, "apply", "shop", values("3"), nil)
+				l.ends(report.ExitOK, "apply", "shop", values("4"), nil)
+				l.ends(report.ExitOK, "rollback", "shop", "", nil)
+				l.have("3")
+			})
+		})
+	}
+}
+
+// A rollback of which no revision could be saved says so, and does not succeed.
+func TestRollbackWithoutARevision(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.ends(report.ExitOK, "apply", "shop", values("1"), nil)
+		l.ends(report.ExitOK, "apply", "shop", values("2"), nil)
+		l.w.server.Admit = func(_ string, k apiserver.Kind, u, live *unstructured.Unstructured) error {
+			return admit(map[bool]string{true: "refuse"}[k.Kind == "Secret"], u, live, new(int))
+		}
+		if r, _ := l.command("rollback", "shop", "1", nil); r.ExitCode == report.ExitOK || !strings.Contains(strings.Join(errorsOf(r), " "), "Repeat the rollback") {
+			l.t.Error(r.ExitCode, errorsOf(r))
+		}
+		l.w.server.Admit = nil
+		l.have("1")
+		l.ends(report.ExitOK, "rollback", "shop", "1", nil)
+		l.ends(report.ExitOK, "apply", "shop", values("3"), nil)
+		l.ends(report.ExitOK, "rollback", "shop", "", nil)
+		l.have("1")
+	})
+}
