@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,6 +107,10 @@ func (p *previewer) askCRD(ctx context.Context, s *plan.Step, body write.Body) R
 			if r.Taken = takeover.Taken(s.Live, o.Stored); len(r.Taken) > 0 {
 				r.Reason = "takes " + strings.Join(r.Taken, "; ")
 			}
+		}
+		if _, webhook := answers.DeniedBy(errors.New(o.Reason)); o.Recreates && webhook != "" { // else it is a rule of the schema that goes
+			r.Action, r.Reason, r.Claims = plan.Recreated, o.Reason, o.Claims
+			return r
 		}
 	}
 	if s.Action == plan.Configured && !changed {

@@ -154,6 +154,10 @@ func Propagate(p *plan.Plan, results []Result) {
 func AtMost(p *plan.Plan, results []Result) (most []Result, more bool) {
 	most = slices.Clone(results)
 	for i, s := range p.Steps {
+		if results[i].Action != plan.Recreated && MayRecreate(s, results[i]) {
+			most[i], more = Result{Action: plan.Recreated}, true
+			continue
+		}
 		if nothing := results[i].Action == plan.Failed || results[i].Action == plan.Skipped; !nothing || s.Blocked != "" || s.Action == plan.Skipped {
 			continue
 		}
@@ -177,6 +181,13 @@ func AtMost(p *plan.Plan, results []Result) (most []Result, more bool) {
 		}
 	}
 	return most, more
+}
+
+// MayRecreate says whether an apply recreates an object, or may: where the server could not be asked, it may say
+// then that a field is immutable.
+func MayRecreate(s *plan.Step, r Result) bool {
+	unsure := r.Action == plan.Configured && s.Live != nil && s.Recreate != plan.NoRecreation && strings.HasPrefix(r.Verified, Unverified)
+	return r.Action == plan.Recreated || unsure
 }
 
 // Report records the results of the steps. Those of a drift name who wrote what

@@ -64,13 +64,18 @@ func TestAtMost(t *testing.T) {
 	with := func(actions ...plan.Action) []Result {
 		return bundle.Each(actions, func(a plan.Action) Result { return Result{Action: a} })
 	}
+	unsure := with(plan.Created, plan.Configured, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned)
+	for i := range unsure[:3] {
+		unsure[i].Verified = Unverified + "a webhook cannot be asked now"
+	}
 	for name, test := range map[string]struct {
 		blocked     string
 		found, most []Result
 		more        bool
 	}{
-		"all is known": {"", with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), false},
-		"some failed":  {"", with(plan.Failed, plan.Skipped, plan.Failed, plan.Skipped, plan.Skipped, plan.Failed, plan.Skipped), with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), true},
+		"all is known":         {"", with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), with(plan.Created, plan.Unchanged, plan.Configured, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), false},
+		"some failed":          {"", with(plan.Failed, plan.Skipped, plan.Failed, plan.Skipped, plan.Skipped, plan.Failed, plan.Skipped), with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), true},
+		"one may be recreated": {"", unsure, with(plan.Created, plan.Configured, plan.Recreated, plan.Pruned, plan.Skipped, plan.Pruned, plan.Pruned), true},
 		"one fails in the apply, too": {"it belongs to another inventory", with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped, plan.Skipped),
 			with(plan.Failed, plan.Configured, plan.Configured, plan.Skipped, plan.Skipped, plan.Skipped, plan.Pruned), true},
 	} {

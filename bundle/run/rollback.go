@@ -82,8 +82,8 @@ func findRollbackTarget(ctx context.Context, s *session, o *Options, in intent) 
 			return nil, err
 		}
 		for i, step := range p.Steps {
-			if irreversible[step.ID] && found.results[i].Action == plan.Recreated {
-				refuse(step.Object.Problem("", fmt.Sprintf("it would be recreated, and revision %d does not allow to recreate it: annotate it there, or use %s=%s", good.Number, remedy.Recreate, step.ID.GroupKind.Kind)))
+			if irreversible[step.ID] && preview.MayRecreate(step, found.results[i]) {
+				refuse(step.Object.Problem("", fmt.Sprintf("it may be recreated, and revision %d does not allow to recreate it: annotate it there, or use %s=%s", good.Number, remedy.Recreate, step.ID.GroupKind.Kind)))
 			}
 		}
 	}

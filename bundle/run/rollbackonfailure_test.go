@@ -128,7 +128,7 @@ func TestRollbackOnFailureWithoutAWayBack(t *testing.T) {
 		"a namespace is pruned":          {"apiVersion: v1\nkind: Namespace\nmetadata: {name: '{ns}-extra'}\n", stays, "it would be pruned"},
 		"a new stored version":           {clitest.PumpCRD, second, "stored as v2, which the earlier CRD does not have"},
 		"becomes immutable":              {clitest.ConfigMapOf("fixed", "{key: one}"), fixed("{key: two}", "labels: {a: b}"), "it would become immutable with another content"},
-		"a recreation that is not again": {fixed("{key: one}", "labels: {a: b}"), strings.Replace(clitest.ConfigMapOf("fixed", "{key: two}", recreates), "\ndata:", "\nimmutable: false\ndata:", 1), "it would be recreated, and revision 1 does not allow to recreate it"},
+		"a recreation that is not again": {fixed("{key: one}", "labels: {a: b}"), strings.Replace(clitest.ConfigMapOf("fixed", "{key: two}", recreates), "\ndata:", "\nimmutable: false\ndata:", 1), "it may be recreated, and revision 1 does not allow to recreate it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"brine/bundle"
 	"brine/bundle/cluster"
@@ -516,6 +519,35 @@ func TestDefinedAndNotServed(t *testing.T) {
 		r := l.ends(report.ExitNotReady, "apply", "shop", crd+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n", nil)
 		if said := strings.Join(reasonsOf(r), " "); !strings.Contains(said, "is not served: context deadline exceeded") {
 			l.t.Error(said)
+		}
+	})
+}
+
+// A webhook says of a custom resource that a field is immutable: the preview says "recreated", also where the CRD
+// changes in the same bundle.
+func TestRecreatedWhereItsCRDChanges(t *testing.T) {
+	inLab(t, func(l *lab) {
+		text := func(description, size string) string {
+			return "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n" +
+				"  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, description: " + description + ", x-kubernetes-preserve-unknown-fields: true}}}]\n" +
+				"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default, annotations: {brine.dev/on-immutable: recreate}}\nspec: {size: " + size + "}\n"
+		}
+		l.ends(report.ExitOK, "apply", "shop", text("one", "1"), nil)
+		uid := l.get("Widget.example.com", "default", "w").GetUID()
+		l.w.server.Admit = func(_ string, k apiserver.Kind, u, live *unstructured.Unstructured) error {
+			if k.Kind != "Widget" || u == nil || live == nil || apiserver.Same(u.Object["spec"], live.Object["spec"]) {
+				return nil
+			}
+			return apierrors.NewInvalid(k.GroupKind(), "w", field.ErrorList{field.InternalError(field.NewPath("spec"), errors.New(`admission webhook "widgets.example.com" denied the request: spec.size: field is immutable`))})
+		}
+		for _, run := range []func(*run.Options, *bundle.Bundle){func(o *run.Options, _ *bundle.Bundle) { o.DryRun = report.Server }, nil} {
+			r := l.ends(report.ExitOK, "apply", "shop", text("two", "2"), run)
+			if i := slices.IndexFunc(r.Objects, func(o *report.ObjectResult) bool { return o.Kind == "Widget" }); i < 0 || r.Objects[i].Action != plan.Recreated {
+				l.t.Errorf("%s: %v", r.DryRun, r.Objects)
+			}
+		}
+		if l.get("Widget.example.com", "default", "w").GetUID() == uid {
+			l.t.Error("it was not recreated")
 		}
 	})
 }
