@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -326,14 +327,7 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 		for last >= 0 && known[last].back {
 			last--
 		}
-		undone := math.MaxInt
-		for _, one := range slices.Backward(known[:max(last, 0)]) {
-			if one.number > undone || one.number == 0 && undone < math.MaxInt && !one.back {
-				continue
-			}
-			if one.to > 0 {
-				undone = min(undone, one.to)
-			}
+		for one := range standing(known[:max(last, 0)]) {
 			if d.target == 0 || !one.good || one.digest == known[last].digest {
 				continue
 			}
@@ -361,19 +355,30 @@ func (f *Finding) noteApplied(w *World, d *done, alone bool) {
 
 // lastGood is where a run that fails goes back to.
 func lastGood(known []applied) (applied, bool) {
-	undone := math.MaxInt
-	for _, one := range slices.Backward(known) {
-		if one.number > undone || one.number == 0 && undone < math.MaxInt && !one.back {
-			continue
-		}
-		if one.to > 0 {
-			undone = min(undone, one.to)
-		}
+	for one := range standing(known) {
 		if one.good {
 			return one, true
 		}
 	}
 	return applied{}, false
+}
+
+// standing are the applies that no later rollback undid, the newest first.
+func standing(known []applied) iter.Seq[applied] {
+	return func(yield func(applied) bool) {
+		undone := math.MaxInt
+		for _, one := range slices.Backward(known) {
+			if one.number > undone || one.number == 0 && undone < math.MaxInt && !one.back {
+				continue
+			}
+			if one.to > 0 {
+				undone = min(undone, one.to)
+			}
+			if !yield(one) {
+				return
+			}
+		}
+	}
 }
 
 // isGood says whether a revision is kept, is the last one that the inventory names, and is of a
