@@ -85,6 +85,8 @@ func (e *scheduler) acted(n *node, w write.Outcome) {
 			e.follow(n)
 		}
 		e.Record.Emit(report.Acted{Object: n.Result})
+		n.applied = true
+		e.meet(n, order.Applied)
 		if w.Gone {
 			e.settle(n)
 			return
@@ -112,7 +114,7 @@ func (e *scheduler) follow(n *node) {
 	n.Action = plan.Detached
 	e.Plan.Guard.Keep(n.ID, n.Live)
 	for _, edge := range e.dependents[n.index] {
-		if d := edge.node; d.state == blocked && d.Follows(edge.need) {
+		if d := edge.node; d.state == blocked && d.Follows(n.Step, edge.need) {
 			d.Follow(n.Step, edge.need.Why())
 			e.follow(d)
 		}

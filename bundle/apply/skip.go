@@ -12,6 +12,9 @@ func (e *scheduler) lose(n *node, action plan.Action, reason string) {
 		return
 	}
 	wasApplied := n.applied
+	if n.Action == plan.Pruned && !wasApplied {
+		e.Plan.Guard.Keep(n.ID, n.Live) // and what owns it
+	}
 	e.end(n, action, reason)
 	e.skipDependents(n, wasApplied)
 }

@@ -93,6 +93,9 @@ type buildCase struct {
 	Creating map[string]int
 	// Unknown is why nothing can be known about objects.
 	Unknown map[string]string
+	// Outside are owners that are neither members nor in the bundle.
+	Outside        objects
+	OutsideUnknown map[string]string
 	// Contents are those of Namespaces and CRDs.
 	Contents map[string]bundle.Contents
 	// Stored are the numbers of objects of CRDs, Lost what they would lose.
@@ -223,6 +226,15 @@ func (c *buildCase) input(t *testing.T) Input {
 	}
 	for name, why := range c.Unknown {
 		in.Unknown[named(t, name)] = errors.New(why)
+	}
+	in.Owners = Owners{Of: map[types.UID][]types.UID{}, Unknown: map[bundle.ID]error{}}
+	for _, u := range c.Outside {
+		for _, ref := range u.GetOwnerReferences() {
+			in.Owners.Of[u.GetUID()] = append(in.Owners.Of[u.GetUID()], ref.UID)
+		}
+	}
+	for name, why := range c.OutsideUnknown {
+		in.Owners.Unknown[named(t, name)] = errors.New(why)
 	}
 	for name, contents := range c.Contents {
 		in.Contents[named(t, name)] = contents

@@ -34,18 +34,26 @@ type Guard struct {
 	// one of the objects that use it.
 	Namespaces map[string]string
 	Kinds      map[schema.GroupKind]string
-	// owners are the owners of objects that stay, by UID: the garbage collector would delete
+	// keeps are the owners of objects that stay, by UID: the garbage collector would delete
 	// these with them.
-	owners  map[types.UID]bundle.ID
-	staying sync.Mutex
-	// unread are the members beside the bundle that cannot be read, sorted: any object may own them.
-	unread []bundle.ID
-	// Dependents are the UIDs of members that are to be deleted, too, by the UID of each object that they name
-	// in ownerReferences: one may stay by then.
-	Dependents map[types.UID]map[bundle.ID]types.UID
+	keeps map[types.UID]bundle.ID
+	above map[types.UID][]types.UID // as Owners.Of
+	owns  sync.Mutex                // of these and dependents
+	// unread are the members beside the bundle, and owners outside, that cannot be read: any object may own them.
+	unread map[bundle.ID]error
+	// dependents are the UIDs of members that are to go, too, by the UID of each object that owns them: one
+	// may stay by then.
+	dependents map[types.UID]map[bundle.ID]types.UID
+	released   sets.Set[bundle.ID]     // what was left to its controller, and is no member any more
 	going      map[types.UID]bundle.ID // what is to be deleted
 	// Moved says of members why a move between inventories keeps them.
 	Moved map[bundle.ID]Verdict
+}
+
+// Owners are what owns members and objects of the bundle, and is neither, and what owns that.
+type Owners struct {
+	Of      map[types.UID][]types.UID // the UIDs of an object's owners by its own
+	Unknown map[bundle.ID]error       // what cannot be read, and why
 }
 
 // Verdict is what may be done with an object that would be deleted.
@@ -69,7 +77,9 @@ func newGuard(in *Input, p *Plan) *Guard {
 		Of: new(*in.Inventory), Options: in.Options,
 		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
+		above: map[types.UID][]types.UID{}, unread: map[bundle.ID]error{}, released: sets.New[bundle.ID](),
 	}
+	g.Know(in.Owners)
 	for _, s := range p.Steps {
 		if s.Live != nil {
 			if uid := s.Live.GetUID(); uid != "" {
@@ -85,10 +95,9 @@ func newGuard(in *Input, p *Plan) *Guard {
 	}
 	for id := range sets.KeySet(in.Inventory.Members).Difference(bundle.IDs(in.Graph.Objects)) {
 		if in.Live[id] == nil && in.Unknown[id] != nil {
-			g.unread = append(g.unread, id)
+			g.unread[id] = in.Unknown[id]
 		}
 	}
-	slices.SortFunc(g.unread, bundle.CompareIDs)
 	for _, o := range in.Graph.Objects {
 		g.Namespaces[o.ID.Namespace] = bundle.Name(o.ID)
 		g.Kinds[o.ID.GroupKind] = bundle.Name(o.ID)
@@ -125,17 +134,38 @@ func (in *Input) moved() map[bundle.ID]Verdict {
 	return moved
 }
 
+// Know tells the guard of owners that it does not know yet.
+func (g *Guard) Know(owners Owners) {
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	maps.Copy(g.above, owners.Of)
+	maps.Copy(g.unread, owners.Unknown)
+}
+
 // Keep tells the guard of an object that stays: what owns it has to stay, too. Its owners are
 // those of now, also after the plan.
-func (g *Guard) Keep(id bundle.ID, live *unstructured.Unstructured) {
-	g.staying.Lock()
-	defer g.staying.Unlock()
-	for _, owner := range live.GetOwnerReferences() {
-		if g.owners == nil {
-			g.owners = map[types.UID]bundle.ID{}
+func (g *Guard) Keep(id bundle.ID, live metav1.Object) {
+	owners := g.ownersOf(live)
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	for _, owner := range owners {
+		if g.keeps == nil {
+			g.keeps = map[types.UID]bundle.ID{}
 		}
-		g.owners[owner.UID] = id
+		g.keeps[owner] = id
 	}
+}
+
+// ownersOf are the UIDs of an object's owners, and of theirs outside: the garbage collector deletes it with
+// any of them.
+func (g *Guard) ownersOf(live metav1.Object) []types.UID {
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	owners := bundle.Each(live.GetOwnerReferences(), func(ref metav1.OwnerReference) types.UID { return ref.UID })
+	for i := 0; i < len(owners); i++ {
+		owners = append(owners, bundle.Where(g.above[owners[i]], func(uid types.UID) bool { return !slices.Contains(owners, uid) })...)
+	}
+	return owners
 }
 
 // keepOwners keeps what owns an object that stays, and says whether there is more of it. What is
@@ -154,13 +184,13 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 			continue
 		}
 		ours := g.isOurs(s.Live)
-		if s.Action == Detached && g.IsLeft(s.Live) {
+		if g.Leaves(s) {
 			continue
 		}
 		g.Keep(s.ID, s.Live)
-		for _, owner := range s.Live.GetOwnerReferences() {
-			_, wanted := g.Same[owner.UID]
-			if by, found := stay[owner.UID]; found && s.Action == Detached && (!ours || !wanted) {
+		for _, owner := range g.ownersOf(s.Live) {
+			_, wanted := g.Same[owner]
+			if by, found := stay[owner]; found && s.Action == Detached && (!ours || !wanted) {
 				s.Action, s.Reason, kept = Skipped, fmt.Sprintf("%s; it stays a member, as %s owns it", s.Reason, bundle.Name(by)), true
 			}
 		}
@@ -176,20 +206,56 @@ func (g *Guard) keepOwners(steps []*Step) (kept bool) {
 	return kept
 }
 
-// noteDependents notes Dependents.
+// noteDependents notes dependents.
 func (g *Guard) noteDependents(steps []*Step) {
-	g.Dependents, g.going = map[types.UID]map[bundle.ID]types.UID{}, map[types.UID]bundle.ID{}
+	g.dependents, g.going = map[types.UID]map[bundle.ID]types.UID{}, map[types.UID]bundle.ID{}
 	for _, s := range steps {
-		if s.Action != Pruned {
-			continue
+		if s.Action == Pruned {
+			g.going[s.Live.GetUID()] = s.ID
 		}
-		g.going[s.Live.GetUID()] = s.ID
-		for _, owner := range s.Live.GetOwnerReferences() {
-			if g.Dependents[owner.UID] == nil {
-				g.Dependents[owner.UID] = map[bundle.ID]types.UID{}
-			}
-			g.Dependents[owner.UID][s.ID] = s.Live.GetUID()
+		if s.Action == Pruned || g.Leaves(s) {
+			g.See(s, s.Live)
 		}
+	}
+}
+
+// See tells the guard of the object of a step, as it is now.
+func (g *Guard) See(s *Step, live *unstructured.Unstructured) {
+	if s.Action != Pruned && !g.Leaves(s) {
+		g.Keep(s.ID, live)
+		return
+	}
+	owners := g.ownersOf(live)
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	if g.released.Has(s.ID) {
+		return
+	}
+	for _, owner := range owners {
+		if g.dependents[owner] == nil {
+			g.dependents[owner] = map[bundle.ID]types.UID{}
+		}
+		g.dependents[owner][s.ID] = live.GetUID()
+	}
+}
+
+// DependentsOf are the UIDs of the members that are to go, too, and are owned by an object.
+func (g *Guard) DependentsOf(owner types.UID) map[bundle.ID]types.UID {
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	return maps.Clone(g.dependents[owner])
+}
+
+// Release tells the guard that what a step leaves to its controller is no member any more.
+func (g *Guard) Release(s *Step) {
+	if !g.Leaves(s) {
+		return
+	}
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	g.released.Insert(s.ID)
+	for _, dependents := range g.dependents {
+		delete(dependents, s.ID)
 	}
 }
 
@@ -199,11 +265,11 @@ func (g *Guard) OwnedBy(live *unstructured.Unstructured) string {
 	if g.IsLeft(live) {
 		return ""
 	}
-	for _, owner := range live.GetOwnerReferences() {
-		if id, going := g.going[owner.UID]; going {
+	for _, owner := range g.ownersOf(live) {
+		if id, going := g.going[owner]; going {
 			return bundle.Name(id)
 		}
-		if id, wanted := g.Same[owner.UID]; wanted && !g.isOurs(live) {
+		if id, wanted := g.Same[owner]; wanted && !g.isOurs(live) {
 			return bundle.Name(id)
 		}
 	}
@@ -218,6 +284,11 @@ func (g *Guard) isOurs(live *unstructured.Unstructured) bool {
 // IsLeft says whether an object is left to its controller, and goes with that.
 func (g *Guard) IsLeft(live *unstructured.Unstructured) bool {
 	return metav1.GetControllerOf(live) != nil && g.isOurs(live)
+}
+
+// Leaves says whether a step leaves its object to its controller.
+func (g *Guard) Leaves(s *Step) bool {
+	return s.Action == Detached && s.Live != nil && !s.Shared && g.IsLeft(s.Live)
 }
 
 // noteCollected says of what is left to its controller that it goes, where that does.
@@ -241,18 +312,18 @@ func noteCollected(steps []*Step) {
 // dependent is why an object may not be deleted together with its dependents: one of them
 // stays. "" if none is known.
 func (g *Guard) dependent(live *unstructured.Unstructured) string {
-	g.staying.Lock()
-	defer g.staying.Unlock()
-	id, found := g.owners[live.GetUID()]
+	g.owns.Lock()
+	defer g.owns.Unlock()
+	id, found := g.keeps[live.GetUID()]
 	if found && live.GetUID() != "" {
-		return fmt.Sprintf("the garbage collector would delete %s with it, which stays and names it in ownerReferences: take it out of these first", bundle.Name(id))
+		return fmt.Sprintf("the garbage collector would delete %s with it, which stays, and which it owns, perhaps through others: take the owner out of its ownerReferences first", bundle.Name(id))
 	}
 	if holds(live.GroupVersionKind().GroupKind()) { // its contents are looked at, and it owns nothing
 		return ""
 	}
-	for _, id := range g.unread {
+	for _, id := range bundle.SortedIDs(g.unread) {
 		if namespace := live.GetNamespace(); namespace == "" || namespace == id.Namespace {
-			return fmt.Sprintf("the garbage collector would delete %s with it, if it owns that, which cannot be read: see to that first", bundle.Name(id))
+			return fmt.Sprintf("the garbage collector would delete %s with it, if it owns that, which cannot be read (%v): see to that first", bundle.Name(id), g.unread[id])
 		}
 	}
 	return ""
@@ -347,11 +418,11 @@ func (g *Guard) undo(id bundle.ID, live *unstructured.Unstructured, origin inven
 	return Verdict{Action: Skipped, Reason: fmt.Sprintf("%s, and a rollback does not delete it: it stays a member; %s deletes it", origin, g.Options.Commands.Delete(id.GroupKind, id.Namespace, id.Name))}
 }
 
-// Follows says whether a deletion is kept when one that has to come first is kept:
+// Follows says whether a deletion is kept when one that has to come first is kept, or does not come to be:
 // a Namespace, a CRD or an APIService is never deleted before what is
 // in it or served by it, nor does what is needed explicitly.
-func (s *Step) Follows(need Need) bool {
-	return s.Action == Pruned && !need.Timing && (!need.Weak || holds(s.ID.GroupKind))
+func (s *Step) Follows(on *Step, need Need) bool {
+	return s.Action == Pruned && !need.Timing && (!need.Weak || holds(s.ID.GroupKind) || on.Action == Skipped && on.Kept)
 }
 
 // holds says whether other objects are in, or served by, one of a kind.

@@ -77,6 +77,8 @@ type Input struct {
 	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
+	// Owners are outside, too.
+	Owners Owners
 	// Outside are the live objects outside the bundle that it depends on explicitly.
 	Outside map[bundle.ID]*unstructured.Unstructured
 	// Stored are the objects of the CRDs that have a Migration.
@@ -95,7 +97,7 @@ type Input struct {
 }
 
 // Need is an edge of the plan: Step has to be applied or ready (or, between
-// deletions, gone).
+// deletions, asked for or gone).
 type Need struct {
 	Step   int
 	Want   order.Want

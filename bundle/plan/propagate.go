@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"brine/bundle"
+	"brine/bundle/order"
 )
 
 // deletedFirst begins the reason of an edge between deletions.
@@ -14,8 +15,11 @@ const deletedFirst = "must be deleted first: "
 // deletions.
 func (n Need) Why() string { return strings.TrimPrefix(n.Reason, deletedFirst) }
 
-// WantOf is what a step wants the one to be that it needs: applied, ready or gone.
+// WantOf is what a step wants the one to be that it needs: applied, ready, deleted or gone.
 func (n Need) WantOf(s *Step) string {
+	if s.Deletes() && n.Timing && n.Want == order.Applied {
+		return "deleted"
+	}
 	if s.Deletes() || n.Reason == prunedFirst {
 		return "gone"
 	}
@@ -35,13 +39,13 @@ func (o Outcome) settled() bool { return o.Action == Failed || o.Action == Skipp
 
 // Allows says whether a step may be carried out although the one it needs came
 // to nothing: an object may be deleted before one that the plan itself keeps,
-// where the plan says so. Letting go of one deletes nothing.
+// where the plan says so. Letting go of one deletes nothing. An owner is decided about again.
 func (p *Plan) Allows(s *Step, need Need) bool {
 	if !s.Deletes() {
 		return false
 	}
 	on := p.Steps[need.Step]
-	return s.Action == Detached && !need.Owner || on.Action == Skipped && !on.Kept && need.Weak
+	return s.Action == Detached && !need.Owner || on.Action == Skipped && !on.Kept && need.Weak || need.Timing && need.Want == order.Applied
 }
 
 // Because is the reason of a step that is skipped because of one that it needs.

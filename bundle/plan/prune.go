@@ -183,7 +183,7 @@ func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 func keepNeeded(g *order.Graph, steps []*Step) (kept bool) {
 	for _, i := range slices.Backward(g.Sorted) {
 		for _, e := range g.Dependents[i] {
-			if dependent := steps[e.From]; dependent.Action != Pruned && steps[i].Follows(Need{Weak: e.Weak}) {
+			if dependent := steps[e.From]; dependent.Action != Pruned && steps[i].Follows(dependent, Need{Weak: e.Weak}) {
 				steps[i].Follow(dependent, e.Reason)
 				kept = true
 			}
@@ -260,7 +260,9 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 }
 
 // orderOwners has what is detached leave the inventory after what owns it: where that stays a member, a later
-// run may delete it, and the garbage collector the other.
+// run may delete it, and the garbage collector the other. What is pruned, or left to its controller, is asked for
+// before what owns it: it may stay, and its owner with it. That does not wait until it is gone: it may wait for
+// its owner with a finalizer.
 func (p *Plan) orderOwners(first int) {
 	at := map[types.UID]int{}
 	for i, s := range p.Steps[first:] {
@@ -269,12 +271,18 @@ func (p *Plan) orderOwners(first int) {
 		}
 	}
 	for i, s := range p.Steps[first:] {
-		if s.Action != Detached || s.Live == nil || p.Guard.IsLeft(s.Live) {
+		goes := s.Action == Pruned || p.Guard.Leaves(s)
+		if s.Live == nil || !goes && s.Action != Detached {
 			continue
 		}
-		for _, owner := range s.Live.GetOwnerReferences() {
-			if on, found := at[owner.UID]; found && on != first+i && !p.waits(on, first+i) {
+		for _, owner := range p.Guard.ownersOf(s.Live) {
+			on, found := at[owner]
+			switch {
+			case !found || on == first+i:
+			case !goes && !p.waits(on, first+i):
 				s.Needs = append(s.Needs, Need{Step: on, Want: order.Ready, Reason: deletedFirst + "it owns this", Owner: true})
+			case goes && p.Steps[on].Action == Pruned && !p.Guard.Options.Orphans && !p.waits(first+i, on) && !p.waits(on, first+i):
+				p.Steps[on].Needs = append(p.Steps[on].Needs, Need{Step: first + i, Want: order.Applied, Reason: deletedFirst + "this owns it", Weak: true, Timing: true})
 			}
 		}
 	}

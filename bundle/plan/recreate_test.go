@@ -41,8 +41,8 @@ func TestGuardRecreate(t *testing.T) {
 		{"the inventory's namespace", namespace, func(g *Guard) { g.Of.Namespace = "held" }, "it holds the inventory itself"},
 		{"another object of its name", mine(owned), func(g *Guard) { g.Of.Namespace = "c" }, ""},
 		{"another namespace", namespace, func(g *Guard) { g.Of.Namespace = "c" }, ""},
-		{"owns what stays", mine(owned), func(g *Guard) { g.Keep(dependent(t)) }, "the garbage collector would delete ConfigMap ns/d with it, which stays and names it in ownerReferences: take it out of these first"},
-		{"owns what stays, also with --cascade=orphan", mine(owned), func(g *Guard) { g.Options.Orphans = true; g.Keep(dependent(t)) }, "the garbage collector would delete ConfigMap ns/d with it, which stays and names it in ownerReferences: take it out of these first"},
+		{"owns what stays", mine(owned), func(g *Guard) { g.Keep(dependent(t)) }, "the garbage collector would delete ConfigMap ns/d with it, which stays, and which it owns, perhaps through others: take the owner out of its ownerReferences first"},
+		{"owns what stays, also with --cascade=orphan", mine(owned), func(g *Guard) { g.Options.Orphans = true; g.Keep(dependent(t)) }, "the garbage collector would delete ConfigMap ns/d with it, which stays, and which it owns, perhaps through others: take the owner out of its ownerReferences first"},
 		{"no prune", mine(owned), func(g *Guard) { g.Options.NoPrune = true }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

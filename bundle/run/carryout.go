@@ -35,6 +35,7 @@ func carryOut(ctx context.Context, s *session, o *Options, in intent) (outcome, 
 	writer := &write.Writer{
 		Options: o.writing(), Client: s.client, Plan: in.plan, Inventory: &in.inventory.Inventory, Deadline: deadline, Namespace: s.namespace,
 		Quotes: s.record.Secrets.Quotes, Adopting: originsSaver(s, o, in, found),
+		Owners: inspect.OwnersReader(s.client, in.plan, in.inventory.Selector()),
 		BeforeDelete: func(id bundle.ID) {
 			if id == inventoryNamespace(o) {
 				s.lock.Leave() // the lock and the inventory are deleted with their namespace, last of all

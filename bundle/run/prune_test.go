@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"brine/bundle"
+	"brine/bundle/cluster/clustertest"
 	"brine/bundle/plan"
 	"brine/bundle/report"
 	"brine/cmd/brine/clitest"
@@ -119,5 +122,73 @@ func TestOwnerOfWhatTheBundleHasStays(t *testing.T) {
 	s.GoneAfter("v1/configmaps", "sealed")
 	if got := s.ConfigMap("made"); len(got.GetOwnerReferences()) > 0 || got.GetDeletionTimestamp() != nil {
 		t.Errorf("made is %v", got.Object["metadata"])
+	}
+}
+
+// ownedBy is a patch that has an object owned by another one.
+func ownedBy(s *clitest.Fixture, owner string, controls bool, annotations string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{%s},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q,"controller":%v}]}}`,
+		annotations, owner, s.ConfigMap(owner).GetUID(), controls)
+}
+
+// So does the owner of its owner, which is neither a member nor in the bundle.
+func TestOwnerOfAnOwnerStays(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("sealed"), clitest.ConfigMap("made"))).Want(t, 0)
+	s.Create("v1/configmaps", clitest.ConfigMap("between"))
+	s.Merge("v1/configmaps", s.NS, "between", ownedBy(s, "sealed", true, ""))
+	s.Merge("v1/configmaps", s.NS, "made", ownedBy(s, "between", true, ""))
+	why := "the garbage collector would delete ConfigMap " + s.NS + "/made with it"
+	s.Preview(clitest.ConfigMap("made")).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Apply(clitest.ConfigMap("made")).Want(t, 1).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Merge("v1/configmaps", s.NS, "made", `{"metadata":{"ownerReferences":[]}}`)
+	s.Apply(clitest.ConfigMap("made")).Want(t, 0).Did(t, "ConfigMap", "sealed", plan.Pruned)
+	s.GoneAfter("v1/configmaps", "between")
+	if s.Live("v1/configmaps", s.NS, "made") == nil {
+		t.Error("made is deleted, too")
+	}
+}
+
+// What becomes the owner of what stays during the run stays, too: of what the bundle has, and of what an
+// annotation keeps that was to be left to its controller.
+func TestOwnerSinceThePlanStays(t *testing.T) {
+	all := []string{clitest.ConfigMap("sealed"), clitest.ConfigMap("made"), clitest.ConfigMapOf("changes", "{key: one}")}
+	t.Run("of the bundle", func(t *testing.T) {
+		s := clitest.New(t)
+		s.Apply(clitest.Documents(all...)).Want(t, 0)
+		s.Before(http.MethodPatch, "/configmaps/changes", func() { s.Merge("v1/configmaps", s.NS, "made", ownedBy(s, "sealed", true, "")) })
+		s.Apply(clitest.Documents(clitest.ConfigMap("made"), clitest.ConfigMapOf("changes", "{key: two}"))).Want(t, 1).
+			Prints(t, "the garbage collector would delete ConfigMap "+s.NS+"/made with it").Did(t, "ConfigMap", "sealed", plan.Skipped)
+	})
+	t.Run("kept", func(t *testing.T) {
+		s := clitest.New(t)
+		s.Apply(clitest.Documents(all...)).Want(t, 0)
+		s.Merge("v1/configmaps", s.NS, "made", ownedBy(s, "sealed", true, ""))
+		s.Before(http.MethodPatch, "/configmaps/made", func() {
+			s.Merge("v1/configmaps", s.NS, "made", ownedBy(s, "sealed", true, `"`+bundle.OnRemove+`":"keep"`))
+		})
+		got := s.Apply(all[2]).Want(t, 1).Prints(t, "the garbage collector would delete ConfigMap "+s.NS+"/made with it")
+		got.Did(t, "ConfigMap", "sealed", plan.Skipped)
+		got.Did(t, "ConfigMap", "made", plan.Skipped)
+	})
+}
+
+// What is kept because something could not be deleted that needs it does not go with its owner.
+func TestOwnerOfWhatIsKeptStays(t *testing.T) {
+	s := clitest.New(t)
+	s.Apply(clitest.Documents(clitest.ConfigMap("a"), clitest.ConfigMap("owner"), clitest.ConfigMap("needed"), clitest.ConfigMap("needs", clitest.DependsOn("/namespaces/{ns}/ConfigMap/needed")))).Want(t, 0)
+	s.Merge("v1/configmaps", s.NS, "needed", ownedBy(s, "owner", false, ""))
+	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/needs") {
+			return clustertest.Action{Status: http.StatusForbidden}
+		}
+		return clustertest.Action{}
+	})
+	got := s.Apply(clitest.ConfigMap("a")).Want(t, 1)
+	for _, name := range []string{"owner", "needed"} {
+		got.Did(t, "ConfigMap", name, plan.Skipped)
+		if s.Live("v1/configmaps", s.NS, name) == nil {
+			t.Errorf("%s is deleted", name)
+		}
 	}
 }

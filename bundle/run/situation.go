@@ -252,7 +252,7 @@ func buildPlan(ctx context.Context, s *session, o *Options, now situation) (*pla
 	}
 	in := plan.Input{
 		Graph: now.graph, Chosen: now.chosen, Absent: now.bundle.Absent, Inventory: &now.inventory.Inventory,
-		Namespaces: now.namespaces, Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Outside: outside,
+		Namespaces: now.namespaces, Live: now.live.Live, Unknown: now.live.Unknown, Options: options, Outside: outside, Owners: inspect.ReadOwners(ctx, s.client, now.live.Live),
 		Invalid: bundle.SetOf(now.bundle.Invalid, func(p bundle.Problem) bundle.ID { return p.ID }),
 	}
 	if in.Contents, err = contentsOfHolders(ctx, s.client, o, options, now); err != nil {
@@ -335,8 +335,7 @@ func contentsOfHolders(ctx context.Context, c *cluster.Client, o *Options, optio
 	if options.NoPrune || options.ForceNamespaces || now.chosen != nil {
 		return nil, nil
 	}
-	var holders []*unstructured.Unstructured
-	deleted := &cluster.Deleted{}
+	holders, deleted := []*unstructured.Unstructured(nil), &cluster.Deleted{}
 	for _, id := range plan.Candidates(now.inventory.Members, now.graph, now.bundle.Absent) {
 		u := now.live.Live[id]
 		if u == nil {

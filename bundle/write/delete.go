@@ -15,6 +15,7 @@ import (
 	"brine/bundle/cluster"
 	"brine/bundle/cluster/answers"
 	"brine/bundle/plan"
+	"brine/inventory"
 )
 
 // Deletions and detachments.
@@ -51,7 +52,7 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 	// DELETE is for this version only.
 	live := s.Live
 	for range guardTries {
-		decision, err := w.decide(ctx, s.ID, live)
+		decision, err := w.decide(ctx, s, live)
 		switch {
 		case err != nil:
 			return failed(fmt.Errorf("delete: %w", err))
@@ -95,28 +96,42 @@ func (w *Writer) delete(ctx context.Context, s *plan.Step, r cluster.Resource) O
 	return failed(fmt.Errorf("delete: %w", errChanging))
 }
 
-func (w *Writer) decide(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) (plan.Verdict, error) {
+func (w *Writer) decide(ctx context.Context, s *plan.Step, live *unstructured.Unstructured) (plan.Verdict, error) {
 	if w.Mode == DryRun {
 		return plan.Verdict{Action: plan.Pruned}, nil
+	}
+	if !s.First { // what is pruned first goes before the objects of the bundle are there
+		if err := w.readOwners(ctx); err != nil {
+			return plan.Verdict{}, err
+		}
 	}
 	if err := w.keepOwner(ctx, live, sets.New[types.UID]()); err != nil {
 		return plan.Verdict{}, err
 	}
 	var holds bundle.Contents
-	if w.Plan.Guard.Holds(id) {
+	if w.Plan.Guard.Holds(s.ID) {
 		var err error
 		if holds, err = w.contents(ctx, live); err != nil {
 			return plan.Verdict{}, err
 		}
 	}
-	return w.Plan.Guard.Decide(id, live, holds), nil
+	return w.Plan.Guard.Decide(s.ID, live, holds), nil
+}
+
+// readOwners has the guard know what owns the objects of the bundle by now, when the first one is deleted.
+func (w *Writer) readOwners(ctx context.Context) error {
+	if w.Owners == nil {
+		return nil
+	}
+	_, err := w.owners.Get(struct{}{}, func() (struct{}, error) { return struct{}{}, w.Owners(ctx) })
+	return err
 }
 
 // keepOwner has the guard keep an owner where one of its dependents, which was to be deleted, too, stays
 // by now, or one of theirs: the garbage collector would delete that. seen are the UIDs of those that were asked.
 func (w *Writer) keepOwner(ctx context.Context, owner *unstructured.Unstructured, seen sets.Set[types.UID]) error {
 	guard := w.Plan.Guard
-	dependents := guard.Dependents[owner.GetUID()]
+	dependents := guard.DependentsOf(owner.GetUID())
 	if len(dependents) == 0 || guard.Options.Orphans || seen.Has(owner.GetUID()) {
 		return nil
 	}
@@ -156,9 +171,9 @@ func (w *Writer) deleteVersion(ctx context.Context, s *plan.Step, r cluster.Reso
 		w.BeforeDelete(s.ID)
 	}
 	d := cluster.Deletion{Propagation: w.Options.Cascade, DryRun: w.Mode == DryRun}
-	if w.Plan.Guard.Holds(s.ID) || len(w.Plan.Guard.Dependents[live.GetUID()]) > 0 { // neither is of its version
+	if w.Plan.Guard.Holds(s.ID) || len(w.Plan.Guard.DependentsOf(live.GetUID())) > 0 { // neither is of its version
 		d.Confirm = func(ctx context.Context) error {
-			if again, err := w.decide(ctx, s.ID, live); err != nil || again.Action != plan.Pruned {
+			if again, err := w.decide(ctx, s, live); err != nil || again.Action != plan.Pruned {
 				return errors.Join(err, errDecided)
 			}
 			return nil
@@ -227,17 +242,24 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 	for range guardTries {
 		patch := w.releasing(s, live, restore)
 		if patch == nil {
+			w.Plan.Guard.Release(s)
 			return done
 		}
 		stored, err := w.patchOwn(ctx, r, s.ID, live, patch)
 		switch {
 		case err == nil:
+			w.Plan.Guard.Release(s)
 			if done.Stored = stored; restore {
 				done.Reason = strings.TrimSuffix(s.Reason+"; "+notSetBack(s, stored), "; ")
 			}
 			return done
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err), answers.NotServed(err):
-			live, err = w.Client.Get(ctx, r, s.ID)
+			if live, err = w.Client.Get(ctx, r, s.ID); live != nil && w.Plan.Guard.Leaves(s) && (bundle.KeptBy(live) != "" || live.GetAnnotations()[inventory.OwningInventory] != "") {
+				if owner := w.Plan.Guard.OwnedBy(live); owner != "" {
+					w.Plan.Guard.Keep(s.ID, live)
+					return Outcome{Action: plan.Skipped, Err: fmt.Errorf("not detached: it is not left to its controller any more, and stays a member, as %s owns it", owner)}
+				}
+			}
 		case restore && answers.RefusedLast(err): // a try before it that was stored is a conflict next
 			restore = false // it is released at least
 			done.Reason = fmt.Sprintf("%s; its fields are not set back: %v", s.Reason, err)

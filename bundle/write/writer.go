@@ -57,6 +57,8 @@ type Writer struct {
 	// Adopting is called before an object is applied that another client created since
 	// the plan was made; not by a dry run.
 	Adopting func(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error
+	// Owners, unless nil, tells the guard what owns the objects of the bundle by now.
+	Owners func(context.Context) error
 	// Retrying is called when a refusal may come from a server that is behind.
 	Retrying func(s *plan.Step, err error)
 	// Waiting, unless nil, is called when a step waits for something else than the answer
@@ -68,6 +70,7 @@ type Writer struct {
 	// another one for the Pods that use it; nil otherwise.
 	NewAccount func(namespace, name string) bool
 
+	owners   bundle.Once[struct{}, struct{}]
 	changes  changes
 	deleted  cluster.Deleted
 	searches searches

@@ -19,6 +19,10 @@ const person = "kubectl"
 
 // somebodyActs is a person with kubectl, or an operator, that touches one object.
 func (w *World) somebodyActs() {
+	if w.around.adopting && w.rand.IntN(2) == 0 {
+		w.somebodyMakesOwners()
+		return
+	}
 	var objects []apiserver.Place
 	for _, p := range w.server.Places() {
 		if slices.Contains([]string{"configmaps", "secrets", "deployments", "widgets", "persistentvolumeclaims"}, p.Resource) && p.Name != "kube-root-ca.crt" && !strings.Contains(p.Name, "shop") && !strings.Contains(p.Name, "other") {

@@ -37,6 +37,7 @@ type surroundings struct {
 	// Before it, a backup is restored in another namespace, and it may be about what is there;
 	// members own others; its bundle has, or wants absent, what is of another inventory.
 	copied, ofCopy, owned bool
+	through, adopting     bool // through objects outside; operators make owners during it, too
 	putBack               bool // it is an old inventory object, of an earlier revision
 	part                  bundle.ID
 	partAbsent            bool
@@ -70,6 +71,7 @@ var dimensions = []struct {
 	{"namespaces", misplace, firstMisplaced},
 	{"backups", putBack, firstPutBack},
 	{"failures", haveFailures, firstFailing},
+	{"operators", haveOperators, firstOperated},
 }
 
 // firstAround is the first seed of which the history has surroundings: the fixed ones, and those
@@ -93,6 +95,9 @@ const firstPutBack = 490_000_000
 
 // firstFailing is the first seed of which the history may have more runs that fail and go back.
 const firstFailing = 640_000_000
+
+// firstOperated is the first seed of which the history may have operators that own through objects outside.
+const firstOperated = 690_000_000
 
 // around is what gives the steps of a history their surroundings: none, one dimension or two.
 func around(seed uint64) func(*rand.Rand, *scene) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"brine/bundle"
+	"brine/bundle/plan"
 	"brine/inventory"
 	"brine/scripts/simulator/apiserver"
 )
@@ -170,6 +171,19 @@ func ownMembers(*rand.Rand) func(*rand.Rand, *scene) {
 	}
 }
 
+// haveOperators: operators make members the owners of others, also during a run, and through what they make.
+func haveOperators(*rand.Rand) func(*rand.Rand, *scene) {
+	own := ownMembers(nil)
+	return func(r *rand.Rand, one *scene) {
+		own(r, one)
+		one.step.around.through = r.IntN(2) == 0
+		if r.IntN(3) == 0 && !one.step.calm && len(one.step.around.denied) == 0 {
+			one.step.around.adopting = true
+			one.mood = mood{name: "somebody acts", people: 0.1}
+		}
+	}
+}
+
 // somebodyMakesOwners has one object own another, of those that bundles have.
 func (w *World) somebodyMakesOwners() {
 	owners := []string{"a", "d", "fixed"}
@@ -180,6 +194,9 @@ func (w *World) somebodyMakesOwners() {
 		}
 		w.note("%s has %s own %s %s", person, o.GetName(), p.Resource, p.Name)
 		controls, keeps := w.rand.IntN(2) == 0, w.rand.IntN(3) == 0
+		if w.around.through && w.rand.IntN(2) == 0 {
+			o = w.somethingBetween(o)
+		}
 		w.edit(w.server.KindAt(p), w.server.Objects[p], func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(), Controller: &controls}})
 			if keeps {
@@ -194,40 +211,79 @@ func (w *World) somebodyMakesOwners() {
 	}
 }
 
-// dependentsStay: what the bundle has, or an annotation keeps, is not collected with an owner that
-// the command deletes. An API server that is behind does not show who owns it.
+// somethingBetween is what an operator makes of an object, which owns it.
+func (w *World) somethingBetween(owner *unstructured.Unstructured) *unstructured.Unstructured {
+	k, _ := w.server.Find(func(k apiserver.Kind) bool { return k.Kind == "ConfigMap" })
+	u := bundle.V1(bundle.ID{Namespace: owner.GetNamespace(), Name: "made-of-" + owner.GetName(), GroupKind: bundle.ConfigMapKind}, map[string]any{})
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID()}})
+	_, _ = w.server.Create(person, k, u, false)
+	if made := w.server.Get(bundle.ConfigMapKind, u.GetNamespace(), u.GetName()); made != nil {
+		return made
+	}
+	return owner
+}
+
+// dependentsStay: what the bundle has, or an annotation keeps, or the command says that it skips, is not collected
+// with an owner that the command deletes, nor with what such an owner owns. It is looked at once more when all
+// is applied. An API server that is behind does not show who owns it.
 func (o *oracle) dependentsStay() (wrong []string) {
 	if o.behind {
 		return nil
 	}
-	state, since, deleted, stored := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[types.UID]bool{}, map[string]*unstructured.Unstructured{}
+	state, since, stored := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]int{}, map[string]*unstructured.Unstructured{}
+	deleted, again := map[types.UID]int{}, map[types.UID]bool{} // until when it was known what they own; recreated
 	for _, w := range o.server.Log[:o.d.from] {
 		if w.Namespace == home && w.Kind == bundle.ConfigMapKind {
 			stored[w.Name] = w.After
 		}
 	}
-	member := members(stored, o.d.inventory)
+	member, skips, pruning := members(stored, o.d.inventory), map[bundle.ID]bool{}, o.d.from
+	if o.d.result != nil {
+		for _, object := range o.d.result.Objects {
+			skips[object.ID()] = object.Action == plan.Skipped && member[object.ID()]
+		}
+	}
+	for i, w := range o.server.Log[o.d.from:o.d.to] {
+		if w.Actor != o.d.actor || o.bookkeeping(w) {
+			continue
+		}
+		if w.Verb == "delete" && !o.createsAgain(w) {
+			break
+		}
+		pruning = o.d.from + i
+	}
 	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
 		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
 		kept := bundle.KeptBy(u) != "" && member[id] && owner(u) == o.id()
-		return (wanted || kept) && u.GetDeletionTimestamp() == nil && since[id] < o.d.from && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return deleted[ref.UID] })
+		return (wanted || kept || skips[id]) && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			known := deleted[ref.UID]
+			return known > 0 && since[id] < o.d.from && (wanted || kept || !again[ref.UID]) || (wanted || kept) && since[id] < known
+		})
 	}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		if i >= o.d.from && w.Before != nil {
 			leaves := w.After == nil || w.After.GetDeletionTimestamp() != nil && w.Before.GetDeletionTimestamp() == nil
-			if leaves && w.Verb == "collect" && stays(id, w.Before) {
+			collected := leaves && w.Actor == "system" && (w.Verb == "collect" || w.Verb == "delete")
+			if collected && stays(id, w.Before) {
 				wrong = append(wrong, "it stays, and goes with its owner: "+w.String())
 			}
+			for _, ref := range w.Before.GetOwnerReferences() {
+				if collected && deleted[ref.UID] > 0 {
+					deleted[w.Before.GetUID()], again[w.Before.GetUID()] = deleted[ref.UID], again[ref.UID]
+				}
+			}
 			if leaves && w.Actor == o.d.actor {
-				deleted[w.Before.GetUID()] = true
+				if deleted[w.Before.GetUID()] = pruning; o.createsAgain(w) { // its dependents go with it, also before pruning begins
+					deleted[w.Before.GetUID()], again[w.Before.GetUID()] = o.d.from, true
+				}
 			}
 			leaves = w.Actor == o.d.actor && o.alone && owner(w.Before) == o.id() && owner(w.After) == "" && w.After != nil && bundle.KeptBy(w.After) != "" && since[id] < o.d.from
 			for held, u := range state {
 				if leaves && u != nil && !o.leavesToo(held) && member[held] && owner(u) == o.id() && u.GetDeletionTimestamp() == nil && slices.ContainsFunc(w.After.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() }) {
 					wrong = append(wrong, fmt.Sprintf("it leaves the inventory, and %s, which owns it, does not: %s", bundle.Name(held), w))
 				}
-				if w.After == nil && u != nil && u.GetNamespace() == w.Namespace && deleted[w.Before.GetUID()] && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == w.Before.GetUID() }) && stays(held, u) {
+				if w.After == nil && u != nil && u.GetNamespace() == w.Namespace && deleted[w.Before.GetUID()] > 0 && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == w.Before.GetUID() }) && stays(held, u) {
 					wrong = append(wrong, fmt.Sprintf("%s stays, and its owner goes: %s", bundle.Name(held), w))
 				}
 			}

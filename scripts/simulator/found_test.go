@@ -2338,4 +2338,29 @@ kind: ConfigMap
 metadata: {name: d, namespace: app}
 data: {value: "1"}
 `, policy: 2, options: options{absent: []string{"b"}}, around: surroundings{putBack: true}}, mood: mood{name: "undisturbed"}}, {at: "11", chance: 10515284753504430126, step: step{command: "rollback", inventory: "other", refused: true}, mood: mood{name: "aimed at JSON patches", faults: []fault{"403"}, rate: 0.7, aim: "JSON patches"}}, {at: "13", chance: 18431672544133949130, step: step{command: "rollback", inventory: "shop"}, mood: mood{name: "undisturbed"}}}},
+	"what the bundle has went with the owner of its owner": {seed: 690001037, scenes: []scene{{at: "0", chance: 17530608928372971563, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "1"}
+`, patience: 300000000000, around: surroundings{through: true}}, mood: mood{name: "undisturbed"}}, {at: "6", chance: 3615416352703495299, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+`, calm: true, around: surroundings{owned: true, through: true}}, mood: mood{name: "undisturbed"}}}},
 }

@@ -87,13 +87,18 @@ func (w *World) somebodyOwns() {
 	}
 }
 
-// orphansStay: with --cascade=orphan, no dependent goes with what the run deletes.
+// orphansStay: with --cascade=orphan, no dependent goes with what the run deletes, unless it became one later.
 func (o *oracle) orphansStay() (wrong []string) {
 	if o.d.options.cascade != string(metav1.DeletePropagationOrphan) {
 		return nil
 	}
-	deleted := map[types.UID]bool{}
+	deleted, owns := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, w := range o.server.Log[o.d.from:o.d.to] {
+		if w.Actor == person && w.After != nil {
+			for _, owner := range w.After.GetOwnerReferences() {
+				owns[owner.UID] = deleted[owner.UID]
+			}
+		}
 		if w.Actor == o.d.actor && w.Verb == "delete" && !o.bookkeeping(w) {
 			deleted[w.Before.GetUID()] = w.Before.GetDeletionTimestamp() == nil
 		}
@@ -101,7 +106,7 @@ func (o *oracle) orphansStay() (wrong []string) {
 			continue
 		}
 		for _, owner := range w.Before.GetOwnerReferences() {
-			if deleted[owner.UID] {
+			if deleted[owner.UID] && !owns[owner.UID] {
 				wrong = append(wrong, fmt.Sprintf("it goes with %s %s: %s", owner.Kind, owner.Name, w))
 			}
 		}

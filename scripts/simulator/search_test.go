@@ -200,6 +200,7 @@ func (w *World) enter(at string, m mood, s surroundings) {
 		m.outage = &o
 	}
 	w.server.Admit, w.server.Older = w.admits(s.hooks), s.older
+	w.around = s
 	w.at, w.events, w.served, w.mood, w.server.Twice, w.server.Old, w.server.Began = at, 0, 0, m, m.twice, m.old, len(w.server.Log)
 }
 

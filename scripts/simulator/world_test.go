@@ -34,6 +34,7 @@ type World struct {
 	server  *apiserver.Server
 	rand    *rand.Rand
 	mood    // of the step
+	around  surroundings
 	script  []string
 	plan    *savedPlan // the last one
 	// By inventory, what is in the Secret of its plan, and the digest of the last plan that a

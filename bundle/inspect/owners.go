@@ -1,0 +1,104 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"brine/bundle"
+	"brine/bundle/cluster"
+	"brine/bundle/plan"
+)
+
+// ReadOwners reads what owns live objects and is not among them, upwards: the garbage collector deletes an
+// object with the owner of its owner, too. That only one with the UID of the reference does.
+func ReadOwners(ctx context.Context, c *cluster.Client, live map[bundle.ID]*unstructured.Unstructured) plan.Owners {
+	owners := plan.Owners{Of: map[types.UID][]types.UID{}, Unknown: map[bundle.ID]error{}}
+	seen := sets.New[types.UID]()
+	next := slices.Collect(maps.Values(live))
+	for _, u := range next {
+		seen.Insert(u.GetUID())
+	}
+	var mu sync.Mutex
+	for len(next) > 0 {
+		refs := map[types.UID]bundle.ID{}
+		for _, u := range next {
+			for _, ref := range u.GetOwnerReferences() {
+				if !seen.Has(ref.UID) {
+					refs[ref.UID] = bundle.ID{GroupKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), Namespace: u.GetNamespace(), Name: ref.Name}
+				}
+			}
+		}
+		seen, next = seen.Union(sets.KeySet(refs)), nil
+		_ = bundle.AtOnce(ctx, ownersAtOnce, slices.Sorted(maps.Keys(refs)), func(ctx context.Context, uid types.UID) error {
+			owner, err := readOwner(ctx, c, refs[uid])
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				owners.Unknown[refs[uid]] = err
+			case owner != nil && owner.GetUID() == uid:
+				owners.Of[uid] = bundle.Each(owner.GetOwnerReferences(), func(ref metav1.OwnerReference) types.UID { return ref.UID })
+				next = append(next, owner)
+			}
+			return nil
+		})
+	}
+	return owners
+}
+
+const ownersAtOnce = 16 // requests
+
+// readOwner reads an owner of an object in a namespace: it is there, too, or in none.
+func readOwner(ctx context.Context, c *cluster.Client, id bundle.ID) (*unstructured.Unstructured, error) {
+	resource, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
+	if err != nil || !served {
+		return nil, err
+	}
+	if !resource.Namespaced {
+		id.Namespace = ""
+	}
+	return c.Get(cluster.Briefly(ctx), resource, id)
+}
+
+// OwnersReader reads what owns the objects of a plan by now, where one of their namespace is deleted, and
+// tells its guard: a controller may have adopted one since the plan was made.
+func OwnersReader(c *cluster.Client, p *plan.Plan, selector string) func(context.Context) error {
+	namespaces, owned := sets.New[string](), map[bundle.ID]*plan.Step{}
+	for _, s := range p.Steps {
+		if s.Action == plan.Pruned && !bundle.HoldsObjects(s.ID.GroupKind) { // what holds objects owns none
+			namespaces.Insert(s.ID.Namespace)
+		}
+	}
+	for _, s := range p.Steps {
+		if !s.Shared && s.Unread == nil && s.ID.Name != "" && namespaces.HasAny(s.ID.Namespace, "") {
+			owned[s.ID] = s
+		}
+	}
+	if p.Guard.Options.Orphans || len(owned) < 2 {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		view, err := c.Snapshot(ctx, bundle.SortedIDs(owned), nil, nil, selector)
+		if err != nil {
+			return fmt.Errorf("read what owns objects of the plan by now: %w", err)
+		}
+		owners := ReadOwners(ctx, c, view.Live)
+		maps.Copy(owners.Unknown, view.Unknown)
+		p.Guard.Know(owners)
+		for id, live := range view.Live {
+			if live.GetDeletionTimestamp() == nil {
+				p.Guard.See(owned[id], live)
+			}
+		}
+		return nil
+	}
+}
