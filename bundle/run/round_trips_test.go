@@ -70,7 +70,7 @@ func TestRoundTrips(t *testing.T) {
 		"unchanged":   {before: text, run: func(s *clitest.Fixture) { s.Apply(text).Want(t, 0) }, want: 3},
 		"changed":     {before: text, run: func(s *clitest.Fixture) { s.Apply(strings.ReplaceAll(text, "value", "other")).Want(t, 0) }, want: 9}, // the inventory says that it begins
 		"preview":     {run: func(s *clitest.Fixture) { s.Preview(text).Want(t, 0) }, want: 4},
-		"destroy":     {before: text, run: func(s *clitest.Fixture) { s.Destroy().Want(t, 0) }, want: 10}, // the last but one asks who made the namespace
+		"destroy":     {before: text, run: func(s *clitest.Fixture) { s.Destroy().Want(t, 0) }, want: 11}, // with who owns them, before the first DELETE; the last but one asks who made the namespace
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.New(t)
