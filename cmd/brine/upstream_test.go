@@ -69,7 +69,16 @@ type upstream struct {
 var wayOn = regexp.MustCompile(`--(?:prune-first|recreate)=\S+`)
 
 func (u *upstream) run() {
-	before := u.objects()
+	var before map[string]bool
+	clustertest.Eventually(u.T, "each namespace of a new cluster has its ServiceAccount", func() bool {
+		before = u.objects()
+		for name := range before {
+			if namespace, is := strings.CutPrefix(name, "Namespace /"); is && !before["ServiceAccount "+namespace+"/default"] {
+				return false
+			}
+		}
+		return true
+	})
 	u.step("check old", "", 0, func() clitest.Outcome { return u.offline(u.old) })
 	u.step("check new", "", 0, func() clitest.Outcome { return u.offline(u.latest) })
 	u.change("first apply", u.old)
