@@ -18,14 +18,17 @@ import (
 	"brine/bundle/plan"
 )
 
-// ReadOwners reads what owns live objects and is not among them, upwards: the garbage collector deletes an
+// ReadOwners is what owns live objects, upwards; what is not among them is read. The garbage collector deletes an
 // object with the owner of its owner, too. That only one with the UID of the reference does.
 func ReadOwners(ctx context.Context, c *cluster.Client, live map[bundle.ID]*unstructured.Unstructured) plan.Owners {
-	owners := plan.Owners{Of: map[types.UID][]types.UID{}, Unknown: map[bundle.ID]error{}}
+	owners := plan.Owners{Of: map[types.UID][]types.UID{}, Unknown: map[types.UID]plan.Unreadable{}}
 	seen := sets.New[types.UID]()
 	next := slices.Collect(maps.Values(live))
 	for _, u := range next {
 		seen.Insert(u.GetUID())
+		if refs := u.GetOwnerReferences(); len(refs) > 0 {
+			owners.Of[u.GetUID()] = bundle.Each(refs, uidOf)
+		}
 	}
 	var mu sync.Mutex
 	for len(next) > 0 {
@@ -39,14 +42,14 @@ func ReadOwners(ctx context.Context, c *cluster.Client, live map[bundle.ID]*unst
 		}
 		seen, next = seen.Union(sets.KeySet(refs)), nil
 		_ = bundle.AtOnce(ctx, ownersAtOnce, slices.Sorted(maps.Keys(refs)), func(ctx context.Context, uid types.UID) error {
-			owner, err := readOwner(ctx, c, refs[uid])
+			id, owner, err := readOwner(ctx, c, refs[uid])
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
-				owners.Unknown[refs[uid]] = err
+				owners.Unknown[uid] = plan.Unreadable{ID: id, Err: err}
 			case owner != nil && owner.GetUID() == uid:
-				owners.Of[uid] = bundle.Each(owner.GetOwnerReferences(), func(ref metav1.OwnerReference) types.UID { return ref.UID })
+				owners.Of[uid] = bundle.Each(owner.GetOwnerReferences(), uidOf)
 				next = append(next, owner)
 			}
 			return nil
@@ -57,16 +60,19 @@ func ReadOwners(ctx context.Context, c *cluster.Client, live map[bundle.ID]*unst
 
 const ownersAtOnce = 16 // requests
 
+func uidOf(ref metav1.OwnerReference) types.UID { return ref.UID }
+
 // readOwner reads an owner of an object in a namespace: it is there, too, or in none.
-func readOwner(ctx context.Context, c *cluster.Client, id bundle.ID) (*unstructured.Unstructured, error) {
+func readOwner(ctx context.Context, c *cluster.Client, id bundle.ID) (bundle.ID, *unstructured.Unstructured, error) {
 	resource, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
 	if err != nil || !served {
-		return nil, err
+		return id, nil, err
 	}
 	if !resource.Namespaced {
 		id.Namespace = ""
 	}
-	return c.Get(cluster.Briefly(ctx), resource, id)
+	owner, err := c.Get(cluster.Briefly(ctx), resource, id)
+	return id, owner, err
 }
 
 // OwnersReader reads what owns the objects of a plan by now, where one of their namespace is deleted, and
@@ -79,7 +85,7 @@ func OwnersReader(c *cluster.Client, p *plan.Plan, selector string) func(context
 		}
 	}
 	for _, s := range p.Steps {
-		if !s.Shared && s.Unread == nil && s.ID.Name != "" && namespaces.HasAny(s.ID.Namespace, "") {
+		if !s.Shared && (s.Unread == nil || !s.Deletes()) && s.ID.Name != "" && namespaces.HasAny(s.ID.Namespace, "") {
 			owned[s.ID] = s
 		}
 	}
@@ -91,9 +97,7 @@ func OwnersReader(c *cluster.Client, p *plan.Plan, selector string) func(context
 		if err != nil {
 			return fmt.Errorf("read what owns objects of the plan by now: %w", err)
 		}
-		owners := ReadOwners(ctx, c, view.Live)
-		maps.Copy(owners.Unknown, view.Unknown)
-		p.Guard.Know(owners)
+		p.Guard.Know(ReadOwners(ctx, c, view.Live), view.Unknown)
 		for id, live := range view.Live {
 			if live.GetDeletionTimestamp() == nil {
 				p.Guard.See(owned[id], live)

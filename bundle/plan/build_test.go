@@ -227,14 +227,20 @@ func (c *buildCase) input(t *testing.T) Input {
 	for name, why := range c.Unknown {
 		in.Unknown[named(t, name)] = errors.New(why)
 	}
-	in.Owners = Owners{Of: map[types.UID][]types.UID{}, Unknown: map[bundle.ID]error{}}
-	for _, u := range c.Outside {
+	in.Owners = Owners{Of: map[types.UID][]types.UID{}, Unknown: map[types.UID]Unreadable{}}
+	add := func(u *unstructured.Unstructured) {
 		for _, ref := range u.GetOwnerReferences() {
 			in.Owners.Of[u.GetUID()] = append(in.Owners.Of[u.GetUID()], ref.UID)
 		}
 	}
+	for _, u := range withUIDs(c.Outside) {
+		add(u)
+	}
+	for _, u := range in.Live {
+		add(u)
+	}
 	for name, why := range c.OutsideUnknown {
-		in.Owners.Unknown[named(t, name)] = errors.New(why)
+		in.Owners.Unknown[types.UID(name)] = Unreadable{ID: named(t, name), Err: errors.New(why)}
 	}
 	for name, contents := range c.Contents {
 		in.Contents[named(t, name)] = contents

@@ -39,8 +39,10 @@ type Guard struct {
 	keeps map[types.UID]bundle.ID
 	above map[types.UID][]types.UID // as Owners.Of
 	owns  sync.Mutex                // of these and dependents
-	// unread are the members beside the bundle, and owners outside, that cannot be read: any object may own them.
-	unread map[bundle.ID]error
+	// unread are the members beside the bundle, and owners outside of what stays, that cannot be read: any object
+	// may own them.
+	unread  map[bundle.ID]error
+	unknown map[types.UID]Unreadable // as Owners.Unknown
 	// dependents are the UIDs of members that are to go, too, by the UID of each object that owns them: one
 	// may stay by then.
 	dependents map[types.UID]map[bundle.ID]types.UID
@@ -50,10 +52,16 @@ type Guard struct {
 	Moved map[bundle.ID]Verdict
 }
 
-// Owners are what owns members and objects of the bundle, and is neither, and what owns that.
+// Owners are what owns members and objects of the bundle, and what owns that, inside and outside.
 type Owners struct {
 	Of      map[types.UID][]types.UID // the UIDs of an object's owners by its own
-	Unknown map[bundle.ID]error       // what cannot be read, and why
+	Unknown map[types.UID]Unreadable  // owners that cannot be read
+}
+
+// Unreadable is an object that cannot be read, and why.
+type Unreadable struct {
+	ID  bundle.ID
+	Err error
 }
 
 // Verdict is what may be done with an object that would be deleted.
@@ -77,9 +85,9 @@ func newGuard(in *Input, p *Plan) *Guard {
 		Of: new(*in.Inventory), Options: in.Options,
 		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
-		above: map[types.UID][]types.UID{}, unread: map[bundle.ID]error{}, released: sets.New[bundle.ID](),
+		above: map[types.UID][]types.UID{}, unread: map[bundle.ID]error{}, unknown: map[types.UID]Unreadable{}, released: sets.New[bundle.ID](),
 	}
-	g.Know(in.Owners)
+	g.Know(in.Owners, nil)
 	for _, s := range p.Steps {
 		if s.Live != nil {
 			if uid := s.Live.GetUID(); uid != "" {
@@ -134,12 +142,13 @@ func (in *Input) moved() map[bundle.ID]Verdict {
 	return moved
 }
 
-// Know tells the guard of owners that it does not know yet.
-func (g *Guard) Know(owners Owners) {
+// Know tells the guard of owners, as they are now, and of objects of the plan that cannot be read any more.
+func (g *Guard) Know(owners Owners, unread map[bundle.ID]error) {
 	g.owns.Lock()
 	defer g.owns.Unlock()
 	maps.Copy(g.above, owners.Of)
-	maps.Copy(g.unread, owners.Unknown)
+	maps.Copy(g.unknown, owners.Unknown)
+	maps.Copy(g.unread, unread)
 }
 
 // Keep tells the guard of an object that stays: what owns it has to stay, too. Its owners are
@@ -153,11 +162,13 @@ func (g *Guard) Keep(id bundle.ID, live metav1.Object) {
 			g.keeps = map[types.UID]bundle.ID{}
 		}
 		g.keeps[owner] = id
+		if u, unknown := g.unknown[owner]; unknown {
+			g.unread[u.ID] = u.Err
+		}
 	}
 }
 
-// ownersOf are the UIDs of an object's owners, and of theirs outside: the garbage collector deletes it with
-// any of them.
+// ownersOf are the UIDs of an object's owners, and of theirs: the garbage collector deletes it with any of them.
 func (g *Guard) ownersOf(live metav1.Object) []types.UID {
 	g.owns.Lock()
 	defer g.owns.Unlock()
@@ -316,7 +327,7 @@ func (g *Guard) dependent(live *unstructured.Unstructured) string {
 	defer g.owns.Unlock()
 	id, found := g.keeps[live.GetUID()]
 	if found && live.GetUID() != "" {
-		return fmt.Sprintf("the garbage collector would delete %s with it, which stays, and which it owns, perhaps through others: take the owner out of its ownerReferences first", bundle.Name(id))
+		return collected(id)
 	}
 	if holds(live.GroupVersionKind().GroupKind()) { // its contents are looked at, and it owns nothing
 		return ""
@@ -336,7 +347,14 @@ func (g *Guard) pruneDependent(live *unstructured.Unstructured) string {
 	if why == "" || g.Options.Orphans {
 		return ""
 	}
-	return why + ", or use " + remedy.Cascade + "=orphan"
+	return why + orOrphan
+}
+
+const orOrphan = ", or use " + remedy.Cascade + "=orphan"
+
+// collected is why an object stays that owns one that does.
+func collected(id bundle.ID) string {
+	return fmt.Sprintf("the garbage collector would delete %s with it, which stays, and which it owns, perhaps through others: take the owner out of its ownerReferences first", bundle.Name(id))
 }
 
 // Holds says whether the guard has to know what an object holds.

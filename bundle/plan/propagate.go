@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"brine/bundle"
 	"brine/bundle/order"
 )
@@ -70,12 +72,45 @@ func (s *Step) Because(on bundle.ID, need Need, o Outcome) string {
 
 // Propagate skips the steps that need one which came to nothing, and every
 // deletion once an object could not be applied. It changes the outcomes, which
-// are in the steps' order, and returns the reasons of those that it skipped.
+// are in the steps' order, and returns the reasons of those that it skipped. What owns one that is not
+// deleted is not deleted either.
 func (p *Plan) Propagate(outcomes []Outcome) map[int]string {
 	reasons := map[int]string{}
 	skip := func(i int, reason string) {
 		outcomes[i], reasons[i] = Outcome{Action: Skipped}, reason
 	}
+	p.skipNeedy(outcomes, skip)
+	for p.skipOwners(outcomes, skip) {
+		p.skipNeedy(outcomes, skip)
+	}
+	return reasons
+}
+
+// skipOwners says whether it skipped any.
+func (p *Plan) skipOwners(outcomes []Outcome, skip func(int, string)) (skipped bool) {
+	if p.Guard == nil || p.Guard.Options.Orphans {
+		return false
+	}
+	stays := map[types.UID]bundle.ID{}
+	for i, s := range p.Steps {
+		if s.Action == Pruned && outcomes[i].settled() {
+			for _, owner := range p.Guard.ownersOf(s.Live) {
+				stays[owner] = s.ID
+			}
+		}
+	}
+	for i, s := range p.Steps {
+		if s.Action == Pruned && !outcomes[i].settled() {
+			if id, owns := stays[s.Live.GetUID()]; owns {
+				skip(i, collected(id)+orOrphan)
+				skipped = true
+			}
+		}
+	}
+	return skipped
+}
+
+func (p *Plan) skipNeedy(outcomes []Outcome, skip func(int, string)) {
 	notApplied := 0
 	for i, s := range p.Steps {
 		switch {
@@ -97,7 +132,6 @@ func (p *Plan) Propagate(outcomes []Outcome) map[int]string {
 			notApplied++
 		}
 	}
-	return reasons
 }
 
 // NotApplied is the reason to keep what would be pruned when some objects were

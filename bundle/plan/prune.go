@@ -179,10 +179,14 @@ func (in *Input) stillNeeded(p *Plan, steps []*Step) {
 	}
 }
 
-// keepNeeded keeps what a kept object needs, and says whether there is any.
-func keepNeeded(g *order.Graph, steps []*Step) (kept bool) {
+// keepNeeded keeps what a kept object needs, and says whether there is any. Nothing waits for the
+// inventory's namespace, which goes last of all.
+func (in *Input) keepNeeded(g *order.Graph, steps []*Step) (kept bool) {
 	for _, i := range slices.Backward(g.Sorted) {
 		for _, e := range g.Dependents[i] {
+			if e.Weak && in.isHome(steps[e.From].ID) {
+				continue
+			}
 			if dependent := steps[e.From]; dependent.Action != Pruned && steps[i].Follows(dependent, Need{Weak: e.Weak}) {
 				steps[i].Follow(dependent, e.Reason)
 				kept = true
@@ -190,6 +194,11 @@ func keepNeeded(g *order.Graph, steps []*Step) (kept bool) {
 		}
 	}
 	return kept
+}
+
+// isHome says whether an object is the inventory's namespace.
+func (in *Input) isHome(id bundle.ID) bool {
+	return id == bundle.ID{GroupKind: bundle.NamespaceKind, Name: in.Inventory.Namespace}
 }
 
 // backwards appends the deletions to the plan in reverse order of need, and
@@ -204,7 +213,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 		objects[i] = &bundle.Object{ID: s.ID, GVK: s.GVK, Content: content}
 	}
 	g, _ := order.Build(objects, order.Options{Live: true})
-	for keepNeeded(g, steps) || p.Guard.keepOwners(steps) {
+	for in.keepNeeded(g, steps) || p.Guard.keepOwners(steps) {
 		continue // each of them may be for the other to keep more
 	}
 	noteCollected(steps)
@@ -218,7 +227,7 @@ func (in *Input) backwards(p *Plan, steps []*Step) {
 	for _, i := range slices.Backward(g.Sorted) {
 		s := steps[i]
 		for _, e := range g.Dependents[i] {
-			if steps[e.From].ID == (bundle.ID{GroupKind: bundle.NamespaceKind, Name: in.Inventory.Namespace}) {
+			if in.isHome(steps[e.From].ID) {
 				continue // it goes last of all, with the inventory: nothing that is needed may wait for it
 			}
 			s.Needs = append(s.Needs, Need{Step: at[e.From], Want: order.Ready, Reason: deletedFirst + e.Reason, Weak: e.Weak})

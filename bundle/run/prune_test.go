@@ -140,6 +140,16 @@ func TestOwnerOfAnOwnerStays(t *testing.T) {
 	s.Merge("v1/configmaps", s.NS, "made", ownedBy(s, "between", true, ""))
 	why := "the garbage collector would delete ConfigMap " + s.NS + "/made with it"
 	s.Preview(clitest.ConfigMap("made")).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Proxied().Intercept(func(r clustertest.Request) clustertest.Action {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/configmaps/between") {
+			return clustertest.Action{Status: http.StatusForbidden}
+		}
+		return clustertest.Action{}
+	})
+	unread := "the garbage collector would delete ConfigMap " + s.NS + "/between with it, if it owns that, which cannot be read"
+	s.Apply(clitest.ConfigMap("made")).Want(t, 1).Prints(t, unread).Did(t, "ConfigMap", "sealed", plan.Skipped)
+	s.Destroy("--dry-run=server").Did(t, "ConfigMap", "sealed", plan.Pruned)
+	s.Proxied()
 	s.Apply(clitest.ConfigMap("made")).Want(t, 1).Prints(t, why).Did(t, "ConfigMap", "sealed", plan.Skipped)
 	s.Merge("v1/configmaps", s.NS, "made", `{"metadata":{"ownerReferences":[]}}`)
 	s.Apply(clitest.ConfigMap("made")).Want(t, 0).Did(t, "ConfigMap", "sealed", plan.Pruned)
@@ -184,8 +194,10 @@ func TestOwnerOfWhatIsKeptStays(t *testing.T) {
 		}
 		return clustertest.Action{}
 	})
+	seen := s.Preview(clitest.ConfigMap("a"))
 	got := s.Apply(clitest.ConfigMap("a")).Want(t, 1)
 	for _, name := range []string{"owner", "needed"} {
+		seen.Did(t, "ConfigMap", name, plan.Skipped)
 		got.Did(t, "ConfigMap", name, plan.Skipped)
 		if s.Live("v1/configmaps", s.NS, name) == nil {
 			t.Errorf("%s is deleted", name)

@@ -242,13 +242,13 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 	for range guardTries {
 		patch := w.releasing(s, live, restore)
 		if patch == nil {
-			w.Plan.Guard.Release(s)
+			w.release(s)
 			return done
 		}
 		stored, err := w.patchOwn(ctx, r, s.ID, live, patch)
 		switch {
 		case err == nil:
-			w.Plan.Guard.Release(s)
+			w.release(s)
 			if done.Stored = stored; restore {
 				done.Reason = strings.TrimSuffix(s.Reason+"; "+notSetBack(s, stored), "; ")
 			}
@@ -273,4 +273,11 @@ func (w *Writer) detach(ctx context.Context, s *plan.Step, r cluster.Resource, l
 		}
 	}
 	return failed(fmt.Errorf("detach: %w", errChanging))
+}
+
+// release tells the guard what was let go: a dry run lets nothing go.
+func (w *Writer) release(s *plan.Step) {
+	if w.Mode == Persist {
+		w.Plan.Guard.Release(s)
+	}
 }

@@ -250,7 +250,9 @@ func (o *oracle) dependentsStay() (wrong []string) {
 		if w.Verb == "delete" && !o.createsAgain(w) {
 			break
 		}
-		pruning = o.d.from + i
+		if w.After != nil && owner(w.After) == o.id() { // what is let go is pruned
+			pruning = o.d.from + i
+		}
 	}
 	stays := func(id bundle.ID, u *unstructured.Unstructured) bool {
 		wanted := o.d.command != "destroy" && o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil && slices.ContainsFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id })
