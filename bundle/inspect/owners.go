@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,8 +36,9 @@ func ReadOwners(ctx context.Context, c *cluster.Client, live map[bundle.ID]*unst
 		refs := map[types.UID]bundle.ID{}
 		for _, u := range next {
 			for _, ref := range u.GetOwnerReferences() {
-				if !seen.Has(ref.UID) {
-					refs[ref.UID] = bundle.ID{GroupKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), Namespace: u.GetNamespace(), Name: ref.Name}
+				id := bundle.ID{GroupKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), Namespace: u.GetNamespace(), Name: ref.Name}
+				if was, known := refs[ref.UID]; !seen.Has(ref.UID) && (!known || bundle.CompareIDs(id, was) < 0) { // the same in each run
+					refs[ref.UID] = id
 				}
 			}
 		}
@@ -62,9 +64,13 @@ const ownersAtOnce = 16 // requests
 
 func uidOf(ref metav1.OwnerReference) types.UID { return ref.UID }
 
-// readOwner reads an owner of an object in a namespace: it is there, too, or in none.
+// readOwner reads an owner of an object in a namespace: it is there, too, or in none. Of a kind that is not served
+// the garbage collector knows nothing either: to look for its CRD no right is needed.
 func readOwner(ctx context.Context, c *cluster.Client, id bundle.ID) (bundle.ID, *unstructured.Unstructured, error) {
 	resource, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
+	if apierrors.IsForbidden(err) && c.Failed(id.GroupKind.Group) == nil {
+		return id, nil, nil
+	}
 	if err != nil || !served {
 		return id, nil, err
 	}

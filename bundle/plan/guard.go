@@ -39,10 +39,10 @@ type Guard struct {
 	keeps map[types.UID]bundle.ID
 	above map[types.UID][]types.UID // as Owners.Of
 	owns  sync.Mutex                // of these and dependents
-	// unread are the members beside the bundle, and owners outside of what stays, that cannot be read: any object
+	// unread are the members beside the bundle that cannot be read, outside the owners of what stays: any object
 	// may own them.
-	unread  map[bundle.ID]error
-	unknown map[types.UID]Unreadable // as Owners.Unknown
+	unread, outside map[bundle.ID]error
+	unknown         map[types.UID]Unreadable // as Owners.Unknown
 	// dependents are the UIDs of members that are to go, too, by the UID of each object that owns them: one
 	// may stay by then.
 	dependents map[types.UID]map[bundle.ID]types.UID
@@ -85,7 +85,7 @@ func newGuard(in *Input, p *Plan) *Guard {
 		Of: new(*in.Inventory), Options: in.Options,
 		Absent: bundle.SetOf(in.Absent, func(a *bundle.Absent) bundle.ID { return a.ID }), Same: map[types.UID]bundle.ID{},
 		Namespaces: map[string]string{}, Kinds: map[schema.GroupKind]string{},
-		above: map[types.UID][]types.UID{}, unread: map[bundle.ID]error{}, unknown: map[types.UID]Unreadable{}, released: sets.New[bundle.ID](),
+		above: map[types.UID][]types.UID{}, unread: map[bundle.ID]error{}, outside: map[bundle.ID]error{}, unknown: map[types.UID]Unreadable{}, released: sets.New[bundle.ID](),
 	}
 	g.Know(in.Owners, nil)
 	for _, s := range p.Steps {
@@ -148,7 +148,7 @@ func (g *Guard) Know(owners Owners, unread map[bundle.ID]error) {
 	defer g.owns.Unlock()
 	maps.Copy(g.above, owners.Of)
 	maps.Copy(g.unknown, owners.Unknown)
-	maps.Copy(g.unread, unread)
+	maps.Copy(g.outside, unread)
 }
 
 // Keep tells the guard of an object that stays: what owns it has to stay, too. Its owners are
@@ -163,7 +163,7 @@ func (g *Guard) Keep(id bundle.ID, live metav1.Object) {
 		}
 		g.keeps[owner] = id
 		if u, unknown := g.unknown[owner]; unknown {
-			g.unread[u.ID] = u.Err
+			g.outside[u.ID] = u.Err
 		}
 	}
 }
@@ -329,21 +329,29 @@ func (g *Guard) dependent(live *unstructured.Unstructured) string {
 	if found && live.GetUID() != "" {
 		return collected(id)
 	}
+	return mayOwn(live, g.unread)
+}
+
+// mayOwn is why an object may not be deleted that may own one that cannot be read; "" if there is none.
+func mayOwn(live *unstructured.Unstructured, unread map[bundle.ID]error) string {
 	if holds(live.GroupVersionKind().GroupKind()) { // its contents are looked at, and it owns nothing
 		return ""
 	}
-	for _, id := range bundle.SortedIDs(g.unread) {
+	for _, id := range bundle.SortedIDs(unread) {
 		if namespace := live.GetNamespace(); namespace == "" || namespace == id.Namespace {
-			return fmt.Sprintf("the garbage collector would delete %s with it, if it owns that, which cannot be read (%v): see to that first", bundle.Name(id), g.unread[id])
+			return fmt.Sprintf("the garbage collector would delete %s with it, if it owns that, which cannot be read (%v): see to that first", bundle.Name(id), unread[id])
 		}
 	}
 	return ""
 }
 
 // pruneDependent is dependent for a deletion that --cascade decides about; a recreation has a word
-// of its own about its dependents.
+// of its own about its dependents, and may be what has them read again.
 func (g *Guard) pruneDependent(live *unstructured.Unstructured) string {
-	why := g.dependent(live)
+	g.owns.Lock()
+	outside := maps.Clone(g.outside)
+	g.owns.Unlock()
+	why := cmp.Or(g.dependent(live), mayOwn(live, outside))
 	if why == "" || g.Options.Orphans {
 		return ""
 	}

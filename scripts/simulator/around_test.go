@@ -37,10 +37,11 @@ type surroundings struct {
 	// Before it, a backup is restored in another namespace, and it may be about what is there;
 	// members own others; its bundle has, or wants absent, what is of another inventory.
 	copied, ofCopy, owned bool
-	through, adopting     bool // through objects outside; operators make owners during it, too
-	putBack               bool // it is an old inventory object, of an earlier revision
-	part                  bundle.ID
-	partAbsent            bool
+	// Operators own what others need, too, own through objects outside, and make owners during it.
+	operated, through, adopting bool
+	putBack                     bool // it is an old inventory object, of an earlier revision
+	part                        bundle.ID
+	partAbsent                  bool
 }
 
 // dimensions give the steps of a history what is around it.

@@ -172,11 +172,14 @@ func ownMembers(*rand.Rand) func(*rand.Rand, *scene) {
 }
 
 // haveOperators: operators make members the owners of others, also during a run, and through what they make.
-func haveOperators(*rand.Rand) func(*rand.Rand, *scene) {
+func haveOperators(history *rand.Rand) func(*rand.Rand, *scene) {
 	own := ownMembers(nil)
+	stuck := []string{"", "", "deployments web", "configmaps c", "configmaps d"}[history.IntN(5)] // what a webhook does not let go
 	return func(r *rand.Rand, one *scene) {
-		own(r, one)
-		one.step.around.through = r.IntN(2) == 0
+		if own(r, one); stuck != "" {
+			one.step.around.hooks = append(one.step.around.hooks, "refuse-delete "+stuck)
+		}
+		one.step.around.operated, one.step.around.through = true, r.IntN(2) == 0
 		if r.IntN(3) == 0 && !one.step.calm && len(one.step.around.denied) == 0 {
 			one.step.around.adopting = true
 			one.mood = mood{name: "somebody acts", people: 0.1}
@@ -186,10 +189,13 @@ func haveOperators(*rand.Rand) func(*rand.Rand, *scene) {
 
 // somebodyMakesOwners has one object own another, of those that bundles have.
 func (w *World) somebodyMakesOwners() {
-	owners := []string{"a", "d", "fixed"}
+	owners, owned := []string{"a", "d", "fixed"}, []string{"b", "c", "key", "data", "web"}
+	if w.around.operated {
+		owned = append(owned, "a") // which d may need
+	}
 	for _, p := range slices.Clone(w.server.Places()) {
 		o := w.server.Get(bundle.ConfigMapKind, "app", owners[w.rand.IntN(len(owners))])
-		if o == nil || p.Namespace != "app" || !slices.Contains([]string{"b", "c", "key", "data", "web"}, p.Name) || w.rand.IntN(2) == 0 || !w.happens() {
+		if o == nil || p.Namespace != "app" || p.Name == o.GetName() || p.Name == "a" && o.GetName() == "d" || !slices.Contains(owned, p.Name) || w.rand.IntN(2) == 0 || !w.happens() {
 			continue
 		}
 		w.note("%s has %s own %s %s", person, o.GetName(), p.Resource, p.Name)

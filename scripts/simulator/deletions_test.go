@@ -213,20 +213,21 @@ func (o *oracle) inUse() (wrong []string) {
 	return wrong
 }
 
-// order: what another object needs is there before it, and goes after it. A partial run
-// deletes nothing.
+// order: what another object needs is there before it, and goes after it; it may have gone with its owner. A
+// partial run deletes nothing.
 func (o *oracle) order() (wrong []string) {
-	state := map[bundle.ID]*unstructured.Unstructured{}
+	state, collected := map[bundle.ID]*unstructured.Unstructured{}, map[bundle.ID]bool{}
 	for i, w := range o.server.Log[:o.d.to] {
 		id := bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		own := i >= o.d.from && w.Actor == o.d.actor && !o.bookkeeping(w)
+		collected[id] = i >= o.d.from && w.Verb == "collect" && len(w.Before.GetOwnerReferences()) > 0
 		said := w.After // an annotation of an earlier bundle may be left, where another field manager has it
 		if o.d.bundle != nil && o.d.result != nil && o.d.result.Rollback == nil {
 			if i := slices.IndexFunc(o.d.bundle.Objects, func(object *bundle.Object) bool { return object.ID == id }); i >= 0 {
 				said = o.d.bundle.Objects[i].Content
 			}
 		}
-		if need, ok := needOf(said); ok && own && w.Verb != "delete" && owner(w.After) == o.id() && state[need] == nil && o.alone {
+		if need, ok := needOf(said); ok && own && w.Verb != "delete" && owner(w.After) == o.id() && state[need] == nil && !collected[need] && o.alone {
 			wrong = append(wrong, fmt.Sprintf("%s is not there yet: %s", bundle.Name(need), w))
 		}
 		if own && w.Verb == "delete" {
