@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,15 +63,12 @@ const ownersAtOnce = 16 // requests
 
 func uidOf(ref metav1.OwnerReference) types.UID { return ref.UID }
 
-// readOwner reads an owner of an object in a namespace: it is there, too, or in none. Of a kind that is not served
-// the garbage collector knows nothing either: to look for its CRD no right is needed.
+// readOwner reads an owner of an object in a namespace: it is there, too, or in none. Of a kind that is not served,
+// though its group is, the garbage collector knows nothing either: no right to prove that is needed.
 func readOwner(ctx context.Context, c *cluster.Client, id bundle.ID) (bundle.ID, *unstructured.Unstructured, error) {
 	resource, served, err := c.AnyOrAbsent(ctx, id.GroupKind)
-	if apierrors.IsForbidden(err) && c.Failed(id.GroupKind.Group) == nil {
-		return id, nil, nil
-	}
 	if err != nil || !served {
-		return id, nil, err
+		return id, nil, c.Failed(id.GroupKind.Group)
 	}
 	if !resource.Namespaced {
 		id.Namespace = ""
