@@ -49,7 +49,7 @@ func (o *oracle) onlyOurs() (wrong []string) {
 		case deleted && by == o.id() && !listed[bundle.ID{GroupKind: w.Kind, Namespace: w.Namespace, Name: w.Name}] && !o.d.options.wants(w.Kind, w.Namespace, w.Name) && (w.Kind != bundle.NamespaceKind || w.Name != home):
 			wrong = append(wrong, "it is no member: "+w.String())
 		case by == o.id(), by != "" && given[w.Before.GetUID()] == by && (!deleted || o.createsAgain(w)):
-		case deleted && o.goesBack() && o.d.policy == plan.AdoptAll && o.createsAgain(w):
+		case deleted && o.goesBack() && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory) && o.createsAgain(w):
 		case deleted && o.recreates(w) && (o.d.policy == plan.AdoptAll || by == "" && o.d.policy == plan.AdoptIfNoInventory):
 		case deleted && by == "" && o.d.command == "apply" && o.d.options.wants(w.Kind, w.Namespace, w.Name):
 		case deleted:

@@ -2363,4 +2363,74 @@ kind: ConfigMap
 metadata: {name: b, namespace: app}
 data: {value: "0"}
 `, calm: true, around: surroundings{owned: true, through: true}}, mood: mood{name: "undisturbed"}}}},
+	"a rollback recreated a Job that nobody owned": {seed: 711026433, scenes: []scene{{at: "0", chance: 6717573441412363067, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app, annotations: {brine.dev/run: always}}
+spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: app}
+spec: {schedule: '2 0 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["1"]}]}}}}}
+`, around: surroundings{denied: []string{"list * everywhere"}}}, mood: mood{name: "undisturbed"}}, {at: "1", chance: 15445562075605869172, step: step{command: "apply", inventory: "shop", text: `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: app}
+data: {value: "2"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: app}
+data: {value: "0"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: d, namespace: app, annotations: {config.kubernetes.io/depends-on: '/namespaces/app/ConfigMap/a'}}
+data: {value: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: app}
+stringData: {password: canary-in-the-coal-mine-1}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: app}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 30
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: good}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: app}
+spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: job, image: good, args: ["0"]}]}}}
+`, onFailure: true, policy: 1, patience: 300000000000, around: surroundings{denied: []string{"list * everywhere"}}}, mood: mood{name: "somebody acts", people: 0.05}}}, without: []string{"1:24", "1:23", "1:22", "1:21", "1:20", "1:19", "1:18", "1:17", "1:16", "1:15", "1:14", "1:13", "1:12", "1:11", "1:10", "1:9", "1:8", "1:7", "1:5", "1:4", "1:2"}},
 }
