@@ -38,9 +38,9 @@ type Guard struct {
 	// these with them.
 	keeps map[types.UID]bundle.ID
 	above map[types.UID][]types.UID // as Owners.Of
-	owns  sync.Mutex                // of these and dependents
-	// unread are the members beside the bundle that cannot be read, outside the owners of what stays: any object
-	// may own them.
+	owns  sync.Mutex                // of all down to released
+	// unread are the members beside the bundle that cannot be read, outside such owners of what stays: any
+	// object may own them.
 	unread, outside map[bundle.ID]error
 	unknown         map[types.UID]Unreadable // as Owners.Unknown
 	// dependents are the UIDs of members that are to go, too, by the UID of each object that owns them: one
@@ -52,7 +52,7 @@ type Guard struct {
 	Moved map[bundle.ID]Verdict
 }
 
-// Owners are what owns members and objects of the bundle, and what owns that, inside and outside.
+// Owners are what owns live objects, and what owns that: members, objects of the bundle, and others.
 type Owners struct {
 	Of      map[types.UID][]types.UID // the UIDs of an object's owners by its own
 	Unknown map[types.UID]Unreadable  // owners that cannot be read
@@ -297,7 +297,7 @@ func (g *Guard) IsLeft(live *unstructured.Unstructured) bool {
 	return metav1.GetControllerOf(live) != nil && g.isOurs(live)
 }
 
-// Leaves says whether a step leaves its object to its controller.
+// Leaves says whether a step lets go of its object because that is left to its controller.
 func (g *Guard) Leaves(s *Step) bool {
 	return s.Action == Detached && s.Live != nil && !s.Shared && g.IsLeft(s.Live)
 }

@@ -77,7 +77,7 @@ type Input struct {
 	Unknown map[bundle.ID]error
 	// Contents are what the Namespaces and CRDs hold that might be deleted.
 	Contents map[bundle.ID]bundle.Contents
-	// Owners are outside, too.
+	// Owners are what owns the live objects, upwards.
 	Owners Owners
 	// Outside are the live objects outside the bundle that it depends on explicitly.
 	Outside map[bundle.ID]*unstructured.Unstructured

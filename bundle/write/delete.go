@@ -118,7 +118,7 @@ func (w *Writer) decide(ctx context.Context, s *plan.Step, live *unstructured.Un
 	return w.Plan.Guard.Decide(s.ID, live, holds), nil
 }
 
-// readOwners has the guard know what owns the objects of the bundle by now, when the first one is deleted.
+// readOwners has the guard know what owns the objects of the plan by now, when the first one is deleted.
 func (w *Writer) readOwners(ctx context.Context) error {
 	if w.Owners == nil {
 		return nil

@@ -57,7 +57,7 @@ type Writer struct {
 	// Adopting is called before an object is applied that another client created since
 	// the plan was made; not by a dry run.
 	Adopting func(ctx context.Context, id bundle.ID, live *unstructured.Unstructured) error
-	// Owners, unless nil, tells the guard what owns the objects of the bundle by now.
+	// Owners, unless nil, tells the guard what owns the objects of the plan by now.
 	Owners func(context.Context) error
 	// Retrying is called when a refusal may come from a server that is behind.
 	Retrying func(s *plan.Step, err error)
